@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, UsageError
 from pipeline.runs.config_faults import near
+from pipeline.runs.provenance import canonical_stage
+from pipeline.runs.recorded import configured_again
 from pipeline.runs.recorded_tables import notice_of, recorded_tables
 from pipeline.runs.stage_results import StageResult
 from pipeline.stages import find_stage
@@ -223,18 +225,28 @@ def _stage(folder: Path, record: Mapping[str, Any], parameters: Mapping[str, Any
     if entry is None:
         message = f"stage {name!r} is of the unknown kind {parameters['kind']!r}"
         raise ValueError(message)
-    stage = entry.load()
+    stage, parameters = _as_now(entry.load(), parameters)
     omitted, result = record["omitted"][name], record["results"][name]
+    tables = recorded_tables(folder, stage, parameters, omitted)
     groupings = tuple(tuple(grouping) for grouping in parameters.get("by", [[]]))
     return PublishedStage(
         name=name,
         stage=stage,
         parameters=parameters,
         groupings=groupings,
-        tables=recorded_tables(folder, stage, parameters, omitted),
-        omitted=omitted,
+        tables=tables,
+        omitted={**omitted, **tables.lacking},
         warnings=tuple(result["warnings"]),
         seconds=result["seconds"],
         accounts=record["accounting"][name],
         carried=notice_of(result),
     )
+
+
+def _as_now(stage: Stage, parameters: Mapping[str, Any]) -> tuple[Stage, Mapping[str, Any]]:
+    """The stage with the tables of its parameters, and these with the defaults of those that came after the run."""
+    try:
+        configured = configured_again(parameters)
+    except ValueError:  # an earlier version had parameters that this one has not: they are shown as they are
+        return stage, parameters
+    return stage.as_asked(configured.params), {**canonical_stage(configured), **parameters}

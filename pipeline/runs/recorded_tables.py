@@ -11,22 +11,32 @@ import polars as pl
 from pipeline.errors import DataError
 from pipeline.runs.stage_records import CARRIED, NOTES, StageRecord
 from pipeline.runs.stage_results import StageResult
+from pipeline.storage.layout import MANIFEST
+from pipeline.storage.manifest import parse_manifest
 from pipeline.tables.groupings import internal_name
+from pipeline.tables.schemas import COUNT_TABLE, empty_table, polars_types
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeline.stages.stage import Stage
+    from pipeline.tables.schemas import Table
+
+
+EARLIER_VERSION = "made since a later version of thresher than that of the run; run the config again to have"
 
 
 @dataclass(frozen=True)
 class RecordedTables(Mapping[str, pl.DataFrame]):
     """The tables of a stage, each read when it is needed: some are large, and few are shown.
 
+    A run of an earlier version lacks what came later: such a table has no row, and such a column is NULL.
+
     Attributes:
         folder: Folder of the run.
         stage: Name of the stage.
-        names: Tables that it made.
+        contracts: Tables that a run of this version has, by name.
+        later: What the version which made the run did not know: by table the columns, none for the whole table.
         groups: Grouping columns, by the users' names, with the names that they have inside a run.
 
     Raises:
@@ -35,29 +45,49 @@ class RecordedTables(Mapping[str, pl.DataFrame]):
 
     folder: Path
     stage: str
-    names: tuple[str, ...]
+    contracts: Mapping[str, Table]
+    later: Mapping[str, tuple[str, ...]]
     groups: Mapping[str, str]
 
     def __getitem__(self, name: str) -> pl.DataFrame:
-        if name not in self.names:
-            raise KeyError(name)
-        path = self.folder / name / f"{self.stage}.parquet"
+        contract = self.contracts[name]
+        if self.later.get(name) == ():
+            return empty_table(contract, self._renamed(self._read(COUNT_TABLE)), tuple(self.groups.values()))
+        table = self._renamed(self._read(name))
+        later = (column for column in contract.columns if column.name in self.later.get(name, ()))
+        return table.with_columns(pl.lit(None, polars_types(column.type)[-1]).alias(column.name) for column in later)
+
+    @property
+    def lacking(self) -> dict[str, str]:
+        """Tables that the run lacks, or columns of them, with the reason."""
+        return {
+            name: f"{', '.join(columns)}: {EARLIER_VERSION} them" if columns else f"{EARLIER_VERSION} it"
+            for name, columns in self.later.items()
+        }
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.contracts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.contracts)
+
+    def __len__(self) -> int:
+        return len(self.contracts)
+
+    def _path(self, name: str) -> Path:
+        return self.folder / name / f"{self.stage}.parquet"
+
+    def _read(self, name: str) -> pl.DataFrame:
+        path = self._path(name)
         try:
-            table = pl.read_parquet(path)
+            return pl.read_parquet(path)
         except (OSError, pl.exceptions.PolarsError) as error:
             message = f"{path} cannot be read: {str(error).splitlines()[0]}"
             remedy = f"thresher verify {self.folder.parent.parent} lists what is damaged."
             raise DataError(message, remedy=remedy) from error
+
+    def _renamed(self, table: pl.DataFrame) -> pl.DataFrame:
         return table.rename({column: inside for column, inside in self.groups.items() if column in table.columns})
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self.names)
 
 
 def recorded_tables(
@@ -67,13 +97,27 @@ def recorded_tables(
 
     Args:
         folder: Folder of the run.
-        stage: Its task.
+        stage: Its task, with the tables that its parameters ask for.
         parameters: Its parameters as the run record holds them.
         omitted: Tables that it did not make.
     """
     inside = {column: internal_name(column) for grouping in parameters.get("by", [[]]) for column in grouping}
-    names = tuple(table.name for table in stage.tables if table.name not in omitted)
-    return RecordedTables(folder, parameters["name"], names, inside)
+    contracts = {table.name: table for table in stage.tables if table.name not in omitted}
+    name = parameters["name"]
+    return RecordedTables(folder, name, contracts, dict(_later(folder, name, contracts)), inside)
+
+
+def _later(folder: Path, stage: str, contracts: Mapping[str, Table]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What the manifest of a run, if it has one, does not name; a file that it names and that is gone is damage."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        return
+    files = {file.table: file for file in parse_manifest(path.read_bytes(), path).files if file.stage == stage}
+    for name, contract in contracts.items():
+        if name not in files:
+            yield name, ()
+        elif columns := tuple(column.name for column in contract.columns if column.name not in files[name].schema):
+            yield name, columns
 
 
 def recorded_result(folder: Path, stage: Stage, record: StageRecord) -> StageResult:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 from pipeline.errors import DataError, NoInputError, UsageError
-from pipeline.report.published import kept_run, latest_run, named_runs
+from pipeline.report.published import PublishedStage, kept_run, latest_run, named_runs, read_run
+from pipeline.report.text.blocks import Paragraph
+from pipeline.report.text.methods import paragraph_of
+from pipeline.report.text.plain import text_of
+from pipeline.report.text.summary import blocks_of_stage
+from pipeline.stages import STAGES, find_stage
 from pipeline.storage.kept import KeptRun
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytest_plugins = ("report.two_runs",)
 
@@ -66,6 +78,73 @@ def test_a_damaged_table_is_told_by_its_file(two_runs: Path, tmp_path: Path) -> 
     (stage,) = latest_run(results).chosen(["ranking"])
     with pytest.raises(DataError, match=r"ranking_summary/ranking\.parquet cannot be read"):
         stage.result()
+
+
+@pytest.fixture(scope="module")
+def earlier(two_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run whose record lacks all parameters with their defaults, as if they came after it."""
+    folder = tmp_path_factory.mktemp("earlier") / "run"
+    shutil.copytree(kept_run(two_runs, "1").folder, folder)
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755)
+    record = json.loads((folder / "run.json").read_text("utf-8"))
+    for parameters in record["configuration"]["stages"]:
+        entry = find_stage(parameters["kind"])
+        assert entry is not None
+        fields = entry.load().parameters.model_fields
+        defaults = {key: field.default for key, field in fields.items() if key not in {"kind", "name", "by"}}
+        for key, default in defaults.items():
+            if parameters.get(key, ...) == default:
+                del parameters[key]
+    (folder / "run.json").write_text(json.dumps(record), "utf-8")
+    return folder
+
+
+@contextmanager
+def without(folder: Path, table: str, *columns: str) -> Iterator[None]:
+    """Let a run be one that never had a table, or some of its columns."""
+    manifest, (path,) = folder / "manifest.json", (folder / table).iterdir()
+    before = manifest.read_bytes(), path.read_bytes()
+    content = json.loads(before[0])
+    files = content["files"]
+    if columns:
+        pl.read_parquet(path).drop(columns).write_parquet(path)
+        schema = next(file["schema"] for file in files if file["table"] == table)
+        for column in columns:
+            del schema[column]
+    else:
+        content["files"] = [file for file in files if file["table"] != table]
+        path.unlink()
+    manifest.write_text(json.dumps(content), "utf-8")
+    yield
+    manifest.write_bytes(before[0])
+    path.write_bytes(before[1])
+
+
+def said_of(folder: Path, kind: str) -> tuple[PublishedStage, str]:
+    """A stage, and what its summary, its methods and its figures say."""
+    run = read_run(folder)
+    stage = next(stage for stage in run.stages if stage.stage.kind == kind)
+    captions = [Paragraph(figure.caption) for figure in stage.figures()]
+    text = text_of([*blocks_of_stage(stage.result()), Paragraph(paragraph_of(run, stage)), *captions], 100)
+    return stage, " ".join(text.split())
+
+
+@pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
+def test_a_run_of_an_earlier_version_is_read_and_what_it_lacks_is_told(earlier: Path, kind: str) -> None:
+    """A run without each of its tables by turns, and without the last column of each."""
+    complete, told = said_of(earlier, kind)
+    assert "later version" not in told
+    for name, table in complete.tables.items():
+        with without(earlier, name):
+            stage, told = said_of(earlier, kind)
+            assert stage.tables[name].is_empty()
+        assert f"{name}: made since a later version of thresher" in told
+        last = table.columns[-1]
+        with without(earlier, name, last):
+            stage, told = said_of(earlier, kind)
+            assert stage.tables[name].equals(table.with_columns(pl.lit(None, table[last].dtype).alias(last)))
+        assert f"{name}: {last}: made since a later version" in told
 
 
 def test_stages_are_chosen_in_the_order_of_the_run(two_runs: Path) -> None:

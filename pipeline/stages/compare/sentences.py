@@ -36,8 +36,9 @@ def different_units(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def has_different_units(row: Mapping[str, Any]) -> bool:
-    """Whether a row of a table is one of these."""
-    return bool(row["n_units"] > 0 and row["n_units"] == row["n_units_a"] + row["n_units_b"])
+    """Whether a row of a table is one of these; earlier versions, whose units were all shared, do not say."""
+    counts = row["n_units_a"], row["n_units_b"]
+    return bool(None not in counts and 0 < row["n_units"] == sum(counts))
 
 
 def is_unadjusted(shown: pl.DataFrame) -> bool:

@@ -109,6 +109,8 @@ def tiny_inputs() -> dict[str, tuple[str, dict[str, pl.DataFrame], dict[str, Any
     pairs = pl.DataFrame({"event_id": [1, 2, 3] * 3, "article_id": list(range(9)), "score": [0.2, 0.9, 0.6] * 3})
     toponyms = mentions(mention_id=list(range(5)), latitude=[1.0, 2.0, 3.0, 4.0, 5.0], longitude=[1.0] * 5)
     ranking = {"query_id": [1] * 6 + [2] * 6, "doc_id": list(range(6)) * 2, "score": [0.5, 0.1, 0.7] * 4}
+    predictions = pl.DataFrame({"score": [0.1, 0.4, 0.35, 0.8, 0.6, 0.2], "label": [0, 0, 1, 1, 1, 0]})
+    predictions = predictions.with_row_index("document")
     points = pl.DataFrame({"series_id": [1, 1, 2, 2, 3], "position": [10, 40, 11, 60, 12]})
     points = points.with_columns(pl.Series("score", [0.5, 0.1, 0.5, 0.1, 1.0]))
     units = pl.DataFrame({"unit": sorted([*range(6)] * 2), "system": ["a", "b"] * 6})
@@ -125,8 +127,14 @@ def tiny_inputs() -> dict[str, tuple[str, dict[str, pl.DataFrame], dict[str, Any
         ),
         "threshold_sweep": (
             "predictions",
-            {"predictions": pl.DataFrame({"score": [0.1, 0.4, 0.35, 0.8, 0.6, 0.2], "label": [0, 0, 1, 1, 1, 0]})},
-            {"thresholds": [0.3, 0.5], "averages": ["macro"]},
+            {"predictions": predictions},
+            {
+                "thresholds": [0.3, 0.5],
+                "averages": ["macro"],
+                "cluster": "document",
+                "bands": True,
+                "prevalence": [0.1],
+            },
         ),
         "entity_recognition": (
             "predicted",
