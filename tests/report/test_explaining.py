@@ -122,7 +122,8 @@ def _formulas(published: Published) -> Iterator[tuple[str, str]]:
     for stage in published.run.stages:
         assert stage.stage.evidence is not None
         for measure in stage.stage.evidence.measures:
-            if measure.forms and not stage.tables[measure.table].is_empty():
+            table = stage.tables.get(measure.table)
+            if measure.forms and table is not None and not table.is_empty():
                 yield stage.name, measure.name
 
 

@@ -21,6 +21,7 @@ def test_what_is_compared_follows_from_the_contracts() -> None:
         "threshold_sweep_pooled_points",
         "threshold_sweep_points_at_prevalence",
         "threshold_sweep_areas",
+        "threshold_sweep_calibration",
         "ranking_summary",
         "ranking_cutoff_means",
         "ranking_measures",
