@@ -58,7 +58,10 @@ class _Commands(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
         """Write the help, for which names and summaries are enough."""
         self._listing = True
-        super().format_help(ctx, formatter)
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._listing = False
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own command
         """Return a command by name."""

@@ -41,13 +41,13 @@ def bins_of_cells(cells: pl.DataFrame, keys: Sequence[str], edges: tuple[str, st
     inner = [number / count for number in range(1, count)]
     by_width = pl.Series(np.searchsorted(inner, in_order[upper].to_numpy()) + 1, dtype=pl.Int64)
     of_cells = [
-        in_order.select(*keys, *edges, pl.lit(binning).alias(BINNING), bins.alias(BIN))
-        for binning, bins in (("quantile", _by_quantile(keys, count)), ("width", pl.lit(by_width)))
+        in_order.select(*keys, *edges, pl.lit(binning).alias(BINNING), pl.lit(bins).alias(BIN))
+        for binning, bins in (("quantile", _by_quantile(in_order, keys, count)), ("width", by_width))
     ]
     return pl.concat(of_cells)
 
 
-def _by_quantile(keys: Sequence[str], count: int) -> pl.Expr:
+def _by_quantile(in_order: pl.DataFrame, keys: Sequence[str], count: int) -> pl.Series:
     """The bin of every cell, of cells in order: one more than the cells below it that hold an upper edge."""
     upto = pl.col("n").cum_sum().over(keys)
     gaps = pl.max_horizontal(pl.col("n").sum().over(keys) - 1, 1)
@@ -56,8 +56,12 @@ def _by_quantile(keys: Sequence[str], count: int) -> pl.Expr:
         """How many of the ranks ⌊k gaps / K⌋, k from 1 to K - 1, are among the lowest rows of a group."""
         return pl.min_horizontal(pl.max_horizontal((count * rows - 1) // gaps, 0), count - 1)
 
-    is_edge = edges_among(upto) > edges_among(upto - pl.col("n"))
-    return is_edge.cast(pl.Int64).cum_sum().over(keys) - is_edge.cast(pl.Int64) + 1
+    is_edge = (edges_among(upto) > edges_among(upto - pl.col("n"))).cast(pl.Int64).alias("is_edge")
+    with_edges = in_order.select(
+        *keys, is_edge
+    )  # a step of its own: old Polars refuses windows over windows
+    below = (pl.col("is_edge").cum_sum() - pl.col("is_edge")).over(keys)
+    return with_edges.select(below + 1).to_series()
 
 
 def summed(sums: pl.DataFrame, bins: pl.DataFrame, by: Sequence[str], edges: tuple[str, str]) -> pl.DataFrame:
