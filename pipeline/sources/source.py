@@ -22,7 +22,7 @@ from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.partition_filter import partition_type
 from pipeline.sources.plain_types import refused
 from pipeline.sources.scan import Scan, scan_of
-from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, finite, type_of_nulls
+from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, finite, how_to_cast, type_of_nulls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -316,12 +316,9 @@ class Source:
         binding = self.binding(name)
         noun = "column" if binding.sql is None else "expression"
         is_folder = isinstance(arrow, str)
-        kind, remedy = refused(arrow) or (arrow, "Cast it before it is read; nothing is cast silently.")
+        kind, remedy = refused(arrow) or (arrow, how_to_cast(arrow, wanted.kind, field=name, column=binding.words))
         if is_folder:
             kind = "the name of a folder, which is text"
-            remedy = (
-                f"Cast it: columns = {{ {name} = {{ sql = 'CAST({binding.words} AS DOUBLE)' }} }}, or another type."
-            )
         elif noun == "expression":
             remedy = "Cast it in the expression; nothing is cast silently."
         message = f"input {self.name}: {noun} {binding.words!r} in {file.name} is {kind}, not {ACCEPTS[wanted.kind]}"

@@ -8,7 +8,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import StorageError, os_fault
+from pipeline.errors import DataError, StorageError, os_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,12 +44,16 @@ def spooled(write: Callable[[Path], None], label: str, scratch: Path | None, *, 
         The file, and what removes it once nothing refers to it.
 
     Raises:
+        DataError: a file that the rows come from is not there.
         StorageError: the folder is full.
         ThresherError: the operating system fails; by the number of its error.
     """
     try:
         folder = TemporaryFolder(scratch)
         write(folder.path / SPOOLED)
+    except FileNotFoundError as error:  # of what the rows come from: the folder is there
+        message = f"input {name}: the rows of {label} cannot be read: {str(error).splitlines()[0]}"
+        raise DataError(message, remedy="Check the paths that it reads.") from error
     except OSError as error:
         fault = os_fault(error, f"input {name}: writing the rows of {label} to the folder for temporary data")
         if isinstance(fault, StorageError):

@@ -69,6 +69,35 @@ def canonical_type(arrow: pa.DataType, kind: Kind) -> str | None:
     return f"DECIMAL({arrow.precision}, {arrow.scale})" if sql_type == "DECIMAL" else sql_type
 
 
+_CASTS: dict[Kind, str] = {
+    "number": "DOUBLE",
+    "integer": "BIGINT",
+    "boolean": "BIGINT",
+    "key": "VARCHAR",
+    "instant": "TIMESTAMP",
+    "position": "DOUBLE",
+}
+
+
+def how_to_cast(arrow: pa.DataType | str, kind: Kind, *, field: str, column: str) -> str:
+    """Say how a column of a type that a field does not accept can be cast.
+
+    Args:
+        arrow: Its type, or the name of a folder.
+        kind: What the field accepts.
+        field: Canonical name of the field.
+        column: Name of the column in the files.
+    """
+    if kind not in _CASTS or (not isinstance(arrow, str) and pa.types.is_nested(arrow)):
+        return "Cast it before it is read; nothing is cast silently."
+    name = column if column.isidentifier() else '"{}"'.format(column.replace('"', '""'))
+    is_text = isinstance(arrow, str) or _own_type(arrow) == "VARCHAR"
+    wanted = "BOOLEAN" if kind == "boolean" and is_text else _CASTS[kind]
+    note = ", which rounds" if wanted == "BIGINT" and not is_text else ""
+    cast = f"columns = {{ {field} = {{ sql = 'CAST({name} AS {wanted})' }} }}"
+    return f"Cast it: {cast}{note}; nothing is cast silently."
+
+
 def type_of_nulls(kind: Kind, elsewhere: str | None = None) -> str:
     """Return the SQL type of a column that is NULL throughout an input.
 

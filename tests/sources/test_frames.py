@@ -156,6 +156,14 @@ FAULTS: dict[str, tuple[object, str]] = {
         "Conversion failed for column score",
     ),
     "a plan that fails": (FRAME.lazy().select("absent"), "the rows of the polars.LazyFrame cannot be read"),
+    "a plan that reads no file": (
+        pl.scan_parquet("absent.parquet"),
+        "the rows of the polars.LazyFrame cannot be read: No such file or directory (os error 2): absent.parquet",
+    ),
+    "labels as text": (
+        FRAME.with_columns(pl.col("label").cast(pl.String)),
+        "Cast it: columns = { label = { sql = 'CAST(label AS BOOLEAN)' } }; nothing is cast silently.",
+    ),
     "a cast that fails": (FRAME.lazy().with_columns(pl.col("source").cast(pl.Float64)), "conversion from `str`"),
     "a series": (FRAME["score"], "the rows of the polars.Series cannot be read: it is a column, not a table"),
     "a series of pandas": (pd.Series([0.5]), "the pandas.Series cannot be read: it is a column, not a table"),

@@ -57,9 +57,7 @@ def _by_quantile(in_order: pl.DataFrame, keys: Sequence[str], count: int) -> pl.
         return pl.min_horizontal(pl.max_horizontal((count * rows - 1) // gaps, 0), count - 1)
 
     is_edge = (edges_among(upto) > edges_among(upto - pl.col("n"))).cast(pl.Int64).alias("is_edge")
-    with_edges = in_order.select(
-        *keys, is_edge
-    )  # a step of its own: old Polars refuses windows over windows
+    with_edges = in_order.select(*keys, is_edge)  # a step of its own: old Polars refuses windows over windows
     below = (pl.col("is_edge").cum_sum() - pl.col("is_edge")).over(keys)
     return with_edges.select(below + 1).to_series()
 
