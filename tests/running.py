@@ -16,7 +16,7 @@ from pipeline.storage.layout import Layout, new_run_id
 from pipeline.storage.publish import Staging, sql_type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pipeline.runs.evaluation import Evaluation, InMemory
 
@@ -105,8 +105,7 @@ def run_threshold_sweep(folder: Path, frame: pl.DataFrame, /, **keys: Any) -> Ru
 def swept(folder: Path, frame: pl.DataFrame, /, **keys: Any) -> dict[str, pl.DataFrame]:  # noqa: ANN401
     """The tables of threshold_sweep by the end of their names: `curve`, `areas`, `operating_points`, `averages`."""
     run = run_threshold_sweep(folder, frame, **keys)
-    names = ("curve", "areas", "operating_points", "averages")
-    return {name: read_table(run, f"{SWEEP}_{name}", SWEEP) for name in names}
+    return tables_made(run, SWEEP, ("curve", "areas", "operating_points", "averages"))
 
 
 def run_change_points(folder: Path, frames: Mapping[str, pl.DataFrame], **keys: Any) -> Run:  # noqa: ANN401
@@ -117,7 +116,7 @@ def run_change_points(folder: Path, frames: Mapping[str, pl.DataFrame], **keys: 
 def points_tables(folder: Path, frames: Mapping[str, pl.DataFrame], **keys: Any) -> dict[str, pl.DataFrame]:  # noqa: ANN401
     """The tables of change_points by the end of their names: `curve`, `areas`, `series`, `delays`."""
     run = run_change_points(folder, frames, **keys)
-    return {name: read_table(run, f"{POINTS}_{name}", POINTS) for name in ("curve", "areas", "series", "delays")}
+    return tables_made(run, POINTS, ("curve", "areas", "series", "delays"))
 
 
 def run_compare(folder: Path, frame: pl.DataFrame, /, **keys: Any) -> Run:  # noqa: ANN401
@@ -128,7 +127,7 @@ def run_compare(folder: Path, frame: pl.DataFrame, /, **keys: Any) -> Run:  # no
 def compared(folder: Path, frame: pl.DataFrame, /, **keys: Any) -> dict[str, pl.DataFrame]:  # noqa: ANN401
     """The tables of compare by the end of their names: `tests`, `posteriors`."""
     run = run_compare(folder, frame, **keys)
-    return {name: read_table(run, f"{COMPARE}_{name}", COMPARE) for name in ("tests", "posteriors")}
+    return tables_made(run, COMPARE, ("tests", "posteriors"))
 
 
 def read_table(run: Run, name: str, stage: str = KIND) -> pl.DataFrame:
@@ -136,6 +135,13 @@ def read_table(run: Run, name: str, stage: str = KIND) -> pl.DataFrame:
     if isinstance(run, UnwrittenRun):
         return run.frame(name, stage)
     return pl.read_parquet(run.path / name / f"{stage}.parquet")
+
+
+def tables_made(run: Run, kind: str, names: Iterable[str]) -> dict[str, pl.DataFrame]:
+    """Those tables that a stage called after its kind made, by the end of their names."""
+    omitted = run.stages[kind].omitted
+    full_names = {name: f"{kind}_{name}" for name in names}
+    return {name: read_table(run, table, kind) for name, table in full_names.items() if table not in omitted}
 
 
 def estimates_of(folder: Path, frames: Mapping[str, pl.DataFrame], **keys: Any) -> pl.DataFrame:  # noqa: ANN401
@@ -159,7 +165,4 @@ def ranked(
     """The tables of ranking by the end of their names: `queries`, `cutoffs`, `summary`, `cutoff_means`, `measures`."""
     frames = {"ranking": ranking} | ({} if relevance is None else {"relevance": relevance})
     run = run_stages(stage_config(folder, RANKING, frames, **keys))
-    return {
-        name: read_table(run, f"{RANKING}_{name}", RANKING)
-        for name in ("queries", "cutoffs", "summary", "cutoff_means", "measures")
-    }
+    return tables_made(run, RANKING, ("queries", "cutoffs", "summary", "cutoff_means", "measures"))

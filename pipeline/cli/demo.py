@@ -43,10 +43,11 @@ def run_demo(output: Path, console: Console) -> None:
     with console.watching() as watcher:
         finished = runner.run(config, watcher)
     console.finished(finished)
-    for configured in config.stages:
+    for configured, result in zip(config.stages, finished.stages, strict=True):
         frames = {
             table.name: pl.read_parquet(finished.path / table.name / f"{configured.params.name}.parquet")
             for table in configured.stage.tables
+            if table.name not in result.omitted
         }
         error_table = simulations[configured.stage.kind].error_table(root / "data" / configured.stage.kind, frames)
         sys.stdout.write(f"{configured.params.name}: {simulations[configured.stage.kind].HEADING}\n\n{error_table}\n\n")

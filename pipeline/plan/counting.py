@@ -34,6 +34,7 @@ class Counted:
         alarms: What must be said before all other warnings: rows, keys and scales that cannot be what was meant.
         warnings: What was left out, and what cross-checks of user-supplied counts found.
         omitted: Result tables that are not made, with the reason.
+        unrequested: Those of them that the config does not ask for, with the key that would.
     """
 
     tables: dict[str, pl.DataFrame]
@@ -41,6 +42,7 @@ class Counted:
     alarms: tuple[str, ...]
     warnings: tuple[str, ...]
     omitted: dict[str, str]
+    unrequested: dict[str, str]
 
 
 def count(engine: Engine, options: Options, plan: Plan) -> Counted:
@@ -61,7 +63,9 @@ def count(engine: Engine, options: Options, plan: Plan) -> Counted:
     warnings = [*emptiness(accounts), *unscored(engine, options, plan, accounts)]
     warnings += [*progress.warnings, *_omission_warnings(plan, omitted)]
     alarms += scales(options, plan, counts)
-    return Counted(progress.counts.all() | progress.tables, accounts, tuple(alarms), tuple(warnings), omitted)
+    unrequested = {table.table: table.key for table in plan.optional if table.asked is False}
+    tables = progress.counts.all() | progress.tables
+    return Counted(tables, accounts, tuple(alarms), tuple(warnings), omitted, unrequested)
 
 
 def begin(options: Options, plan: Plan) -> Progress:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from pipeline.sources.source import Source
 
 
+ANY_NUMBER_OF_ROWS = 1 << 62
+
+
 @dataclass(frozen=True)
 class Unfit:
     """Why the rows that were counted do not fit a table.
@@ -33,9 +36,11 @@ class OptionalTable:
     Attributes:
         table: The result table.
         key: The key of the config that asks for it.
-        asked: Its value: `auto` makes the table while the inputs have at most `limit` rows after `where`.
+        asked: Its value: `auto` makes the table while the inputs have at most `limit` rows after `where`. Of a key with
+            other values, whether it asks for the table.
         limit: Most rows of the inputs together.
         sources: The inputs whose rows are counted.
+        wish: What in a config would ask for it, in words that `does` follows; empty: the value `true` of the key.
         told: Whether a run warns that the table is not made for its size; the record says so in any case.
         unfit: Says of the counts why `auto` does not make it of such rows; None: it fits all rows.
         lacking: What the inputs lack that the table is made of, in words; empty: nothing.
@@ -45,8 +50,9 @@ class OptionalTable:
     table: str
     key: str
     asked: Literal["auto"] | bool
-    limit: int
-    sources: tuple[Source, ...]
+    limit: int = ANY_NUMBER_OF_ROWS
+    sources: tuple[Source, ...] = ()
+    wish: str = ""
     told: bool = True
     unfit: Callable[[CountTables], Unfit | None] | None = None
     lacking: str = ""
@@ -89,6 +95,8 @@ class OptionalTable:
         Args:
             rows: Rows of the inputs, after `where` where it was asked.
         """
+        if self.asked is False and self.wish:
+            return f"the config does not ask for it; {self.wish} does"
         if self.asked is False:
             return f"{self.key} = false; {self.key} = true makes it"
         if self.lacking:

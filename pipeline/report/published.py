@@ -46,6 +46,7 @@ class PublishedStage:
         seconds: How long it took.
         accounts: Rows of every input: by status, and `rows_in`.
         carried: Which run its numbers are of, if this one carried its tables forward; else empty.
+        unrequested: Those of `omitted` that the config does not ask for, with the key that would.
     """
 
     name: str
@@ -58,6 +59,7 @@ class PublishedStage:
     seconds: float
     accounts: Mapping[str, Mapping[str, int]]
     carried: str = ""
+    unrequested: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -67,7 +69,7 @@ class PublishedStage:
     def result(self) -> StageResult:
         """Return the result of the stage as the run that made it reported it; nothing is counted again."""
         summary = self.stage.summarize(self.tables)
-        facts = (self.warnings, self.seconds, self.n_rows, dict(self.omitted), self.carried)
+        facts = (self.warnings, self.seconds, self.n_rows, dict(self.omitted), self.unrequested, self.carried)
         return StageResult(self.name, self.stage.kind, summary, *facts)
 
     def figures(self) -> tuple[Figure, ...]:
@@ -236,6 +238,7 @@ def _stage(folder: Path, record: Mapping[str, Any], parameters: Mapping[str, Any
         groupings=groupings,
         tables=tables,
         omitted={**omitted, **tables.lacking},
+        unrequested=record.get("unrequested", {}).get(name, {}),
         warnings=tuple(result["warnings"]),
         seconds=result["seconds"],
         accounts=record["accounting"][name],

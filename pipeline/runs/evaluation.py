@@ -215,7 +215,15 @@ def _run_stage(
     n_rows = sum(account.rows_in for account in counted.inputs)
     summary = stage.summarize(tables)
     result = StageResult(
-        params.name, stage.kind, summary, warnings, seconds, n_rows, counted.omitted, key_figures=key_figures
+        params.name,
+        stage.kind,
+        summary,
+        warnings,
+        seconds,
+        n_rows,
+        counted.omitted,
+        unrequested=counted.unrequested,
+        key_figures=key_figures,
     )
     return result, counted
 

@@ -126,8 +126,17 @@ def recorded_result(folder: Path, stage: Stage, record: StageRecord) -> StageRes
     summary = stage.summarize(recorded_tables(folder, stage, record.entries["configuration"], omitted))
     n_rows = sum(account["rows_in"] for account in record.entries["accounting"].values())
     warnings, seconds = tuple(record.result["warnings"]), record.result["seconds"]
-    carried = notice_of(record.result)
-    return StageResult(record.name, stage.kind, summary, warnings, seconds, n_rows, dict(omitted), carried=carried)
+    return StageResult(
+        record.name,
+        stage.kind,
+        summary,
+        warnings,
+        seconds,
+        n_rows,
+        dict(omitted),
+        unrequested=record.entries.get("unrequested", {}),
+        carried=notice_of(record.result),
+    )
 
 
 def notice_of(result: Mapping[str, Any]) -> str:

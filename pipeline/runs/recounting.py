@@ -33,4 +33,5 @@ def recount(opened: OpenedStage, stop: StopRequest) -> dict[str, pl.DataFrame]:
         derived = stage.derive(params, counted.tables)
         for table in stage.tables:
             derived.setdefault(table.name, empty_table(table, counted.tables[COUNT_TABLE], by))
-        return after_results(engine, params, plan.without(counted.omitted), derived)
+        tables = after_results(engine, params, plan.without(counted.omitted), derived)
+        return {name: table for name, table in tables.items() if name not in counted.omitted}

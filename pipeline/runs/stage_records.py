@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pipeline.runs.provenance import Fingerprints
     from pipeline.runs.stage_results import StageResult
 
-_BY_STAGE = ("accounting", "reused", "bindings", "facts", "omitted", "results")
+_BY_STAGE = ("accounting", "reused", "bindings", "facts", "omitted", "unrequested", "results")
 _LISTED = ("inputs", "skipped", "files_left_out", "tables")
 _OF_EVERY_RUN = {"gates"}  # tables that each run makes anew of all its stages, whoever counted them
 CARRIED, TAKEN_OVER, NOTES = "carried_from", "taken_over_from", "notes"
@@ -105,6 +105,7 @@ def stage_record(
         "bindings": settings(opened)["bindings"],
         "facts": opened.plan.facts,
         "omitted": result.omitted,
+        "unrequested": dict(result.unrequested),
         "results": {
             "warnings": list(result.warnings),
             "seconds": round(result.seconds, 3),
@@ -149,5 +150,5 @@ def parse_stage_record(content: Mapping[str, Any]) -> StageRecord:
 def joined(stages: Iterable[StageRecord]) -> dict[str, Any]:
     """Return the keys of a run record that stages make, without `configuration`."""
     records = list(stages)
-    by_stage = {key: {record.name: record.entries[key] for record in records} for key in _BY_STAGE}
+    by_stage = {key: {record.name: record.entries.get(key, {}) for record in records} for key in _BY_STAGE}
     return by_stage | {key: [entry for record in records for entry in record.entries[key]] for key in _LISTED}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pipeline.runs.opening import OpenedStage
@@ -27,6 +27,7 @@ class StageResult:
         seconds: How long it took.
         n_rows: Number of rows of its inputs.
         omitted: Result tables that were not made, with the reason.
+        unrequested: Those of them that the config does not ask for, with the key that would.
         carried: Which run its numbers are of, if this one did not count it but carried its tables forward; else empty.
         folder: Folder of its run, once that is published: then its tables are attributes under their short names,
             `curve` for `threshold_sweep_curve`, as Polars frames.
@@ -41,6 +42,7 @@ class StageResult:
     seconds: float
     n_rows: int
     omitted: dict[str, str]
+    unrequested: Mapping[str, str] = field(default_factory=dict)
     carried: str = ""
     folder: Path | None = field(default=None, compare=False, repr=False)
     key_figures: pl.DataFrame | None = field(default=None, compare=False, repr=False)

@@ -71,7 +71,9 @@ def make_tables(
         connection.execute("CREATE SCHEMA IF NOT EXISTS history")
     existing = {} if fresh else existing_shapes(connection)
     for view, shape in existing.items():
-        if view[0] == MAIN and (shape.is_view or _long(shape) != _long(wanted.get(view))):
+        target = wanted.get(view)
+        is_same = target is not None and not (shape.is_view or target.is_view) and _long(shape) == _long(target)
+        if view[0] == MAIN and not is_same:
             connection.execute(statements.drop(view, "VIEW" if shape.is_view else "TABLE"))
     describing = _Describing(latest)
     for view, shape in wanted.items():

@@ -37,12 +37,14 @@ class Column:
         meaning: What a value says, with its unit; then, behind `; NULL: `, when it is NULL, if that is not where it is
             undefined. Links are those of docs/results.md, whose rows `tests/documenting.py` writes from here.
         nullable: Whether it may contain NULL.
+        is_share: Whether it is a limit of a share, a number from 0 to 1 that people read in percent.
     """
 
     name: str
     type: SqlType
     meaning: str
     nullable: bool = False
+    is_share: bool = False
 
     @property
     def definition(self) -> str:
@@ -81,7 +83,7 @@ def of_chosen_row(
         said = f"{column.said}; also {reasons}" if column.name == "undefined" else column.said
         rules = [column.when_null] if column.name in always else ["not reached", column.when_null]
         rule = ", or ".join(filter(None, rules))
-        chosen.append(Column(column.name, column.type, f"{said}{_RULE}{rule}", nullable=True))
+        chosen.append(replace(column, meaning=f"{said}{_RULE}{rule}", nullable=True))
     return tuple(chosen)
 
 
@@ -97,6 +99,11 @@ def limits_of(name: str, words: str | None = None) -> tuple[Column, Column]:
         Column(f"{name}_lower", "DOUBLE", f"lower limit of {words or name}{rule}", nullable=True),
         Column(f"{name}_upper", "DOUBLE", f"upper limit of {words or name}{rule}", nullable=True),
     )
+
+
+def limits_of_share(name: str, words: str | None = None) -> tuple[Column, ...]:
+    """Return the same of a share, a number from 0 to 1 such as a ratio of counts; arguments as those of `limits_of`."""
+    return tuple(replace(column, is_share=True) for column in limits_of(name, words))
 
 
 @dataclass(frozen=True)

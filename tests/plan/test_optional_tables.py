@@ -1,4 +1,4 @@
-"""Tables with a row per unit: made while inputs are small after `where`, else absent with the reason, never empty."""
+"""Tables of units, made while inputs are small after `where`, and tables on request: else absent with the reason."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import polars as pl
 import pytest
 from cli.calls import call
 from running import POINTS, read_table, run_stages, stage_config
+from stage_examples import EXAMPLES
 
 import pipeline
 from pipeline.errors import DataError
+from pipeline.stages import find_stage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pipeline.runs.run import Run
 
 MENTIONS = pl.DataFrame({"doc_id": [1, 1, 2], "start": [0, 10, 0], "end": [4, 14, 4], "day": ["mon", "tue", "tue"]})
 PLACES = pl.DataFrame(
@@ -132,3 +135,36 @@ def test_compare_names_the_stage_that_did_not_make_the_units(tmp_path: Path, apa
         other = config | {"stages": [*config["stages"], compare]}
     with pytest.raises(DataError, match=f"stage 'left' did not make the table {table}.*\n.*{key} = true makes it"):
         run_stages(other)
+
+
+@pytest.fixture(scope="module")
+def every_stage(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One run of a small example of every stage, which asks for little beside what it needs."""
+    folder = tmp_path_factory.mktemp("every")
+    configs = [stage_config(folder / each.kind, each.kind, each.frames, **each.keys) for each in EXAMPLES]
+    return pipeline.run(configs[0] | {"stages": [stage for config in configs for stage in config["stages"]]})
+
+
+def test_a_table_of_rows_that_are_there_is_asked_for_or_absent(every_stage: Run) -> None:
+    for result in every_stage.stages:
+        entry = find_stage(result.kind)
+        assert entry is not None
+        tables = {table.name for table in entry.load().tables}
+        made = {table for table in tables if (every_stage.path / table / f"{result.name}.parquet").exists()}
+        assert made == tables - set(result.omitted)
+        assert not [table for table in made if read_table(every_stage, table, result.name).is_empty()]
+        assert not any(table in text for table in result.unrequested for text in every_stage.warnings)
+
+
+def test_keys_of_tables_that_nobody_asked_for_are_told_in_a_line(every_stage: Run) -> None:
+    results = every_stage.path.parents[1]
+    said = call("show", str(results), "threshold_sweep").out
+    words = "Keys that make further tables: averages, bands, net_benefit, operating_points, prevalence."
+    assert words in " ".join(said.split())
+    assert "threshold_sweep_net_benefit" not in said
+    unrequested = json.loads((every_stage.path / "run.json").read_bytes())["unrequested"]["threshold_sweep"]
+    assert unrequested["threshold_sweep_at_prevalence"] == "prevalence"
+    queried = call("query", str(results), "FROM threshold_sweep_at_prevalence").err
+    assert "the config does not ask for it; prevalence = 0.05, for example, does" in queried
+    with pytest.raises(AttributeError, match="net_benefit = false; net_benefit = true makes it"):
+        _ = every_stage.stages["threshold_sweep"].net_benefit

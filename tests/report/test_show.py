@@ -90,13 +90,15 @@ def test_names_of_groups_are_never_markup(two_runs: Path, format_: str) -> None:
     assert {"text": "\\u001b[31m", "markdown": r"\\u001b\[31m", "latex": r"\textbackslash{}u001b{[}31m"}[format_] in out
 
 
-def test_omitted_tables_are_told_with_the_reason(tmp_path: Path) -> None:
+def test_omitted_tables_are_told_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from runs.inputs.workplace import Workplace
 
     workplace = Workplace(tmp_path)
-    workplace.publish(event_counts=False)
+    monkeypatch.setattr("pipeline.stages.before_after.units.MOST_ROWS", 2)
+    workplace.publish()
     out = " ".join(call("show", workplace.results).out.split())
-    assert "Not made: before_after_events: event_counts = false" in out
+    assert 'Not made: before_after_events: event_counts = "auto" makes it while' in out
+    assert "Keys that make further tables: audit, audited, gold, " in out
 
 
 @pytest.mark.parametrize(

@@ -30,17 +30,20 @@ class Outcomes(Generic[Values]):
         fp: False positives.
         fn: False negatives.
         tn: True negatives; None: they are not counted.
+        neither: What is retrieved and counts neither as true nor as false; None: nothing.
     """
 
     tp: Values
     fp: Values
     fn: Values
     tn: Values | None = None
+    neither: Values | None = None
 
     @property
     def retrieved(self) -> Values:
         """What the threshold retrieves."""
-        return self.tp + self.fp
+        judged = self.tp + self.fp
+        return judged if self.neither is None else judged + self.neither
 
     def cost(self, cost: Cost) -> Values:
         """The total cost."""

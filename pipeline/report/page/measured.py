@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from pipeline.report.page.markup import Markup, element, joined
+from pipeline.report.text.summary import keys_on_request
 from pipeline.report.words import counted
 
 if TYPE_CHECKING:
@@ -58,11 +59,19 @@ def _entries(published: PublishedStage, run: PublishedRun) -> Iterator[tuple[str
     for name, value in published.parameters.items():
         if name not in _NOT_PARAMETERS and not _is_input(value) and value not in _UNSET:
             yield element("code", name), _value(value)
+    yield from _tables(published)
+    yield "Time", f"{published.seconds:.1f} s"
+
+
+def _tables(published: PublishedStage) -> Iterator[tuple[str, str]]:
+    """The tables of a stage, those that were not made with the reason, and the keys that would make further ones."""
     tables = [table for table in published.stage.tables if table.name in published.tables]
     yield "Tables", joined(*(element("div", element("code", table.name), f": {table.grain}") for table in tables))
     for name, reason in published.omitted.items():
-        yield f"Not made: {name}", reason
-    yield "Time", f"{published.seconds:.1f} s"
+        if name not in published.unrequested:
+            yield f"Not made: {name}", reason
+    if published.unrequested:
+        yield "Keys that make further tables", ", ".join(keys_on_request(published.unrequested))
 
 
 def _account(account: Mapping[str, int]) -> str:

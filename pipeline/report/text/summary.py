@@ -9,7 +9,7 @@ from pipeline.report.text.gates import blocks_of_gates
 from pipeline.runs.runner import warnings_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pipeline.report.published import PublishedRun, PublishedStage
     from pipeline.report.text.blocks import Block
@@ -76,8 +76,20 @@ def blocks_of_stage(stage: StageResult, most_rows: int | None = None) -> Iterato
     yield Paragraph(summary.sentence)
     if summary.curve:
         yield Curve(summary.curve, summary.curve_title)
-    if stage.omitted:
-        yield Items("Not made:", tuple(f"{table}: {reason}" for table, reason in stage.omitted.items()))
+    expected = {table: reason for table, reason in stage.omitted.items() if table not in stage.unrequested}
+    if expected:
+        yield Items("Not made:", tuple(f"{table}: {reason}" for table, reason in expected.items()))
+    if stage.unrequested:
+        yield Paragraph(f"Keys that make further tables: {', '.join(keys_on_request(stage.unrequested))}.")
+
+
+def keys_on_request(unrequested: Mapping[str, str]) -> list[str]:
+    """Return the keys that make tables which the config does not ask for, each once, in the order of the alphabet.
+
+    Args:
+        unrequested: Tables that were not asked for, with the key that makes each.
+    """
+    return sorted(set(unrequested.values()))
 
 
 def _cells(stage: StageResult, most_rows: int | None) -> Cells:

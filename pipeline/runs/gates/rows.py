@@ -57,6 +57,7 @@ class JudgedRow:
         quality: How far the limits can be trusted; None without limits.
         missing: Why number or interval is missing; empty if nothing is known of it.
         n_rows: How many rows it rests on; None where its table does not tell.
+        is_share: Whether it is a share, which people read in percent.
     """
 
     grouping: str
@@ -71,6 +72,7 @@ class JudgedRow:
     quality: str | None
     missing: str
     n_rows: float | None
+    is_share: bool
 
     @property
     def group(self) -> Group:
@@ -182,6 +184,7 @@ def _judged(gate: Gate, table: Table, row: Row) -> JudgedRow:
         quality=row.get(INTERVAL_QUALITY) if lower is not None or upper is not None else None,
         missing=str(row.get("undefined" if value is None else UNDEFINED_INTERVAL) or ""),
         n_rows=_size(row),
+        is_share=any(column.is_share for column in table.columns if column.name == f"{metric}_lower"),
     )
 
 

@@ -85,7 +85,7 @@ def _predicate(verdict: Verdict) -> str:
 
 def _of_limit(verdict: Verdict, row: JudgedRow, limit: float) -> str:
     side, extreme = ("below", "minimum") if verdict.condition == "min" else ("above", "maximum")
-    bound = _number(limit, is_share=_is_share(row))
+    bound = _number(limit, is_share=row.is_share)
     if verdict.outcome == "failed":
         return f"is {_value(row)}, {side} the {extreme} of {bound} ({_p(verdict)})"
     value = row.value or 0.0
@@ -98,7 +98,7 @@ def _of_difference(verdict: Verdict, row: JudgedRow, limit: float) -> str:
     condition, words = verdict.condition, verdict.baseline.words
     points = f"{100 * limit:.4g}"
     unit = "percentage point" if points == "1" else "percentage points"
-    allowed = f"{points} {unit}" if _is_share(row) else f"{limit:.4g}"
+    allowed = f"{points} {unit}" if row.is_share else f"{limit:.4g}"
     before = f"{_value(verdict.before)} in {words}" if verdict.before is not None else words
     if verdict.outcome == "failed":
         more = f" by more than {allowed}" if limit else ""
@@ -113,16 +113,12 @@ def _of_difference(verdict: Verdict, row: JudgedRow, limit: float) -> str:
 
 def _value(row: JudgedRow) -> str:
     value, lower, upper = row.value, row.lower, row.upper
-    is_share = _is_share(row)
+    is_share = row.is_share
     if value is None or lower is None or upper is None:
         return "undefined" if value is None else _number(value, is_share=is_share)
     if is_share:
         return f"{value:.1%} ({100 * lower:.3g}–{100 * upper:.3g})"
     return f"{value:.4g} ({lower:.4g} to {upper:.4g})"
-
-
-def _is_share(row: JudgedRow) -> bool:
-    return row.lower is not None and row.upper is not None and row.lower >= 0 and row.upper <= 1
 
 
 def _number(value: float, *, is_share: bool) -> str:

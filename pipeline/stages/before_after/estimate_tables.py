@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.metrics.uncertainty.qualities import DESIGN_EFFECT, N_CLUSTERS, N_EFFECTIVE, QUALITY_COLUMN
-from pipeline.tables.schemas import Column, limits_of, of_chosen_row
+from pipeline.tables.schemas import Column, limits_of_share, of_chosen_row
 
 COUNTS = (
     Column("n_before", "BIGINT", "compared pairs before the event, the same at every threshold"),
@@ -23,7 +23,7 @@ ESTIMATES = (
     Column("threshold", "DOUBLE", "score from which a pair counts as a match"),
     *COUNTS,
     Column("fpr", "DOUBLE", "false positive rate, m_before / n_before; NULL: no pairs before", nullable=True),
-    *limits_of("fpr", "fpr"),
+    *limits_of_share("fpr", "fpr"),
     Column(
         "fp",
         "DOUBLE",
@@ -40,10 +40,10 @@ ESTIMATES = (
         "tp / m_after; may be negative, never above 1; NULL: as fp, or no matches after",
         nullable=True,
     ),
-    *limits_of("precision", "the precision to expect of new events"),
-    *limits_of("precision_realised", "the precision of this data set, of which precision is the estimate too"),
+    *limits_of_share("precision", "the precision to expect of new events"),
+    *limits_of_share("precision_realised", "the precision of this data set, of which precision is the estimate too"),
     Column("recall", "DOUBLE", "recall_raw, at most 1; NULL: as recall_raw", nullable=True),
-    *limits_of("recall", "recall, with the doubt in its reference"),
+    *limits_of_share("recall", "recall, with the doubt in its reference"),
     Column(
         "recall_raw",
         "DOUBLE",
@@ -51,7 +51,7 @@ ESTIMATES = (
         nullable=True,
     ),
     Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn), with the clipped recall; NULL: as recall_raw", nullable=True),
-    *limits_of("f1", "f1"),
+    *limits_of_share("f1", "f1"),
     Column(
         "fp_uncorrected",
         "DOUBLE",
@@ -67,14 +67,14 @@ ESTIMATES = (
         "tp_uncorrected / m_after; may be negative; NULL: no pairs before, or no matches after",
         nullable=True,
     ),
-    *limits_of("precision_uncorrected", "precision_uncorrected"),
+    *limits_of_share("precision_uncorrected", "precision_uncorrected"),
     Column(
         "recall_uncorrected",
         "DOUBLE",
         "recall_raw_uncorrected, at most 1; it does not converge to recall; NULL: as recall_raw_uncorrected",
         nullable=True,
     ),
-    *limits_of("recall_uncorrected", "recall_uncorrected"),
+    *limits_of_share("recall_uncorrected", "recall_uncorrected"),
     Column(
         "recall_raw_uncorrected",
         "DOUBLE",
@@ -85,7 +85,7 @@ ESTIMATES = (
         nullable=True,
     ),
     Column("f1_uncorrected", "DOUBLE", "F1 of the uncorrected counts; NULL: as recall_raw_uncorrected", nullable=True),
-    *limits_of("f1_uncorrected", "f1_uncorrected"),
+    *limits_of_share("f1_uncorrected", "f1_uncorrected"),
     Column("is_reference", "BOOLEAN", "whether recall is measured against this threshold"),
     Column(
         "undefined",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
 from pipeline.stages.before_after.estimate_tables import CHOSEN, CRITERION, ESTIMATES, EVENT_COLUMNS, KAPPAS, PARENTS
-from pipeline.tables.schemas import Column, Table, limits_of
+from pipeline.tables.schemas import Column, Table, limits_of, limits_of_share
 
 SENSITIVITY = (
     Column("rule", "VARCHAR", "rule of the recall reference: `lowest` or `max`"),
@@ -110,7 +110,7 @@ ADJUSTED = (
         "false positive rate standardised to the strata of the pairs after the event; NULL: see `undefined`",
         nullable=True,
     ),
-    *limits_of("fpr_adjusted", "fpr_adjusted"),
+    *limits_of_share("fpr_adjusted", "fpr_adjusted"),
     Column(
         "fp_adjusted",
         "DOUBLE",
@@ -126,7 +126,7 @@ ADJUSTED = (
         "(m_after − fp_adjusted) / m_after; may be negative; NULL: see `undefined`",
         nullable=True,
     ),
-    *limits_of("precision_adjusted", "the precision to expect of new events, adjusted"),
+    *limits_of_share("precision_adjusted", "the precision to expect of new events, adjusted"),
     Column(
         "recall_adjusted",
         "DOUBLE",
@@ -228,7 +228,7 @@ AUDIT = (
     Column("n_audited", "BIGINT", "checked matches at or above the threshold"),
     Column("n_right", "BIGINT", "those of them that are right"),
     Column("precision_audited", "DOUBLE", "n_right / n_audited; NULL: no checked match", nullable=True),
-    *limits_of("precision_audited", "the precision of this data set, from the checked matches"),
+    *limits_of_share("precision_audited", "the precision of this data set, from the checked matches"),
     Column(
         "precision",
         "DOUBLE",
@@ -244,7 +244,7 @@ AUDIT = (
         ),
         nullable=True,
     ),
-    *limits_of("precision_combined", "precision_combined"),
+    *limits_of_share("precision_combined", "precision_combined"),
     *limits_of("kappa", "the ratio of false positive rates, after over before, that precision_combined allows for"),
     Column(
         "p_value",

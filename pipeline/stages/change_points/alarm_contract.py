@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
-from pipeline.tables.schemas import Column, Table, limits_of
+from pipeline.tables.schemas import Column, Table, limits_of, limits_of_share
 
 ALARM_TABLES = ("change_points_alarms", "change_points_alarm_points")
 QUANTILES = {"lead_p10": 0.1, "lead_p25": 0.25, "median_lead": 0.5, "lead_p75": 0.75, "lead_p90": 0.9}
@@ -65,7 +65,7 @@ _RATES = (
     ),
     *limits_of("time_between_false_alarms"),
     Column("recall", "DOUBLE", "tp / n_true: share that is detected; NULL: no true point", nullable=True),
-    *limits_of("recall"),
+    *limits_of_share("recall"),
 )
 _LED = (
     Column("n_alerted", "BIGINT", "true points with an alarm in their zone, under every rule"),
@@ -117,7 +117,7 @@ _POINTS = (
     Column(
         "share_ahead", "DOUBLE", "n_ahead / n_alerted: share that is told ahead of time; NULL: no alarm", nullable=True
     ),
-    *limits_of("share_ahead"),
+    *limits_of_share("share_ahead"),
     _MEAN,
     *limits_of("mean_lead"),
     *(column for name, share in QUANTILES.items() for column in _quantile(name, share)),

@@ -12,6 +12,7 @@ from pipeline.metrics.curves.cross_fitting import FOLDS
 from pipeline.metrics.curves.outcome_counts import Outcomes
 from pipeline.stages.change_points.uncertainty import limits_of, retrieved
 from pipeline.tables.ratios import divide
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
     from pipeline.metrics.uncertainty.jackknife import Floats
     from pipeline.stages.change_points.contract import ChangePointsParameters
+
+
+IGNORED = "n_ignored"
 
 
 def candidates(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) -> Iterator[Candidates]:
@@ -42,19 +46,19 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) 
 
 
 def _by_fold(group: GroupCounts) -> Sequence[Floats]:
-    """True positives, predictions, true points, sums of recalls, and series, by fold and threshold."""
+    """True positives, predictions, true points, sums of recalls, series, and ignored repeats, by fold and threshold."""
     folds = group.in_folds(FOLDS)
     tp, predicted = retrieved(folds, "tp", "tp_always"), retrieved(folds, "n_predicted", "n_always")
-    recalls = retrieved(folds, "recall_sum", "recall_always")
+    recalls, ignored = retrieved(folds, "recall_sum", "recall_always"), retrieved(folds, IGNORED, f"{IGNORED}_always")
     totals = (np.broadcast_to(folds.totals(name)[:, None], tp.shape) for name in ("n_true", "n_series"))
     n_true, n_series = totals
-    return tp, predicted, n_true, recalls, n_series
+    return tp, predicted, n_true, recalls, n_series, ignored
 
 
 def _outcomes(counts: Sequence[Floats]) -> Outcomes[Floats]:
-    """True positives, false positives and misses of counts of points."""
-    tp, predicted, n_true = counts[:3]
-    return Outcomes(tp, predicted - tp, n_true - tp)
+    """True positives, false positives, misses and ignored repeats of counts of points."""
+    tp, predicted, n_true, _, _, ignored = counts
+    return Outcomes(tp, predicted - tp, n_true - tp, neither=ignored)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -68,16 +72,26 @@ def _of_points(counts: Sequence[Floats], beta: float) -> tuple[Floats, Floats, F
 @np.errstate(divide="ignore", invalid="ignore")
 def _of_mean_recall(counts: Sequence[Floats], beta: float) -> tuple[Floats, Floats, Floats]:
     """The same where recall is a mean over series, and F-beta the weighted harmonic mean."""
-    tp, predicted, _, recalls, n_series = counts
+    tp, predicted, _, recalls, n_series = counts[:5]
     precision, recall, square = tp / predicted, recalls / n_series, beta**2
     mean = (1 + square) * precision * recall / (square * precision + recall)
     return precision, recall, np.where(precision + recall == 0, 0.0, mean)
 
 
 def outcomes() -> Outcomes[pl.Expr]:
-    """True positives, false positives and misses of a row of the curve."""
-    tp, predicted, n_true = (pl.col(name).cast(pl.Float64) for name in ("tp", "n_predicted", "n_true"))
-    return Outcomes(tp, predicted - tp, n_true - tp)
+    """True positives, false positives, misses and ignored repeats of a row of the curve."""
+    tp, predicted, n_true, ignored = (
+        pl.col(name).cast(pl.Float64) for name in ("tp", "n_predicted", "n_true", IGNORED)
+    )
+    return Outcomes(tp, predicted - tp, n_true - tp, neither=ignored)
+
+
+def with_ignored(curve: pl.DataFrame, cube: Cube) -> pl.DataFrame:
+    """A curve with the alarms at or above its thresholds that count neither as true nor as false, as `IGNORED`."""
+    keys, always = list(cube.keys), f"{IGNORED}_always"
+    swept = curve.join(cube.at_or_above([IGNORED]), on=[*keys, THRESHOLD], how="left", nulls_equal=True)
+    joined = swept.join(cube.totals([always]), on=keys, how="left", nulls_equal=True)
+    return joined.with_columns(pl.col(IGNORED).fill_null(0) + pl.col(always)).drop(always)
 
 
 def f_beta(params: ChangePointsParameters, beta: float) -> pl.Expr:

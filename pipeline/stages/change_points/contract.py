@@ -17,7 +17,7 @@ from pipeline.stages.change_points.lengths import Length
 from pipeline.stages.change_points.margins import MarginSides
 from pipeline.stages.parameters import EvenThresholds, StageParameters
 from pipeline.tables.groupings import unlike_but_for_case
-from pipeline.tables.schemas import Column, Table, limits_of, of_chosen_row
+from pipeline.tables.schemas import Column, Table, limits_of_share, of_chosen_row
 
 Matching = Literal["one_to_one", "any", "roerich", "ruptures", "nearest"]
 Annotators = Literal["union", "separate", "tcpd"]
@@ -65,11 +65,11 @@ CURVE = (
     Column("n_series", "BIGINT", "runs on one series; with separate annotators each counts"),
     *_COUNTED,
     _PRECISION,
-    *limits_of("precision"),
+    *limits_of_share("precision"),
     _RECALL,
-    *limits_of("recall"),
+    *limits_of_share("recall"),
     _F1,
-    *limits_of("f1"),
+    *limits_of_share("f1"),
     _UNDEFINED,
     Column(
         "undefined_interval",

@@ -17,7 +17,7 @@ from pipeline.plan.transforms import Transform
 from pipeline.sources.keys import KeyMatch
 from pipeline.sources.types import TIME_TYPES
 from pipeline.stages.change_points import checking, units
-from pipeline.stages.change_points.alarm_contract import LEADS
+from pipeline.stages.change_points.alarm_contract import ALARM_TABLES, LEADS
 from pipeline.stages.change_points.alarm_points import AlarmMatcher
 from pipeline.stages.change_points.contract import COUNT_NAMES
 from pipeline.stages.change_points.input_contracts import ANNOTATOR, INCIDENTS, SERIES_ID
@@ -70,7 +70,7 @@ class _Planner:
             by=by,
             used=("n_rows",),
             accounting=Query("change_points/accounting"),
-            optional=(self._series, self._delays),
+            optional=(self._series, self._delays, *self._of_alarms(alarmed=relations.alarmed)),
             key_matches=(
                 KeyMatch(
                     self.inputs.predictions, self.inputs.series or self.inputs.annotations, SERIES_ID, "unjudged_series"
@@ -140,6 +140,12 @@ class _Planner:
         return OptionalTable(
             "change_points_series", "series_counts", self.params.series_counts, MOST_ROWS_FOR_SERIES, self._points
         )
+
+    @staticmethod
+    def _of_alarms(*, alarmed: bool) -> Iterator[OptionalTable]:
+        wish = "per, cooldown or repeats, or incidents that last,"
+        for table in ALARM_TABLES:
+            yield OptionalTable(table, "per", alarmed, wish=wish)
 
     @property
     def _points(self) -> tuple[Source, Source]:

@@ -16,7 +16,7 @@ from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE
 from pipeline.stages.change_points.alarm_figures import RATE, unit_of, with_rates
 from pipeline.stages.change_points.alarm_results import alarm_tables
-from pipeline.stages.change_points.choosing import candidates, f_beta, outcomes
+from pipeline.stages.change_points.choosing import IGNORED, candidates, f_beta, outcomes, with_ignored
 from pipeline.stages.change_points.contract import AREAS, CURVE
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import SIZES, with_intervals
@@ -57,14 +57,14 @@ def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -
     curve = with_intervals(_curve(params, cube), cube, params)
     keys = list(cube.keys)
     curve = curve.select(*keys, *(column.name for column in CURVE))
-    scored = curve.filter(pl.col(THRESHOLD).is_not_null())
+    scored = with_ignored(curve.filter(pl.col(THRESHOLD).is_not_null()), cube)
     choices = candidates(scored, cube, params)
     best = partial(f_beta, params)
     points = operating_points(scored, keys, params.operating_points, choices, best, outcomes(), params.boundary)
     areas = with_clusters(_areas(params, counts, curve, keys), cube, SIZES, wanted=params.is_replicated)
     return {
         "change_points_curve": curve,
-        "change_points_operating_points": points,
+        "change_points_operating_points": points.drop(IGNORED),
         "change_points_areas": areas.select(*keys, *(column.name for column in AREAS)),
         **alarm_tables(params, counts, cube, curve, points),
     }

@@ -8,7 +8,7 @@ import polars as pl
 
 from pipeline.stages import methods
 from pipeline.stages.compare.sentences import gap_sentences, margin_sentences, system_text
-from pipeline.stages.compare.summary import one_test_a_pair
+from pipeline.stages.compare.summary import has_rows, one_test_a_pair
 from pipeline.tables.groupings import TOTAL, group_text
 from pipeline.tables.schemas import GROUPING
 
@@ -49,7 +49,7 @@ def sentences(measured: Measured) -> Iterator[str]:
         units = f"{n_units} shared units" if parameters["paired"] else f"different units, {n_units} in a comparison"
         yield f"{len(systems):,} systems{names} were compared on {units}{_with_baseline(parameters)}."
     yield methods.left_out(measured, {"units": "rows of units"})
-    made = list(dict.fromkeys(tests["test"])) + (["bayes"] if measured.tables["compare_posteriors"].height else [])
+    made = list(dict.fromkeys(tests["test"])) + (["bayes"] if has_rows(measured.tables, "compare_posteriors") else [])
     asked = [name for name in parameters["tests"] if name in made]
     if asked:
         words = methods.listed(TESTS[name] for name in asked).format(**parameters)
@@ -73,9 +73,9 @@ def _with_baseline(parameters: Mapping[str, object]) -> str:
 
 def _claims(measured: Measured) -> Iterator[str]:
     """Say with which margin claims were tested, and which hold."""
-    margins = measured.tables["compare_margins"]
-    if margins.is_empty():
+    if not has_rows(measured.tables, "compare_margins"):
         return
+    margins = measured.tables["compare_margins"]
     by_metric = dict(zip(margins["metric"], margins["margin"], strict=True))
     words = methods.listed(f"{margin:g} in {POOLED.get(metric, metric)}" for metric, margin in by_metric.items())
     level = 1 - measured.parameters["confidence"]

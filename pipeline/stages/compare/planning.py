@@ -13,6 +13,7 @@ from pipeline.plan import rows
 from pipeline.plan.checks import file_check, missing_check, negative_check, shown_name
 from pipeline.plan.counts import Query
 from pipeline.plan.nodes import Check, Frame, Relation
+from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
@@ -114,9 +115,20 @@ class _Planner:
             by=by,
             used=("n_units",),
             accounting=Query("compare/accounting"),
+            optional=tuple(self._requested()),
             warnings=tuple(self._warnings()),
             facts={"metrics": ", ".join(self.metrics)},
         )
+
+    def _requested(self) -> Iterator[OptionalTable]:
+        """The tables that are made only if the config asks for them."""
+        has_bayes = "bayes" in self.params.tests
+        has_counts = self.counts not in {(), EVENT_COUNTS} and not set(POOLED).isdisjoint(self.metrics)
+        wish = "a ratio of all counts among metrics, such as pooled_precision," if has_bayes else '"bayes" among tests'
+        key = "metrics" if has_bayes else "tests"
+        yield OptionalTable("compare_posteriors", key, has_bayes and has_counts, wish=wish)
+        is_asked = self.params.margin is not None
+        yield OptionalTable("compare_margins", "margin", is_asked, wish="margin = 0.01, for example,")
 
     @property
     def _prefixed(self) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -100,6 +100,11 @@ def _skewed_groups(tests: pl.DataFrame) -> Iterator[str]:
         )
 
 
+def has_rows(tables: Mapping[str, pl.DataFrame], name: str) -> bool:
+    """Whether a table was made and has a row."""
+    return name in tables and not tables[name].is_empty()
+
+
 def one_test_a_pair(tests: pl.DataFrame) -> pl.DataFrame:
     """The first test of every pair and metric of every group; of margins, the claims of the first test."""
     keys = [GROUPING.name, *grouping_columns(tests.columns), "metric", "system_a", "system_b"]
@@ -111,16 +116,19 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     tests = tables["compare_tests"]
     if tests.is_empty():
         return Summary(headers=(), rows=(), sentence="No two systems were tested.")
-    shown, margins = one_test_a_pair(tests), one_test_a_pair(tables["compare_margins"])
+    shown = one_test_a_pair(tests)
+    margins = one_test_a_pair(tables["compare_margins"]) if has_rows(tables, "compare_margins") else None
     columns = dict(_columns(shown, margins))
     rows = tuple(tuple(cell(row) for cell in columns.values()) for row in shown.iter_rows(named=True))
-    sentences = (_clear(shown), *gap_sentences(shown), *margin_sentences(margins))
+    sentences = (_clear(shown), *gap_sentences(shown), *(() if margins is None else margin_sentences(margins)))
     return Summary(
         headers=tuple(columns), rows=rows, groupings=tuple(shown[GROUPING.name]), sentence=" ".join(sentences)
     )
 
 
-def _columns(shown: pl.DataFrame, margins: pl.DataFrame) -> Iterator[tuple[str, Callable[[Mapping[str, Any]], str]]]:
+def _columns(
+    shown: pl.DataFrame, margins: pl.DataFrame | None
+) -> Iterator[tuple[str, Callable[[Mapping[str, Any]], str]]]:
     """Titles of the columns of the summary, with what makes a cell from a row."""
     yield "group", group_text
     yield "metric", lambda row: str(row["metric"])
@@ -131,7 +139,7 @@ def _columns(shown: pl.DataFrame, margins: pl.DataFrame) -> Iterator[tuple[str, 
     yield "difference", lambda row: _limited(row, "difference")
     if not different_units(shown).is_empty():
         yield "ratio", lambda row: _limited(row, "ratio")
-    if not margins.is_empty():
+    if margins is not None:
         claims = claims_of_pairs(margins)
         yield "within margin", lambda row: _claimed(claims.get(key_of_pair(row), {}))
     yield "test", lambda row: str(row["test"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
-from pipeline.tables.schemas import Column, Table, limits_of
+from pipeline.tables.schemas import Column, Table, limits_of, limits_of_share
 
 _PAIR = (
     Column("metric", "VARCHAR", "what is compared: a column of the units, or a ratio of the counts of all units"),
@@ -105,9 +105,9 @@ TESTS = (
 POSTERIORS = (
     *_PAIR,
     Column("mean_a", "DOUBLE", "posterior mean of the first system"),
-    *limits_of("mean_a", "its credible interval with equal tails"),
+    *limits_of_share("mean_a", "its credible interval with equal tails"),
     Column("mean_b", "DOUBLE", "posterior mean of the other"),
-    *limits_of("mean_b", "its credible interval with equal tails"),
+    *limits_of_share("mean_b", "its credible interval with equal tails"),
     Column(
         "design_effect_a", "DOUBLE", "what the counts of a were divided by, at least 1; NULL: no count", nullable=True
     ),

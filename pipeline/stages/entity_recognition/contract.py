@@ -16,7 +16,7 @@ from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.mentions.rules import Match, MentionParameters
 from pipeline.stages.parameters import EvenThresholds
 from pipeline.tables.ratios import RATIOS
-from pipeline.tables.schemas import Column, Table, limits_of, of_chosen_row
+from pipeline.tables.schemas import Column, Table, limits_of_share, of_chosen_row
 
 _MENTION = (
     InputField("doc_id", "key", "the document of the mention", required=True),
@@ -66,16 +66,16 @@ SCORES = (
     Column(
         "precision", "DOUBLE", "tp / (tp + fp), or the mean of the documents'; NULL: nothing retrieved", nullable=True
     ),
-    *limits_of("precision"),
+    *limits_of_share("precision"),
     Column("recall", "DOUBLE", "tp / (tp + fn), or the mean of the documents'; NULL: no gold", nullable=True),
-    *limits_of("recall"),
+    *limits_of_share("recall"),
     Column(
         "f1",
         "DOUBLE",
         ("2 tp / (2 tp + fp + fn), or the mean of the documents', see the page; NULL: neither retrieved nor gold"),
         nullable=True,
     ),
-    *limits_of("f1"),
+    *limits_of_share("f1"),
     Column("precision_dropped", "BIGINT", "documents that the mean of precision leaves out: undefined there"),
     Column("recall_dropped", "BIGINT", "documents that the mean of recall leaves out"),
     Column("f1_dropped", "BIGINT", "documents that the mean of f1 leaves out"),

@@ -11,7 +11,7 @@ from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.mentions.rules import MentionParameters
 from pipeline.stages.parameters import ascending
-from pipeline.tables.schemas import Column, Table, limits_of
+from pipeline.tables.schemas import Column, Table, limits_of, limits_of_share
 
 _PLACE = (
     InputField("mention_id", "key", "the mention, the same in gold and predicted; not with match"),
@@ -51,11 +51,11 @@ SCORES = (
     Column(
         "precision", "DOUBLE", "tp / n_attempted, the accuracy at this distance; NULL: nothing attempted", nullable=True
     ),
-    *limits_of("precision"),
+    *limits_of_share("precision"),
     Column("recall", "DOUBLE", "tp / n_gold; NULL: no gold mention", nullable=True),
-    *limits_of("recall"),
+    *limits_of_share("recall"),
     Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn); NULL: neither attempted nor gold", nullable=True),
-    *limits_of("f1"),
+    *limits_of_share("f1"),
     Column("n_spurious", "BIGINT", "predictions with coordinates but without a gold mention"),
     Column(
         "precision_end_to_end",

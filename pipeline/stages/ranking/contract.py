@@ -12,7 +12,7 @@ from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.parameters import EvenThresholds, StageParameters
-from pipeline.tables.schemas import Column, Table, limits_of
+from pipeline.tables.schemas import Column, Table, limits_of, limits_of_share
 
 RANKING = InputContract(
     "ranking",
@@ -108,13 +108,13 @@ SUMMARY = (
     _N_QUERIES,
     _N_EXCLUDED,
     _measure("map", "mean of average_precision over queries"),
-    *limits_of("map"),
+    *limits_of_share("map"),
     *(
         column
         for measure in MEASURES[1:]
         for column in (
             _measure(measure.name, f"mean of {measure.name} over queries"),
-            *(limits_of(measure.name) if measure.name not in INTERPOLATED else ()),
+            *(limits_of_share(measure.name) if measure.name not in INTERPOLATED else ()),
         )
     ),
     _measure("map_expected", "mean of map under random selection of every ranking"),
@@ -136,9 +136,9 @@ CUTOFF_MEANS = (
     _N_QUERIES,
     _N_EXCLUDED,
     _measure("precision", "mean of precision among the first k over queries"),
-    *limits_of("precision"),
+    *limits_of_share("precision"),
     _measure("recall", "mean of recall among the first k over queries"),
-    *limits_of("recall"),
+    *limits_of_share("recall"),
     UNDEFINED,
     _UNDEFINED_INTERVAL,
     QUALITY_COLUMN,

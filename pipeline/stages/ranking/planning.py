@@ -12,12 +12,13 @@ from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, file_check, missing_check
 from pipeline.plan.counts import Query
 from pipeline.plan.nodes import Check, Relation
+from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
 from pipeline.plan.transforms import RankedAmong, Reduction
 from pipeline.queries.dialect import column, double
 from pipeline.queries.load import page, statement
 from pipeline.sources.keys import KeyMatch
-from pipeline.stages.ranking.contract import COUNTS
+from pipeline.stages.ranking.contract import COUNTS, MEASURE_TABLE
 from pipeline.stages.ranking.grading import GRADES
 from pipeline.stages.ranking.lists import Lists
 from pipeline.stages.ranking.places import NUMBER, judged_places, tied_places
@@ -75,10 +76,18 @@ class _Planner:
             by=by,
             used=("n_retrieved",),
             accounting=Query("ranking/accounting"),
+            optional=(self._measures,),
             positive=self._positive,
             key_matches=tuple(KeyMatch(self.ranking, each, "query_id") for each in sources if each is self.relevance),
             warnings=tuple(self._warnings()),
             facts={"order": "score" if self.scored else "rank", "ties": self.params.ties},
+        )
+
+    @property
+    def _measures(self) -> OptionalTable:
+        """The means of the measures that the config names."""
+        return OptionalTable(
+            MEASURE_TABLE, "measures", bool(self.params.measures), wish='measures = ["nDCG@10"], for example,'
         )
 
     @property

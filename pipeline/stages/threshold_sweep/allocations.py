@@ -56,7 +56,9 @@ def allocations(params: ThresholdSweepParameters, curve: pl.DataFrame, label: st
 
 def not_allocated(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     """A warning of criteria whose alerts were not shared out because the search was too large; none without any."""
-    pooled = tables["threshold_sweep_pooled_points"]
+    pooled = tables.get("threshold_sweep_pooled_points")
+    if pooled is None:
+        return ()
     counted = pooled.filter(pl.col("tp_weight").is_null(), pl.col(CRITERION).str.starts_with("max_alert"))
     without = counted.group_by("pooled", CRITERION, maintain_order=True).agg(
         (pl.col("thresholds") == "allocated").any().alias("is_allocated")

@@ -46,10 +46,14 @@ def tables_at_prevalence(params: ThresholdSweepParameters, cube: Cube, curve: pl
     names = [THRESHOLD, *RATES, *limit_names(RATES), "undefined", UNDEFINED_INTERVAL, INTERVAL_QUALITY]
     rows = _with_correlation(curve, cube, params).select(*keys, *names, _CORRELATION)
     table = pl.concat(_at(rows, prevalence) for prevalence in params.prevalences)
-    criteria = [point for point in params.operating_points if point.max_alerts is None and point.confidence is None]
-    points = [_point(table, [*keys, PREVALENCE], criterion, params) for criterion in criteria]
+    points = [_point(table, [*keys, PREVALENCE], criterion, params) for criterion in criteria_at_prevalence(params)]
     of_points = pl.concat(points) if points else _costs(table.clear().with_columns(nulls([CRITERION], pl.String)), None)
     return dict(zip(TABLES, (table.drop(_CORRELATION), of_points.drop(_CORRELATION)), strict=True))
+
+
+def criteria_at_prevalence(params: ThresholdSweepParameters) -> list[Criterion]:
+    """The criteria that rates and a share of positives decide: no number of alerts, and no promise."""
+    return [point for point in params.operating_points if point.max_alerts is None and point.confidence is None]
 
 
 def _with_correlation(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
-from pipeline.tables.schemas import Column, Table, limits_of
+from pipeline.tables.schemas import Column, Table, limits_of_share
 
 
 def _critical(ratio: str) -> Column:
@@ -14,11 +14,11 @@ def _critical(ratio: str) -> Column:
 COLUMNS = (
     Column("threshold", "DOUBLE", "threshold of the curve; of more than 1,000 in a group about as many are chosen"),
     Column("precision", "DOUBLE", "as in the curve; NULL: nothing retrieved", nullable=True),
-    *limits_of("precision", "the band of precision"),
+    *limits_of_share("precision", "the band of precision"),
     Column("recall", "DOUBLE", "as in the curve; NULL: no positive", nullable=True),
-    *limits_of("recall", "the band of recall, for both curves"),
+    *limits_of_share("recall", "the band of recall, for both curves"),
     Column("fpr", "DOUBLE", "as in the curve; NULL: no negative", nullable=True),
-    *limits_of("fpr", "the band of the false positive rate"),
+    *limits_of_share("fpr", "the band of the false positive rate"),
     *map(_critical, ("precision", "recall", "fpr")),
     Column(
         "method",

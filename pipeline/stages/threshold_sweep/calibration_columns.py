@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
-from pipeline.tables.schemas import Column, Table, limits_of
+from pipeline.tables.schemas import Column, Table, limits_of, limits_of_share
 
 _BINNING = Column("binning", "VARCHAR", "`quantile`: bins with about as many rows each; `width`: bins of equal width")
 _LIMITED = Column(
@@ -28,7 +28,7 @@ RELIABILITY = (
     Column("weight_positive", "DOUBLE", "weight of the rows with a true label; NULL: no weights", nullable=True),
     Column("mean_score", "DOUBLE", f"mean score, weighted; NULL: {_NO_ROW}", nullable=True),
     Column("share_positive", "DOUBLE", f"share of true rows, of the weights if any; NULL: {_NO_ROW}", nullable=True),
-    *limits_of("share_positive"),
+    *limits_of_share("share_positive"),
     *limits_of("share_positive_band", "a band that holds the shares of all bins of the binning together"),
     Column("gap", "DOUBLE", f"share_positive − mean_score, from −1 to 1; NULL: {_NO_ROW}", nullable=True),
     *limits_of("gap"),

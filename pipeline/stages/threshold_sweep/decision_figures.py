@@ -31,7 +31,7 @@ def decision_figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> I
     )
     if benefit is not None and not benefit.is_empty():
         yield _decision_curve(benefit, confidence)
-    if at is None or points is None or at.is_empty():
+    if at is None or at.is_empty():
         return
     shares = at[PREVALENCE].unique().sort().to_list()
     for number, share in enumerate(shares[:MOST_PREVALENCES], start=1):
@@ -39,7 +39,7 @@ def decision_figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> I
         percent = f"{100 * share:.4g}%"
         yield by_threshold(
             rising(at.filter(is_here)),
-            points.filter(is_here),
+            None if points is None else points.filter(is_here),
             confidence,
             name=f"at_prevalence_{number}",
             title=f"Precision, recall and F1 where {percent} of rows are true",

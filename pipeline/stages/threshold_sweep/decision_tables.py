@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.metrics.curves.choice_columns import criterion_column
 from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
-from pipeline.tables.schemas import Column, Table, limits_of
+from pipeline.tables.schemas import Column, Table, limits_of, limits_of_share
 
 
 def _undefined(reasons: str, *, interval: str = "") -> tuple[Column, ...]:
@@ -25,13 +25,18 @@ def _undefined(reasons: str, *, interval: str = "") -> tuple[Column, ...]:
     )
 
 
-def _ratio(name: str, meaning: str) -> tuple[Column, ...]:
-    """A ratio with its limits."""
+def _number(name: str, meaning: str) -> tuple[Column, ...]:
+    """A number with its limits."""
     return Column(name, "DOUBLE", meaning, nullable=True), *limits_of(name)
 
 
+def _ratio(name: str, meaning: str) -> tuple[Column, ...]:
+    """A share with its limits."""
+    return Column(name, "DOUBLE", meaning, nullable=True), *limits_of_share(name)
+
+
 _CRITERION = criterion_column("`max_f1`, `min_precision=0.9`, `min_recall=0.8`")
-_COST_PER_ROW = _ratio(
+_COST_PER_ROW = _number(
     "cost_per_row", "cost divided by all rows, of the weights if there are any; NULL: a criterion without costs"
 )
 _THRESHOLD = Column("threshold", "DOUBLE", "score from which a row is predicted to be true")
@@ -41,7 +46,7 @@ NET_BENEFIT = (
     Column("n_positive", "BIGINT", "rows with a true label"),
     Column("tp", "BIGINT", "true positives: retrieved rows with a true label"),
     Column("fp", "BIGINT", "false positives: retrieved rows with a false label"),
-    *_ratio(
+    *_number(
         "net_benefit",
         "tp / n - fp / n × p / (1 - p), of the weights if there are any; NULL: a score outside [0, 1], or no row",
     ),
@@ -59,7 +64,7 @@ NET_BENEFIT = (
         "NULL: as net_benefit",
         nullable=True,
     ),
-    *_ratio("net_benefit_difference", "net benefit less that of the better of these; NULL: as net_benefit"),
+    *_number("net_benefit_difference", "net benefit less that of the better of these; NULL: as net_benefit"),
     *_undefined("`no_probability`, `no_row`, `no_positive`"),
     *CLUSTER_COLUMNS,
 )
@@ -148,7 +153,7 @@ POINTS_AT_PREVALENCE = (
     _CRITERION,
     Column("threshold", "DOUBLE", f"{_THRESHOLD.meaning}; NULL: not reached", nullable=True),
     *_AT_PREVALENCE,
-    *_ratio("cost_per_row", "mean cost of a row at the prevalence; NULL: not reached, or a criterion without costs"),
+    *_number("cost_per_row", "mean cost of a row at the prevalence; NULL: not reached, or a criterion without costs"),
     *_undefined("`no_prediction`, `no_positive`, `no_negative`, `not_reached`"),
 )
 TABLES = (

@@ -23,6 +23,7 @@ from pipeline.stages.threshold_sweep import probabilities
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, HEAVIEST
 from pipeline.stages.threshold_sweep.outcomes import POINTS, OutcomeSampler
 from pipeline.stages.threshold_sweep.outcomes import TABLE as OUTCOMES
+from pipeline.stages.threshold_sweep.requested import requested_tables
 from pipeline.stages.threshold_sweep.units import UnitsOfSweep
 from pipeline.tables.sweep import SECOND_REPLICATE
 
@@ -87,6 +88,7 @@ class _Planner:
                 self.outcomes,
                 self.units.table,
                 *probabilities.optional_tables(self.params, self.predictions),
+                *requested_tables(self.params, weighted=self.weighted),
             ),
         )
 

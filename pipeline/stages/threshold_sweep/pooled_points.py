@@ -68,9 +68,8 @@ class Swept:
 
 def pooled_tables(params: ThresholdSweepParameters, swept: Swept) -> dict[str, pl.DataFrame]:
     """The table of pooled points and that of allocated alerts; none without the total, or without a group beside it."""
-    groupings = [grouping.label for grouping in params.groupings if grouping.columns]
-    has_total = len(groupings) < len(params.groupings)
-    if not groupings or not has_total or swept.curve.is_empty():
+    groupings = groupings_to_pool(params)
+    if not groupings or swept.curve.is_empty():
         return {}
     allocated = pl.concat([allocations(params, swept.curve, label) for label in groupings])
     rows = []
@@ -84,6 +83,12 @@ def pooled_tables(params: ThresholdSweepParameters, swept: Swept) -> dict[str, p
         return {}
     table = _marked(pl.concat(rows), swept, params)
     return dict(zip(TABLES, (table, allocated), strict=True))
+
+
+def groupings_to_pool(params: ThresholdSweepParameters) -> list[str]:
+    """The groupings whose groups are put together: those beside the total, none without it."""
+    labels = [grouping.label for grouping in params.groupings if grouping.columns]
+    return labels if len(labels) < len(params.groupings) else []
 
 
 def _of_grouping(cube: Cube, label: str) -> Cube:

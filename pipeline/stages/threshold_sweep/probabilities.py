@@ -30,15 +30,12 @@ SUMS_OF_WEIGHTS = (
     *("heavy_scores", "heavy_scores_positive", "heavy_score_squares"),
 )
 OBVIOUS = 0.1  # share of rows with other scores from which on nobody takes scores for probabilities
-ANY_NUMBER_OF_ROWS = 1 << 62
 
 
 def optional_tables(params: ThresholdSweepParameters, predictions: Source) -> tuple[OptionalTable, ...]:
     """Both tables of calibration, which `auto` makes of any number of rows whose scores are probabilities."""
     return tuple(
-        OptionalTable(
-            table.name, "calibration", params.calibration, ANY_NUMBER_OF_ROWS, (predictions,), told=False, unfit=unfit
-        )
+        OptionalTable(table.name, "calibration", params.calibration, sources=(predictions,), told=False, unfit=unfit)
         for table in (RELIABILITY_TABLE, CALIBRATION_TABLE)
     )
 

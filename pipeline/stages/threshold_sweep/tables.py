@@ -9,7 +9,7 @@ from pipeline.stages.threshold_sweep.band_columns import BANDS
 from pipeline.stages.threshold_sweep.calibration_columns import CALIBRATION_TABLE, RELIABILITY_TABLE
 from pipeline.stages.threshold_sweep.decision_tables import TABLES as DECISION_TABLES
 from pipeline.stages.threshold_sweep.unit_columns import UNITS
-from pipeline.tables.schemas import Column, Table, limits_of, of_chosen_row
+from pipeline.tables.schemas import Column, Table, limits_of_share, of_chosen_row
 
 CURVE = (
     Column("threshold", "DOUBLE", "score from which a row is predicted to be true"),
@@ -24,23 +24,23 @@ CURVE = (
     Column(
         "precision", "DOUBLE", "tp / (tp + fp), of the weights if there are any; NULL: nothing retrieved", nullable=True
     ),
-    *limits_of("precision"),
+    *limits_of_share("precision"),
     Column("recall", "DOUBLE", "tp / (tp + fn), of the weights if there are any; NULL: no positive", nullable=True),
-    *limits_of("recall"),
+    *limits_of_share("recall"),
     Column(
         "f1",
         "DOUBLE",
         "2 tp / (2 tp + fp + fn), of the weights if there are any; NULL: neither retrieved nor positive",
         nullable=True,
     ),
-    *limits_of("f1"),
+    *limits_of_share("f1"),
     Column(
         "fpr",
         "DOUBLE",
         "false positive rate fp / (fp + tn), of the weights if there are any; NULL: no negative",
         nullable=True,
     ),
-    *limits_of("fpr"),
+    *limits_of_share("fpr"),
     Column(
         "undefined",
         "VARCHAR",
@@ -101,7 +101,7 @@ AREAS = (
         ),
         nullable=True,
     ),
-    *limits_of("average_precision"),
+    *limits_of_share("average_precision"),
     Column(
         "pr_auc",
         "DOUBLE",
@@ -126,7 +126,7 @@ AREAS = (
         ),
         nullable=True,
     ),
-    *limits_of("pr_auc"),
+    *limits_of_share("pr_auc"),
     Column(
         "roc_auc",
         "DOUBLE",
@@ -142,7 +142,7 @@ AREAS = (
         ),
         nullable=True,
     ),
-    *limits_of("roc_auc"),
+    *limits_of_share("roc_auc"),
     Column("method", "VARCHAR", "`exact`, or `binned`: the areas are midpoints of certified bounds"),
     Column(
         "average_precision_min", "DOUBLE", "certified lower bound; NULL: `exact`, or the area is NULL", nullable=True
@@ -185,49 +185,49 @@ AVERAGES = (
         "mean of precision over the groups where it is defined; NULL: the row of the areas, or defined in no group",
         nullable=True,
     ),
-    *limits_of("precision"),
+    *limits_of_share("precision"),
     Column(
         "recall",
         "DOUBLE",
         "mean of recall over the groups where it is defined; NULL: the row of the areas, or defined in no group",
         nullable=True,
     ),
-    *limits_of("recall"),
+    *limits_of_share("recall"),
     Column(
         "f1",
         "DOUBLE",
         "mean of f1 over the groups where it is defined; NULL: the row of the areas, or defined in no group",
         nullable=True,
     ),
-    *limits_of("f1"),
+    *limits_of_share("f1"),
     Column(
         "fpr",
         "DOUBLE",
         "mean of fpr over the groups where it is defined; NULL: the row of the areas, or defined in no group",
         nullable=True,
     ),
-    *limits_of("fpr"),
+    *limits_of_share("fpr"),
     Column(
         "average_precision",
         "DOUBLE",
         "mean of average_precision over the groups where it is defined; NULL: rows of ratios, or defined in no group",
         nullable=True,
     ),
-    *limits_of("average_precision"),
+    *limits_of_share("average_precision"),
     Column(
         "pr_auc",
         "DOUBLE",
         "mean of pr_auc over the groups where it is defined; NULL: rows of ratios, or defined in no group",
         nullable=True,
     ),
-    *limits_of("pr_auc"),
+    *limits_of_share("pr_auc"),
     Column(
         "roc_auc",
         "DOUBLE",
         "mean of roc_auc over the groups where it is defined; NULL: rows of ratios, or defined in no group",
         nullable=True,
     ),
-    *limits_of("roc_auc"),
+    *limits_of_share("roc_auc"),
     Column(
         "n_undefined", "BIGINT", "groups in which a ratio or an area of the row is NULL; these are left out of its mean"
     ),

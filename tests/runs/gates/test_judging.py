@@ -35,6 +35,7 @@ def row(source: str | None, value: float | None, size: int = 1000, **facts: Any)
         "quality": "good",
         "missing": "",
         "n_rows": float(size),
+        "is_share": True,
     }
     return JudgedRow(**keys | facts)
 
@@ -102,6 +103,17 @@ def test_a_change_is_one_in_either_direction() -> None:
         keys = {"max_drop": 0.01, "max_rise": 0.01, "max_change": 0.01, "baseline": "previous"}
         outcomes = {each.condition: each.outcome for each in judged([row(None, value)], before, **keys)}
         assert outcomes == {"max_drop": drop, "max_rise": rise, "max_change": change}
+
+
+def test_only_shares_are_written_in_percent() -> None:
+    cost = row(None, 0.4, is_share=False)
+    (verdict,) = judged([cost], metric="cost_per_row", max=0.2)
+    assert sentence(verdict).startswith(
+        "cost_per_row of clf at max_f1 is 0.4 (0.3696 to 0.4304), above the maximum of 0.2"
+    )
+    before = numbers([row(None, 0.1, is_share=False)], "run 1")
+    (risen,) = judged([cost], before, metric="cost_per_row", max_rise=0.05, baseline="previous")
+    assert "to 0.4 (0.3696 to 0.4304), by more than 0.05 beyond" in sentence(risen)
 
 
 def test_a_named_group_without_rows_fails() -> None:

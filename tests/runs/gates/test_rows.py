@@ -85,6 +85,14 @@ def test_degrees_of_freedom_come_from_the_effective_number_of_clusters() -> None
     assert only(judged("threshold_sweep", {"operating_points": points})[0]).degrees == 11.5
 
 
+@pytest.mark.parametrize(("metric", "is_share"), [("cost_per_row", False), ("precision", True)])
+def test_the_contract_says_what_is_a_share(metric: str, is_share: bool) -> None:  # noqa: FBT001
+    limits = {f"{metric}{side}": 0.5 for side in ("", "_lower", "_upper")}
+    points = [{"grouping": "all", "pooled": "source", "criterion": "max_f1", "thresholds": "own"} | limits]
+    row = only(judged("threshold_sweep", {"pooled_points": points}, metric=metric)[0])
+    assert (row.table, row.is_share) == ("threshold_sweep_pooled_points", is_share)
+
+
 def test_a_table_that_was_not_made_is_told() -> None:
     rows, reason = judged("threshold_sweep", {}, threshold=0.5)
     assert (rows, reason) == ({}, "the table threshold_sweep_curve was not made")

@@ -126,6 +126,27 @@ def test_leads_at_the_chosen_threshold_are_those_of_numpy(run: Run) -> None:
         assert row["mean_lead_lower"] < row["mean_lead"] < row["mean_lead_upper"]
 
 
+def test_a_number_of_alerts_bounds_all_alarms_that_people_receive(tmp_path: Path) -> None:
+    data, terms = scene(), Terms(TERMS.margin, is_any=False, ignores=True, cooldown=None)
+    alarms = [(series, hour, score) for series, method, hour, score in data["alarms"] if method == "x"]
+    counted = {score: by_hand(alarms, data["incidents"], terms, score)[0] for score in range(6)}
+    received = {score: counts["n_predicted"] + counts["n_ignored"] for score, counts in counted.items()}
+    assert received == {score: sum(alarm[2] >= score for alarm in alarms) for score in range(6)}
+    limits = sorted({*received.values(), *(counts["n_predicted"] for counts in counted.values()), 1})
+    by_limit = {
+        f"max_alerts={most}": min((s for s in range(6) if received[s] <= most), default=None) for most in limits
+    }
+    keys = {"margin": {"before": "3h", "after": "2h"}, "operating_points": [{"max_alerts": most} for most in limits]}
+    run = run_change_points(tmp_path, frames(data) | {"predictions": one_method()}, **keys)
+    points = read_table(run, "change_points_operating_points", POINTS)
+    assert dict(points.select("criterion", "threshold").iter_rows()) == by_limit
+    shown = read_table(run, "change_points_alarm_points", POINTS)
+    assert dict(shown.select("criterion", pl.col("n_predicted") + pl.col("n_ignored")).iter_rows()) == {
+        criterion: received[score] for criterion, score in by_limit.items() if score is not None
+    }
+    assert all(shown["n_ignored"])
+
+
 def test_the_lists_of_series_and_delays_tell_of_all_alarms(run: Run) -> None:
     total = {name: by_method(None, 0)[0][name] for name in COUNTS}
     series = read_table(run, "change_points_series", POINTS)
