@@ -159,7 +159,7 @@ def test_a_table_of_rows_that_are_there_is_asked_for_or_absent(every_stage: Run)
 def test_keys_of_tables_that_nobody_asked_for_are_told_in_a_line(every_stage: Run) -> None:
     results = every_stage.path.parents[1]
     said = call("show", str(results), "threshold_sweep").out
-    words = "Keys that make further tables: averages, bands, net_benefit, operating_points, prevalence."
+    words = "Keys that make further tables: bands, net_benefit, operating_points, prevalence."
     assert words in " ".join(said.split())
     assert "threshold_sweep_net_benefit" not in said
     unrequested = json.loads((every_stage.path / "run.json").read_bytes())["unrequested"]["threshold_sweep"]

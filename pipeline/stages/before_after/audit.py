@@ -209,8 +209,6 @@ def _drifts(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], k
 
 def contradictions(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
     """Whether the checked matches contradict the estimate for the total, at the threshold of the audit."""
-    if TABLE not in tables:
-        return
     tested = tables[TABLE].filter(pl.col(GROUPING.name) == "all", pl.col("p_value").is_not_null())
     if tested.is_empty():
         return

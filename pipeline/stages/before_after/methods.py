@@ -93,9 +93,7 @@ def _results(measured: Measured) -> Iterator[str]:
 
 
 def _placebo(tables: Mapping[str, pl.DataFrame]) -> str:
-    tested = tables.get("before_after_placebo", pl.DataFrame())
-    is_joint = (pl.col(GROUPING.name) == TOTAL) & pl.col(THRESHOLD).is_null()
-    rows = tested if tested.is_empty() else tested.filter(is_joint)
+    rows = tables["before_after_placebo"].filter(pl.col(GROUPING.name) == TOTAL, pl.col(THRESHOLD).is_null())
     p_value = None if rows.is_empty() else rows["p_value"].item(0)
     if p_value is None:
         return "The assumption of equal false positive rates was not tested."

@@ -15,7 +15,6 @@ from pipeline.stages.before_after.crossing import CROSSED, PAIRS_OF_BOTH, UNKNOW
 from pipeline.stages.before_after.estimate_tables import COUNT_NAMES
 from pipeline.stages.before_after.pairs import PAIR, USED_PAIRS, every_used_pair
 from pipeline.stages.before_after.relations import columns_of_events, key_of_pair, relations, used_pairs
-from pipeline.stages.before_after.requested import requested_tables
 from pipeline.stages.before_after.resolved import Resolved
 from pipeline.stages.before_after.timelines import (
     N_COLUMNS,
@@ -66,7 +65,7 @@ def _core(run: Resolved) -> Plan:
         by=run.by,
         used=("m_before", "m_after"),
         accounting=Query(f"before_after/{accounting}", run.ends_of_window | {"missed": float(run.counts_missed)}),
-        optional=(run.table_of_events, *requested_tables(run)),
+        optional=(run.table_of_events,),
         units=units.name,
         key_matches=tuple(fields.key_matches(run.sources, lists_articles=lists_articles)),
         derived=fields.derived(lag, run.events, run.compared, timed=run.has_timelines),

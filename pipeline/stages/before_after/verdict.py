@@ -70,10 +70,7 @@ def _trend(tables: Mapping[str, pl.DataFrame]) -> str:
 
     Of several lag thresholds the one with the smallest p-value counts, times their number (Bonferroni).
     """
-    trends = tables.get("before_after_trend")
-    if trends is None:
-        return ""
-    rows = trends.filter(pl.col(GROUPING.name) == "all", pl.col("p_value").is_not_null())
+    rows = tables["before_after_trend"].filter(pl.col(GROUPING.name) == "all", pl.col("p_value").is_not_null())
     if rows.is_empty():
         return ""
     row = rows.sort("p_value", THRESHOLD).row(0, named=True)
@@ -97,10 +94,7 @@ def _percent(slope: float) -> str:
 
 def _joint(tables: Mapping[str, pl.DataFrame]) -> dict[str, Any] | None:
     """The joint test of the total; None without a total or with `uncertainty = "none"`."""
-    tested = tables.get("before_after_placebo")
-    if tested is None:
-        return None
-    rows = tested.filter(pl.col(GROUPING.name) == "all", pl.col(THRESHOLD).is_null())
+    rows = tables["before_after_placebo"].filter(pl.col(GROUPING.name) == "all", pl.col(THRESHOLD).is_null())
     return None if rows.is_empty() else rows.row(0, named=True)
 
 

@@ -122,11 +122,6 @@ class _Planner:
 
     def _requested(self) -> Iterator[OptionalTable]:
         """The tables that are made only if the config asks for them."""
-        has_bayes = "bayes" in self.params.tests
-        has_counts = self.counts not in {(), EVENT_COUNTS} and not set(POOLED).isdisjoint(self.metrics)
-        wish = "a ratio of all counts among metrics, such as pooled_precision," if has_bayes else '"bayes" among tests'
-        key = "metrics" if has_bayes else "tests"
-        yield OptionalTable("compare_posteriors", key, has_bayes and has_counts, wish=wish)
         is_asked = self.params.margin is not None
         yield OptionalTable("compare_margins", "margin", is_asked, wish="margin = 0.01, for example,")
 

@@ -26,10 +26,7 @@ def requested_tables(params: ThresholdSweepParameters, *, weighted: bool) -> Ite
         params: The parameters.
         weighted: Whether rows have weights.
     """
-    averages, net_benefit = "threshold_sweep_averages", "threshold_sweep_net_benefit"
-    yield OptionalTable(
-        averages, "averages", bool(params.averages), wish='averages = ["macro"] with groups, for example,'
-    )
+    net_benefit = "threshold_sweep_net_benefit"
     yield OptionalTable(BANDS.name, "bands", params.bands)
     yield OptionalTable(net_benefit, "net_benefit", params.net_benefit)
     yield from _of_groups(params, weighted=weighted)
