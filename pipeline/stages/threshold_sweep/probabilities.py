@@ -28,6 +28,7 @@ SUMS = ("n_positive", "n_negative", "scores", "scores_positive", "score_squares"
 SUMS_OF_WEIGHTS = (
     *("weight_positive", "weight_negative", "squares_positive", "squares_negative"),
     *("heavy_scores", "heavy_scores_positive", "heavy_score_squares"),
+    *("test_expected_positive", "test_expected_negative"),
 )
 OBVIOUS = 0.1  # share of rows with other scores from which on nobody takes scores for probabilities
 ANY_NUMBER_OF_ROWS = 1 << 62
