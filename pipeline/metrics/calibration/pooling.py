@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Floats: TypeAlias = "NDArray[np.float64]"
 Ints: TypeAlias = "NDArray[np.int64]"
 
-LEAST = 2.0
+LEAST = 5.0
 
 
 def pooled(variance: Floats, starts: Ints) -> tuple[Ints, Ints]:

@@ -186,10 +186,10 @@ def test_labels_that_their_scores_exclude_refute_calibration() -> None:
 
 
 def test_neighbouring_bins_are_pooled_until_they_hold_enough() -> None:
-    variance = np.array([0.1, 0.2, 3.0, 2.0, 0.5, 1.5, 1.0, 0.0, 0.4, 5.0])
+    variance = np.array([0.1, 0.2, 8.0, 5.0, 1.5, 3.5, 1.0, 0.0, 0.4, 9.0])
     pools, first = pooled(variance, np.array([0, 7, 9]))
     assert (pools.tolist(), first.tolist()) == ([0, 3, 4, 7, 9], [0, 3, 4])
-    with_a_rest = pooled(np.array([2.0, 0.1, 2.5, 1.9]), START)
+    with_a_rest = pooled(np.array([5.0, 0.1, 6.0, 4.9]), START)
     assert with_a_rest[0].tolist() == [0, 1]
 
 

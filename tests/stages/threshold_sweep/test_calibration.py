@@ -294,7 +294,29 @@ def test_few_scores_outside_are_told(tmp_path: Path) -> None:
     _, omitted, warnings = outcome(tmp_path, frame)
     assert set(omitted) == BOTH
     assert "calibration is left out: " in warnings
-    assert "3 of 407 rows" in warnings
+    assert "3 of 407 rows have others; calibration = true names the first" in warnings
+
+
+def test_rows_of_all_groups_are_told_where_the_largest_has_no_score_outside(tmp_path: Path) -> None:
+    frame = predictions().with_columns(model=pl.lit("a"), score=pl.Series([None, *predictions()["score"][1:]]))
+    other = predictions()[:20].with_columns(model=pl.lit("b"), score=pl.Series([1.01, *predictions()["score"][1:20]]))
+    _, omitted, _ = outcome(tmp_path, pl.concat([frame, other]), by=[["model"]], invalid_scores="missed")
+    assert "and 1 of 423 rows has others" in omitted["threshold_sweep_calibration"]
+
+
+@pytest.mark.parametrize(("times", "told"), [(1, "1 of 404 rows has others"), (9, "")])
+def test_few_scores_outside_of_one_group_are_told_and_scores_of_another_kind_are_not(
+    tmp_path: Path, times: int, told: str
+) -> None:
+    """One score of 1.01, or all scores of the model times nine, of which most lie outside."""
+    is_b = pl.col("model") == "b"
+    score = pl.when(is_b).then(pl.col("score") * times).otherwise("score")
+    if told:
+        score = pl.when(is_b.cum_sum() == 1, is_b).then(1.01).otherwise(score)
+    _, omitted, warnings = outcome(tmp_path, predictions().with_columns(score=score), by=["model"])
+    assert omitted == {}
+    assert told in warnings
+    assert ("calibration" in warnings) == bool(told)
 
 
 def test_groups_without_probabilities_say_so(tmp_path: Path) -> None:
