@@ -105,7 +105,7 @@ CALIBRATION = (
     Column(
         "hosmer_lemeshow",
         "DOUBLE",
-        "sum over bins of squared excesses of true rows over their variances, of neighbouring bins together where hardly "
+        "sum over bins of squared excesses of true rows over their variances, of neighbours together where hardly "
         "a true or a false row is expected; "
         "NULL: no intervals, a single cluster, no score but 0 and 1, a true row where all scores are 0, or as for ece",
         nullable=True,

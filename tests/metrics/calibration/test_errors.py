@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -224,11 +223,8 @@ def test_samples_in_which_no_true_row_occurs_refute_nothing(weight: float | None
 def test_clusters_without_a_true_row_refute_nothing_and_excluded_labels_do() -> None:
     def of_clusters(score: float, hits: int) -> tuple[float, float]:
         sums = sums_of([[score] * 600], [[1] * hits + [0] * (600 - hits)])
-        each = [moments([np.full(20, score)], [np.eye(30, 20)[row] if row < hits else np.zeros(20)], [np.ones(20)])
-                for row in range(30)]  # fmt: skip
-        clusterings = [
-            Moments(*(np.stack([getattr(one_of, name.name) for one_of in each]) for name in fields(Moments)))
-        ]
+        rows, hit = np.full((30, 1), 20.0), (np.arange(30) < hits).astype(np.float64).reshape(30, 1)
+        clusterings = [Moments(rows, hit, rows * score, hit * score, rows * score**2)]
         least = sums.variance_if_calibrated(START)
         q = hosmer_lemeshow_of_clusters(sums, least, clusterings)
         return float(spiegelhalter_of_clusters(sums, clusterings)[1][0]), float(q[1][0])
