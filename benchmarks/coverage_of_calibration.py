@@ -99,6 +99,12 @@ DESIGNS = (
     Design("60 clusters of unequal size", 2400, clusters=60, skewed=True),
     Design("60 clusters, false ones sampled", 4800, clusters=60, weights="sampled"),
     Design("40 users × 30 items", 1200, clusters=40, items=30, alike=0.15),
+    Design("1,000 rows, confident", 1000, shapes=(0.05, 0.3)),
+    Design("30 clusters of 40 rows, confident", 1200, shapes=(0.05, 0.3), clusters=30),
+    Design("1,000 rows, confident, log-normal weights", 1000, shapes=(0.05, 0.3), weights="lognormal"),
+    Design("500 rows, one true or none", 500, shapes=(1.0, 1000.0)),
+    Design("500 rows, one true or none, log-normal weights", 500, shapes=(1.0, 1000.0), weights="lognormal"),
+    Design("30 clusters of 40 rows, one true or none", 1200, shapes=(1.0, 2400.0), clusters=30),
 )
 
 
@@ -162,6 +168,8 @@ def count_tables(design: Design, rows: pl.DataFrame) -> dict[str, pl.DataFrame]:
         sums |= {"squares_positive": weight**2 * label, "squares_negative": weight**2 * ~label}
         sums |= {"heavy_scores": weight**2 * score, "heavy_scores_positive": weight**2 * score * label}
         sums |= {"heavy_score_squares": weight**2 * score**2, "test_variance": weight**2 * error * slope}
+        spread = weight * score * (1 - score) * slope
+        sums |= {"test_expected_positive": spread * (1 - score), "test_expected_negative": spread * score}
     terms = rows.select(
         pl.lit("all").alias(GROUPING.name),
         pl.lit(None, dtype=pl.Float64).alias(THRESHOLD),
@@ -182,7 +190,7 @@ def estimated(design: Design, binned: Binned, rows: pl.DataFrame) -> Estimates:
     """Limits, variances and tests of both binnings."""
     label, weight = rows["label"].to_numpy(), rows["weight"].to_numpy()
     heaviest = tuple(float(weight[side].max(initial=0)) for side in (label, ~label))
-    weights = None if design.weights == "none" else (heaviest[0], heaviest[1])
+    weights = None if design.weights == "none" else (heaviest[0] or heaviest[1], heaviest[1] or heaviest[0])
     if design.clusters:
         return joined([estimates_of_clusters(*group, weights, CONFIDENCE) for group in binned.groups()])
     sides = (

@@ -72,7 +72,7 @@ class ProbabilitySums:
         unfit = self.unfit(progress.counts)
         if unfit is not None:
             if not unfit.is_obvious:
-                progress.warnings.append(f"{self.into} is left out: {unfit.reason}")
+                progress.warnings.append(f"{self.into} is left out: {unfit.reason}; {self.into} = true names the first")
             return
         cells = self._cells(progress.counts)
         engine.define(ROWS, self._in_cells(cells))

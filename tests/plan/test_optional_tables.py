@@ -137,6 +137,13 @@ def test_compare_names_the_stage_that_did_not_make_the_units(tmp_path: Path, apa
         run_stages(other)
 
 
+EMPTY_IF_UNREQUESTED = {  # those of version 0.1.0, which queries may name whatever a config asks for
+    *(f"before_after_{name}" for name in ("lags", "trend", "adjusted", "audit", "audit_sample", "gold")),
+    "threshold_sweep_averages",
+    "compare_posteriors",
+}
+
+
 @pytest.fixture(scope="module")
 def every_stage(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """One run of a small example of every stage, which asks for little beside what it needs."""
@@ -152,7 +159,8 @@ def test_a_table_of_rows_that_are_there_is_asked_for_or_absent(every_stage: Run)
         tables = {table.name for table in entry.load().tables}
         made = {table for table in tables if (every_stage.path / table / f"{result.name}.parquet").exists()}
         assert made == tables - set(result.omitted)
-        assert not [table for table in made if read_table(every_stage, table, result.name).is_empty()]
+        empty = {table for table in made if read_table(every_stage, table, result.name).is_empty()}
+        assert empty <= EMPTY_IF_UNREQUESTED
         assert not any(table in text for table in result.unrequested for text in every_stage.warnings)
 
 

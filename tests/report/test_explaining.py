@@ -467,3 +467,11 @@ def test_a_section_that_is_not_there_is_said(published: Published) -> None:
     called = call("explain", published.results, "ranking", "--show", "worst_query")
     assert called.code == 2
     assert "Did you mean `worst_queries`" in called.err
+
+
+def test_groups_of_two_columns_are_told_apart() -> None:
+    frame = pl.DataFrame({"score": [0.1, 0.9] * 2, "label": [False, True] * 2, "a": ["x", "x", "y", "y"], "b": "z"})
+    result = pipeline.threshold_sweep(predictions=frame, by=[["a", "b"]])
+    with pytest.raises(UsageError) as error:
+        result.explain("recall", a="x", b="y")
+    assert error.value.remedy == "Its groups are: x, z; y, z."

@@ -98,8 +98,9 @@ def calibration_errors(sums: BinSums, variances: Variances, starts: NDArray[np.i
         "reliability": reliability,
         "resolution": resolution,
         "uncertainty": uncertainty,
-        "within_bin_variance": total(moments.squares - moments.scores * mean) / weight,
-        "within_bin_covariance": 2 * total(moments.hit_scores - moments.scores * share) / weight,
+        # decimals of scores are rounded: of equal scores the variance is 0 but for these
+        "within_bin_variance": np.maximum(total(moments.squares - moments.scores * mean) / weight, 0.0),
+        "within_bin_covariance": 2 * total(moments.hit_scores - moments.scores * share) / weight + 0.0,
         "reliability_debiased": reliability - total(size * of_gap),
         "resolution_debiased": resolution - total(size * of_share) + excess,
         "uncertainty_debiased": uncertainty + excess,

@@ -120,7 +120,7 @@ def estimates_of_clusters(
             variance,
             spread_together.known(spread_together.share.variance),
         ),
-        spiegelhalter=spiegelhalter_of_clusters(clusterings),
+        spiegelhalter=spiegelhalter_of_clusters(sums, clusterings),
         hosmer_lemeshow=hosmer_lemeshow_of_clusters(sums, least, clusterings),
     )
 

@@ -5,9 +5,14 @@
 - *Hosmer & Lemeshow* (1980): squares of what true rows in bins exceed the scores by, over their variances, added up.
 
 Where rows are independent the scores give the variances, and the sum of squares is held against a scaled chi-square
-distribution with its mean and its variance (Satterthwaite 1946), so that bins in which hardly a true row is expected do
-no harm. Weights may depend on labels: with them Spiegelhalter's variance is the sum of squares of what rows add. Where
-only clusters are independent, the standard error is that between clusters, with Student's t.
+distribution with its mean and its variance (Satterthwaite 1946), after bins in which hardly a true row is expected have
+been put together with their neighbours (`pooling`). Weights may depend on labels: with them Spiegelhalter's variance is
+the sum of squares of what rows add. Where only clusters are independent, the standard error is that between clusters,
+with Student's t. Either is at least what scores say of independent rows: samples in which by chance no true row occurs
+show no spread.
+
+Where even all rows together hold less than one row's worth of chance, no distribution with a density comes near. The
+p-value is then at least the largest that any distribution with their variance can have, 1 / z² (Chebyshev).
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.special import chdtrc, ndtr, stdtr
 
+from pipeline.metrics.calibration.pooling import pooled
 from pipeline.metrics.calibration.sums import spread_of_means
 from pipeline.metrics.uncertainty.spread import ONE_WAY
 
@@ -39,35 +45,53 @@ def spiegelhalter_of_rows(sums: BinSums, starts: NDArray[np.int64]) -> Tested:
         sums: Of bins with a weight above 0, those of one group one after the other.
         starts: Index of the first bin of every group, rising.
     """
-    excess, variance = (np.add.reduceat(values, starts) for values in (sums.weighted.test_sum, sums.test_variance))
-    z = np.where(variance > 0, excess / np.sqrt(variance), np.nan)
-    return z, 2 * ndtr(-np.abs(z))
+    groups = sums.of_groups(starts)
+    least = groups.test_variance_if_calibrated()
+    variance = np.maximum(groups.test_variance, least)
+    z = np.where(variance > 0, groups.weighted.test_sum / np.sqrt(variance), np.nan)
+    return z, _guarded_test(2 * ndtr(-np.abs(z)), groups, least)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def spiegelhalter_of_clusters(clusterings: Sequence[Moments]) -> Tested:
+def spiegelhalter_of_clusters(sums: BinSums, clusterings: Sequence[Moments]) -> Tested:
     """Statistic and p-value of one group where only replicates are independent, shape (1,); nan without a spread.
 
     Args:
+        sums: Of the bins of the group, shape (K,).
         clusterings: Sums by replicate and bin, shape (G, K): of the one clustering, or of both parents and of both.
     """
-    together = [moments.over_bins() for moments in clusterings]
-    spread = spread_of_means(lambda moments: moments.test_sum, together)
-    mean = together[0].test_sum.sum() / together[0].weight.sum()
-    statistic = np.where(spread.variance > 0, mean / np.sqrt(spread.variance), np.nan)
-    return statistic, 2 * stdtr(spread.degrees, -np.abs(statistic))
+    if _replicates(clusterings) == 1:
+        return np.full(1, np.nan), np.full(1, np.nan)
+    group = sums.of_groups(_START)
+    weight = group.weighted.weight
+    spread = spread_of_means(lambda moments: moments.test_sum, [moments.over_bins() for moments in clusterings])
+    least = group.test_variance_if_calibrated()
+    variance = np.maximum(weight**2 * spread.variance, least)
+    statistic = np.where(variance > 0, group.weighted.test_sum / np.sqrt(variance), np.nan)
+    return statistic, _guarded_test(2 * stdtr(spread.degrees, -np.abs(statistic)), group, least)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
 def hosmer_lemeshow_of_rows(sums: BinSums, variance: Floats, starts: NDArray[np.int64]) -> Tested:
-    """Statistic and p-value of every group where rows are independent; arguments as for `spiegelhalter_of_rows`."""
-    surplus = sums.weighted.surplus
-    terms = np.where(variance > 0, surplus**2 / variance, np.where(np.abs(surplus) > _ROUNDING, np.inf, 0.0))
-    spread = np.where(variance > 0, _spread(sums, variance), 0.0)
-    statistic, mean, of_statistic = (
-        np.add.reduceat(values, starts) for values in (terms, (variance > 0).astype(np.float64), spread)
+    """Statistic and p-value of every group where rows are independent; arguments as for `spiegelhalter_of_rows`.
+
+    Args:
+        sums: As for `spiegelhalter_of_rows`.
+        variance: Of the surplus of each bin, see `BinSums.variance_if_calibrated`.
+        starts: As for `spiegelhalter_of_rows`.
+    """
+    pools, first = pooled(_counted(sums, variance), starts)
+    is_excluded = np.logical_or.reduceat(_is_excluded(sums, variance), starts)
+    sums, variance = sums.of_groups(pools), np.add.reduceat(variance, pools)
+    terms, spread = (
+        np.where(variance > 0, values, 0.0) for values in (sums.weighted.surplus**2 / variance, _spread(sums, variance))
     )
-    return statistic, _chi_square(statistic, mean, of_statistic)
+    statistic, mean, of_statistic = (
+        np.add.reduceat(values, first) for values in (terms, (variance > 0).astype(np.float64), spread)
+    )
+    statistic = np.where(is_excluded, np.inf, statistic)
+    chance = np.maximum.reduceat(_counted(sums, variance), first)
+    return statistic, _guarded(_chi_square(statistic, mean, of_statistic), statistic, chance)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -83,26 +107,75 @@ def hosmer_lemeshow_of_clusters(sums: BinSums, least: Floats, clusterings: Seque
         least: Variance of the surplus of each bin if rows were independent, see `BinSums.variance_if_calibrated`.
         clusterings: As for `spiegelhalter_of_clusters`.
     """
-    products = [moments.surplus.T @ moments.surplus for moments in clusterings]
-    together = products[0]
-    if len(products) > ONE_WAY:
-        together = products[0] + products[1] - products[2]
-        of_one = np.minimum(np.diag(products[0]), np.diag(products[1]))
-        np.fill_diagonal(together, np.maximum(np.diag(together), of_one))
+    replicates = _replicates(clusterings)
+    if replicates == 1:
+        return np.full(1, np.nan), np.full(1, np.nan)
+    if _is_excluded(sums, least).any():
+        return np.full(1, np.inf), np.zeros(1)
+    pools, _ = pooled(_counted(sums, least), _START)
+    sums, least = sums.of_groups(pools), np.add.reduceat(least, pools)
+    together = _between([moments.of_groups(pools).surplus for moments in clusterings])
     # one design effect for all bins: those of single bins with few true rows say little, but weights make them differ
     effect = max(np.trace(together) / least.sum(), 1.0) if least.any() else 1.0
     variance = np.maximum(np.diag(together), least) if sums.is_weighted else effect * least
-    used, replicates = variance > 0, min(len(moments.weight) for moments in clusterings)
-    if not used.any() or replicates == 1:
+    used = variance > 0
+    if not used.any():
         return np.full(1, np.nan), np.full(1, np.nan)
     correlation = together[np.ix_(used, used)] / np.sqrt(np.outer(variance[used], variance[used]))
-    statistic = np.sum(sums.weighted.surplus[used] ** 2 / variance[used])
+    statistic = np.array([np.sum(sums.weighted.surplus[used] ** 2 / variance[used])])
     count = used.sum()
     squares = np.sum(correlation**2) - np.sum(np.diag(correlation) ** 2)
     # squares of correlations that are 0 are 1 / G on average
     squares = max((replicates * squares - count * (count - 1)) / (replicates - 1), 0.0)
     spread = 2 * squares + np.sum(_spread(sums, variance)[used])
-    return np.array([statistic]), _chi_square(np.array([statistic]), np.array([float(count)]), np.array([spread]))
+    p_value = _chi_square(statistic, np.array([float(count)]), np.array([spread]))
+    of_rows = np.sum(sums.weighted.surplus[used] ** 2 / least[used], keepdims=True)
+    return statistic, _guarded(p_value, of_rows, _counted(sums, least).max(keepdims=True))
+
+
+def _guarded_test(p_value: Floats, groups: BinSums, least: Floats) -> Floats:
+    """The p-value of Spiegelhalter's test, see `_guarded`; `least` is `test_variance_if_calibrated`."""
+    positive, negative = groups.test_expected
+    return _guarded(p_value, groups.weighted.test_sum**2 / least, (positive + negative) ** 2 / least)
+
+
+def _replicates(clusterings: Sequence[Moments]) -> int:
+    """Fewest replicates of any clustering."""
+    return min(len(moments.weight) for moments in clusterings)
+
+
+def _between(surpluses: Sequence[Floats]) -> Floats:
+    """Products of the surpluses of bins, summed over replicates: over each parent less over both, or over the one."""
+    products = [surplus.T @ surplus for surplus in surpluses]
+    if len(products) == ONE_WAY:
+        return products[0]
+    together = products[0] + products[1] - products[2]
+    of_one = np.minimum(np.diag(products[0]), np.diag(products[1]))
+    np.fill_diagonal(together, np.maximum(np.diag(together), of_one))
+    return together
+
+
+def _is_excluded(sums: BinSums, variance: Floats) -> NDArray[np.bool_]:
+    """Whether a bin has a label that its scores, all 0 or 1, exclude."""
+    return (variance <= 0) & (np.abs(sums.weighted.surplus) > _ROUNDING)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _counted(sums: BinSums, variance: Floats) -> Floats:
+    """Variance of the number of true rows that the surplus is worth: without weights and clusters Σ s (1 - s)."""
+    return np.where(variance > 0, sums.weighted.expected_variance**2 / variance, 0.0)
+
+
+@np.errstate(divide="ignore")
+def _guarded(p_value: Floats, square: Floats, chance: Floats) -> Floats:
+    """The p-value of a statistic; where it holds less than one row's worth of chance at least that of Chebyshev.
+
+    Args:
+        p_value: Of the statistic by a distribution with a density.
+        square: The squared sum over its variance if scores are probabilities and rows independent.
+        chance: Variance of the number of rows that the sum is worth then.
+    """
+    return np.where(chance < 1, np.maximum(p_value, np.minimum(1 / square, 1.0)), p_value)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -116,8 +189,8 @@ def _spread(sums: BinSums, variance: Floats) -> Floats:
     if not sums.is_weighted:
         fourth = 1.5 * sums.test_variance - 0.5 * sums.weighted.expected_variance
         return np.maximum(2 + fourth / variance**2, _LEAST_SPREAD)
-    product = sums.mean_score * (1 - sums.mean_score)
-    kurtosis = (1 - 6 * product) * variance / (sums.weighted.weight * product) ** 2
+    product = sums.weighted.expected_variance / sums.weighted.weight
+    kurtosis = (1 - 6 * product) / _counted(sums, variance)
     return np.maximum(2 + kurtosis, _LEAST_SPREAD)
 
 
@@ -128,5 +201,6 @@ def _chi_square(statistic: Floats, mean: Floats, variance: Floats) -> Floats:
     return np.where(np.isinf(statistic), 0.0, chdtrc(degrees, statistic * degrees / mean))
 
 
+_START = np.zeros(1, dtype=np.int64)  # of the bins of one group
 _ROUNDING = 1e-12  # sums of decimals that are 0 but for their last digits
 _LEAST_SPREAD = 0.01

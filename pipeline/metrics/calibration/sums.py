@@ -78,7 +78,11 @@ class BinSums:
         rows: Number of rows with a weight above 0.
         weighted: With the weight of each row.
         heavy: With the squared weight of each row; without weights the same.
-        test_variance: Variance of the `test_sum` of independent rows.
+        test_variance: Variance of the `test_sum` of independent rows: without weights what scores say, with them what
+            labels show.
+        test_expected: With weights what scores say, of true and of false rows: sums of v s (1 - s)² (1 - 2 s)² and of
+            v s² (1 - s) (1 - 2 s)², to be multiplied by the mean weights of the two. Without weights `test_variance`
+            and nothing.
         is_weighted: Whether rows have weights.
     """
 
@@ -86,6 +90,7 @@ class BinSums:
     weighted: Moments
     heavy: Moments
     test_variance: Floats
+    test_expected: tuple[Floats, Floats]
     is_weighted: bool
 
     @property
@@ -132,9 +137,11 @@ class BinSums:
 
     def of_groups(self, starts: Ints) -> BinSums:
         """The sums over the bins of every group, which begin at `starts`."""
-        rows, test_variance = (np.add.reduceat(values, starts) for values in (self.rows, self.test_variance))
+        rows, test_variance, *expected = (
+            np.add.reduceat(values, starts) for values in (self.rows, self.test_variance, *self.test_expected)
+        )
         weighted, heavy = self.weighted.of_groups(starts), self.heavy.of_groups(starts)
-        return BinSums(rows, weighted, heavy, test_variance, self.is_weighted)
+        return BinSums(rows, weighted, heavy, test_variance, (expected[0], expected[1]), self.is_weighted)
 
     @np.errstate(divide="ignore", invalid="ignore")
     def variance_if_calibrated(self, starts: Ints) -> Floats:
@@ -149,15 +156,26 @@ class BinSums:
         """
         if not self.is_weighted:
             return self.weighted.expected_variance
-        groups = self.of_groups(starts)
-        weighted, heavy = groups.weighted, groups.heavy
-        of_class = [heavy.hits / weighted.hits, (heavy.weight - heavy.hits) / (weighted.weight - weighted.hits)]
-        either = np.fmax(*of_class)
-        positive, negative = (
-            np.where(np.isnan(weight), either, weight)[group_of_bins(starts, len(self.rows))] for weight in of_class
-        )
-        mean = self.mean_score
+        group, mean = group_of_bins(starts, len(self.rows)), self.mean_score
+        positive, negative = (weights[group] for weights in self.of_groups(starts).mean_weights)
         return self.weighted.expected_variance * (positive * (1 - mean) + negative * mean)
+
+    def test_variance_if_calibrated(self) -> Floats:
+        """Variance of the `test_sum` of independent rows of a whole group whose scores are probabilities."""
+        if not self.is_weighted:
+            return self.test_variance
+        positive, negative = self.mean_weights
+        return positive * self.test_expected[0] + negative * self.test_expected[1]
+
+    @property
+    @np.errstate(divide="ignore", invalid="ignore")
+    def mean_weights(self) -> tuple[Floats, Floats]:
+        """Mean weight of true and of false rows, each counting with its weight; without rows that of the others."""
+        weighted, heavy = self.weighted, self.heavy
+        positive = heavy.hits / weighted.hits
+        negative = (heavy.weight - heavy.hits) / (weighted.weight - weighted.hits)
+        either = np.fmax(positive, negative)
+        return np.where(np.isnan(positive), either, positive), np.where(np.isnan(negative), either, negative)
 
 
 def group_of_bins(starts: Ints, count: int) -> Ints:

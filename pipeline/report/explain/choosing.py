@@ -199,7 +199,8 @@ def _of_group(
         matches = matches.filter(_is(name, conditions[name], matches))
     if matches.is_empty():
         groups = of_grouping.unique(_columns(labels[0]), maintain_order=True)
-        offered = ", ".join(group_text(row) for row in groups.head(MOST_NAMED).iter_rows(named=True))
+        between = "; " if len(asked) > 1 else ", "  # the values of one group are separated by commas
+        offered = between.join(group_text(row) for row in groups.head(MOST_NAMED).iter_rows(named=True))
         more = f", and {groups.height - MOST_NAMED:,} more" if groups.height > MOST_NAMED else ""
         wanted = ", ".join(f"{users_name(name)} = {conditions[name]}" for name in asked)
         message = f"stage {stage.name!r} has no group {wanted}"

@@ -75,7 +75,8 @@ def plan_run(run: PublishedRun, name: str, wish: Wish, goal: Goal) -> Plans:
         if first_error is None:
             message = "the run has no stage"
             raise UsageError(message)
-        raise UsageError(first_error.message, remedy=f"Name the stage that is meant; the stages are: {names}.")
+        message = f"{first_error.message}; none of the other {len(stages) - 1} stages can be planned either"
+        raise UsageError(message, remedy=f"Name the stage that is meant; the stages are: {names}.")
     return Plans(run.folder.name, tuple(plans), refused)
 
 

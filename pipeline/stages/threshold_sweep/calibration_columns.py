@@ -17,6 +17,7 @@ _LIMITED = Column(
 )
 _NO_ROW = "no row in the bin"
 _NOT_GIVEN = "see `undefined`"
+_NOT_ESTIMATED = "no intervals, a single row, or as for ece"
 RELIABILITY = (
     _BINNING,
     Column("bin", "BIGINT", "number of the bin, from 1 on, rising with the score"),
@@ -49,13 +50,13 @@ CALIBRATION = (
     Column(
         "ece_if_calibrated",
         "DOUBLE",
-        "what ece is on average of so many rows if scores are probabilities; NULL: no intervals, or as for ece",
+        f"what ece is on average of so many rows if scores are probabilities; NULL: {_NOT_ESTIMATED}",
         nullable=True,
     ),
     Column(
         "ece_debiased",
         "DOUBLE",
-        "ece less what noise adds to gaps as large, below 0 where noise says it all; NULL: no intervals, or as for ece",
+        f"ece less what noise adds to gaps as large, below 0 where noise says it all; NULL: {_NOT_ESTIMATED}",
         nullable=True,
     ),
     Column("mce", "DOUBLE", f"maximum calibration error: largest |gap| of a bin; NULL: {_NOT_GIVEN}", nullable=True),
@@ -78,21 +79,19 @@ CALIBRATION = (
     Column(
         "reliability_debiased",
         "DOUBLE",
-        "reliability less the variance of gaps, an unbiased estimate; may be below 0; "
-        "NULL: no intervals, or as for ece",
+        f"reliability less the variance of gaps, an unbiased estimate; may be below 0; NULL: {_NOT_ESTIMATED}",
         nullable=True,
     ),
     Column(
         "resolution_debiased",
         "DOUBLE",
-        "resolution less the variance of shares in bins, an unbiased estimate; NULL: no intervals, or as for ece",
+        f"resolution less the variance of shares in bins, an unbiased estimate; NULL: {_NOT_ESTIMATED}",
         nullable=True,
     ),
     Column(
         "uncertainty_debiased",
         "DOUBLE",
-        "uncertainty and the variance of share_positive of all rows, an unbiased estimate; "
-        "NULL: no intervals, or as for ece",
+        f"uncertainty and the variance of share_positive of all rows, an unbiased estimate; NULL: {_NOT_ESTIMATED}",
         nullable=True,
     ),
     Column(
@@ -106,7 +105,8 @@ CALIBRATION = (
     Column(
         "hosmer_lemeshow",
         "DOUBLE",
-        "sum over bins of squared excesses of true rows over their variances; "
+        "sum over bins of squared excesses of true rows over their variances, of neighbours together where hardly "
+        "a true or a false row is expected; "
         "NULL: no intervals, a single cluster, no score but 0 and 1, a true row where all scores are 0, or as for ece",
         nullable=True,
     ),

@@ -30,7 +30,8 @@ EDGES = (LOWER, UPPER)
 _WEIGHTED = ("weight_positive", "weight_negative", "scores", "scores_positive", "score_squares")
 _HEAVY = ("squares_positive", "squares_negative", "heavy_scores", "heavy_scores_positive", "heavy_score_squares")
 _OF_ROWS = ("n_positive", "n_negative", "scores", "scores_positive", "score_squares")
-_SUMS = (*_OF_ROWS[:2], *_WEIGHTED, *_HEAVY, "test_variance")
+_EXPECTED = ("test_expected_positive", "test_expected_negative")
+_SUMS = (*_OF_ROWS[:2], *_WEIGHTED, *_HEAVY, "test_variance", *_EXPECTED)
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,11 @@ def _doubles(frame: pl.DataFrame) -> pl.DataFrame:
     """Sums as doubles; without weights every weight and every squared weight is 1."""
     if "weight_positive" not in frame.columns:
         ones = zip((*_WEIGHTED[:2], *_HEAVY), (*_OF_ROWS[:2], *_OF_ROWS), strict=True)
-        frame = frame.with_columns(pl.col(of_rows).alias(name) for name, of_rows in ones)
+        expected = (pl.col("test_variance"), pl.lit(0.0))
+        frame = frame.with_columns(
+            *(pl.col(of_rows).alias(name) for name, of_rows in ones),
+            *(value.alias(name) for name, value in zip(_EXPECTED, expected, strict=True)),
+        )
     return frame.with_columns(pl.col(_SUMS).cast(pl.Float64))
 
 
@@ -128,7 +133,8 @@ def _moments(values: Sequence[NDArray[np.float64]]) -> Moments:
 def _bin_sums(frame: pl.DataFrame, *, is_weighted: bool) -> BinSums:
     weighted, heavy = (_moments([frame[name].to_numpy() for name in names]) for names in (_WEIGHTED, _HEAVY))
     rows = (frame["n_positive"] + frame["n_negative"]).to_numpy()
-    return BinSums(rows, weighted, heavy, frame["test_variance"].to_numpy(), is_weighted)
+    test_variance, positive, negative = (frame[name].to_numpy() for name in ("test_variance", *_EXPECTED))
+    return BinSums(rows, weighted, heavy, test_variance, (positive, negative), is_weighted)
 
 
 def _by_replicate(table: pl.DataFrame, numbers: Ints) -> Moments:

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from pipeline.metrics.calibration.bins import BINNING
 from pipeline.plan.checks import outside_check
 from pipeline.plan.optional_tables import OptionalTable, Unfit
 from pipeline.plan.probability_sums import ProbabilitySums
 from pipeline.queries.load import statement
+from pipeline.stages.methods import named_group
 from pipeline.stages.threshold_sweep.calibration_columns import CALIBRATION_TABLE, RELIABILITY_TABLE
 from pipeline.stages.threshold_sweep.contract import CROSSED, CROSSED_CALIBRATION
-from pipeline.tables.schemas import COUNT_TABLE
+from pipeline.tables.schemas import COUNT_TABLE, GROUPING
 from pipeline.tables.sweep import REPLICATE, add_up
 
 if TYPE_CHECKING:
@@ -28,8 +30,10 @@ SUMS = ("n_positive", "n_negative", "scores", "scores_positive", "score_squares"
 SUMS_OF_WEIGHTS = (
     *("weight_positive", "weight_negative", "squares_positive", "squares_negative"),
     *("heavy_scores", "heavy_scores_positive", "heavy_score_squares"),
+    *("test_expected_positive", "test_expected_negative"),
 )
 OBVIOUS = 0.1  # share of rows with other scores from which on nobody takes scores for probabilities
+_OUTSIDE = (pl.col("n_outside").sum(), pl.col("n").sum())
 
 
 def optional_tables(params: ThresholdSweepParameters, predictions: Source) -> tuple[OptionalTable, ...]:
@@ -116,11 +120,38 @@ def unfit(counts: CountTables) -> Unfit | None:
     reasons = groups["undefined"]
     if groups.is_empty() or reasons.is_null().any() or (reasons == "no_row").all():
         return None
-    largest = groups.sort("n", descending=True, maintain_order=True).row(0, named=True)
     if not (reasons == "no_probability").any():
         return Unfit(
             'calibration = "auto" makes it where every row has a score, and some rows have none', is_obvious=True
         )
-    rows = f"{largest['n_outside']:,} of {largest['n']:,} rows"
-    words = f'calibration = "auto" makes it of scores from 0 to 1, and {rows} have others'
-    return Unfit(words, is_obvious=largest["n_outside"] >= OBVIOUS * largest["n"])
+    outside, rows = groups.filter(pl.col(GROUPING.name) == groups[GROUPING.name].first()).select(_OUTSIDE).row(0)
+    words = f'calibration = "auto" makes it of scores from 0 to 1, and {_others(outside, rows)}'
+    return Unfit(words, is_obvious=outside >= OBVIOUS * rows)
+
+
+def few_outside(tables: Mapping[str, pl.DataFrame]) -> list[str]:
+    """Warn of groups without calibration because of a few scores, which are a mistake; others have probabilities.
+
+    Where all scores of some group are of another kind, as those of one model, groups that hold it among others say
+    nothing new.
+    """
+    table = tables.get(CALIBRATION_TABLE.name, pl.DataFrame())
+    if table.is_empty() or table["undefined"].is_not_null().all():
+        return []
+    groups = table.filter(pl.col(BINNING) == table[BINNING].first())
+    is_obvious = pl.col("n_outside") >= OBVIOUS * pl.col("n")
+    outside = groups.filter(pl.col("undefined") == "no_probability")
+    if (of_another_kind := outside.filter(is_obvious)).height:
+        outside = outside.join(of_another_kind, on=GROUPING.name, how="semi", maintain_order="left")
+    few = outside.filter(~is_obvious).sort("n", descending=True, maintain_order=True)
+    if few.is_empty():
+        return []
+    largest = few.row(0, named=True)
+    rows = _others(largest["n_outside"], largest["n"], named_group(largest))
+    counts = f"{few.height:,} of {groups.height:,} groups"
+    return [f"{counts} have no calibration, which is of scores from 0 to 1: {rows}; calibration = true names the first"]
+
+
+def _others(outside: int, rows: int, group: str = "") -> str:
+    of_group = f" of {group}" if group else ""
+    return f"{outside:,} of {rows:,} rows{of_group} {'has' if outside == 1 else 'have'} others"

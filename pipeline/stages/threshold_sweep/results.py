@@ -22,6 +22,7 @@ from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, HEAVI
 from pipeline.stages.threshold_sweep.costs import COST_PER_ROW, cost_cell, cost_text, is_about_cost
 from pipeline.stages.threshold_sweep.deciding import at_own_thresholds, decision_tables, with_costs
 from pipeline.stages.threshold_sweep.pooled_points import Swept
+from pipeline.stages.threshold_sweep.probabilities import few_outside
 from pipeline.stages.threshold_sweep.uncertainty import (
     CONFUSION,
     clusters_of_groups,
@@ -138,7 +139,8 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     words = f"{few:,} of {areas.height:,} groups have fewer than 20 positives: their areas are very uncertain"
     # a bin of few rows or clusters is no surprise, and its own mark says so
     of_groups = {name: table for name, table in tables.items() if name != RELIABILITY_TABLE.name}
-    return (*messages, *([words] if few else []), *not_allocated(tables), *warnings_of_marks(of_groups))
+    outside = few_outside(tables)
+    return (*messages, *([words] if few else []), *outside, *not_allocated(tables), *warnings_of_marks(of_groups))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

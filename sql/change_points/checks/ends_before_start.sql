@@ -3,7 +3,7 @@
 -- params: none
 -- caution: an incident of no length is a point
 -- message: input {input}: {names[end]!r} is before {names[start]!r} in {rows}
--- remedy: Exchange the two, or leave the rows out with where; an incident of no length ends where it starts.
+-- remedy: Exchange the two, or leave the rows out with where; what has no length ends where it starts.
 SELECT
   CAST(count(*) AS BIGINT) AS n_rows
 FROM input_read

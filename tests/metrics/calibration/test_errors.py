@@ -12,7 +12,13 @@ from scipy.stats import binom, chi2, norm
 
 from pipeline.metrics.calibration.errors import Variances, calibration_errors
 from pipeline.metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows
-from pipeline.metrics.calibration.significance import hosmer_lemeshow_of_rows, spiegelhalter_of_rows
+from pipeline.metrics.calibration.pooling import pooled
+from pipeline.metrics.calibration.significance import (
+    hosmer_lemeshow_of_clusters,
+    hosmer_lemeshow_of_rows,
+    spiegelhalter_of_clusters,
+    spiegelhalter_of_rows,
+)
 from pipeline.metrics.calibration.sums import BinSums, Moments
 
 if TYPE_CHECKING:
@@ -42,7 +48,12 @@ def sums_of(scores: Sequence[Any], labels: Sequence[Any], weights: Sequence[Any]
     variance = [(v**2 * (1 - 2 * rows) ** 2 * e).sum() for v, rows, e in zip(w, s, errors, strict=True)]
     counts = np.array([len(rows) for rows in s], dtype=np.float64)
     heavy = moments(s, y, [v**2 for v in w])
-    return BinSums(counts, moments(s, y, w), heavy, np.array(variance), weights is not None)
+    spread = [v * rows * (1 - rows) * (1 - 2 * rows) ** 2 for v, rows in zip(w, s, strict=True)]
+    expected = (
+        np.array([(of_bin * (1 - rows)).sum() for of_bin, rows in zip(spread, s, strict=True)]),
+        np.array([(of_bin * rows).sum() for of_bin, rows in zip(spread, s, strict=True)]),
+    )
+    return BinSums(counts, moments(s, y, w), heavy, np.array(variance), expected, weights is not None)
 
 
 def errors_of(sums: BinSums) -> dict[str, float]:
@@ -62,8 +73,9 @@ def labellings(scores: Sequence[Sequence[float]]) -> Iterator[tuple[list[list[in
 SCORES = [[0.1, 0.1, 0.2], [0.4, 0.5, 0.5, 0.6], [0.8, 0.9, 0.95]]
 
 
-def test_expected_values_over_all_labels_of_calibrated_scores() -> None:
+def test_expected_values_over_all_labels_of_calibrated_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Debiased reliability is 0 on average but for rounding, and the mean of ECE is what it is said to be."""
+    monkeypatch.setattr("pipeline.metrics.calibration.pooling.LEAST", 0.0)
     outcomes = list(labellings(SCORES))  # each is a group of three bins
     chances = np.array([chance for _, chance in outcomes])
     sums = sums_of(SCORES * len(outcomes), [rows for labels, _ in outcomes for rows in labels])
@@ -170,6 +182,56 @@ def test_labels_that_their_scores_exclude_refute_calibration() -> None:
     statistic, p_value = hosmer_lemeshow_of_rows(*_with_variance([[0.0, 1.0]], [[0, 1]]), START)
     assert np.isnan(p_value[0])
     assert np.isnan(spiegelhalter_of_rows(sums_of([[0.5, 1.0]], [[0, 1]]), START)[0][0])
+
+
+def test_neighbouring_bins_are_pooled_until_they_hold_enough() -> None:
+    variance = np.array([0.1, 0.2, 8.0, 5.0, 1.5, 3.5, 1.0, 0.0, 0.4, 9.0])
+    pools, first = pooled(variance, np.array([0, 7, 9]))
+    assert (pools.tolist(), first.tolist()) == ([0, 3, 4, 7, 9], [0, 3, 4])
+    with_a_rest = pooled(np.array([5.0, 0.1, 6.0, 4.9]), START)
+    assert with_a_rest[0].tolist() == [0, 1]
+
+
+def p_values(scores: Sequence[Any], labels: Sequence[Any], weights: Sequence[Any] | None = None) -> list[float]:
+    """Of the tests of Spiegelhalter and of Hosmer and Lemeshow."""
+    sums = sums_of(scores, labels, weights)
+    variance = sums.variance_if_calibrated(START)
+    tests = spiegelhalter_of_rows(sums, START), hosmer_lemeshow_of_rows(sums, variance, START)
+    return [float(p_value[0]) for _, p_value in tests]
+
+
+def test_bins_in_which_nothing_is_expected_refute_nothing() -> None:
+    """Scores next to 0 in six bins of ten, none of them true, and the others true as often as they say."""
+    scores = [*([[1e-8] * 100] * 6), *([[share] * 100 for share in (0.1, 0.3, 0.6, 0.9)])]
+    labels = [*([[0] * 100] * 6), *([[1] * hits + [0] * (100 - hits) for hits in (12, 27, 62, 91)])]
+    sums = sums_of(scores, labels)
+    q, p_value = hosmer_lemeshow_of_rows(sums, sums.variance_if_calibrated(START), START)
+    assert q[0] == pytest.approx(4 / 9 + 9 / 21 + 4 / 24 + 1 / 9, rel=1e-5)
+    assert p_value[0] == pytest.approx(chi2.sf(q[0], 4), abs=0.01)
+
+
+@pytest.mark.parametrize("weight", [None, 2.5])
+def test_samples_in_which_no_true_row_occurs_refute_nothing(weight: float | None) -> None:
+    """Of 500 rows one half is expected to be true: three of five samples have none, and p-values know it."""
+    weights = None if weight is None else [[weight] * 500]
+    assert min(p_values([[0.001] * 500], [[0] * 500], weights)) > 0.3
+    two = [[1] * 2 + [0] * 498]  # the probability of two or more is 0.09
+    assert 0.05 < min(p_values([[0.001] * 500], two, weights)) < 0.3
+    assert max(p_values([[0.001] * 500], [[1] * 9 + [0] * 491], weights)) < 0.01
+
+
+def test_clusters_without_a_true_row_refute_nothing_and_excluded_labels_do() -> None:
+    def of_clusters(score: float, hits: int) -> tuple[float, float]:
+        sums = sums_of([[score] * 600], [[1] * hits + [0] * (600 - hits)])
+        rows, hit = np.full((30, 1), 20.0), (np.arange(30) < hits).astype(np.float64).reshape(30, 1)
+        clusterings = [Moments(rows, hit, rows * score, hit * score, rows * score**2)]
+        least = sums.variance_if_calibrated(START)
+        q = hosmer_lemeshow_of_clusters(sums, least, clusterings)
+        return float(spiegelhalter_of_clusters(sums, clusterings)[1][0]), float(q[1][0])
+
+    assert min(of_clusters(0.001, 0)) > 0.3
+    assert of_clusters(0.0, 3)[1] == 0.0
+    assert max(of_clusters(0.001, 12)) < 0.02
 
 
 def _with_variance(scores: Sequence[Any], labels: Sequence[Any]) -> tuple[BinSums, Floats]:

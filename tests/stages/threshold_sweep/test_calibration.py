@@ -16,6 +16,7 @@ from sklearn.metrics import brier_score_loss
 
 import pipeline
 from pipeline.errors import DataError
+from pipeline.metrics.calibration.pooling import LEAST
 from pipeline.metrics.uncertainty.jackknife import binomial_limits
 from pipeline.stages.methods import Measured
 from pipeline.stages.threshold_sweep.calibration_methods import calibration_sentences
@@ -93,14 +94,20 @@ def reference(frame: pl.DataFrame, bins: pl.DataFrame, weights: NDArray[np.float
     score, label = frame["score"].to_numpy(), frame["label"].to_numpy().astype(float)
     upper = bins["score_upper"].to_numpy()
     number = np.searchsorted(upper, score)
-    gaps, sizes, statistic = [], [], 0.0
+    gaps, sizes, pools = [], [], [[0.0, 0.0]]  # of each pool the surplus and its variance
     for each in np.unique(number):
         of_bin = number == each
         w = weights[of_bin]
         gaps.append(np.average(label[of_bin] - score[of_bin], weights=w))
         sizes.append(w.sum() / weights.sum())
         s = score[of_bin]
-        statistic += (w * (label[of_bin] - s)).sum() ** 2 / (s * (1 - s)).sum()
+        if pools[-1][1] >= LEAST:
+            pools.append([0.0, 0.0])
+        pools[-1][0] += (w * (label[of_bin] - s)).sum()
+        pools[-1][1] += (s * (1 - s)).sum()
+    if pools[-1][1] < LEAST:
+        rest = pools.pop()
+        pools[-1] = [pools[-1][0] + rest[0], pools[-1][1] + rest[1]]
     z = weights * (label - score) * (1 - 2 * score)
     variance = (1 - 2 * score) ** 2 * np.where(weights == 1, score * (1 - score), 0)
     return {
@@ -109,7 +116,8 @@ def reference(frame: pl.DataFrame, bins: pl.DataFrame, weights: NDArray[np.float
         "reliability": float(np.dot(sizes, np.square(gaps))),
         "gap": float(np.average(label - score, weights=weights)),
         "spiegelhalter_z": float(z.sum() / np.sqrt(variance.sum())) if (weights == 1).all() else float("nan"),
-        "hosmer_lemeshow": statistic,
+        "hosmer_lemeshow": sum(surplus**2 / variance for surplus, variance in pools),
+        "pools": len(pools),
     }
 
 
@@ -119,9 +127,9 @@ def test_errors_and_tests_are_sums_over_rows(plain: tuple[pl.DataFrame, pl.DataF
     for row in errors.iter_rows(named=True):
         of_binning = bins.filter(pl.col("binning") == row["binning"])
         expected = reference(frame, of_binning, np.ones(frame.height))
+        p_value = chi2.sf(row["hosmer_lemeshow"], expected.pop("pools"))
         for name, value in expected.items():
             assert row[name] == pytest.approx(value, rel=1e-9), name
-        p_value = chi2.sf(row["hosmer_lemeshow"], row["n_bins"])
         assert row["hosmer_lemeshow_p_value"] == pytest.approx(p_value, abs=0.05)
     assert_adds_up(errors)
 
@@ -224,8 +232,11 @@ def test_doubled_clusters_have_the_limits_of_their_halves() -> None:
     width = [table.filter(pl.col("binning") == "width") for table in (single, doubled)]
     for column in ("share_positive_band_upper", "gap_lower"):
         assert width[1][column].to_list() == pytest.approx(width[0][column].to_list(), abs=0.03)
-    p_values = [table["spiegelhalter_p_value"].to_list() for table in (errors, errors_of_doubled)]
-    assert p_values[1] == pytest.approx(p_values[0])
+    # the error is at least that of independent rows, which that of many rows of the same clusters exceeds
+    repeated = [tables(pl.concat([frame] * times), calibration_bins=3, cluster="user")[1] for times in (4, 8)]
+    p_values = [table["spiegelhalter_p_value"].to_list() for table in (errors, errors_of_doubled, *repeated)]
+    assert p_values[3] == pytest.approx(p_values[2])
+    assert p_values[0][0] > p_values[1][0] > p_values[2][0]
 
 
 def test_a_bin_of_one_cluster_has_no_interval() -> None:
@@ -283,7 +294,29 @@ def test_few_scores_outside_are_told(tmp_path: Path) -> None:
     _, omitted, warnings = outcome(tmp_path, frame)
     assert set(omitted) == BOTH
     assert "calibration is left out: " in warnings
-    assert "3 of 407 rows" in warnings
+    assert "3 of 407 rows have others; calibration = true names the first" in warnings
+
+
+def test_rows_of_all_groups_are_told_where_the_largest_has_no_score_outside(tmp_path: Path) -> None:
+    frame = predictions().with_columns(model=pl.lit("a"), score=pl.Series([None, *predictions()["score"][1:]]))
+    other = predictions()[:20].with_columns(model=pl.lit("b"), score=pl.Series([1.01, *predictions()["score"][1:20]]))
+    _, omitted, _ = outcome(tmp_path, pl.concat([frame, other]), by=[["model"]], invalid_scores="missed")
+    assert "and 1 of 423 rows has others" in omitted["threshold_sweep_calibration"]
+
+
+@pytest.mark.parametrize(("times", "told"), [(1, "1 of 404 rows has others"), (9, "")])
+def test_few_scores_outside_of_one_group_are_told_and_scores_of_another_kind_are_not(
+    tmp_path: Path, times: int, told: str
+) -> None:
+    """One score of 1.01, or all scores of the model times nine, of which most lie outside."""
+    is_b = pl.col("model") == "b"
+    score = pl.when(is_b).then(pl.col("score") * times).otherwise("score")
+    if told:
+        score = pl.when(is_b.cum_sum() == 1, is_b).then(1.01).otherwise(score)
+    _, omitted, warnings = outcome(tmp_path, predictions().with_columns(score=score), by=["model"])
+    assert omitted == {}
+    assert told in warnings
+    assert ("calibration" in warnings) == bool(told)
 
 
 def test_groups_without_probabilities_say_so(tmp_path: Path) -> None:
