@@ -14,8 +14,10 @@ from pkgutil import walk_packages
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import one_thread  # noqa: F401 - before anything else loads Polars
+
+# isort: split
 import duckdb
-import polars as pl
 import pytest
 from filelock import FileLock
 from hypothesis import settings
@@ -45,11 +47,6 @@ STARTING = (  # tests of what an engine may read, and of its start: among the ot
     "sources/test_finding.py",
     "sources/test_predicate_faults.py",
 )
-
-# Tests run side by side, and a thread beside the first gives small frames nothing; processes that tests start have all.
-with pytest.MonkeyPatch.context() as _environment:
-    _environment.setenv("POLARS_MAX_THREADS", "1")
-    pl.thread_pool_size()  # which starts the threads
 
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
