@@ -14,6 +14,9 @@ from pkgutil import walk_packages
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import one_thread  # noqa: F401 - before anything else loads Polars
+
+# isort: split
 import duckdb
 import pytest
 from filelock import FileLock

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import re
@@ -179,7 +180,16 @@ def _remote(settings: SparkSettings) -> SparkSession:
 
     _check_listening(str(settings.remote))
     session: SparkSession = Remote.builder.remote(str(settings.remote)).create()
+    atexit.register(_leave, session, str(settings.remote))  # runs before what the client does when the process ends
     return session
+
+
+def _leave(session: SparkSession, remote: str) -> None:
+    """Close the client of a server that is gone: else it would try to reach it for ten minutes before it ends."""
+    try:
+        _check_listening(remote)
+    except OSError:
+        session.client.close()
 
 
 def _check_listening(remote: str) -> None:

@@ -14,6 +14,7 @@ SMALL_DATA = {  # a job of a few rows is faster without all that pays for many
     "spark.sql.adaptive.enabled": False,
     "spark.sql.codegen.wholeStage": False,
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # likewise of Java
 }
 
 

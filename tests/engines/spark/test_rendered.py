@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,15 @@ from pipeline.stages import STAGES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SMALLER = {  # than the demo: what runs on few rows runs on all
+    "before_after": {"n_events": 12, "n_articles": 200},
+    "change_points": {"series": 6},
+    "compare": {"documents": 12},
+    "entity_recognition": {"documents": 12},
+    "geocoding": {"documents": 12},
+    "ranking": {"queries": 6},
+    "threshold_sweep": {"documents": 12},
+}
 END_OF_STATEMENT = re.compile(r";\s*$", re.MULTILINE)
 
 
@@ -33,7 +43,9 @@ def test_every_statement_runs_as_printed(
     kind: str, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    import_module(f"pipeline.simulations.{kind}").write_demo(Path("demo", "data", kind))
+    simulation = import_module(f"pipeline.simulations.{kind}")
+    monkeypatch.setattr(simulation, "simulate", partial(simulation.simulate, **SMALLER[kind]))
+    simulation.write_demo(Path("demo", "data", kind))
     shutil.copy(resource_folder("configs") / f"{kind}.toml", tmp_path)
     printed = CliRunner().invoke(app, ["render", f"{kind}.toml", "--engine", "spark"])
     assert printed.exit_code == 0, printed.output

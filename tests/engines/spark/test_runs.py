@@ -10,7 +10,9 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from running import read_table, run_stages, stage_config
 
 import pipeline
 from engines.spark.both_engines import differences
+from pipeline.engines import spark_session
 from pipeline.engines.spark_session import SparkSettings
 from pipeline.errors import DataError, UnavailableError
 from pipeline.runs.config import parse_config
@@ -173,6 +176,18 @@ def test_a_spark_connect_server_gives_the_same_run(server: str, tmp_path: Path) 
     on_duckdb = run_stages(config(tmp_path / "duckdb", None))
     on_server = run_stages(config(tmp_path / "connect", SparkSettings(remote=server)))
     assert differences(on_duckdb, on_server) == []
+
+
+def test_a_client_is_closed_at_the_end_only_if_its_server_is_gone() -> None:
+    closed: list[str] = []
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        addresses = [f"sc://127.0.0.1:{port}" for port in (server.getsockname()[1], _free_port())]
+        for address in addresses:
+            client = SimpleNamespace(close=partial(closed.append, address))
+            spark_session._leave(SimpleNamespace(client=client), address)
+    assert closed == addresses[1:]
 
 
 @pytest.mark.usefixtures("spark_settings")
