@@ -137,7 +137,7 @@ def test_everything_reads_them(results: RemoteResults) -> None:
     for words in (("diff",), ("explain", "threshold_sweep", "--rows", "0")):
         assert call(words[0], results.address, *words[1:]).code == 0, words
     assert second.path.name in call("show", results.address).out
-    assert call("verify", f"{results.address}/").out == f"{results.address}/: 2 runs, 34 files, all as published\n"
+    assert call("verify", f"{results.address}/").out == f"{results.address}/: 2 runs, 26 files, all as published\n"
     n_requests = len(results.store.requests)
     with pipeline.open_results(results.address) as connection:
         paths = [path for (path,) in connection.execute("SELECT path FROM runs ORDER BY generation").fetchall()]
