@@ -175,7 +175,8 @@ def of_points(points: pl.DataFrame | None) -> str:
     if points is None or points.is_empty():
         return ""
     names = points[CRITERION].unique(maintain_order=True).sort().to_list()
-    return f"Marked: the thresholds chosen by {', '.join(names)}."
+    mark = "; " if any("," in name for name in names) else ", "
+    return f"Marked: the thresholds chosen by {mark.join(names)}."
 
 
 def chosen_rows(points: pl.DataFrame | None, x: str, columns: Iterable[str]) -> pl.DataFrame | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
 from pipeline.tables.groupings import TOTAL, group_text
-from pipeline.tables.schemas import COUNT_TABLE, GROUPING, Column, Table
+from pipeline.tables.schemas import COUNT_TABLE, CRITERION, GROUPING, Column, Table
 from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
@@ -129,9 +129,11 @@ class Stage:
     further_columns: Callable[[Any], Mapping[str, tuple[Column, ...]]] = lambda _params: {}
 
     def tables_of(self, params: StageParameters) -> tuple[Table, ...]:
-        """Return the result tables with the columns that the parameters ask for."""
+        """Return the result tables with the columns that the parameters ask for, and the order of their criteria."""
         further = self.further_columns(params)
-        return tuple(table.with_columns(further.get(table.name, ())) for table in self.tables)
+        criteria = tuple(point.text for point in getattr(params, "operating_points", ()))
+        tables = (table.with_columns(further.get(table.name, ())) for table in self.tables)
+        return tuple(replace(table, criteria=criteria) if CRITERION in table.key else table for table in tables)
 
     def as_asked(self, params: StageParameters) -> Stage:
         """Return the stage with the tables that the parameters ask for."""

@@ -116,6 +116,8 @@ class Table:
         columns: The columns after `stage`, `grouping` and the `by` columns, in order.
         key: The columns, beside the group, that identify a row and order the file.
         metrics: Where a group has several rows: columns that are metrics although they have no limits.
+        criteria: Values of its column `criterion` in the order of the config, which its rows follow: a summary is about
+            the first. Others come behind them, in the order of the alphabet.
     """
 
     name: str
@@ -123,6 +125,7 @@ class Table:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     metrics: tuple[str, ...] = ()
+    criteria: tuple[str, ...] = ()
 
     def with_columns(self, columns: tuple[Column, ...]) -> Table:
         """Return the same table with further columns, the last ones."""
@@ -142,6 +145,7 @@ GROUP_COMMENT = (
     "value of the grouping column; NULL: in rows of a grouping without it, and where the value itself is NULL"
 )
 STAGE_COLUMN = Column("stage", "VARCHAR", "name of the stage in the config")
+CRITERION = "criterion"  # the column with what a threshold was chosen for
 GROUPING = Column("grouping", "VARCHAR", "`all`, or the names of the grouping columns, comma-separated")
 LEADING = (STAGE_COLUMN, GROUPING)
 
@@ -217,12 +221,23 @@ def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str])
             raise ThresherError(message)
     _refuse_values(frame, table)
     key = [GROUPING.name, *by, *table.key]
-    ordered = frame.select(names).sort(key, nulls_last=True, maintain_order=True)
+    ordered = frame.select(names).sort(_order(table, key), nulls_last=True, maintain_order=True)
     same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in key)
     if ordered.select(same).to_series()[1:].any():
         message = f"table {table.name}: rows repeat in {', '.join(key)}"
         raise ThresherError(message)
     return ordered.select(pl.lit(stage).alias(STAGE_COLUMN.name), pl.all())
+
+
+def _order(table: Table, key: Sequence[str]) -> list[pl.Expr]:
+    """What the rows of a table are sorted by: its key, criteria in the order of the config."""
+    import polars as pl  # noqa: PLC0415 - see polars_types
+
+    if not table.criteria or CRITERION not in key:
+        return [pl.col(name) for name in key]
+    ranks = {text: rank for rank, text in enumerate(table.criteria)}
+    rank = pl.col(CRITERION).replace_strict(ranks, default=len(ranks), return_dtype=pl.Int64)
+    return [expression for name in key for expression in ([rank] if name == CRITERION else []) + [pl.col(name)]]
 
 
 def _refuse_values(frame: pl.DataFrame, table: Table) -> None:

@@ -47,7 +47,7 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     names = list(dict.fromkeys(itertools.chain(*groupings)))
     tables = {}
     for table in stage.tables:
-        if table.name in run.stages[0].omitted:
+        if table.name in run.stages[example.kind].omitted:
             continue
         frame = read_table(run, table.name, example.kind)
         tables[table.name] = frame.rename({name: internal_name(name) for name in names if name in frame.columns})

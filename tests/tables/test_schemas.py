@@ -64,6 +64,18 @@ def test_rows_get_their_stage_and_the_order_of_the_key() -> None:
     assert conform(unthresholded, TABLE, stage="s", by=["by:model"])["threshold"].to_list() == [7.0, None]
 
 
+def test_criteria_come_in_the_order_of_the_config_and_others_behind_them() -> None:
+    columns = (Column("criterion", "VARCHAR", "what for"),)
+    points = Table(
+        "points", "one row per group and criterion", columns, ("criterion",), criteria=("min_recall", "max_f1")
+    )
+    frame = pl.DataFrame({"grouping": ["all"] * 4, "criterion": ["given", "max_f1", "absent", "min_recall"]})
+    written = conform(frame, points, stage="s", by=[])
+    assert written["criterion"].to_list() == ["min_recall", "max_f1", "absent", "given"]
+    with pytest.raises(ThresherError, match="rows repeat"):
+        conform(pl.concat([frame, frame]), points, stage="s", by=[])
+
+
 @pytest.mark.parametrize(
     ("frame", "message"),
     [

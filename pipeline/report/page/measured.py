@@ -103,7 +103,9 @@ def _label(name: str) -> str:
 def _value(value: object) -> str:
     """A parameter as in a config; keys of tables that are not set are left out."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} = {_value(entry)}" for key, entry in value.items() if entry not in _UNSET)
+        entries = {key: _value(entry) for key, entry in value.items() if entry not in _UNSET}
+        entries |= {key: f"{{ {entries[key]} }}" for key, entry in value.items() if isinstance(entry, dict) and entry}
+        return ", ".join(f"{key} = {entry}" for key, entry in entries.items())
     if isinstance(value, list):
         return "; ".join(_value(entry) for entry in value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

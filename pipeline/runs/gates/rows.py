@@ -156,12 +156,15 @@ def criterion_of(row: Row, key: Sequence[str]) -> str | None:
 def _chosen(rows: Sequence[Row], table: Table) -> Row:
     """Return the row of a group that a gate without a criterion means.
 
-    It is the one whose numbers the summary of the run shows: the first criterion that is not the recall reference, the
-    largest tolerance or cutoff, the micro average; else the first.
+    It is the one whose numbers the summary of the run shows: the first criterion of the config, never the recall
+    reference, the largest tolerance or cutoff, the micro average; else the first.
     """
     key = metric_key(table)
     if CRITERION in key:
-        return next((row for row in rows if row[CRITERION] != REFERENCE), rows[0])
+        ranks = {
+            text: rank for rank, text in enumerate(table.criteria)
+        }  # rows of earlier versions are in another order
+        return min(rows, key=lambda row: (row[CRITERION] == REFERENCE, ranks.get(row[CRITERION], len(ranks))))
     if key and all(isinstance(row[key[0]], int | float) for row in rows):
         return max(rows, key=lambda row: row[key[0]])
     return next((row for row in rows if row.get("average") == "micro"), rows[0])

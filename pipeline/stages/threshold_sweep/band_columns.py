@@ -36,4 +36,4 @@ COLUMNS = (
     ),
     QUALITY_COLUMN,
 )
-BANDS = Table("threshold_sweep_bands", "one row per group and threshold, with bands = true", COLUMNS, ("threshold",))
+BANDS = Table("threshold_sweep_bands", "one row per group and threshold", COLUMNS, ("threshold",))

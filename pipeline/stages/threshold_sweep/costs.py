@@ -109,7 +109,8 @@ def cost_text(row: Mapping[str, object]) -> str:
 def cost_cell(row: Mapping[str, object], quality: str) -> str:
     """The cost per row and its limits for people, with a mark where these are doubtful."""
     lower, upper = (row[f"{COST_PER_ROW}_{side}"] for side in ("lower", "upper"))
-    limits = "" if lower is None else f" ({_short(lower)} to {_short(upper)}){doubt(row, quality)}"
+    dash = "–" if isinstance(lower, float) and lower >= 0 else " to "
+    limits = "" if lower is None else f" ({_short(lower)}{dash}{_short(upper)}){doubt(row, quality)}"
     return f"{cost_text(row)}{limits}"
 
 

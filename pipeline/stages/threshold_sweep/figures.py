@@ -20,6 +20,7 @@ from pipeline.stages.standard_figures import across_groups, by_threshold, path_o
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
 from pipeline.stages.threshold_sweep.band_figures import with_band
 from pipeline.stages.threshold_sweep.calibration_figures import calibration_figures
+from pipeline.stages.threshold_sweep.costs import COST_PER_ROW, is_about_cost
 from pipeline.stages.threshold_sweep.decision_figures import decision_figures
 from pipeline.tables.ratios import divide
 
@@ -34,6 +35,7 @@ NUMBERS = (
     Wanted("average_precision", "Average precision", "mean precision over all recalls", quality="quality_of_areas"),
     Wanted("roc_auc", "ROC AUC", "true row outscores false row", quality="quality_of_areas"),
 )
+COST = Wanted(COST_PER_ROW, "Cost per row", "mean cost of the outcomes", format="number")
 
 
 @shown
@@ -104,7 +106,7 @@ def _areas(areas: pl.DataFrame, confidence: float) -> Figure:
 
 
 def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
-    """Precision and recall at the first operating point, and both areas, of every group."""
+    """Precision and recall at the first operating point, its cost per row if it has one, and both areas, by group."""
     areas, points = (tables[f"threshold_sweep_{name}"] for name in ("areas", "operating_points"))
     if areas.is_empty() or points.is_empty():
         return ()
@@ -112,7 +114,8 @@ def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     at_first = points.filter(pl.col("criterion") == points["criterion"][0]).rename({"undefined": "_undefined"})
     beside = areas.select(*keys, "n", pl.col("^(average_precision|roc_auc)(_lower|_upper)?$"), _QUALITY)
     table = beside.join(at_first, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    return key_numbers_of(table.sort("n", descending=True, maintain_order=True), NUMBERS)
+    wanted = (*NUMBERS[:2], COST, *NUMBERS[2:]) if is_about_cost(at_first) else NUMBERS
+    return key_numbers_of(table.sort("n", descending=True, maintain_order=True), wanted)
 
 
 _QUALITY = pl.col("interval_quality").alias("quality_of_areas")

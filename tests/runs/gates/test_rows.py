@@ -50,6 +50,15 @@ def test_of_operating_points_the_first_or_the_named_one(criterion: str | None, t
     assert (row.value, row.lower, row.upper, row.degrees) == (0.5, 0.4, 0.6, math.inf)
 
 
+def test_without_a_criterion_it_is_the_first_of_the_config_in_whatever_order_the_rows_are() -> None:
+    stage = stage_of("threshold_sweep")
+    points = ({"min_recall": 0.8}, {"beta": 1})
+    params = stage.parameters.model_validate({"name": "s", "predictions": "p.parquet", "operating_points": points})
+    frames = {"threshold_sweep_operating_points": pl.DataFrame([LIMITS | row for row in POINTS])}
+    gate = Gate.model_validate({"stage": "s", "metric": "precision", "min": 0.1})
+    assert only(judged_rows(gate, stage.as_asked(params), frames.get)[0]).criterion == "min_recall=0.8"
+
+
 def test_groups_of_a_grouping_null_among_them() -> None:
     rows, _ = judged("threshold_sweep", {"operating_points": POINTS}, by=["source"])
     assert list(rows) == [group_of({"source": "noon"}), group_of({"source": None})]

@@ -107,7 +107,7 @@ def test_the_summary_says_precision_and_recall_in_words(place: Path) -> None:
     run = pipeline.run(config(place))
     tables = {
         name: pl.read_parquet(run.path / name / "threshold_sweep.parquet").rename({"model": internal_name("model")})
-        for name in (f"threshold_sweep_{each}" for each in ("curve", "areas", "operating_points", "averages"))
+        for name in (f"threshold_sweep_{each}" for each in ("curve", "areas", "operating_points"))
     }
     shown = STAGE.summarize(tables)
     assert [row[0] for row in shown.rows] == ["all", "m", "n"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 from deriving import figures_of, result_tables, stage_of
 
 if TYPE_CHECKING:
@@ -104,6 +105,25 @@ def test_groups_have_panels_of_their_own_and_stand_beside_each_other() -> None:
     numbers = stage_of(KIND).key_numbers(result_tables(KIND, tables, ["model"]))
     values = {(number.group, number.name): number.value for number in numbers}
     assert (values["a", "Precision"], values["b", "Precision"], values["b", "ROC AUC"]) == (0.8, None, 0.8)
+
+
+def test_a_cost_per_row_is_a_key_number_where_the_first_criterion_has_costs() -> None:
+    criteria = ["cost=fp:1,fn:5", "max_f1"]
+    for ordered in (criteria, criteria[::-1]):
+        points: Rows = [{"criterion": criterion, "threshold": 0.4} for criterion in ordered]
+        tables = result_tables(KIND, {"curve": CURVE, "areas": AREAS, "operating_points": points})
+        cost = pl.when(pl.col("criterion") == criteria[0]).then(0.5).alias("cost_per_row")
+        name = "threshold_sweep_operating_points"
+        numbers = stage_of(KIND).key_numbers({**tables, name: tables[name].with_columns(cost)})
+        values = {number.name: (number.value, number.format) for number in numbers}
+        assert values.get("Cost per row") == ((0.5, "number") if ordered[0] == criteria[0] else None)
+        assert len(values) == (5 if ordered[0] == criteria[0] else 4)
+
+
+def test_criteria_with_commas_are_told_apart() -> None:
+    points: Rows = [{"criterion": criterion, "threshold": 0.4} for criterion in ("cost=fp:1,fn:5", "max_f1")]
+    figures = figures_of(KIND, {"curve": CURVE, "areas": AREAS, "operating_points": points})
+    assert "chosen by cost=fp:1,fn:5; max_f1." in figures["by_threshold"].caption
 
 
 def test_a_single_threshold_makes_points_and_no_path() -> None:

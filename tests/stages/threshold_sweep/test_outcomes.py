@@ -101,6 +101,17 @@ def test_the_threshold_is_that_of_the_first_operating_point_that_has_one(by: lis
     assert shown.sort(pl.all()).equals(chosen.sort(pl.all()))
 
 
+def test_the_summary_is_about_the_same_threshold() -> None:
+    result = swept(predictions(), operating_points=[{"min_recall": 0.6}, {"beta": 1}], by=[[]])
+    (threshold,) = result.outcomes["threshold"].unique()
+    assert result.operating_points["threshold"].n_unique() == 2
+    assert (result.operating_points["criterion"][0], result.operating_points["threshold"][0]) == (
+        "min_recall=0.6",
+        threshold,
+    )
+    assert f"{threshold:.4g}" in result.summary.rows[0]
+
+
 def test_without_an_operating_point_there_is_no_row() -> None:
     result = swept(predictions(), operating_points=[{"min_precision": 1.0, "confidence": 0.99}])
     assert result.operating_points["threshold"].null_count() == result.operating_points.height

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from running import run_stages
+from running import run_stages, tables_made
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,9 +54,7 @@ def run(folder: Path, output: Path, *, where: str | None = None, **keys: Any) ->
     source |= {"where": where} if where else {}
     stage = {"kind": "threshold_sweep", "predictions": source, "by": [["model", "group"]], "duplicates": "keep"}
     published = run_stages({"output": str(output), "stages": [stage | keys]})
-    return {
-        name: pl.read_parquet(published.path / f"threshold_sweep_{name}" / "threshold_sweep.parquet") for name in TABLES
-    }
+    return tables_made(published, "threshold_sweep", TABLES)
 
 
 @pytest.fixture(scope="session")
