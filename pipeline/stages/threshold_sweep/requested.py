@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
-OF_RATES = 'operating_points = ["max_f1"], for example,'
+OF_RATES = "operating_points = [{ beta = 1 }], for example,"
 GROUPS_AND_TOTAL = 'by with the total and groups, by = [[], ["site"]] for example,'
 CAPACITY = "an operating point with max_alerts or max_alert_share"
 WEIGHTED = "rows have weights, and alerts are shared out only where every row counts once"

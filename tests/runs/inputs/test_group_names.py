@@ -134,6 +134,8 @@ def tiny_inputs() -> dict[str, tuple[str, dict[str, pl.DataFrame], dict[str, Any
                 "cluster": "document",
                 "bands": True,
                 "prevalence": [0.1],
+                "net_benefit": True,
+                "operating_points": [{"beta": 1}, {"max_alerts": 4}],
             },
         ),
         "entity_recognition": (
@@ -149,14 +151,14 @@ def tiny_inputs() -> dict[str, tuple[str, dict[str, pl.DataFrame], dict[str, Any
         "change_points": (
             "predictions",
             {"predictions": points, "annotations": points.select("series_id", pl.col("position") + 2)},
-            {"margin": 5, "series_counts": True, "delays": True},
+            {"margin": 5, "series_counts": True, "delays": True, "cooldown": 3},
         ),
         "ranking": (
             "ranking",
             {"ranking": pl.DataFrame(ranking | {"relevance": [1, 0, 1, 0, 1, 1] * 2})},
-            {"cutoffs": [1, 3]},
+            {"cutoffs": [1, 3], "measures": ["nDCG@3"]},
         ),
-        "compare": ("units", {"units": units}, {"resamples": 99, "missing_units": "skip"}),
+        "compare": ("units", {"units": units}, {"resamples": 99, "missing_units": "skip", "margin": 0.2}),
     }
 
 

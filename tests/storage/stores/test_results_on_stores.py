@@ -138,7 +138,8 @@ def test_everything_reads_them(results: RemoteResults) -> None:
         assert call(words[0], results.address, *words[1:]).code == 0, words
     assert second.path.name in call("show", results.address).out
     n_files = sum(
-        len(json.loads(results.get(f"runs/{each.path.name}/manifest.json"))["files"]) for each in (run, second)
+        len(json.loads(results.get(f"runs/{published.path.name}/manifest.json"))["files"])
+        for published in (run, second)
     )
     told = f"{results.address}/: 2 runs, {n_files} files, all as published\n"
     assert call("verify", f"{results.address}/").out == told
