@@ -70,7 +70,8 @@ def compare(
         paired: Whether all systems have the same units; `false`: each has its own, and nothing is paired.
         baseline: The system that all others are compared with; default: every pair is compared.
         metrics: What is compared; default: what the units offer.
-        contributions: Metrics whose values per unit have an area as their mean and mean nothing alone.
+        contributions: Metrics whose values per unit mean nothing alone; their mean is a number of all units,
+            such as an area.
         lower_is_better: Metrics of which the lower value is the better one, as of errors and delays.
         tests: Tests to make, with `paired = false` by default `welch_t`, `jackknife_t` and `bayes`; `bayes`
             gives posteriors of the ratios of all counts.

@@ -83,6 +83,33 @@ def contributions(sums: UnitSums, area: Floats, slope: Floats, independent: Inde
     return np.where(has_weight, values, np.nan)
 
 
+@np.errstate(divide="ignore", invalid="ignore")
+def ratio_contributions(group: Integers, values: Floats, weights: Floats, size: int) -> Floats:
+    """Contributions of units to a ratio of sums, such as the cost per row, from the ratio without each of them.
+
+    The pseudo-values R + (n - 1) (mean of R_u - R_u), with R_u the ratio without unit u, have R as their mean, and
+    their spread is that of the delete-one jackknife (Tukey 1958). Of units of one weight they are the values over that
+    weight.
+
+    Args:
+        group: Index of the group of each unit.
+        values: Sum over the rows of each unit, of what the numerator adds up.
+        weights: Weight of each unit, of which the denominator is the sum.
+        size: Number of groups.
+
+    Returns:
+        Shape (units,); nan for a unit without weight, and in a group in which fewer than two units have one.
+    """
+    has_weight = weights > 0
+    of_values, of_weights, number = (
+        _per_group(group, np.where(has_weight, sums, 0.0), size) for sums in (values, weights, np.ones_like(weights))
+    )
+    without = (of_values[group] - values) / (of_weights[group] - weights)
+    mean = _per_group(group, np.where(has_weight, without, 0.0), size) / number
+    pseudo = (of_values / of_weights)[group] + (number[group] - 1) * (mean[group] - without)
+    return np.where(has_weight & (number[group] >= _FEWEST_UNITS), pseudo, np.nan)
+
+
 def _per_group(group: Integers, values: NDArray[np.float64] | NDArray[np.bool_], size: int) -> Floats:
     sums = np.bincount(group, weights=values.astype(np.float64), minlength=size)
     return np.asarray(sums, dtype=np.float64)

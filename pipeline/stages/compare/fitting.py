@@ -74,7 +74,7 @@ def chosen(tests: Sequence[Test], compared: Compared, *, paired: bool) -> tuple[
 def hypothesis(test: Test, compared: Compared) -> str:
     """The null hypothesis of a test in words."""
     if compared == "contribution":
-        return "equal areas"
+        return "equal means of contributions"
     if compared == "events" and test == "randomization":
         return "contributions of events to the difference symmetric about 0"
     return _HYPOTHESES[test]

@@ -36,7 +36,7 @@ _KEYS = ("unit", "system")
 _IN_PLACE_OF = {"fp": "n_predicted", "fn": "n_true"}
 _NEED: dict[Compared, str] = {
     "mean": "means of one value per unit",
-    "contribution": "areas",
+    "contribution": "contributions",
     "counts": "ratios of all counts",
     "events": "ratios of counts around events",
 }
@@ -212,7 +212,7 @@ class _Planner:
                 if left_out:
                     yield (
                         f"{', '.join(left_out)} among tests {'is' if len(left_out) == 1 else 'are'} not made of "
-                        f"{', '.join(names)}: a unit's contribution to an area means nothing alone, only the mean does"
+                        f"{', '.join(names)}: a single contribution means nothing alone, only the mean does"
                     )
         has_counts = any(kind == "counts" for kind, _ in self._kinds())
         if asked and "bayes" in params.tests and not has_counts:

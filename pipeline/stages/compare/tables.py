@@ -68,7 +68,7 @@ TESTS = (
         "effect_size",
         "DOUBLE",
         "mean difference over its standard deviation between units, with `paired = false` over the root mean square of "
-        "the standard deviations of both; NULL: pooled ratios, areas, or see `undefined`",
+        "the standard deviations of both; NULL: pooled ratios, contributions, or see `undefined`",
         nullable=True,
     ),
     Column(
@@ -81,16 +81,19 @@ TESTS = (
     Column(
         "wins_a",
         "BIGINT",
-        "units in which a has the higher value; NULL: pooled ratios, areas, `paired = false`",
+        "units in which a has the higher value; NULL: pooled ratios, contributions, `paired = false`",
         nullable=True,
     ),
     Column(
-        "ties", "BIGINT", "units in which both are equal; NULL: pooled ratios, areas, `paired = false`", nullable=True
+        "ties",
+        "BIGINT",
+        "units in which both are equal; NULL: pooled ratios, contributions, `paired = false`",
+        nullable=True,
     ),
     Column(
         "wins_b",
         "BIGINT",
-        "units in which b has the higher value; NULL: pooled ratios, areas, `paired = false`",
+        "units in which b has the higher value; NULL: pooled ratios, contributions, `paired = false`",
         nullable=True,
     ),
     Column(

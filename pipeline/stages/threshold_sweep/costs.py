@@ -16,6 +16,8 @@ from pipeline.stages.stage import doubt
 from pipeline.stages.threshold_sweep.choosing import outcomes
 from pipeline.stages.threshold_sweep.contract import HEAVIEST
 from pipeline.stages.threshold_sweep.uncertainty import confusion_of_rows
+from pipeline.stages.threshold_sweep.unit_columns import COST as OF_UNIT
+from pipeline.stages.threshold_sweep.unit_columns import TABLE as UNITS
 from pipeline.tables.ratios import divide
 from pipeline.tables.schemas import Column, limits_of
 
@@ -39,9 +41,9 @@ PER_ROW = (
 
 
 def further_columns(params: ThresholdSweepParameters) -> dict[str, tuple[Column, ...]]:
-    """The columns of costs that operating points have if a criterion has costs."""
+    """The columns of costs that operating points and units have if a criterion has costs."""
     columns = cost_columns(params.operating_points)
-    return {"threshold_sweep_operating_points": (*columns, *PER_ROW) if columns else ()}
+    return {"threshold_sweep_operating_points": (*columns, *PER_ROW), UNITS: (OF_UNIT,)} if columns else {}
 
 
 def with_cost_per_row(

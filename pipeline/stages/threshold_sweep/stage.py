@@ -10,7 +10,7 @@ from pipeline.stages.threshold_sweep.costs import further_columns
 from pipeline.stages.threshold_sweep.evidence import EVIDENCE
 from pipeline.stages.threshold_sweep.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.threshold_sweep.tables import TABLES
-from pipeline.stages.threshold_sweep.unit_columns import UNITS
+from pipeline.stages.threshold_sweep.unit_columns import COST, UNITS
 
 STAGE = Stage(
     kind="threshold_sweep",
@@ -32,6 +32,6 @@ STAGE = Stage(
         UNITS.name,
         "unit",
         metrics=(*AREAS, "pooled_precision", "pooled_recall", "pooled_f1"),
-        contributions=AREAS,
+        contributions=(*AREAS, COST.name),
     ),
 )

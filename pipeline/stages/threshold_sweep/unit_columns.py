@@ -49,3 +49,10 @@ COLUMNS = (
     _contribution("roc_auc", "no positive or no negative"),
 )
 UNITS = Table(TABLE, "one row per group and unit", COLUMNS, ("unit",))
+COST = Column(
+    "cost_per_row",
+    "DOUBLE",
+    "its [contribution](threshold_sweep.md#units) to the cost per row at the threshold, whose mean over the units is "
+    "that cost; NULL: the threshold was not chosen for a cost, no weight, or a single unit",
+    nullable=True,
+)

@@ -11,7 +11,8 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.errors import ConfigError
-from pipeline.metrics.curves.contributions import UnitSums, contributions
+from pipeline.metrics.curves.contributions import UnitSums, contributions, ratio_contributions
+from pipeline.metrics.curves.operating_points import CRITERION
 from pipeline.metrics.curves.unit_influences import Steps
 from pipeline.plan.checks import missing_check
 from pipeline.plan.optional_tables import OptionalTable
@@ -20,7 +21,7 @@ from pipeline.plan.units import Units
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_GIVEN
-from pipeline.stages.threshold_sweep.unit_columns import CELLS, CONFUSION, TABLE
+from pipeline.stages.threshold_sweep.unit_columns import CELLS, CONFUSION, COST, TABLE
 from pipeline.tables.columns import as_key
 from pipeline.tables.groupings import users_name
 from pipeline.tables.schemas import GROUPING
@@ -119,11 +120,11 @@ class UnitsOfSweep:
         numbered = areas.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(PLACE))
         curve = _beside(curve.drop_nulls(THRESHOLD), numbered, keys).sort(PLACE, THRESHOLD)
         points = _beside(points.drop_nulls(THRESHOLD), numbered, keys).unique(PLACE, keep="first", maintain_order=True)
-        groups = numbered.join(points.select(PLACE, THRESHOLD), on=PLACE, how="left", maintain_order="left")
+        groups = numbered.join(points.select(PLACE, THRESHOLD, CRITERION), on=PLACE, how="left", maintain_order="left")
         lowest = [math.nan if each is None else lowest_retrieved(each, boundary) for each in groups[THRESHOLD]]
         return GroupCurves(
             columns=grouping.columns,
-            groups=groups.select(GROUPING.name, *keys, THRESHOLD, *AREAS),
+            groups=groups.select(GROUPING.name, *keys, THRESHOLD, CRITERION, *AREAS),
             lowest=np.array(lowest, dtype=np.float64),
             thresholds=curve[THRESHOLD].to_numpy(),
             retrieved=_retrieved(curve, groups.height),
@@ -142,9 +143,27 @@ class UnitsOfSweep:
             slope = units.slopes[area] if self._has_random_sizes else np.zeros(curves.size)
             values = contributions(sums, groups[area].fill_null(math.nan).to_numpy(), slope, self._independent)
             series.append(pl.Series(area, values).fill_nan(None))
+        if self._costs:
+            series.append(self._contributions_to_cost(frame, groups[CRITERION].to_list()))
         of_groups = groups.select(GROUPING.name, *curves.columns, THRESHOLD).select(pl.all().gather(place))
         rows = of_groups.with_columns(as_key(frame[UNIT]), *frame.select(_counts(frame)), *series)
         return rows.with_columns(pl.when(pl.col(THRESHOLD).is_not_null()).then(pl.col(CONFUSION)))
+
+    @property
+    def _costs(self) -> dict[str, tuple[float, ...]]:
+        """Costs of the outcomes, by criterion."""
+        return {point.text: point.cost.by_outcome for point in self.params.operating_points if point.cost is not None}
+
+    def _contributions_to_cost(self, frame: pl.DataFrame, criteria: Sequence[str | None]) -> pl.Series:
+        """Contributions to the cost per row in groups whose threshold was chosen for a cost; elsewhere NULL."""
+        place, kind = frame[PLACE].to_numpy(), "weight" if "weight_positive" in frame.columns else "n"
+        (positive, negative), (tp, fp) = (_of_sides(frame, name) for name in (kind, f"{kind}_retrieved"))
+        unknown = (math.nan,) * len(CELLS)
+        costs = np.array([self._costs.get(criterion or "", unknown) for criterion in criteria])[place]
+        of_units = (costs * np.stack((tp, fp, positive - tp, negative - fp), axis=1)).sum(axis=1)
+        return pl.Series(COST.name, ratio_contributions(place, of_units, positive + negative, len(criteria))).fill_nan(
+            None
+        )
 
     @property
     def _independent(self) -> Independent:

@@ -64,7 +64,7 @@ def test_a_difference_is_found_where_the_intervals_of_both_overlap(run: Run, pre
         unpaired = np.hypot(base[f"{name}_se"], new[f"{name}_se"])
         assert 2 * norm.sf((new[name] - base[name]) / unpaired) > 0.05
         (row,) = tests.filter(metric=name).to_dicts()
-        assert (row["test"], row["hypothesis"]) == ("paired_t", "equal areas")
+        assert (row["test"], row["hypothesis"]) == ("paired_t", "equal means of contributions")
         expected = [reference(*predictions.filter(model=model).select("label", "score")) for model in SYSTEMS]
         assert [row["mean_a"], row["mean_b"]] == pytest.approx(expected)
         assert row["p_adjusted"] < 0.01

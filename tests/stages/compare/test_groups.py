@@ -207,8 +207,8 @@ def test_contributions_to_an_area_have_tests_of_means_alone() -> None:
     keys = {"contributions": ["delay"], "resamples": 199}
     result = of_values(rows, tests=["paired_t", "wilcoxon", "sign", "randomization", "bootstrap_t"], **keys)
     assert {row["test"]: row["hypothesis"] for row in result.rows("tests")} == {
-        "paired_t": "equal areas",
-        "bootstrap_t": "equal areas",
+        "paired_t": "equal means of contributions",
+        "bootstrap_t": "equal means of contributions",
     }
     row = result.row("tests", test="paired_t")
     assert [row[name] for name in ("wins_a", "ties", "wins_b", "effect_size")] == [None] * 4

@@ -206,3 +206,62 @@ def test_rows_without_an_id_are_no_items(tmp_path: Path) -> None:
     assert "'item' is NULL or not finite in 3 rows" in run.stages[0].omitted["threshold_sweep_units"]
     with pytest.raises(DataError, match="'item' is NULL or not finite in 3 rows"):
         run_stages(config(tmp_path / "asked", frame, {"id": "item"}, units=True))
+
+
+COST = {"cost": {"fp": 1, "fn": 4, "tn": 0.5}}
+
+
+def cost_per_row(rows: pl.DataFrame, threshold: float) -> float:
+    retrieved, label, mass = (rows["score"] >= threshold).to_numpy(), rows["label"].to_numpy(), rows["mass"].to_numpy()
+    costs = np.where(label, np.where(retrieved, 0.0, 4.0), np.where(retrieved, 1.0, 0.5))
+    return float(costs @ mass / mass.sum())
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_contributions_to_the_cost_are_those_of_the_cost_without_each_unit(*, is_weighted: bool) -> None:
+    frame = predictions() if is_weighted else predictions().with_columns(mass=1.0)
+    columns = {"id": "item"} | ({"weight": "mass"} if is_weighted else {})
+    result = swept(frame, columns, operating_points=[COST, {"beta": 1}])
+    points = result.operating_points.filter(pl.col("criterion").str.starts_with("cost"))
+    of_groups = zip(groups(frame, result.units), groups(frame, points), strict=True)
+    for (rows, table), (_, point) in of_groups:
+        threshold, expected = point.row(0, named=True)["threshold"], point.row(0, named=True)["cost_per_row"]
+        assert cost_per_row(rows, threshold) == pytest.approx(expected)
+        without = np.array([cost_per_row(rows.filter(pl.col("doc") != unit), threshold) for unit in table["unit"]])
+        pseudo = expected + (len(without) - 1) * (without.mean() - without)
+        assert table["cost_per_row"].to_numpy() == pytest.approx(pseudo)
+        assert table["cost_per_row"].mean() == pytest.approx(expected)
+
+
+def test_where_every_row_is_a_unit_its_contribution_is_its_cost_and_without_costs_there_is_none() -> None:
+    frame = predictions().head(40)
+    result = swept(frame, cluster=None, by=[[]], operating_points=[COST])
+    (threshold,) = result.units["threshold"].unique()
+    retrieved = frame["score"] >= threshold
+    costs = pl.when("label").then(pl.when(retrieved).then(0.0).otherwise(4.0))
+    rows = frame.select("item", cost=costs.otherwise(pl.when(retrieved).then(1.0).otherwise(0.5))).sort("item")
+    assert result.units.sort("unit")["cost_per_row"].to_list() == pytest.approx(rows["cost"].to_list())
+    beside = swept(frame, operating_points=[{"beta": 1}, COST], by=[[]]).units
+    assert beside["cost_per_row"].null_count() == beside.height
+    assert "cost_per_row" not in swept(frame, by=[[]]).units.columns
+
+
+def test_compare_tells_which_system_is_cheaper(tmp_path: Path) -> None:
+    frame = predictions()
+    worse = frame.with_columns(score=pl.col("score") - 0.4 * pl.col("label"))
+    stages = []
+    for name, rows in (("better", frame), ("worse", worse)):
+        keys: dict[str, Any] = {"cluster": "doc", "duplicates": "keep", "operating_points": [COST], "name": name}
+        stages += stage_config(tmp_path / name, "threshold_sweep", {"predictions": rows}, **keys)["stages"]
+    compare: dict[str, Any] = {"kind": "compare", "of": ["better", "worse"], "metrics": ["cost_per_row"]}
+    compare |= {"lower_is_better": ["cost_per_row"], "tests": ["paired_t"], "margin": 0.1}
+    run = run_stages({"output": str(tmp_path / "results"), "stages": [*stages, compare]})
+    (row,) = pl.read_parquet(run.path / "compare_tests" / "compare.parquet").to_dicts()
+    costs = [
+        pl.read_parquet(run.path / "threshold_sweep_operating_points" / f"{name}.parquet")["cost_per_row"].item()
+        for name in ("better", "worse")
+    ]
+    assert (row["mean_a"], row["mean_b"]) == pytest.approx(costs)
+    assert row["interval_upper"] < 0
+    claims = pl.read_parquet(run.path / "compare_margins" / "compare.parquet")
+    assert claims["holds"].any()
