@@ -262,6 +262,6 @@ def test_compare_tells_which_system_is_cheaper(tmp_path: Path) -> None:
         for name in ("better", "worse")
     ]
     assert (row["mean_a"], row["mean_b"]) == pytest.approx(costs)
-    assert row["interval_upper"] < 0
+    assert row["difference_upper"] < 0
     claims = pl.read_parquet(run.path / "compare_margins" / "compare.parquet")
     assert claims["holds"].any()
