@@ -42,6 +42,18 @@ def test_bins_by_quantile_have_equal_numbers_of_rows() -> None:
     assert table.group_by("bin").agg(pl.col("n").sum()).sort("bin").rows() == [(number, 10) for number in range(1, 8)]
 
 
+@pytest.mark.parametrize("number", [1, 2, 7, 11, 21, 40, 41])
+@pytest.mark.parametrize("count", [2, 5, 10])
+@pytest.mark.parametrize("has_ties", [False, True])
+def test_bins_by_quantile_end_at_the_rows_of_whole_ranks(number: int, count: int, *, has_ties: bool) -> None:
+    """Ranks in integers: with 11 rows and 10 bins each is whole, and the row of the rank belongs below the edge."""
+    scores = np.sort(np.arange(number) // 3 if has_ties else np.arange(number)) / 64
+    edges = {scores[step * (number - 1) // count] for step in range(1, count)}
+    expected = {score: 1 + sum(bool(edge < score) for edge in edges) for score in scores}
+    table = binned(scores, count).filter(pl.col("binning") == "quantile")
+    assert dict(table.select("upper", "bin").iter_rows()) == expected
+
+
 @pytest.mark.parametrize("scores", [[0.3], [0.3, 0.3], [0.0, 1.0], [0.0, 0.0, 0.0, 1.0]])
 def test_few_scores_have_few_bins(scores: list[float]) -> None:
     table = binned(np.array(scores), 10).filter(pl.col("binning") == "quantile")
