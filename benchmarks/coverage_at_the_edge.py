@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 from scipy.stats import binom, t
 
-from pipeline.metrics.curves.choices import ratios_of_counts
+from pipeline.metrics.curves.choices import f_beta_of_counts, ratios_of_counts
 from pipeline.metrics.curves.cross_fitting import by_fold, cross_fitted, split_rows
 from pipeline.metrics.curves.promises import keeps_precision, keeps_recall
 from pipeline.metrics.uncertainty.jackknife import binomial_limits, effective_degrees, tail
@@ -223,7 +223,7 @@ def promises(design: Design, datasets: int, rng: np.random.Generator) -> None:
             rows = confusion(sample, thresholds, None)
             retrieved = (rows.tp + rows.fp).sum(axis=0)
             counts = confusion(sample, thresholds, sample.weight)
-            precision, recall, _ = ratios_of_counts([side.sum(axis=0) for side in (counts.tp, counts.fp, counts.fn)], 1)
+            precision, recall = ratios_of_counts([side.sum(axis=0) for side in (counts.tp, counts.fp, counts.fn)])
             if name == "precision":
                 keeps, naive = keeps_precision(lower, retrieved, minimum, CONFIDENCE), precision >= minimum
                 best = recall
@@ -244,7 +244,7 @@ def promises(design: Design, datasets: int, rng: np.random.Generator) -> None:
 
 def best_f1(counts: Sequence[Floats]) -> NDArray[np.int64]:
     """The thresholds with the highest F1, one for each row of counts."""
-    f1 = ratios_of_counts(counts, 1.0)[2]
+    f1 = f_beta_of_counts(counts, 1.0)
     return np.asarray(np.nan_to_num(f1, nan=-1.0).argmax(axis=1))
 
 
@@ -256,7 +256,7 @@ def choices(design: Design, prevalence: float, datasets: int, rng: np.random.Gen
         thresholds = thresholds_of(sample)
         counts = confusion(sample, thresholds, None)
         totals = [side.sum(axis=0) for side in (counts.tp, counts.fp, counts.fn)]
-        f1 = ratios_of_counts(totals, 1.0)[2]
+        f1 = f_beta_of_counts(totals, 1.0)
         at = float(thresholds[int(np.nanargmax(f1))])
         precision, recall = design.precision(at), design.recall(at)
         if sample.cluster is None:
@@ -269,7 +269,7 @@ def choices(design: Design, prevalence: float, datasets: int, rng: np.random.Gen
         pooled = cross_fitted([count[None] for count in folds], best_f1)
         if not np.isnan(pooled[0]).any():
             truth = 2 * precision * recall / (precision + recall)
-            fitted = float(ratios_of_counts(pooled, 1.0)[2][0])
+            fitted = float(f_beta_of_counts(pooled, 1.0)[0])
             gaps.append((np.nanmax(f1) - truth, fitted - truth))
     table = 100 * np.array(gaps)
     means, errors = table.mean(axis=0), table.std(axis=0) / np.sqrt(len(table))

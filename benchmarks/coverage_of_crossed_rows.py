@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from scipy.special import expit
 
-from pipeline.metrics.curves.choices import ratios_of_counts
+from pipeline.metrics.curves.choices import f_beta_of_counts, ratios_of_counts
 from pipeline.metrics.curves.cross_fitting import FOLDS, cross_fitted
 from pipeline.metrics.curves.ordered_areas import ROW_AREAS, Estimates, OrderedAreas, Rows, Totals
 from pipeline.metrics.curves.promises import keeps_precision, keeps_recall
@@ -129,6 +129,12 @@ def _rows(
     return Data(user, item, label, score)
 
 
+def _ratios(counts: Confusion) -> tuple[Floats, Floats, Floats]:
+    """Precision, recall and F1."""
+    outcomes = [counts.tp, counts.fp, counts.fn]
+    return *ratios_of_counts(outcomes), f_beta_of_counts(outcomes, 1.0)
+
+
 def truth(design: Design, rng: np.random.Generator) -> tuple[dict[str, float], Confusion]:
     """The statistics of rows of new users and items, and what thresholds retrieve of them."""
     numbers = np.arange(ROWS_OF_TRUTH)
@@ -137,7 +143,7 @@ def truth(design: Design, rng: np.random.Generator) -> tuple[dict[str, float], C
     collected = _areas(data, [])
     values = {name: float(collected.area[name][0]) for name in ROW_AREAS}
     counts = confusion(data, [np.zeros(ROWS_OF_TRUTH, dtype=np.int64)], np.array(THRESHOLDS))[0]
-    ratios = ratios_of_counts([counts.tp, counts.fp, counts.fn], 1.0)
+    ratios = _ratios(counts)
     for name, at_thresholds in zip(RATIOS, ratios, strict=True):
         values |= {f"{name} {t:g}": float(at_thresholds[0, place]) for place, t in enumerate(THRESHOLDS)}
     return values, confusion(data, [np.zeros(ROWS_OF_TRUTH, dtype=np.int64)], GRID)[0]
@@ -210,7 +216,7 @@ def coverage(design: Design, datasets: int, seed: int) -> dict[str, dict[str, fl
 def choices(design: Design, datasets: int, seed: int) -> dict[str, tuple[float, ...]]:
     """Wrong promises of precision and of recall, and the optimism of the best F1 as it stands and cross-fitted."""
     _, true = truth(design, np.random.default_rng([seed, 0]))
-    precision, recall, f1 = (ratio[0] for ratio in ratios_of_counts([true.tp, true.fp, true.fn], 1.0))
+    precision, recall, f1 = (ratio[0] for ratio in _ratios(true))
     strictest = int((recall >= RECALL).sum()) - 1
     too_low = precision <= precision[strictest], recall <= recall[strictest]
     minima = precision[strictest] + TINY, recall[strictest] + TINY
@@ -246,7 +252,7 @@ def _optimism(counts: Confusion, f1: Floats) -> tuple[float, float]:
     sides = (counts.tp, counts.fp, counts.fn)
 
     def of(sums: Sequence[Floats]) -> Floats:
-        return np.nan_to_num(ratios_of_counts(sums, 1.0)[2])
+        return np.nan_to_num(f_beta_of_counts(sums, 1.0))
 
     of_sample = of([side.sum(axis=0, keepdims=True) for side in sides])[0]
     best = int(np.argmax(of_sample))

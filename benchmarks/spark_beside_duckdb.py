@@ -23,7 +23,7 @@ from pipeline.runs.config import parse_config
 from pipeline.runs.evaluation import evaluate_in_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from bench import Bench
@@ -32,6 +32,7 @@ ROWS_OF_FILE = 1_000_000
 OPTIONS: dict[str, str | int | float | bool] = {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": 4}
 CLUSTER_CORES = 100 * 16  # of 100 machines with 16 cores each
 FAR = 1e12
+PARTITIONS = (1, 8, 50)
 
 
 def files(bench: Bench, rows: int) -> Path:
@@ -48,7 +49,13 @@ def files(bench: Bench, rows: int) -> Path:
     return folder
 
 
-def run_on(bench: Bench, engine: str, rows: int, master: str = "local[2]", **keys: Any) -> Callable[[], None]:  # noqa: ANN401
+def run_on(
+    bench: Bench,
+    engine: str,
+    rows: int,
+    options: Mapping[str, str | int | float | bool] = OPTIONS,
+    **keys: Any,  # noqa: ANN401 - of a stage
+) -> Callable[[], None]:
     """A before_after with 64 replicates of events, on an engine with two threads."""
     stage = {
         "kind": "before_after",
@@ -60,7 +67,7 @@ def run_on(bench: Bench, engine: str, rows: int, master: str = "local[2]", **key
         **keys,
     }
     config = parse_config({"stages": [stage], "resources": {"threads": 2}}, base=bench.root.resolve())
-    config = replace(config, engine=engine, spark=SparkSettings(master=master, options=OPTIONS))
+    config = replace(config, engine=engine, spark=SparkSettings(master="local[2]", options=dict(options)))
 
     def work() -> None:
         evaluate_in_memory(config)
@@ -101,7 +108,20 @@ def by_rows(bench: Bench) -> Iterator[Line]:
         yield Line(f"10^12 pairs on {CLUSTER_CORES:,} cores, by that cost", f"{hours:.1f} h", "", hours, None)
 
 
-BENCHMARKS = {"start": start, "beside_duckdb": beside_duckdb, "by_rows": by_rows}
+def by_partitions(bench: Bench) -> Iterator[Line]:
+    """The same pairs read and shuffled in more partitions, beside two: one for each thread."""
+
+    def in_partitions(count: int) -> Callable[[], None]:
+        size = sum(file.stat().st_size for file in files(bench, bench.rows).iterdir())
+        of_files = {"spark.sql.files.openCostInBytes": 0, "spark.sql.files.maxPartitionBytes": -(-size // count)}
+        return run_on(bench, "spark", bench.rows, OPTIONS | of_files | {"spark.sql.shuffle.partitions": count})
+
+    for count in PARTITIONS:
+        times = in_turns(in_partitions(count), in_partitions(2), bench.repeats)
+        yield times.ratio(f"Spark local[2], {count} partitions beside 2")
+
+
+BENCHMARKS = {"start": start, "beside_duckdb": beside_duckdb, "by_rows": by_rows, "by_partitions": by_partitions}
 
 if __name__ == "__main__":
     run_all(BENCHMARKS, __doc__)

@@ -61,7 +61,8 @@ class Candidates:
         lower: Lower limits, shape (K,), of `precision` or `recall` by two-sided confidence; None: there are none.
         retrieved: Rows that each threshold retrieves, shape (K,).
         counts: Additive counts by fold and threshold, each of shape (folds, K); or why there are none.
-        ratios: Precision, recall and F-beta of such counts added up, from the counts and beta; the same of all groups.
+        ratios: Precision and recall of such counts added up; the same of all groups.
+        f_beta: F-beta of such counts added up, from the counts and beta; likewise.
         outcomes: Outcomes of such counts added up; likewise.
     """
 
@@ -69,7 +70,8 @@ class Candidates:
     lower: Callable[[str, float], Floats] | None
     retrieved: Floats
     counts: Sequence[NDArray[Any]] | NotFitted
-    ratios: Callable[[Sequence[Floats], float], tuple[Floats, Floats, Floats]]
+    ratios: Callable[[Sequence[Floats]], tuple[Floats, Floats]]
+    f_beta: Callable[[Sequence[Floats], float], Floats]
     outcomes: Callable[[Sequence[Floats]], Outcomes[Floats]]
 
     def promised(self, criterion: Criterion) -> Bools:
@@ -112,20 +114,27 @@ class Candidates:
         if criterion.has_capacity:
             share = 1 - 1 / self.shape[0]
             return np.where(self.outcomes(counts).excess(criterion, share) <= 0, 1.0, np.nan)
-        precision, recall, f_beta = self.ratios(counts, criterion.beta or 1.0)
+        if criterion.beta is not None:
+            return self.f_beta(counts, criterion.beta)
+        precision, recall = self.ratios(counts)
         if criterion.min_precision is not None:
             return np.where(precision >= criterion.min_precision, recall, np.nan)
-        if criterion.min_recall is not None:
-            return np.where(recall >= criterion.min_recall, precision, np.nan)
-        return f_beta
+        return np.where(recall >= (criterion.min_recall or 0.0), precision, np.nan)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def ratios_of_counts(counts: Sequence[Floats], beta: float) -> tuple[Floats, Floats, Floats]:
-    """Precision, recall and F-beta of counts of true positives, false positives and false negatives; 0 / 0 is nan."""
+def ratios_of_counts(counts: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Precision and recall of counts of true positives, false positives and false negatives; 0 / 0 is nan."""
+    tp, fp, fn = counts[:3]
+    return tp / (tp + fp), tp / (tp + fn)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def f_beta_of_counts(counts: Sequence[Floats], beta: float) -> Floats:
+    """F-beta of the same counts; 0 / 0 is nan."""
     tp, fp, fn = counts[:3]
     square = beta**2
-    return tp / (tp + fp), tp / (tp + fn), (1 + square) * tp / ((1 + square) * tp + square * fn + fp)
+    return (1 + square) * tp / ((1 + square) * tp + square * fn + fp)
 
 
 def operating_points(
@@ -193,9 +202,9 @@ def _fitted(groups: Sequence[Candidates], criterion: Criterion) -> list[Fitted]:
     folds = [group.folds for group in groups if not isinstance(group.folds, str)]
     if not folds:
         return [_without(group.folds) for group in groups if isinstance(group.folds, str)]
-    stacked = [np.stack(count) for count in zip(*folds, strict=True)]
+    stacked = [np.stack(count) if len(groups) > 1 else count[0][None] for count in zip(*folds, strict=True)]
     pooled = cross_fitted(stacked, lambda totals: groups[0].chosen(criterion, totals))
-    ratios = (ratio.tolist() for ratio in groups[0].ratios(pooled, 1.0))
+    ratios = (ratio.tolist() for ratio in (*groups[0].ratios(pooled), groups[0].f_beta(pooled, 1.0)))
     costs: list[float | None] = [None] * len(groups)
     if criterion.cost is not None:
         costs = groups[0].outcomes(pooled).cost(criterion.cost).tolist()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pipeline.metrics.uncertainty.jackknife import Floats
 
 Ints: TypeAlias = "NDArray[np.int64]"
-Choice: TypeAlias = "Callable[[Sequence[Floats]], Ints]"  # numbers of thresholds, shape (F,), from counts of (F, K)
+Choice: TypeAlias = "Callable[[Sequence[Floats]], Ints]"  # numbers of thresholds, shape (N,), from counts of (N, K)
 
 FOLDS = 10
 
@@ -31,7 +31,8 @@ def by_fold(counts: Sequence[NDArray[Any]], folds: int = FOLDS) -> list[NDArray[
 
     There are fewer folds if there are fewer replicates.
     """
-    folds = min(folds, len(counts[0]))
+    if len(counts[0]) <= folds:
+        return list(counts)
     return [np.stack([count[fold::folds].sum(axis=0) for fold in range(folds)]) for count in counts]
 
 
@@ -41,18 +42,21 @@ def cross_fitted(counts: Sequence[NDArray[Any]], choose: Choice) -> list[Floats]
     Args:
         counts: Additive counts, such as tp, fp and fn, each of shape (N, F, K): by group, fold and threshold, with
             F ≥ 2. Folds are independent.
-        choose: The numbers of the thresholds that it takes from several totals, each of shape (N × F, K); -1: none will
-            do.
+        choose: The numbers of the thresholds that it takes from the totals without a fold, each of shape (N, K); -1:
+            none will do.
 
     Returns:
         The pooled counts, shape (N,) for each of `counts`; nan where some fold is left without a choice.
     """
-    groups, folds, thresholds = counts[0].shape
-    # the threshold that the clusters of the other folds choose, and what it gives on this one
-    totals = [(count.sum(axis=1, keepdims=True) - count).reshape(groups * folds, thresholds) for count in counts]
-    chosen = choose(totals).reshape(groups, folds)
-    pooled = [np.take_along_axis(count, chosen[:, :, None], axis=2)[:, :, 0].sum(axis=1) for count in counts]
-    return [np.where((chosen < 0).any(axis=1), np.nan, count) for count in pooled]
+    sums = [count.sum(axis=1) for count in counts]
+    pooled = [np.zeros(len(count)) for count in counts]
+    for fold in range(counts[0].shape[1]):  # one after the other, as all at once would take as many times the memory
+        held_out = [count[:, fold] for count in counts]
+        chosen = choose([total - count for total, count in zip(sums, held_out, strict=True)])
+        at_choices = (np.take_along_axis(count, chosen[:, None], axis=1)[:, 0] for count in held_out)
+        chosen_counts = (np.where(chosen < 0, np.nan, count) for count in at_choices)
+        pooled = [total + count for total, count in zip(pooled, chosen_counts, strict=True)]
+    return pooled
 
 
 def split_rows(

@@ -266,8 +266,10 @@ def _moments(
     gained, gained_squares = _gained(retrieved, weight), _gained(squares, square)
     every = np.concatenate([psi, np.zeros((len(psi), 1))], axis=1)
     centred = every - ((gained * every).sum(axis=1) / weight)[:, None]  # the spread then does not cancel
-    powers = ((gained_squares * centred**power).sum(axis=1) for power in (1, 2, 3, 4))
-    return ClassMoments(rows, weight, square, (gained * centred).sum(axis=1), *powers)
+    first = gained_squares * centred
+    second = first * centred
+    powers = (first, second, second * centred, second * np.square(centred))
+    return ClassMoments(rows, weight, square, (gained * centred).sum(axis=1), *(power.sum(axis=1) for power in powers))
 
 
 def _gained(retrieved: NDArray[Any], total: Floats) -> Floats:

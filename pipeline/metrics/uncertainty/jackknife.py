@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import scipy
 
+from pipeline.metrics.uncertainty.beta import beta_quantile
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -23,7 +25,6 @@ Limits: TypeAlias = "tuple[Floats, Floats]"
 _FEW_COUNTS = 10.0
 _ENOUGH_COUNTS = 30
 FEWEST_DEGREES = 4.0
-_SMALLEST_LOG, _HALVINGS = -745.0, 80  # of doubles above 0; enough halvings for the last bit
 _MANY_DEGREES = 1e6
 
 
@@ -261,8 +262,8 @@ def binomial_limits(hits: Floats, misses: Floats, tail_probability: Floats | flo
         tail_probability: On each side, as from `tail`.
     """
     low_shape, high_shape = _beta_shapes(hits, misses)
-    lower = np.where(hits > 0, _beta_quantile(*low_shape, tail_probability), 0.0)
-    upper = np.where(misses > 0, _beta_quantile(*high_shape, tail_probability, above=True), 1.0)
+    lower = np.where(hits > 0, beta_quantile(*low_shape, tail_probability), 0.0)
+    upper = np.where(misses > 0, beta_quantile(*high_shape, tail_probability, above=True), 1.0)
     return lower, upper
 
 
@@ -284,29 +285,7 @@ def proportion_limit_above(events: Floats, others: Floats, tail_probability: Flo
     """
     share = 0.5 * np.clip(np.minimum(events - 1, others) / _FEW_COUNTS, 0.0, 1.0)
     shape = np.where(others > 0, others + share, 1.0)
-    return np.where(others <= 0, 1.0, _beta_quantile(events - share, shape, tail_probability, above=True))
-
-
-def _beta_quantile(a: Floats, b: Floats, probability: Floats | float, *, above: bool = False) -> Floats:
-    """The value below or above which a beta distribution has some probability; where scipy finds none, by bisection."""
-    inverse = scipy.special.betainccinv if above else scipy.special.betaincinv
-    quantiles = np.asarray(inverse(a, b, probability))
-    unsolved = np.isnan(quantiles) & ~(np.isnan(a) | np.isnan(b) | np.isnan(probability))
-    if unsolved.any():
-        quantiles = quantiles.copy()
-        first, second, tails = (np.broadcast_to(values, quantiles.shape)[unsolved] for values in (a, b, probability))
-        quantiles[unsolved] = 1 - _bisected(second, first, tails) if above else _bisected(first, second, tails)
-    return quantiles
-
-
-def _bisected(a: Floats, b: Floats, probability: Floats) -> Floats:
-    """Beta quantiles by bisection on the log scale."""
-    low, high = np.full(len(a), _SMALLEST_LOG), np.zeros(len(a))
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        is_above = scipy.special.betainc(a, b, np.exp(middle)) >= probability
-        low, high = np.where(is_above, low, middle), np.where(is_above, middle, high)
-    return np.exp(high)
+    return np.where(others <= 0, 1.0, beta_quantile(events - share, shape, tail_probability, above=True))
 
 
 def _beta_shapes(hits: Floats, misses: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:

@@ -100,8 +100,10 @@ def limit_columns(intervals: Intervals) -> Iterator[pl.Series]:
     """
     for name, interval in intervals.items():
         yield from limit_series(name, (interval.lower, interval.upper))
-    reasons = zip(*(interval.reason for interval in intervals.values()), strict=True)
-    yield texts(UNDEFINED_INTERVAL, (next(filter(None, row), None) for row in reasons))
+    first, *others = (interval.reason for interval in intervals.values())
+    for reason in others:
+        first = np.where(first.astype(np.bool_), first, reason)
+    yield texts(UNDEFINED_INTERVAL, first.tolist())
 
 
 def no_limits(names: Sequence[str], reason: Reason) -> list[pl.Expr]:

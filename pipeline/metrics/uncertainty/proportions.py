@@ -329,7 +329,7 @@ def _limits(name: str, hits: Floats, misses: Floats, spread: CountSpread, tail_p
     defined, share = hits + misses > 0, hits / (hits + misses)
     miss = _with_unseen(misses, hits, (spread.misses, spread.hits), spread.miss)
     hit = _with_unseen(hits, misses, (spread.hits, spread.misses), spread.hit)
-    upper_miss, upper_hit = _once(miss, hit, np.broadcast_to(tail_probability, hits.shape))
+    upper_miss, upper_hit = (proportion_limit_above(*side, tail_probability) for side in (miss, hit))
     lower, upper = np.where(hits > 0, 1 - upper_miss, 0.0), np.where(misses > 0, upper_hit, 1.0)
     lower, upper = np.minimum(lower, share), np.maximum(upper, share)  # quantiles of huge counts are rounded
     lower, upper = (np.where(defined, limit, np.nan) for limit in (lower, upper))
@@ -345,15 +345,3 @@ def _with_unseen(
     size = _effective_size(more, others, of_events + np.square(weight), of_others)
     effective = size * more / (more + others)
     return effective, size - effective
-
-
-def _once(first: tuple[Floats, Floats], second: tuple[Floats, Floats], tails: Floats) -> Limits:
-    """Upper limits of two shares, computed once for equal rows: small groups repeat counts, and quantiles are slow."""
-    table = np.stack([column.ravel() for column in (*first, *second, tails)], axis=1)
-    # rows are compared by their bytes, which is several times as fast as number by number
-    _, row_of_unique, row_of_each = np.unique(
-        table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel(), return_index=True, return_inverse=True
-    )
-    unique, row_of_each = table[row_of_unique], row_of_each.reshape(tails.shape)
-    limits = [proportion_limit_above(unique[:, side], unique[:, side + 1], unique[:, 4]) for side in (0, 2)]
-    return limits[0][row_of_each], limits[1][row_of_each]

@@ -29,6 +29,7 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) 
     """Every group of a curve whose rows have a threshold."""
     wanted = params.is_replicated
     promises = wanted and cube.within_budget(curve.height)
+    is_mean = params.annotators == "tcpd"
     for rows, group in cube.beside(curve):
 
         def lower(name: str, confidence: float, group: GroupCounts = group) -> Floats:
@@ -40,7 +41,8 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) 
             lower=lower if promises else None,
             retrieved=rows["n_predicted"].to_numpy().astype(np.float64),
             counts=_by_fold(group) if wanted else "none",
-            ratios=_of_mean_recall if params.annotators == "tcpd" else _of_points,
+            ratios=_of_mean_recall if is_mean else _of_points,
+            f_beta=_f_beta_of_mean_recall if is_mean else _f_beta_of_points,
             outcomes=_outcomes,
         )
 
@@ -62,20 +64,33 @@ def _outcomes(counts: Sequence[Floats]) -> Outcomes[Floats]:
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def _of_points(counts: Sequence[Floats], beta: float) -> tuple[Floats, Floats, Floats]:
-    """Precision, recall and F-beta of counts of points."""
+def _of_points(counts: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Precision and recall of counts of points."""
     tp, predicted, n_true = counts[:3]
-    square = beta**2
-    return tp / predicted, tp / n_true, (1 + square) * tp / (square * n_true + predicted)
+    return tp / predicted, tp / n_true
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def _of_mean_recall(counts: Sequence[Floats], beta: float) -> tuple[Floats, Floats, Floats]:
-    """The same where recall is a mean over series, and F-beta the weighted harmonic mean."""
+def _f_beta_of_points(counts: Sequence[Floats], beta: float) -> Floats:
+    """F-beta of counts of points."""
+    tp, predicted, n_true = counts[:3]
+    square = beta**2
+    return (1 + square) * tp / (square * n_true + predicted)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _of_mean_recall(counts: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Precision and recall where recall is a mean over series."""
     tp, predicted, _, recalls, n_series = counts[:5]
-    precision, recall, square = tp / predicted, recalls / n_series, beta**2
+    return tp / predicted, recalls / n_series
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _f_beta_of_mean_recall(counts: Sequence[Floats], beta: float) -> Floats:
+    """The weighted harmonic mean of these two."""
+    (precision, recall), square = _of_mean_recall(counts), beta**2
     mean = (1 + square) * precision * recall / (square * precision + recall)
-    return precision, recall, np.where(precision + recall == 0, 0.0, mean)
+    return np.where(precision + recall == 0, 0.0, mean)
 
 
 def outcomes() -> Outcomes[pl.Expr]:

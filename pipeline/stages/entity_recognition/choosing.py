@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.curves.choices import Candidates, ratios_of_counts
+from pipeline.metrics.curves.choices import Candidates, f_beta_of_counts, ratios_of_counts
 from pipeline.metrics.curves.outcome_counts import Outcomes
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from pipeline.tables.ratios import divide
@@ -36,6 +36,7 @@ def candidates(rows: pl.DataFrame, group: Group, *, wanted: bool) -> Candidates:
         retrieved=(rows["tp"] + rows["fp"]).to_numpy().astype(np.float64),
         counts=counts if wanted else "none",
         ratios=ratios_of_counts,
+        f_beta=f_beta_of_counts,
         outcomes=lambda counts: Outcomes(*counts),
     )
 

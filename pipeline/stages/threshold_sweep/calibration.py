@@ -110,8 +110,10 @@ def _reliability(
         limits = zip(_OF_BINS, (estimates.bins.share, estimates.bins.band, estimates.bins.gap), strict=True)
         frame = frame.with_columns(*limit_columns({name: Interval.of(values, reason) for name, values in limits}))
     of_bin = [*binned.keys, BIN]
-    cube = Cube.of(binned.by_replicate[0], of_bin, None, crossed=binned.by_replicate[1:])
-    clusters = None if params.cluster is None else clusters_of_parents(cube, _SIZES)
+    clusters = None
+    if params.cluster is not None:
+        cube = Cube.of(binned.by_replicate[0], of_bin, None, crossed=binned.by_replicate[1:])
+        clusters = clusters_of_parents(cube, _SIZES)
     frame = with_quality(frame, _OF_BINS, clusters=clusters, keys=of_bin, events=_EVENTS)
     frame = frame.with_columns(weights if binned.is_weighted else nulls(["weight", "weight_positive"]))
     shown = frame.select(*binned.keys[:-1], *(column.name for column in RELIABILITY))

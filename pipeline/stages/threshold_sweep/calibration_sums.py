@@ -41,13 +41,15 @@ class Binned:
     Attributes:
         keys: Columns that identify a group and a binning.
         frame: One row per group, binning and bin that has rows, in this order: `keys`, `bin`, the edges, and sums.
-        by_replicate: The sums by replicate, too: of the one clustering, or of both parents and of their intersections.
+        bins: Which bin every cell lies in.
+        tables: The sums by replicate and cell: of the one clustering, or of both parents and of their intersections.
         is_weighted: Whether rows have weights.
     """
 
     keys: tuple[str, ...]
     frame: pl.DataFrame
-    by_replicate: tuple[pl.DataFrame, ...]
+    bins: pl.DataFrame
+    tables: tuple[pl.DataFrame, ...]
     is_weighted: bool
 
     @classmethod
@@ -72,9 +74,14 @@ class Binned:
         sums = summed(tables[0].drop(REPLICATE), bins, keys, EDGES).sort(order, nulls_last=True)
         edges = _edges(bins, keys, count)
         frame = sums.join(edges, on=order, how="left", nulls_equal=True, maintain_order="left")
-        by_replicate = (summed(table, bins, [*keys, REPLICATE], EDGES).sort(REPLICATE) for table in tables)
         is_weighted = "weight_positive" in sums.columns
-        return cls((*keys, BINNING), _doubles(frame), tuple(map(_doubles, by_replicate)), is_weighted)
+        return cls((*keys, BINNING), _doubles(frame), bins, tuple(tables), is_weighted)
+
+    @cached_property
+    def by_replicate(self) -> tuple[pl.DataFrame, ...]:
+        """The sums by replicate, too, of every clustering."""
+        by = [*self.keys[:-1], REPLICATE]
+        return tuple(_doubles(summed(table, self.bins, by, EDGES).sort(REPLICATE)) for table in self.tables)
 
     @cached_property
     def starts(self) -> Ints:
@@ -90,7 +97,7 @@ class Binned:
     @property
     def replicates(self) -> int:
         """Number of replicates of all clusterings together."""
-        return sum(table[REPLICATE].n_unique() for table in self.by_replicate)
+        return sum(table[REPLICATE].n_unique() for table in self.tables)
 
     def groups(self) -> Iterator[tuple[BinSums, list[Moments]]]:
         """The sums of the bins of every group and binning, and the same by replicate, shape (G, K)."""

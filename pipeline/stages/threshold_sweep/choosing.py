@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.curves.choices import Candidates, ratios_of_counts
+from pipeline.metrics.curves.choices import Candidates, f_beta_of_counts, ratios_of_counts
 from pipeline.metrics.curves.cross_fitting import FOLDS, split_rows
 from pipeline.metrics.curves.outcome_counts import Outcomes
 from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, confusion_of, limits_of_clusters, limits_of_rows
@@ -43,6 +43,7 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters
             if params.cluster and params.uncertainty == "none"
             else _by_fold(rows, group, params, weighted=any_weight),
             ratios=ratios_of_counts,
+            f_beta=f_beta_of_counts,
             outcomes=lambda counts: Outcomes(*counts),
         )
 

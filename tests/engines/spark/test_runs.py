@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 START_SECONDS = 300
 STOP_SECONDS = 10
 N_ROWS = 3000
+SWEEP = {"thresholds": {"start": 0, "stop": 1, "count": 11}, "by": [[], ["system"]]}
 
 
 def predictions(rows: int = N_ROWS) -> pl.DataFrame:
@@ -47,7 +48,7 @@ def predictions(rows: int = N_ROWS) -> pl.DataFrame:
 
 def config(folder: Path, settings: SparkSettings | None, frame: pl.DataFrame | None = None, **keys: Any) -> Config:  # noqa: ANN401
     """A sweep by system; on DuckDB without settings of Spark."""
-    keys = {"thresholds": {"start": 0, "stop": 1, "count": 11}, "by": [[], ["system"]]} | keys
+    keys = SWEEP | keys
     document = stage_config(
         folder, "threshold_sweep", {"predictions": predictions() if frame is None else frame}, **keys
     )
@@ -173,9 +174,19 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def test_a_spark_connect_server_gives_the_same_run(server: str, tmp_path: Path) -> None:
+    from pyspark.sql import SparkSession
+
     on_duckdb = run_stages(config(tmp_path / "duckdb", None))
     on_server = run_stages(config(tmp_path / "connect", SparkSettings(remote=server)))
     assert differences(on_duckdb, on_server) == []
+    rows = tmp_path / "duckdb" / "predictions.parquet"
+    client = SparkSession.builder.remote(server).create()
+    client.read.parquet(str(rows)).createGlobalTempView("scored")
+    for stored in ({"table": "global_temp.scored"}, f"file://{rows}"):
+        document = {"kind": "threshold_sweep", "predictions": stored, **SWEEP}
+        parsed = parse_config({"engine": "spark", "spark": {"remote": server}, "stages": [document]}, base=tmp_path)
+        assert differences(on_duckdb, run_stages(parsed)) == [], stored
+    client.stop()
 
 
 def test_a_client_is_closed_at_the_end_only_if_its_server_is_gone() -> None:

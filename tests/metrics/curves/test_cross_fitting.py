@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from pipeline.metrics.curves.choices import ratios_of_counts
+from pipeline.metrics.curves.choices import f_beta_of_counts
 from pipeline.metrics.curves.cross_fitting import by_fold, cross_fitted, split_rows
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 def best_f1(counts: Sequence[Floats]) -> NDArray[np.int64]:
-    f1 = ratios_of_counts(counts, 1.0)[2]
+    f1 = f_beta_of_counts(counts, 1.0)
     return np.asarray(np.nan_to_num(f1, nan=-1.0).argmax(axis=1))
 
 
@@ -55,7 +55,8 @@ def test_groups_side_by_side_are_those_one_by_one(groups: int, folds: int, thres
 
 def test_a_fold_without_a_choice_leaves_its_group_without_one() -> None:
     count = np.ones((2, 3, 2))
-    pooled = cross_fitted((count,) * 3, lambda _: np.array([0, -1, 0, 0, 1, 0]))
+    choices = iter([[0, 0], [-1, 1], [0, 0]])  # of both groups, by fold
+    pooled = cross_fitted((count,) * 3, lambda _: np.array(next(choices)))
     assert [np.isnan(total).tolist() for total in pooled] == [[True, False]] * 3
     assert [total[1] for total in pooled] == [3.0] * 3
 
@@ -83,7 +84,7 @@ def test_the_best_f1_is_too_high_and_the_cross_fitted_one_is_not() -> None:
         scores = rng.standard_normal(230) + positive
         falling = positive[np.argsort(-scores)]
         tp, fp = falling.cumsum()[::-1], (~falling).cumsum()[::-1]
-        f1 = ratios_of_counts((tp, fp, 30 - tp), 1.0)[2]
+        f1 = f_beta_of_counts((tp, fp, 30 - tp), 1.0)
         threshold = np.sort(scores)[int(np.argmax(f1))]
         true_tp, true_fp = 30 * norm.sf(threshold - 1), 200 * norm.sf(threshold)
         truth = 2 * true_tp / (30 + true_tp + true_fp)

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.metrics.uncertainty.jackknife import (
-    _beta_quantile,
-    _bisected,
     binomial_limits,
     covariance,
     dispersion,
@@ -253,14 +251,3 @@ def test_limits_above_are_those_of_counts_with_one_more_event() -> None:
     events, others = (values.ravel().astype(np.float64) for values in np.mgrid[0:30, 0:30])
     _, upper = binomial_limits(events, others, 0.01)
     assert proportion_limit_above(events + 1, others, 0.01) == pytest.approx(upper, rel=1e-12)
-
-
-@pytest.mark.parametrize("probability", [1e-300, 2.7e-37, 1e-20, 0.01, 0.4])
-def test_beta_quantiles_by_bisection_have_the_closed_forms_of_shapes_of_one(probability: float) -> None:
-    sizes = floats(0.3, 1, 1.5, 2, 7, 40, 300)
-    tails, ones = np.full(len(sizes), probability), np.ones(len(sizes))
-    powers = np.exp(np.log(probability) / sizes)
-    assert _bisected(sizes, ones, tails) == pytest.approx(powers, rel=1e-9, abs=5e-324)
-    complements = -np.expm1(np.log1p(-probability) / sizes)
-    assert _bisected(ones, sizes, tails) == pytest.approx(complements, rel=1e-9, abs=5e-324)
-    assert _beta_quantile(ones, ones, 2.7e-37)[0] == pytest.approx(2.7e-37, rel=1e-9)
