@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from scipy.special import gammaln, ndtr, xlog1py, xlogy
+import scipy
 
 from pipeline.metrics.calibration.sums import group_of_bins
 
@@ -122,8 +122,8 @@ def _deviation(mean: Floats, variance: Floats) -> Floats:
     rare = np.minimum(mean, 1 - mean)
     size = rare * (1 - rare) / variance
     above = np.floor(size * rare) + 1
-    ways = gammaln(size + 1) - gammaln(above + 1) - gammaln(size - above + 1)
-    probability = np.exp(ways + xlogy(above, rare) + xlog1py(size - above, -rare))
+    ways = scipy.special.gammaln(size + 1) - scipy.special.gammaln(above + 1) - scipy.special.gammaln(size - above + 1)
+    probability = np.exp(ways + scipy.special.xlogy(above, rare) + scipy.special.xlog1py(size - above, -rare))
     return np.where((variance > 0) & (rare > 0), 2 * above * (1 - rare) * probability / size, 0.0)
 
 
@@ -132,4 +132,6 @@ def _added_by_noise(gap: Floats, variance: Floats) -> Floats:
     """By how much E|N(gap, variance)| exceeds |gap|."""
     error = np.sqrt(variance)
     ratio = np.where(error > 0, np.abs(gap) / error, np.inf)
-    return np.asarray(error * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) - 2 * np.abs(gap) * ndtr(-ratio))
+    return np.asarray(
+        error * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) - 2 * np.abs(gap) * scipy.special.ndtr(-ratio)
+    )

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from scipy.special import chdtrc, ndtr, stdtr
+import scipy
 
 from pipeline.metrics.calibration.pooling import pooled
 from pipeline.metrics.calibration.sums import spread_of_means
@@ -49,7 +49,7 @@ def spiegelhalter_of_rows(sums: BinSums, starts: NDArray[np.int64]) -> Tested:
     least = groups.test_variance_if_calibrated()
     variance = np.maximum(groups.test_variance, least)
     z = np.where(variance > 0, groups.weighted.test_sum / np.sqrt(variance), np.nan)
-    return z, _guarded_test(2 * ndtr(-np.abs(z)), groups, least)
+    return z, _guarded_test(2 * scipy.special.ndtr(-np.abs(z)), groups, least)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -68,7 +68,7 @@ def spiegelhalter_of_clusters(sums: BinSums, clusterings: Sequence[Moments]) -> 
     least = group.test_variance_if_calibrated()
     variance = np.maximum(weight**2 * spread.variance, least)
     statistic = np.where(variance > 0, group.weighted.test_sum / np.sqrt(variance), np.nan)
-    return statistic, _guarded_test(2 * stdtr(spread.degrees, -np.abs(statistic)), group, least)
+    return statistic, _guarded_test(2 * scipy.special.stdtr(spread.degrees, -np.abs(statistic)), group, least)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -198,7 +198,7 @@ def _spread(sums: BinSums, variance: Floats) -> Floats:
 def _chi_square(statistic: Floats, mean: Floats, variance: Floats) -> Floats:
     """Probability of more than the statistic under the scaled chi-square distribution with a mean and a variance."""
     degrees = 2 * mean**2 / variance
-    return np.where(np.isinf(statistic), 0.0, chdtrc(degrees, statistic * degrees / mean))
+    return np.where(np.isinf(statistic), 0.0, scipy.special.chdtrc(degrees, statistic * degrees / mean))
 
 
 _START = np.zeros(1, dtype=np.int64)  # of the bins of one group

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+import scipy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ class Critical:
 
     def confidence(self, name: str) -> float:
         """The two-sided confidence of the limits at single thresholds that make the band of a ratio."""
-        return 1.0 - 2.0 * float(ndtr(-self.values[name]))
+        return 1.0 - 2.0 * float(scipy.special.ndtr(-self.values[name]))
 
 
 def spread_out(size: int, most: int) -> NDArray[np.int64]:
@@ -232,7 +232,7 @@ def critical_values(largest: Largest, confidence: float) -> Critical:
     draws = min(len(values) for values in largest.draws.values())
     if (draws + 1) * (1 - confidence) < FEWEST_BEYOND - 1e-9:
         return Critical(bounds, "bonferroni")
-    least = float(-ndtri((1 - confidence) / 2))
+    least = float(-scipy.special.ndtri((1 - confidence) / 2))
     values = {name: min(max(least, value), bounds[name]) for name, value in _sup_t(largest.draws, confidence).items()}
     rounded = {name: math.ceil(values[name] * _DIGITS) / _DIGITS for name in RATIOS}
     return Critical(rounded, largest.method)
@@ -240,7 +240,7 @@ def critical_values(largest: Largest, confidence: float) -> Critical:
 
 def _bonferroni(looks: Mapping[str, int], confidence: float) -> dict[str, float]:
     """Critical values of Bonferroni's correction over the thresholds of both ratios of a curve."""
-    of_curves = [-float(ndtri((1 - confidence) / 2 / max(looks[a] + looks[b], 1))) for a, b in CURVES]
+    of_curves = [-float(scipy.special.ndtri((1 - confidence) / 2 / max(looks[a] + looks[b], 1))) for a, b in CURVES]
     return {"precision": of_curves[0], "recall": max(of_curves), "fpr": of_curves[1]}
 
 

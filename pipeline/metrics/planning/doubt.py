@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import chdtri
+import scipy
 
 from pipeline.metrics.planning.clusters import intracluster_correlation
 from pipeline.metrics.planning.pilot import FEWEST_UNITS, Pilot
@@ -47,7 +47,7 @@ def inflation_limit(degrees: float, assurance: float = ASSURANCE) -> float:
     Returns:
         ν / χ²(1 - assurance; ν); near 1 for many degrees.
     """
-    return degrees / float(chdtri(degrees, assurance))
+    return degrees / float(scipy.special.chdtri(degrees, assurance))
 
 
 def kurtosis_of_shares(share: float, correlation: float, rows: float) -> float:

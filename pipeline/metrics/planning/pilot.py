@@ -27,7 +27,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
-from scipy.special import expit, logit
+import scipy
 
 from pipeline.metrics.planning.searching import smallest_factor
 from pipeline.metrics.uncertainty.jackknife import binomial_limits, t_quantile, tail
@@ -41,7 +41,7 @@ Scale: TypeAlias = Literal["share", "jaccard", "mean", "logit", "log", "lack", "
 MOST_OWN_REPLICATES, HASH_GROUPS = 1000, 64
 FEWEST_UNITS = 2  # a spread needs two
 _SCALES: dict[Scale, tuple[Callable[[float], float], Callable[[float], float]]] = {
-    "logit": (lambda value: float(logit(value)), lambda moved: float(expit(moved))),
+    "logit": (lambda value: float(scipy.special.logit(value)), lambda moved: float(scipy.special.expit(moved))),
     "log": (math.log, math.exp),
     "lack": (lambda value: -math.log1p(-value), lambda moved: -math.expm1(-moved)),
     "plain": (lambda value: value, lambda moved: moved),

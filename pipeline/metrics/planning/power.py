@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
-from scipy.special import chdtri, nctdtr, ndtr, stdtrit
+import scipy
 
 from pipeline.metrics.planning.searching import smallest_factor, smallest_number
 
@@ -69,8 +69,8 @@ def power_of(question: Question, error: float, degrees: float) -> float:
         return _power_of_both(question, error, degrees)
     if question.claim == "not_worse":
         room = (question.margin - abs(question.difference)) / error
-        return _beyond(room, degrees, float(stdtrit(degrees, 1 - question.significance)))
-    critical = float(stdtrit(degrees, 1 - question.significance / 2))
+        return _beyond(room, degrees, float(scipy.special.stdtrit(degrees, 1 - question.significance)))
+    critical = float(scipy.special.stdtrit(degrees, 1 - question.significance / 2))
     shift = abs(question.difference) / error
     return _beyond(shift, degrees, critical) + _beyond(-shift, degrees, critical)
 
@@ -82,23 +82,23 @@ def _beyond(shift: float, degrees: float, critical: float) -> float:
     if shift < -_FAR:
         return 0.0
     if math.isinf(degrees):
-        return float(ndtr(shift - critical))
-    return 1 - float(nctdtr(degrees, shift, critical))
+        return float(scipy.special.ndtr(shift - critical))
+    return 1 - float(scipy.special.nctdtr(degrees, shift, critical))
 
 
 def _power_of_both(question: Question, error: float, degrees: float) -> float:
     """Probability that both one-sided tests reject."""
-    critical, centre = float(stdtrit(degrees, 1 - question.significance)), question.difference / error
+    critical, centre = float(scipy.special.stdtrit(degrees, 1 - question.significance)), question.difference / error
     ratio = np.ones(1) if math.isinf(degrees) else _deviations(degrees)
-    upper = ndtr(question.margin / error - centre - critical * ratio)
-    lower = ndtr(-question.margin / error - centre + critical * ratio)
+    upper = scipy.special.ndtr(question.margin / error - centre - critical * ratio)
+    lower = scipy.special.ndtr(-question.margin / error - centre + critical * ratio)
     return float(np.maximum(upper - lower, 0.0).mean())
 
 
 @lru_cache(maxsize=16)
 def _deviations(degrees: float) -> NDArray[np.float64]:
     """Equally likely standard deviations of samples, over the true one."""
-    return np.asarray(np.sqrt(chdtri(degrees, (np.arange(_POINTS) + 0.5) / _POINTS) / degrees))
+    return np.asarray(np.sqrt(scipy.special.chdtri(degrees, (np.arange(_POINTS) + 0.5) / _POINTS) / degrees))
 
 
 def units_for(question: Question, deviation: float, degrees: float = math.inf) -> int | None:
@@ -135,7 +135,7 @@ def expected_power(question: Question, error: float, degrees: float, of_pilot: f
     if of_pilot > _MANY_DEGREES:
         return power_of(question, error, degrees)
     quantiles = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
-    ratios = np.sqrt(of_pilot / chdtri(of_pilot, quantiles))
+    ratios = np.sqrt(of_pilot / scipy.special.chdtri(of_pilot, quantiles))
     return float(np.mean([power_of(question, error * float(ratio), degrees) for ratio in ratios]))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import chdtri, ndtri
+import scipy
 
 from pipeline.metrics.planning.doubt import ASSURANCE
 from pipeline.metrics.planning.pilot import Pilot, Scale
@@ -53,7 +53,7 @@ def rows_for_share_assured(expected: Pilot, width: float, assurance: float = ASS
         width: As for `rows_for_share`.
         assurance: Share of samples.
     """
-    share, distance = expected.share, float(ndtri(assurance))
+    share, distance = expected.share, float(scipy.special.ndtri(assurance))
     toward = 1.0 if share <= 1 / 2 else -1.0
 
     def is_enough(rows: int) -> bool:
@@ -76,7 +76,7 @@ def units_for_mean(deviation: float, width: float, confidence: float, assurance:
 
     def is_enough(units: int) -> bool:
         degrees = units - 1.0
-        spread = 1.0 if assurance is None else math.sqrt(float(chdtri(degrees, 1 - assurance)) / degrees)
+        spread = 1.0 if assurance is None else math.sqrt(float(scipy.special.chdtri(degrees, 1 - assurance)) / degrees)
         return 2 * float(t_quantile(confidence, degrees)) * deviation * spread / math.sqrt(units) <= width
 
     return smallest_number(is_enough, _FEWEST)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from scipy.special import expit, logit
+import scipy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -190,7 +190,7 @@ def share_limits(
 ) -> tuple[Floats, Floats]:
     """Limits of the share of hits on the logit scale, log hits - log misses; arguments as for `ratio_limits`."""
     lower, upper = studentised(_log_ratio, (hits, misses), confidence, resampling).limits
-    return expit(lower), expit(upper)
+    return scipy.special.expit(lower), scipy.special.expit(upper)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -221,7 +221,11 @@ def area_quantiles(shifts: Floats, area: float, confidence: float, resampling: R
         slope = np.where(variance > _ROUNDING * total, np.sqrt(variance), 0.0) / (resampled * (1 - resampled))
         far = np.where(resampled <= 0, -np.inf, np.inf)
         inside = (resampled > 0) & (resampled < 1)
-        distances.append(np.where(inside, (logit(np.clip(resampled, 0.0, 1.0)) - logit(area)) / slope, far))
+        distances.append(
+            np.where(
+                inside, (scipy.special.logit(np.clip(resampled, 0.0, 1.0)) - scipy.special.logit(area)) / slope, far
+            )
+        )
     low, high = resampling.quantiles(np.concatenate(distances), confidence)
     return float(low), float(high)
 
@@ -235,9 +239,9 @@ def area_limits(areas: Floats, errors: Floats, quantiles: Limits) -> Limits:
         errors: Their standard errors.
         quantiles: As from `area_quantiles`.
     """
-    centre, error = logit(areas), errors / (areas * (1 - areas))
+    centre, error = scipy.special.logit(areas), errors / (areas * (1 - areas))
     ends = (centre - quantile * error for quantile in reversed(quantiles))
-    lower, upper = (np.where(np.isfinite(end), expit(end), np.nan) for end in ends)
+    lower, upper = (np.where(np.isfinite(end), scipy.special.expit(end), np.nan) for end in ends)
     return np.minimum(lower, areas), np.maximum(upper, areas)
 
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from scipy.special import expit, logit
+import scipy
 
 from pipeline.metrics.uncertainty.jackknife import logit_interval, satterthwaite, t_quantile
 from pipeline.metrics.uncertainty.spread import ONE_WAY, combined
@@ -196,10 +196,10 @@ def stretched(limits: Limits, estimate: Floats, factors: tuple[Floats, Floats]) 
         estimate: The proportion.
         factors: As from `stretches`.
     """
-    centre = logit(estimate)
+    centre = scipy.special.logit(estimate)
     moved = []
     for limit, factor in zip(limits, factors, strict=True):
-        farther = expit(centre + factor * (logit(limit) - centre))
+        farther = scipy.special.expit(centre + factor * (scipy.special.logit(limit) - centre))
         moved.append(np.where((factor > 1) & np.isfinite(centre), farther, limit))
     return moved[0], moved[1]
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import betainc, betaln
+import scipy
 
 from pipeline.metrics.uncertainty.jackknife import (
     binomial_limits,
@@ -99,8 +99,8 @@ def mid_p_tail(hits: Floats, misses: Floats, probability: Floats | float) -> Flo
 
 
 def _mid_p_above(hits: Floats, misses: Floats, probability: Floats | float) -> Floats:
-    at_least = np.where(hits > 0, betainc(np.where(hits > 0, hits, 1.0), misses + 1, probability), 1.0)
-    more = np.where(misses > 0, betainc(hits + 1, np.where(misses > 0, misses, 1.0), probability), 0.0)
+    at_least = np.where(hits > 0, scipy.special.betainc(np.where(hits > 0, hits, 1.0), misses + 1, probability), 1.0)
+    more = np.where(misses > 0, scipy.special.betainc(hits + 1, np.where(misses > 0, misses, 1.0), probability), 0.0)
     return np.asarray((at_least + more) / 2)
 
 
@@ -141,6 +141,8 @@ def _mid_p_lower(hits: Floats, misses: Floats, tails: Floats, start: Floats) -> 
 def _mid_p_slope(hits: Floats, misses: Floats, probability: Floats) -> Floats:
     """The derivative of `_mid_p_above` by the probability, for hits above 0."""
     on_hits, on_misses = np.log(probability), np.log1p(-probability)
-    at_least = np.exp((hits - 1) * on_hits + misses * on_misses - betaln(hits, misses + 1))
-    more = np.exp(hits * on_hits + (misses - 1) * on_misses - betaln(hits + 1, np.where(misses > 0, misses, 1.0)))
+    at_least = np.exp((hits - 1) * on_hits + misses * on_misses - scipy.special.betaln(hits, misses + 1))
+    more = np.exp(
+        hits * on_hits + (misses - 1) * on_misses - scipy.special.betaln(hits + 1, np.where(misses > 0, misses, 1.0))
+    )
     return np.asarray((at_least + np.where(misses > 0, more, 0.0)) / 2)

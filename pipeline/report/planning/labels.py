@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from scipy.special import betaincinv
+import scipy
 
 from pipeline.errors import UsageError
 from pipeline.metrics.planning.doubt import ASSURANCE
@@ -109,7 +109,7 @@ def _shares(
     if n_labels:
         share = n_right / n_labels
         level = ASSURANCE if share <= 1 / 2 else 1 - ASSURANCE
-        limit = float(betaincinv(n_right + _OF_JEFFREYS, n_labels - n_right + _OF_JEFFREYS, level))
+        limit = float(scipy.special.betaincinv(n_right + _OF_JEFFREYS, n_labels - n_right + _OF_JEFFREYS, level))
         return share, _toward_half(share, limit)
     estimate = row.get(labelled.estimate)
     if estimate is None:
