@@ -11,18 +11,18 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.engines.told import numbered
+from pipeline.queries.answers import Entry, renumbered
 from pipeline.queries.by_file import FILE, ByFile, Met
 from pipeline.queries.dialect import column, render
 from pipeline.queries.digests import added, digest, numbers_of_rows
 from pipeline.queries.splitting import ANSWERS
-from pipeline.storage.states import Entry, renumbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pipeline.engines.duckdb import DuckDB
     from pipeline.engines.told import Told
-    from pipeline.storage.states import Answers, States
+    from pipeline.queries.answers import Answers, KeepsAnswers
 
 KEPT_SHARE, KEPT_ROWS = 32, 20_000  # answers are kept while they have a small share of the rows of all files, or few
 MANY_FILES, SPARE = 8, 4  # from so many files on, one is asked first; answers of files together may be so much larger
@@ -88,7 +88,7 @@ class FileAnswers:
     """
 
     engine: DuckDB
-    states: States
+    states: KeepsAnswers
     told: Told
     context: str
     put_together: Callable[[exp.Query], exp.Query]

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from pipeline.engines.engine import Function, Settle
     from pipeline.engines.file_answers import Asked
     from pipeline.engines.told import InputFile
+    from pipeline.queries.answers import KeepsAnswers
     from pipeline.queries.by_file import ByFile
     from pipeline.queries.splitting import Splitter
-    from pipeline.storage.states import States
 
     Splits = Callable[[Splitter], ByFile]
 
@@ -69,7 +69,7 @@ class Incremental:
         context: Text that decides all answers: versions of code and libraries.
     """
 
-    def __init__(self, engine: DuckDB, states: States, files: Mapping[str, InputFile], context: str) -> None:
+    def __init__(self, engine: DuckDB, states: KeepsAnswers, files: Mapping[str, InputFile], context: str) -> None:
         self._engine = engine
         self.name, self.has_workers, self.most_in_order = engine.name, engine.has_workers, engine.most_in_order
         self._told = Told(files)

@@ -15,9 +15,9 @@ from pipeline.errors import ConfigError
 from pipeline.sources.paths import local_path, shortened
 from pipeline.sources.remote.addresses import Address, is_remote, parse_address
 from pipeline.sources.remote.copies import bytes_of, folder_for_caches
-from pipeline.sources.remote.folder import RemoteFolder
 from pipeline.sources.remote.store import endpoints
 from pipeline.storage.expire import Expired, Keeping, expire
+from pipeline.storage.stores.remote_folder import RemoteFolder
 from pipeline.storage.stores.store import DEFAULT_LIMIT, ResultsStore
 from pipeline.storage.verify import Verified, repair_on_store, verify
 

@@ -21,75 +21,16 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from pipeline.errors import ThresherError
-from pipeline.queries.by_file import FILE
+from pipeline.queries.answers import Answers, Entry
 from pipeline.storage.durable import DamagedError, read_own, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 MOST_SEGMENTS = 8
 _ENTRIES = "thresher.entries"
 _USED, _TOO_LARGE = "used", "too_large"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A kept answer.
-
-    Attributes:
-        files: Ids of the files that gave it: of one, or of several that were asked together.
-        segment: Index of the segment that has its rows.
-        number: Its number there.
-    """
-
-    files: tuple[str, ...]
-    segment: int
-    number: int
-
-
-@dataclass
-class Answers:
-    """The kept answers to one query.
-
-    Attributes:
-        folder: Where they lie; it need not exist.
-        segments: The files that hold them, by name: their rows, with `FILE`, the number of the entry in the segment.
-        entries: The answers.
-        too_large_for: Rows of the files of which the answers were found to be too large to be kept; 0: they were not.
-    """
-
-    folder: Path
-    segments: dict[str, pl.DataFrame] = field(default_factory=dict)
-    entries: list[Entry] = field(default_factory=list)
-    too_large_for: int = 0
-
-    def of(self, files: Iterable[str]) -> list[Entry]:
-        """Answers of some files and of no others, each file once."""
-        wanted = set(files)
-        usable = []
-        for entry in self.entries:
-            if wanted.issuperset(entry.files):
-                wanted.difference_update(entry.files)
-                usable.append(entry)
-        return usable
-
-    def rows(self, entries: Sequence[Entry], numbers: Sequence[int]) -> Iterator[pl.DataFrame]:
-        """Rows of some answers, with `FILE` as it is given for each."""
-        for index, segment in enumerate(self.segments.values()):
-            new = {
-                entry.number: number for entry, number in zip(entries, numbers, strict=True) if entry.segment == index
-            }
-            if new:
-                yield renumbered(segment, new)
-
-
-def renumbered(rows: pl.DataFrame, numbers: Mapping[int, int]) -> pl.DataFrame:
-    """Rows whose `FILE` is among some numbers, with others in their place."""
-    schema = {FILE: pl.Int32(), "_number": pl.Int32()}
-    new = pl.DataFrame({FILE: list(numbers), "_number": list(numbers.values())}, schema=schema)
-    joined = rows.join(new, on=FILE, how="inner", maintain_order="left")
-    return joined.with_columns(pl.col("_number").alias(FILE)).drop("_number")
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What a store must be able to do for results to live on it; `pipeline.sources.remote.folder` does it with obstore."""
+"""What a store must be able to do for results to live on it; `stores.remote_folder` does it with obstore."""
 
 from __future__ import annotations
 

@@ -1,0 +1,105 @@
+"""Answers of single input files to a query, that are kept for later runs; `pipeline.storage.states` keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import polars as pl
+
+from pipeline.queries.by_file import FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A kept answer.
+
+    Attributes:
+        files: Ids of the files that gave it: of one, or of several that were asked together.
+        segment: Index of the segment that has its rows.
+        number: Its number there.
+    """
+
+    files: tuple[str, ...]
+    segment: int
+    number: int
+
+
+@dataclass
+class Answers:
+    """The kept answers to one query.
+
+    Attributes:
+        folder: Where they lie; it need not exist.
+        segments: The files that hold them, by name: their rows, with `FILE`, the number of the entry in the segment.
+        entries: The answers.
+        too_large_for: Rows of the files of which the answers were found to be too large to be kept; 0: they were not.
+    """
+
+    folder: Path
+    segments: dict[str, pl.DataFrame] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    too_large_for: int = 0
+
+    def of(self, files: Iterable[str]) -> list[Entry]:
+        """Answers of some files and of no others, each file once."""
+        wanted = set(files)
+        usable = []
+        for entry in self.entries:
+            if wanted.issuperset(entry.files):
+                wanted.difference_update(entry.files)
+                usable.append(entry)
+        return usable
+
+    def rows(self, entries: Sequence[Entry], numbers: Sequence[int]) -> Iterator[pl.DataFrame]:
+        """Rows of some answers, with `FILE` as it is given for each."""
+        for index, segment in enumerate(self.segments.values()):
+            new = {
+                entry.number: number for entry, number in zip(entries, numbers, strict=True) if entry.segment == index
+            }
+            if new:
+                yield renumbered(segment, new)
+
+
+def renumbered(rows: pl.DataFrame, numbers: Mapping[int, int]) -> pl.DataFrame:
+    """Rows whose `FILE` is among some numbers, with others in their place."""
+    schema = {FILE: pl.Int32(), "_number": pl.Int32()}
+    new = pl.DataFrame({FILE: list(numbers), "_number": list(numbers.values())}, schema=schema)
+    joined = rows.join(new, on=FILE, how="inner", maintain_order="left")
+    return joined.with_columns(pl.col("_number").alias(FILE)).drop("_number")
+
+
+class KeepsAnswers(Protocol):
+    """What keeps the answers to the queries of runs."""
+
+    def answers(self, key: str) -> Answers:
+        """Return the kept answers to a query."""
+        ...
+
+    def keep(
+        self,
+        answers: Answers,
+        files: Sequence[Sequence[str]],
+        rows: pl.DataFrame,
+        still_used: Sequence[Entry],
+        *,
+        alone: bool = False,
+    ) -> None:
+        """Keep further answers to a query.
+
+        Args:
+            answers: What is kept of the query so far.
+            files: Ids of the files of each answer.
+            rows: Rows of the answers; `FILE` is the index of the answer.
+            still_used: The kept answers that this run uses.
+            alone: Whether these are all answers from now on.
+        """
+        ...
+
+    def give_up(self, answers: Answers, n_rows: int) -> None:
+        """Remember that the answers of files of so many rows to a query are too large to be kept."""
+        ...
