@@ -116,7 +116,8 @@ def by_files(options: argparse.Namespace) -> Iterator[Job]:
         for number in range(SMALL_FILES_MADE)
     ]
     folder = _copied(options.data / f"files_{options.files}", paths, options.files)
-    yield Job(f"threshold_sweep, {options.files:,} files", options.files * ROWS_OF_A_SMALL_FILE, _sweep(folder))
+    name, rows = f"threshold_sweep, {options.files:,} files", options.files * ROWS_OF_A_SMALL_FILE
+    yield Job(name, rows, _sweep(folder), memory=1536)  # each file takes some 13 KB beside its rows
 
 
 def by_groups(options: argparse.Namespace) -> Iterator[Job]:

@@ -115,7 +115,7 @@ class DuckDB:
             located: Add the columns `source_file` and `file_row_number`.
         """
         self._note_files(files)
-        self.define(name, files_query(files, located=located))
+        self.define(name, files_query(self._paths(name, files), located=located))
 
     def scan_numbered(
         self, name: str, files: Sequence[str], first: int, together: int = 1, *, located: bool = False
@@ -135,7 +135,18 @@ class DuckDB:
             group = exp.IntDiv(this=column("file_index"), expression=exp.Literal.number(together))
             number = exp.Add(this=group, expression=number)
         numbered = exp.alias_(exp.cast(number, "INT"), FILE, quoted=True)
-        self.define(name, files_query(files, located=located).select(numbered))
+        self.define(name, files_query(self._paths(name, files), located=located).select(numbered))
+
+    def _paths(self, name: str, files: Sequence[str]) -> exp.Expr:
+        """An expression for the paths of the files of a relation: a variable.
+
+        In the text of a view the names of 100,000 files take most of a gigabyte, and again in every view on it.
+        """
+        variable = f"files_of_{name}"
+        value = exp.EQ(this=exp.column(variable, quoted=True), expression=exp.Placeholder(this="paths"))
+        text = render(exp.Set(expressions=[exp.SetItem(this=value, kind="VARIABLE")]), copy=False)
+        self._run(lambda: self._connection.execute(text, {"paths": [glob.escape(file) for file in files]}), text)
+        return exp.func("getvariable", exp.Literal.string(variable))
 
     def _note_files(self, files: Sequence[str]) -> None:
         self._files |= dict.fromkeys(files)
@@ -278,7 +289,7 @@ class DuckDBWithoutRows(DuckDB):
     def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
         """Register no row of some files as a relation; arguments as those of `DuckDB.scan`."""
         self._note_files(files)
-        self.define(name, files_query(files, located=located).limit(0))
+        self.define(name, files_query(self._paths(name, files), located=located).limit(0))
 
     def scan_place(self, name: str, target: Place, *, located: bool = False) -> None:
         """Register no row of a table of another engine; arguments as those of `ReadsPlaces.scan_place`."""
@@ -321,9 +332,18 @@ def _frames(reader: pa.RecordBatchReader, rows: int) -> list[pl.DataFrame]:
     return frames
 
 
-def files_query(files: Sequence[str], *, located: bool) -> exp.Select:
-    """Return a query of the rows of Parquet files; arguments as those of `DuckDB.scan`."""
-    paths = exp.Array(expressions=[exp.Literal.string(glob.escape(file)) for file in files])
+def written_paths(files: Sequence[str]) -> exp.Expr:
+    """Return a list of the paths of files, in which wildcard characters are taken literally."""
+    return exp.Array(expressions=[exp.Literal.string(glob.escape(file)) for file in files])
+
+
+def files_query(paths: exp.Expr, *, located: bool) -> exp.Select:
+    """Return a query of the rows of Parquet files.
+
+    Args:
+        paths: A list of their paths, in which wildcard characters have a meaning.
+        located: As for `DuckDB.scan`.
+    """
     no_folders = exp.EQ(this=exp.column("hive_partitioning"), expression=exp.false())
     return exp.select(exp.Star()).from_(exp.func("read_parquet", paths, no_folders, *_location(located=located)))
 
@@ -346,6 +366,7 @@ def _connect(resources: Resources, folders: list[str], progress: bool) -> duckdb
         "preserve_insertion_order": False,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
+        "enable_external_file_cache": False,  # the system keeps what was read of files, within no limit of ours
     }
     limits = {
         "memory_limit": resources.memory,

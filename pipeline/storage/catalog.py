@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import sqlglot.expressions as exp
 
-from pipeline.errors import StorageError
+from pipeline.errors import StorageError, os_error_number, os_fault
 from pipeline.queries.dialect import render
 from pipeline.storage.contents import LeftOut, existing_shapes, fill, forget_runs, make_tables, update_attempts
 from pipeline.storage.durable import own_sha256, reading_back, storage_errors, sync_file
@@ -227,6 +227,8 @@ def _faults_as_read(connection: duckdb.DuckDBPyConnection, path: Path, content: 
         faults = faults_after_writing(connection, content.latest, len(content.kept))
         detach(connection)
     except duckdb.Error as error:
+        if os_error_number(error) is not None:
+            raise os_fault(error, f"reading {path}") from error
         return [f"{path} cannot be opened: {first_line(error)}"]
     return [f"{path}: {fault}" for fault in faults]
 

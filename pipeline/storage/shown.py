@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 import duckdb
 
+from pipeline.errors import os_error_number, os_fault
 from pipeline.storage import statements
 from pipeline.storage.contents import existing_shapes
 from pipeline.storage.shapes import Shape, files_of, shapes, stored_files, tables_of
@@ -45,11 +47,16 @@ def catalog_faults(path: Path, runs: Sequence[RunFolder]) -> list[str]:
 
     Returns:
         The differences, as sentences.
+
+    Raises:
+        ThresherError: the system refuses to open it, for a reason that has nothing to do with its content.
     """
     try:
         with duckdb.connect(str(path), read_only=True) as connection:
             faults = [*_shape_faults(connection, runs), *_row_faults(connection, runs)]
     except duckdb.Error as error:
+        if os_error_number(error) not in {None, errno.EIO}:
+            raise os_fault(error, f"reading {path}") from error
         return [f"{path} cannot be opened: {first_line(error)}"]
     return [f"{path}: {fault}" for fault in faults]
 

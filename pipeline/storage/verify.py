@@ -77,13 +77,16 @@ def verify(results: Path, *, repair: bool = False) -> Verified:
     damage = [*_chain_faults(state), *_catalog_faults(state), *latest_faults(layout), *state.damage]
     if damage:
         more = f"; and {len(damage) - MOST_DAMAGE:,} more" if len(damage) > MOST_DAMAGE else ""
-        raise DataError("; ".join(damage[:MOST_DAMAGE]) + more, remedy=_remedy(state, repair=repair))
+        while_mended = f" (while it was mended: {'; '.join(healed)})" if healed and not state.damage else ""
+        raise DataError("; ".join(damage[:MOST_DAMAGE]) + more + while_mended, remedy=_remedy(state, repair=repair))
     files = sum(len(run.manifest.files) for run in state.runs if run.manifest is not None)
     return Verified(len(state.runs), files, (*healed, *_notes(state)))
 
 
 def _remedy(state: State, *, repair: bool) -> str:
-    if not state.damage and not repair:
+    if not state.damage:
+        if repair:  # what it needs of the runs could not be read a moment ago
+            return "Repair it again; if that does not help, check the disk or the network share."
         return f"thresher verify {state.layout.root} --repair writes them again, and so does the next run."
     if state.runs[-1].damage:
         return "Run the job again, which publishes a new run; or restore what is damaged from a copy."

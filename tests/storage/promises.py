@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow.parquet as pq
 
+from pipeline.storage.layout import Layout
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -54,7 +56,7 @@ def assert_results_ok(root: Path, *, crashed: bool = False) -> Visible:
         pointer = read_json(root / "CURRENT")
         assert (pointer["generation"], pointer["run_id"]) == (visible.generation, visible.run_id)
         assert pointer["manifest_sha256"] == sha256(visible.folder / "manifest.json")
-        assert_tidy(root)
+        assert_tidy(root, since=read_json(visible.folder / "manifest.json")["published_at"])
     return visible
 
 
@@ -85,12 +87,19 @@ def _assert_latest_leads_to_a_run(root: Path, folder: Path, *, crashed: bool) ->
         assert leads_to == folder.resolve() or (crashed and leads_to.parent == folder.resolve().parent)
 
 
-def assert_tidy(root: Path) -> None:
-    """No leftover of a crashed run in any file or folder."""
+def assert_tidy(root: Path, *, since: str = "") -> None:
+    """No leftover of a crashed run in any file or folder, but for stages of the last one, which the next can take over.
+
+    Args:
+        root: The results folder.
+        since: When the visible run was published: only a run that began later may have left stages.
+    """
     staging = root / ".staging"
-    assert not staging.exists() or not list(staging.rglob("*.parquet"))
-    unfinished = [path for path in root.rglob(".*") if path.suffix == ".tmp" or path.name.startswith(".probe")]
-    assert {path.parent.name for path in unfinished} <= {".cache", "attempts"}  # removed by runs with answers; later
+    unfinished = {path.relative_to(staging).parts[0] for path in staging.rglob("*.parquet")}
+    assert unfinished <= set(Layout(root).unfinished()[-1:])
+    assert all(read_json(root / "attempts" / f"{run_id}.json")["started_at"] > since for run_id in unfinished)
+    written = [path for path in root.rglob(".*") if path.suffix == ".tmp" or path.name.startswith(".probe")]
+    assert {path.parent.name for path in written} <= {".cache", "attempts"}  # removed by runs with answers; later
     assert {path.name for path in root.iterdir()} <= {
         "catalog.duckdb",
         "CURRENT",

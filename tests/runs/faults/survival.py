@@ -151,5 +151,6 @@ def _assert_fault_named(outcome: Outcome, fault: Fault) -> None:
         assert outcome.code == 128 + fault.error, outcome.err
     elif fault.action in {Action.FAIL, Action.FAIL_ON, Action.FILL}:
         assert os.strerror(fault.error) in outcome.err, f"{os.strerror(fault.error)!r} is not in {outcome.err}"
-        damaged = {65} if fault.error == errno.EIO and "Restore what is damaged" in outcome.err else set()
+        told_as_damage = any(words in outcome.err for words in ("estore what is damaged", "Repair it again"))
+        damaged = {65} if fault.error == errno.EIO and told_as_damage else set()
         assert outcome.code in CODES[fault.error] | damaged, f"exit {outcome.code} for {fault.name}: {outcome.err}"
