@@ -114,7 +114,9 @@ class FrameRows:
 
 
 def is_frame(value: object) -> bool:
-    """Whether a value can be read as a frame."""
+    """Whether a value can be read as a frame; a class of frames is none."""
+    if isinstance(value, type):
+        return False
     if hasattr(value, "__arrow_c_stream__"):
         return True
     kinds = [kind for kind in type(value).__mro__ if kind.__module__.partition(".")[0] != "builtins"]
