@@ -13,7 +13,7 @@ from pipeline.api.explained import Explained
 from pipeline.api.planned import Planned
 from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import UsageError
-from pipeline.report.explain.choosing import Wish, text_of
+from pipeline.report.explain.choosing import NULL, Wish, text_of
 from pipeline.report.explain.evidence import MOST_ROWS
 from pipeline.report.explain.explaining import Shown, explain
 from pipeline.report.figures.chart import Chart
@@ -139,7 +139,9 @@ class Result:
         if drawn is None:
             message = f"no figure is called {figure!r}" if figure else "there is nothing to draw"
             raise UsageError(message, remedy=f"The figures are: {', '.join(self.figures) or 'none'}.")
-        values = {name: "null" if value is None else str(value) for name, value in group.items()}
+        values = {
+            name: text_of(value) if value is None or value == NULL else str(value) for name, value in group.items()
+        }
         return self._chart(drawn, chosen_group(drawn, values))
 
     def _chart(self, drawn: Panels, group: Group) -> Chart:
