@@ -11,6 +11,7 @@ import pytest
 import thresher
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pipeline.api.result import Result
@@ -73,6 +74,23 @@ def test_null_and_the_text_null_are_two_groups() -> None:
         )
     alone = thresher.threshold_sweep(predictions=frame[30:], by=[["source"]], thresholds=[0.5])
     assert str(alone.explain("precision", source="null")) == str(alone.explain("precision", source='"null"'))
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda result: result.explain("precision", "high"), "threshold 'high' is no number"),
+        (lambda result: result.explain("precision", float("nan")), "threshold nan is no number"),
+        (lambda result: result.plan("precision", "high", width=0.1), "threshold 'high' is no number"),
+        (lambda result: result.plan("precision", width="wide"), "width 'wide' cannot be"),
+        (lambda result: result.plan("precision", width=0.1, confidence="high"), "confidence 'high' cannot be"),
+    ],
+    ids=["text", "nan", "text of a plan", "width", "confidence"],
+)
+def test_what_is_no_number_is_told(result: Result, ask: Callable[[Result], object], words: str) -> None:
+    with pytest.raises(thresher.ThresherError, match=words) as caught:
+        ask(result)
+    assert caught.value.code == 2
 
 
 def test_what_cannot_be_drawn_is_told(result: Result, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -300,7 +301,23 @@ def same_group(table: pl.DataFrame, group: Mapping[str, Any]) -> pl.DataFrame:
     return table.filter(pl.col(GROUPING.name) == Grouping(tuple(group)).label, *same)
 
 
+def threshold_of(value: Any) -> float:  # noqa: ANN401 - what Python code passes
+    """A threshold that is passed from Python.
+
+    Raises:
+        UsageError: it is no number.
+    """
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        message = f"threshold {value!r} is no number"
+        raise UsageError(message, remedy="Give a score, such as 0.5.") from error
+
+
 def _at_or_below(thresholds: pl.Series, wanted: float) -> float:
+    if math.isnan(wanted):
+        message = "threshold nan is no number"
+        raise UsageError(message, remedy="Give a score, such as 0.5.")
     below = thresholds.filter(thresholds <= wanted)
     if below.is_empty():
         message = f"no threshold is at or below {wanted:g}"
