@@ -101,9 +101,9 @@ def test_the_line_that_casts_a_column_runs_and_gives_what_the_field_accepts(valu
     table = pa.table({"it": values})
     connection = duckdb.connect()
     connection.register("rows", table)
-    made = connection.sql(f"SELECT {line.partition(chr(39))[0]} AS made FROM rows").to_arrow_table()  # noqa: S608
-    assert canonical_type(made.schema.field("made").type, kind) is not None
-    assert made.num_rows == len(values)
+    converted = connection.sql(f"SELECT {line.partition(chr(39))[0]} AS made FROM rows").to_arrow_table()  # noqa: S608
+    assert canonical_type(converted.schema.field("made").type, kind) is not None
+    assert converted.num_rows == len(values)
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.decimal128(10, 2)])
