@@ -61,6 +61,11 @@ def _check_inputs(kind: str, inputs: Mapping[str, Any]) -> None:
             message = f"thresher.{kind}: {name} is {what}, which is no input"
             remedy = 'Pass a path, a frame, a list of them, or {"path": …, "columns": …}; pl.DataFrame makes a frame.'
             raise ConfigError(message, remedy=remedy)
+        for number, each in enumerate(rows if isinstance(rows, list | tuple) else (), start=1):
+            if not isinstance(each, str | os.PathLike) and not is_frame(each):
+                message = f"thresher.{kind}: {name} has a {_type_name(each)} at place {number:,}, which is no input"
+                remedy = "Pass a list of paths and frames; pl.DataFrame makes a frame of dictionaries."
+                raise ConfigError(message, remedy=remedy)
 
 
 def _type_name(value: object) -> str:

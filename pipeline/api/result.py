@@ -13,7 +13,7 @@ from pipeline.api.explained import Explained
 from pipeline.api.planned import Planned
 from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import UsageError
-from pipeline.report.explain.choosing import Wish, text_of
+from pipeline.report.explain.choosing import NULL, Wish, text_of, threshold_of
 from pipeline.report.explain.evidence import MOST_ROWS
 from pipeline.report.explain.explaining import Shown, explain
 from pipeline.report.figures.chart import Chart
@@ -139,7 +139,9 @@ class Result:
         if drawn is None:
             message = f"no figure is called {figure!r}" if figure else "there is nothing to draw"
             raise UsageError(message, remedy=f"The figures are: {', '.join(self.figures) or 'none'}.")
-        values = {name: "null" if value is None else str(value) for name, value in group.items()}
+        values = {
+            name: text_of(value) if value is None or value == NULL else str(value) for name, value in group.items()
+        }
         return self._chart(drawn, chosen_group(drawn, values))
 
     def _chart(self, drawn: Panels, group: Group) -> Chart:
@@ -170,7 +172,7 @@ class Result:
             ThresherError: there is no such number, threshold or group, or an input has changed since it was read.
         """
         texts = tuple(f"{name}={text_of(value)}" for name, value in group.items())
-        wish = Wish(metric, None if threshold is None else float(threshold), texts, option="")
+        wish = Wish(metric, None if threshold is None else threshold_of(threshold), texts, option="")
         with TemporaryDirectory(dir=scratch_folder(self._config.resources.scratch)) as folder:
             run = read_run(self.save(folder).path)
             explanation = explain(run, self.name, wish, Shown(most_rows=rows, rows=rows > 0))
@@ -210,7 +212,7 @@ class Result:
         """
         goal = Goal(width, difference, margin, claim, power, confidence).checked(str)
         texts = tuple(f"{name}={text_of(value)}" for name, value in group.items())
-        wish = Wish(metric, None if threshold is None else float(threshold), texts, "", criterion, "planned")
+        wish = Wish(metric, None if threshold is None else threshold_of(threshold), texts, "", criterion, "planned")
         with TemporaryDirectory(dir=scratch_folder(self._config.resources.scratch)) as folder:
             return Planned(replace(plan_run(read_run(self.save(folder).path), self.name, wish, goal), run=""))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.api.planned import Planned
 from pipeline.api.result import Result
 from pipeline.errors import ConfigError, ThresherError
-from pipeline.report.explain.choosing import Wish, text_of
+from pipeline.report.explain.choosing import Wish, text_of, threshold_of
 from pipeline.report.planning.asking import Asked, plans_of
 from pipeline.report.planning.expectations import Expectation
 from pipeline.report.planning.goals import Goal
@@ -150,7 +150,7 @@ def plan_sample(
         ThresherError: what is asked for does not fit together, the results cannot be read, or nothing can be planned.
     """
     texts = tuple(f"{name}={text_of(value)}" for name, value in (group or {}).items())
-    wish = Wish(metric, None if threshold is None else float(threshold), texts, "group ", criterion, "planned")
+    wish = Wish(metric, None if threshold is None else threshold_of(threshold), texts, "group ", criterion, "planned")
     expectation = Expectation(metric, expected, deviation, design_effect, share_positive)
     goal = Goal(width, difference, margin, claim, power, confidence)
     if isinstance(results, Run):

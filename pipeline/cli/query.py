@@ -55,6 +55,9 @@ def write_answer(results: Path, sql: str, format_: str) -> None:
     if format_ == "parquet" and sys.stdout.isatty():
         message = "Parquet is not for a terminal"
         raise UsageError(message, remedy="Send it to a file: … --format parquet > answer.parquet")
+    if not _is_unicode(sql):
+        message = "the SQL is not UTF-8"
+        raise UsageError(message, remedy="Set the encoding of the terminal, or of what calls the command, to UTF-8.")
     with open_results(results) as connection:
         try:
             statements = connection.extract_statements(sql)
@@ -70,6 +73,15 @@ def write_answer(results: Path, sql: str, format_: str) -> None:
     for sentence in _absent(results, sql):
         sys.stderr.write(cleaned(f"note: {sentence}\n"))
     _WRITERS[format_](answer)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text holds no byte that Python could not decode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _absent(results: Path, sql: str) -> list[str]:
@@ -174,6 +186,8 @@ def _write_lines_of(lines: Iterator[str]) -> None:
 def _cell(value: object) -> str:
     if value is None:
         return "null"
+    if value == "null":
+        return '"null"'  # as names of groups are shown
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -102,7 +102,12 @@ def _counted(engine: Engine, query: Query) -> dict[str, int]:
 
 
 def row_faults(
-    engine: Engine, options: Options, plan: Plan, rows_by_status: Mapping[str, int] | None = None
+    engine: Engine,
+    options: Options,
+    plan: Plan,
+    rows_by_status: Mapping[str, int] | None = None,
+    *,
+    beside_others: bool = False,
 ) -> list[DataError]:
     """Rows of the primary input that must not be left out: one fault for each kind, each with its first file and row.
 
@@ -111,6 +116,8 @@ def row_faults(
         options: What the parameters of the stage say of counting.
         plan: The plan.
         rows_by_status: Numbers of rows, as `InputAccount` has them, where they have been counted already.
+        beside_others: Whether checks of other inputs found faults: what these lack may be why rows are left out here,
+            and is then not said twice.
     """
     row = plan.sources[0]
     rows_by_status = _rows_by_status(engine, plan) if rows_by_status is None else rows_by_status
@@ -127,7 +134,8 @@ def row_faults(
             shown = " or ".join(repr(row.source_name(name)) for name in names)
             problem = exp.or_(*(column(name).is_(exp.null()) for name in names))
             words = f"column {shown} is {missing_words(row, names[0])}"
-            faults.append(_fault(engine, row, problem, words, _KEY_REMEDY))
+            if not beside_others or _count(engine, row, problem):
+                faults.append(_fault(engine, row, problem, words, _KEY_REMEDY))
     return faults
 
 
@@ -135,10 +143,14 @@ _SCORE_REMEDY = 'Set invalid_scores = "drop" to leave them out, or "missed" to c
 _KEY_REMEDY = "It is required in every row: fill it in, or use where."
 
 
-def _fault(engine: Engine, row: Source, problem: exp.Expr, words: str, remedy: str) -> DataError:
+def _count(engine: Engine, row: Source, problem: exp.Expr) -> int:
     relations = {"input_read": f"{row.name}_read"}
     query = statement("accounting/faulty_rows", relations=relations, columns={"is_faulty": problem})
-    shown = f"{rows_in_words(engine.fetch(query).item())}{first_place(engine, row, problem)}"
+    return int(engine.fetch(query).item())
+
+
+def _fault(engine: Engine, row: Source, problem: exp.Expr, words: str, remedy: str) -> DataError:
+    shown = f"{rows_in_words(_count(engine, row, problem))}{first_place(engine, row, problem)}"
     return DataError(f"input {row.name}: {words} in {shown}", remedy=remedy)
 
 

@@ -10,7 +10,7 @@ import sqlglot.expressions as exp
 from pipeline.plan.nodes import Check
 from pipeline.queries.dialect import column
 from pipeline.queries.load import load, statement
-from pipeline.sources.source import PASSES_WHERE
+from pipeline.sources.source import MOST_EXACT, PASSES_WHERE
 from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
@@ -38,6 +38,26 @@ def doubtful_groups(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterato
     for grouped in by:
         if by_name[grouped.source].types(grouped.column, grouped.field) == "DOUBLE":
             yield f"grouping column {grouped.label!r} is a floating number: NaN and infinite values count as NULL"
+
+
+OF_THRESHOLDS = "they are compared with the thresholds as DOUBLE"
+OF_ORDER = "scores that are equal in it are ties"
+
+
+def doubtful_scores(source: Source, consequence: str = OF_THRESHOLDS) -> Iterator[str]:
+    """Warnings of scores that are rounded, or were, so that some which differ are equal.
+
+    Args:
+        source: An input that has scores.
+        consequence: What follows of single precision.
+    """
+    if source.has_float32("score"):
+        yield f"scores are single precision (FLOAT); {consequence}"
+    if source.is_beyond_doubles("score"):
+        yield (
+            f"scores of input {source.name} are whole numbers beyond {MOST_EXACT:,}, which are rounded to DOUBLE: some "
+            "that differ become equal; map an expression that makes them smaller, such as score // 1000"
+        )
 
 
 @dataclass(frozen=True)

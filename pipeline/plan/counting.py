@@ -93,7 +93,7 @@ def run_nodes(engine: Engine, options: Options, plan: Plan, progress: Progress, 
             for node in nodes:
                 node.run(engine, progress)
             if progress.faults:
-                raise together([*progress.faults, *row_faults(engine, options, plan)])
+                raise together([*progress.faults, *row_faults(engine, options, plan, beside_others=True)])
 
 
 def _rows_counted(plan: Plan, counts: pl.DataFrame) -> int:

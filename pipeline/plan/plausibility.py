@@ -12,6 +12,7 @@ from pipeline.plan.accounting import USED, WHERE
 from pipeline.plan.checks import rows_in_words
 from pipeline.queries.load import statement
 from pipeline.tables.sweep import THRESHOLD
+from pipeline.visible_text import with_edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -86,10 +87,13 @@ def _query(match: KeyMatch) -> exp.Query:
 
 
 def _keys(match: KeyMatch, row: Mapping[str, object]) -> str:
-    example = f"{match.source.name} has for example {match.source.source_name(match.key)} = {row['unmatched_example']}"
+    key = f"{match.source.source_name(match.key)} = {with_edges(row['unmatched_example'])}"
+    example = f"{match.source.name} has for example {key}"
     if row["other_example"] is None:
         return f"{example}, {match.other.name} has none"
-    return f"{example}, {match.other.name} has {match.other.source_name(match.key)} = {row['other_example']}"
+    return (
+        f"{example}, {match.other.name} has {match.other.source_name(match.key)} = {with_edges(row['other_example'])}"
+    )
 
 
 def _unmatched(engine: Engine, plan: Plan) -> Iterator[str]:

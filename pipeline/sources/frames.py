@@ -114,7 +114,9 @@ class FrameRows:
 
 
 def is_frame(value: object) -> bool:
-    """Whether a value can be read as a frame."""
+    """Whether a value can be read as a frame; a class of frames is none."""
+    if isinstance(value, type):
+        return False
     if hasattr(value, "__arrow_c_stream__"):
         return True
     kinds = [kind for kind in type(value).__mro__ if kind.__module__.partition(".")[0] != "builtins"]
@@ -188,7 +190,9 @@ def _table(content: Any) -> pa.Table | None:  # noqa: ANN401 - any frame
     if isinstance(content, pa.Table):
         return plain(content)
     if type(content).__module__.partition(".")[0] == "pandas":
-        return plain(pa.Table.from_pandas(content, preserve_index=False))
+        from pipeline.sources.pandas_columns import table_of_pandas  # noqa: PLC0415 - loads pyarrow
+
+        return plain(table_of_pandas(content))
     return None
 
 
@@ -203,18 +207,37 @@ def write_rows(content: Any, path: Path) -> None:  # noqa: ANN401 - any frame
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    from pipeline.sources.plain_types import plain, refuse_wide_integers  # noqa: PLC0415 - see _table
+    from pipeline.sources.plain_types import plain, refuse_wide_integers, storable  # noqa: PLC0415 - see _table
 
     if isinstance(content, pl.LazyFrame):
         refuse_wide_integers(content.collect_schema())
         content.sink_parquet(path)
         return
-    reader = _reader(content)
     n_written = 0
-    with pq.ParquetWriter(path, plain(reader.schema.empty_table()).schema) as writer:
-        for batch in reader:
-            writer.write_table(plain(pa.Table.from_batches([batch]), start=n_written))
-            n_written += batch.num_rows
+    with _reader(content) as reader:  # that of a relation holds its connection until it is closed
+        schema = storable(plain(pa.Table.from_batches([], schema=reader.schema))).schema
+        with pq.ParquetWriter(path, schema) as writer:
+            for batch in _batches(reader):
+                writer.write_table(storable(plain(pa.Table.from_batches([batch]), start=n_written)))
+                n_written += batch.num_rows
+
+
+def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a stream; what its owner fails with is no fault of the file that they are written to.
+
+    Raises:
+        RowsError: they cannot be computed, for a reason that is none of the operating system.
+    """
+    while True:
+        try:
+            batch = reader.read_next_batch()
+        except StopIteration:
+            return
+        except OSError as error:  # Arrow raises it of all streams
+            if error.errno is not None:
+                raise
+            raise RowsError(str(error).splitlines()[0], remedy=_OF_STREAMS) from error
+        yield batch
 
 
 def _reader(content: Any) -> pa.RecordBatchReader:  # noqa: ANN401 - any frame

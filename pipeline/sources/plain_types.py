@@ -8,11 +8,14 @@ the columns that are read, and are refused by name where they are read themselve
 
 from __future__ import annotations
 
+import io
 import json
 import uuid
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipeline.sources.encodings import RowsError, check_texts
 
@@ -75,6 +78,29 @@ def plain(table: pa.Table, *, start: int = 0) -> pa.Table:
     result = pa.Table.from_arrays(columns, schema=pa.schema(fields))
     check_texts(result, start=start)
     return result
+
+
+def storable(table: pa.Table) -> pa.Table:
+    """Return a table that a Parquet file can hold: columns of types that it has not become `MeansSomethingElse`.
+
+    Args:
+        table: Its columns have plain types.
+    """
+    for number, field in enumerate(table.schema):
+        if not isinstance(field.type, MeansSomethingElse) and not _is_storable(field.type):
+            kind = MeansSomethingElse(str(field.type))
+            table = table.set_column(number, pa.field(field.name, kind), _converted(table.column(number), kind, ""))
+    return table
+
+
+@cache
+def _is_storable(kind: pa.DataType) -> bool:
+    """Whether Arrow can write a type to a Parquet file, which it does not tell otherwise."""
+    try:
+        pq.write_table(pa.schema([pa.field("column", kind)]).empty_table(), io.BytesIO())
+    except pa.ArrowNotImplementedError:
+        return False
+    return True
 
 
 def refuse_wide_integers(schema: pl.Schema) -> None:

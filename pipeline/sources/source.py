@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 PASSES_WHERE = "passes_where"
 SCORE_GIVEN = "score_given"
 SCORE_STATE = "score_state"
+MOST_EXACT = 2**53  # whole numbers up to it are doubles
 
 
 TypeOf = Callable[["exp.Expr", "pa.Schema"], "pa.DataType"]
@@ -211,6 +212,11 @@ class Source:
         if not finite_ranges or len(finite_ranges) < len(ranges):
             return None
         return min(low for low, _ in finite_ranges), max(high for _, high in finite_ranges)
+
+    def is_beyond_doubles(self, name: str) -> bool:
+        """Whether it holds whole numbers beyond 2^53, which a DOUBLE rounds, as far as the footers tell."""
+        span = self.span(name)
+        return span is not None and self.is_integer(name) and max(map(abs, span)) > MOST_EXACT
 
     def is_date(self, name: str) -> bool:
         """Whether any file holds the column as dates, without a time of day."""

@@ -69,6 +69,7 @@ def canonical_type(arrow: pa.DataType, kind: Kind) -> str | None:
     return f"DECIMAL({arrow.precision}, {arrow.scale})" if sql_type == "DECIMAL" else sql_type
 
 
+_NUMBERS = frozenset({"BIGINT", "UBIGINT", "DOUBLE", "DECIMAL", "BOOLEAN"})
 _CASTS: dict[Kind, str] = {
     "number": "DOUBLE",
     "integer": "BIGINT",
@@ -88,11 +89,23 @@ def how_to_cast(arrow: pa.DataType | str, kind: Kind, *, field: str, column: str
         field: Canonical name of the field.
         column: Name of the column in the files.
     """
-    if kind not in _CASTS or (not isinstance(arrow, str) and pa.types.is_nested(arrow)):
-        return "Cast it before it is read; nothing is cast silently."
+    of_column = "VARCHAR" if isinstance(arrow, str) else _own_type(arrow)
+    is_text, is_number = of_column == "VARCHAR", of_column in _NUMBERS
+    is_other = of_column is None and not isinstance(arrow, str) and pa.types.is_nested(arrow)
+    if (
+        kind not in _CASTS
+        or is_other
+        or (kind != "key" and not (is_text or is_number))
+        or (kind == "instant" and of_column == "BOOLEAN")
+    ):
+        return "Convert it before it is read; nothing is cast silently."
     name = column if column.isidentifier() else '"{}"'.format(column.replace('"', '""'))
-    is_text = isinstance(arrow, str) or _own_type(arrow) == "VARCHAR"
+    if kind == "instant" and is_number:
+        seconds = f"columns = {{ {field} = {{ sql = 'to_timestamp({name})' }} }}"
+        return f"Of seconds since 1970 write {seconds}, of milliseconds epoch_ms({name}); nothing is cast silently."
     wanted = "BOOLEAN" if kind == "boolean" and is_text else _CASTS[kind]
+    if kind == "key" and of_column in {"DOUBLE", "DECIMAL"}:
+        wanted = "BIGINT"  # whole numbers with gaps: as text they would be 7.0, which is no other key
     note = ", which rounds" if wanted == "BIGINT" and not is_text else ""
     cast = f"columns = {{ {field} = {{ sql = 'CAST({name} AS {wanted})' }} }}"
     return f"Cast it: {cast}{note}; nothing is cast silently."

@@ -129,6 +129,9 @@ def test_parameters_can_be_arrays() -> None:
         (np.zeros((2, 2)), r"predictions is a numpy\.ndarray, which is no input"),
         ({"score": [0.5], "label": [True]}, "predictions is a dictionary without path: 'score', 'label'"),
         ((row for row in [scored()]), "predictions is a generator"),
+        (pl.DataFrame, r"predictions is a type, which is no input"),
+        (scored().to_dicts(), "predictions has a dict at place 1, which is no input\nPass a list of paths and frames"),
+        ([scored(), scored().lazy, 3], "predictions has a method at place 2"),
     ],
 )
 def test_what_is_no_input_is_told_in_words_of_python(value: Any, words: str) -> None:  # noqa: ANN401 - anything

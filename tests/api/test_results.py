@@ -11,6 +11,7 @@ import pytest
 import thresher
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pipeline.api.result import Result
@@ -50,6 +51,46 @@ def test_figures_have_names_and_groups(result: Result, tmp_path: Path) -> None:
     assert repr(result.plot("by_threshold", source=None)).endswith("source null")
     for form, magic in (("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):
         assert result.plot().save(tmp_path / "figures" / f"a.{form}").read_bytes().startswith(magic)
+
+
+def test_null_and_the_text_null_are_two_groups() -> None:
+    """`explain` gave the numbers of the text for None, and `plot` the picture of NULL for the text."""
+    frame = pl.DataFrame(
+        {
+            "score": [(row * 7 % 30) / 30 for row in range(90)],
+            "label": [row % 3 == 0 if row < 60 else row % 5 > 1 for row in range(90)],
+            "source": [None] * 30 + ["null"] * 30 + [""] * 30,
+        }
+    )
+    result = thresher.threshold_sweep(predictions=frame, by=[["source"]], thresholds=[0.25, 0.5])
+    for value, shown in ((None, "null"), ("null", '"null"'), ("", '""')):
+        same = pl.col("source").eq_missing(pl.lit(value))
+        expected = result.curve.filter(same, pl.col("threshold") == 0.5).row(0, named=True)
+        explained = str(result.explain("precision", 0.5, source=value))
+        assert f"precision = {expected['precision']:.6g} (" in explained
+        assert repr(result.plot("by_threshold", source=value)).endswith(f"source {shown}")
+        assert f"precision = {expected['precision']:.3g} (" in str(
+            result.plan("precision", 0.5, width=0.3, source=value)
+        )
+    alone = thresher.threshold_sweep(predictions=frame[30:], by=[["source"]], thresholds=[0.5])
+    assert str(alone.explain("precision", source="null")) == str(alone.explain("precision", source='"null"'))
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda result: result.explain("precision", "high"), "threshold 'high' is no number"),
+        (lambda result: result.explain("precision", float("nan")), "threshold nan is no number"),
+        (lambda result: result.plan("precision", "high", width=0.1), "threshold 'high' is no number"),
+        (lambda result: result.plan("precision", width="wide"), "width 'wide' cannot be"),
+        (lambda result: result.plan("precision", width=0.1, confidence="high"), "confidence 'high' cannot be"),
+    ],
+    ids=["text", "nan", "text of a plan", "width", "confidence"],
+)
+def test_what_is_no_number_is_told(result: Result, ask: Callable[[Result], object], words: str) -> None:
+    with pytest.raises(thresher.ThresherError, match=words) as caught:
+        ask(result)
+    assert caught.value.code == 2
 
 
 def test_what_cannot_be_drawn_is_told(result: Result, tmp_path: Path) -> None:

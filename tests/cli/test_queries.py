@@ -49,6 +49,17 @@ def test_query_as_a_table_says_how_much_it_left_out(published: Workplace) -> Non
     assert "40 of 76 rows; --format csv for all" in called.out
 
 
+@pytest.mark.parametrize("form", ["table", "markdown", "latex"])
+def test_null_and_the_text_null_look_different(published: Workplace, form: str) -> None:
+    shown = call("query", published.results, "SELECT NULL::VARCHAR AS a, 'null' AS b", "--format", form).out
+    assert (shown.count("null"), len(re.findall(r'("|symbol\{34\})null("|\\symbol\{34\})', shown))) == (2, 1)
+
+
+def test_bytes_that_are_no_text_are_no_sql(published: Workplace) -> None:
+    called = call("query", published.results, "SELECT 'caf\udce9'")
+    assert_error(called, 2, "the SQL is not UTF-8")
+
+
 def test_query_without_rows_still_has_a_header(published: Workplace) -> None:
     assert call("query", published.results, "SELECT stage FROM inputs WHERE false").out == "stage\n"
     assert call("query", published.results, "SELECT stage FROM inputs WHERE false", "-f", "json").out == "[]\n"

@@ -114,6 +114,12 @@ def test_predictions_of_other_units_stop_the_run(tmp_path: Path, kind: str, name
         run_kind(tmp_path, kind, {name: frame})
 
 
+def test_white_space_at_the_edge_of_a_key_is_shown(tmp_path: Path) -> None:
+    frame = BY_KIND["change_points"].frames["predictions"].with_columns(pl.col("series_id") + " ")
+    with pytest.raises(DataError, match=r'predictions has for example series_id = "s\d ", series has series_id = s'):
+        run_kind(tmp_path, "change_points", {"predictions": frame})
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "key", "other"),
     [("geocoding", "predicted", "mention_id", "gold"), ("ranking", "ranking", "query_id", "relevance")],

@@ -277,6 +277,7 @@ def test_values_are_written_as_their_axis_writes_them() -> None:
 def test_markup_escapes_whatever_it_did_not_make() -> None:
     assert element("td", "<b>", class_='"x"', hidden=False) == '<td class="&quot;x&quot;">&lt;b&gt;</td>'
     assert escaped("a\x1b\u202eb\n") == "a\\u001b\\u202eb\\u000a"
+    assert escaped("a\u200bb\u2060") == "a\\u200bb\\u2060"  # beside a group `ab` nobody would see them
     assert inert_json({"a": "</script>&"}) == '{"a":"\\u003c/script\\u003e\\u0026"}'
 
 

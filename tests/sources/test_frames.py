@@ -144,7 +144,7 @@ FAULTS: dict[str, tuple[object, str]] = {
     "no column": (pl.DataFrame(), "It has no column."),
     "twice the same name, pandas": (
         pd.concat([TWICE, TWICE[["score"]]], axis=1),
-        "the rows of the pandas.DataFrame cannot be read: Duplicate column names found",
+        "the pandas.DataFrame has 2 columns named 'score' (in upper or lower case)\nRename all but one of them.",
     ),
     "twice the same name, arrow": (
         pa.table([FRAME["score"].to_arrow()] * 2, names=["score", "score"]),
@@ -153,7 +153,7 @@ FAULTS: dict[str, tuple[object, str]] = {
     "nested": (FRAME.with_columns(score=pl.concat_list("score")), "is large_list"),
     "values of two types": (
         TWICE.assign(score=pd.Series([1, "a"] * (ROWS // 2), dtype=object)),
-        "Conversion failed for column score",
+        "column 'score' in the pandas.DataFrame is object (int from row 1, str from row 2), not a number\nConvert it",
     ),
     "a plan that fails": (FRAME.lazy().select("absent"), "the rows of the polars.LazyFrame cannot be read"),
     "a plan that reads no file": (
@@ -200,6 +200,18 @@ FAULTS: dict[str, tuple[object, str]] = {
     "a stream in another encoding": (
         badly_encoded().to_reader(max_chunksize=1),
         "the pyarrow.RecordBatchReader cannot be read: column 'source' holds text that is not UTF-8 (first at row 2",
+    ),
+    "complex numbers": (
+        TWICE.assign(score=TWICE["score"] + 1j),
+        "column 'score' in the pandas.DataFrame is complex128",
+    ),
+    "intervals of a relation": (
+        {"path": relation().project("* REPLACE (INTERVAL 1 DAY AS score)")},
+        "column 'score' in the duckdb.DuckDBPyRelation is month_day_nano_interval, not a number",
+    ),
+    "unions of a relation": (
+        {"path": relation().project("* REPLACE (union_value(a := score) AS score)")},
+        "column 'score' in the duckdb.DuckDBPyRelation is sparse_union",
     ),
     "the same frame twice": ([FRAME, FRAME], "the polars.DataFrame (2 of 2) is passed twice"),
     "a score that is not a number": (FRAME.with_columns(score=float("nan")), "NaN in 400 rows (400 in the polars.Data"),
@@ -282,6 +294,33 @@ def test_types_that_mean_something_else_are_harmless_where_they_are_not_read(
     assert swept(tmp_path / "results", str(tmp_path / "odd.parquet")) == from_a_file
     with pytest.raises(DataError, match=r"column 'day' in .*odd\.parquet is period\[D\], not a number"):
         swept(tmp_path, {"path": str(tmp_path / "odd.parquet"), "columns": {"score": "day"}})
+
+
+def test_columns_that_nothing_reads_may_hold_anything(from_a_file: dict[str, bytes], tmp_path: Path) -> None:
+    mixed, anything = [1, "a", None, float("nan")] * (ROWS // 4), [object()] * ROWS
+    odd = TWICE.assign(mixed=mixed, anything=anything, lists=[[1], ["b"]] * (ROWS // 2), turned=1j)
+    odd = pd.concat([odd, odd[["mixed"]]], axis=1)
+    assert swept(tmp_path / "pandas", odd) == from_a_file
+    unused = relation().project("*, INTERVAL 1 DAY AS span, union_value(a := score) AS either")
+    assert swept(tmp_path / "relation", unused) == from_a_file
+
+
+def test_sparse_columns_are_read_as_what_they_stand_for(from_a_file: dict[str, bytes], tmp_path: Path) -> None:
+    sparse = TWICE.assign(score=pd.arrays.SparseArray(TWICE["score"], fill_value=0.5), odd=[1, "a"] * (ROWS // 2))
+    assert swept(tmp_path, sparse) == from_a_file
+
+
+def test_a_relation_that_cannot_be_read_leaves_its_connection_free(tmp_path: Path) -> None:
+    connection = duckdb.connect()
+    rows = connection.sql(
+        "SELECT CASE WHEN range < 90000 THEN 0.5 ELSE error('no more') END AS score FROM range(99999)"
+    )
+    with pytest.raises(
+        DataError, match=r"Relation cannot be read: .*no more"
+    ) as caught:  # what is caught refers to the frames that read it
+        swept(tmp_path, rows, by=[[]])
+    assert connection.sql("SELECT 7").fetchall() == [(7,)]
+    assert caught.value.code == 65
 
 
 @pytest.mark.skipif(not hasattr(pa, "json_"), reason="this version of Arrow does not know the types")

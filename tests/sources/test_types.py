@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import duckdb
 import pyarrow as pa
 import pytest
 
 from pipeline.queries.dialect import column, double, render
-from pipeline.sources.types import canonical_type, finite, typed
+from pipeline.sources.types import ACCEPTS, canonical_type, finite, how_to_cast, typed
 
 if TYPE_CHECKING:
     from pipeline.sources.inputs import Kind
@@ -70,3 +71,42 @@ def test_floating_columns_pass_the_finite_barrier_and_others_do_not() -> None:
     assert "x" in barrier
     assert " - " in render(typed(column("x"), pa.float32(), "DOUBLE"), pretty=False)
     assert render(typed(column("x"), pa.int32(), "DOUBLE"), pretty=False) == 'CAST("x" AS DOUBLE)'
+
+
+VALUES = [
+    pa.array([1, 0]),
+    pa.array([1.0, 0.0]),
+    pa.array([1, 0], pa.decimal128(10, 2)),
+    pa.array([True, False]),
+    pa.array([1, 2], pa.date32()),
+    pa.array([1, 2], pa.timestamp("us")),
+    pa.array([1, 2], pa.timestamp("us", "UTC")),
+    pa.array([1, 2], pa.time64("us")),
+    pa.array([1, 2], pa.duration("us")),
+    pa.array([b"1", b"0"]),
+    pa.array([[1], [2]]),
+]
+
+
+@pytest.mark.parametrize("values", VALUES, ids=lambda values: str(values.type))
+@pytest.mark.parametrize("kind", ACCEPTS)
+def test_the_line_that_casts_a_column_runs_and_gives_what_the_field_accepts(values: pa.Array, kind: Kind) -> None:
+    if canonical_type(values.type, kind) is not None:
+        return
+    remedy = how_to_cast(values.type, kind, field="field", column="it")
+    _, _, line = remedy.partition("sql = '")
+    if not line:
+        assert remedy == "Convert it before it is read; nothing is cast silently."
+        return
+    table = pa.table({"it": values})
+    connection = duckdb.connect()
+    connection.register("rows", table)
+    converted = connection.sql(f"SELECT {line.partition(chr(39))[0]} AS made FROM rows").to_arrow_table()  # noqa: S608
+    assert canonical_type(converted.schema.field("made").type, kind) is not None
+    assert converted.num_rows == len(values)
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.decimal128(10, 2)])
+def test_whole_numbers_with_gaps_become_the_keys_that_they_were(kind: pa.DataType) -> None:
+    """Pandas makes them floating; as text they would be `7.0`."""
+    assert "CAST(it AS BIGINT)" in how_to_cast(kind, "key", field="event_id", column="it")

@@ -172,6 +172,7 @@ class _Limits:
         precise = np.where(predicted == "", identified, predicted)
         is_full = totals.positives >= totals.n_after * (1 - ROUNDING)
         precise = np.where((precise == "") & is_full, "all_positive", precise)
+        of_source = self._f1_uncorrected()
         return {
             "fpr": as_interval((np.minimum(self._fpr[0], totals.fpr), np.minimum(self._fpr[1], 1.0)), always),
             "precision": as_interval(self._corrected_precision, precise),
@@ -179,7 +180,7 @@ class _Limits:
             "f1": as_interval(self._f1(), measured, unit=True),
             "precision_uncorrected": as_interval(self._uncorrected_precision, predicted),
             "recall_uncorrected": as_interval(self._recall_uncorrected(), plain, unit=True),
-            "f1_uncorrected": as_interval(self._f1_uncorrected(), plain, unit=True),
+            "f1_uncorrected": as_interval(of_source, self._moving(of_source, plain), unit=True),
         }
 
     def _mean_count(self, count: Floats, rate: Floats, pairs: Floats) -> Limits:
@@ -366,6 +367,11 @@ class _Limits:
             np.where(self._is_reference, known, limit) for known, limit in zip((low, high), limits, strict=True)
         )
         return np.minimum(lower, estimate), np.maximum(upper, estimate)
+
+    def _moving(self, limits: Limits, reason: Reasons) -> Reasons:
+        """The reasons with `no_limit` where the replicates are all alike, as where every pair matches."""
+        is_still = ~self._is_reference & (limits[1] - limits[0] <= ROUNDING)
+        return np.where((reason == "") & is_still, "no_limit", reason)
 
     @property
     def _is_reference(self) -> NDArray[np.bool_]:

@@ -39,8 +39,8 @@ class Placebo:
 
     Attributes:
         log_rate_ratio: Shape (T,): log of near over far; nan where either has no match.
-        lower: Lower limit of the log rate ratio; nan without matches near the event.
-        upper: Upper limit of the log rate ratio; nan without matches far from it.
+        lower: Lower limit of the log rate ratio; nan without matches near the event, or if there is none.
+        upper: Upper limit of the log rate ratio; nan without matches far from it, or if there is none.
         p_value: Two-sided p-value of equal rates; nan where it cannot be computed.
     """
 
@@ -212,7 +212,7 @@ def placebo(
     lower, upper = mid_p_odds(near / phi, far / phi, tail(confidence, degrees))
     tails = mid_p_tail(near / phi, far / phi, share)
     # p / (1 - p) is (rate ratio) × odds
-    defined = (near > 0) & (far > 0), near > 0, far > 0
+    defined = (near > 0) & (far > 0), (near > 0) & (lower > 0), (far > 0) & (upper < np.inf)
     rates = near / far, lower, upper
     ratio, low, high = (
         np.log(np.where(is_defined, rate, np.nan) / periods.odds)

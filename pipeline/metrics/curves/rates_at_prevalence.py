@@ -87,7 +87,8 @@ class Rates:
         positives, retrieved = self.recall.scaled(prevalence), self.fpr.scaled(1 - prevalence, prevalence)
         lower, upper = ratio_limits(positives, retrieved, self.correlation)
         sides = (positives.value / retrieved.value, lower, upper)
-        return Rate(*(2 * side / (1 + side) for side in (np.minimum(side, 1.0) for side in sides)))
+        value, lower, upper = (2 * side / (1 + side) for side in (np.minimum(side, 1.0) for side in sides))
+        return Rate(value, np.minimum(lower, value), np.maximum(upper, value))
 
     def alert_share(self, prevalence: float) -> Floats:
         """Share of all rows that is retrieved."""
@@ -149,7 +150,9 @@ def ratio_limits(over: Rate, under: Rate, correlation: Floats) -> Limits:
         )
 
     square, half, constant = products(over.lower, under.upper)
-    lower = constant / (half + np.sqrt(np.maximum(half**2 - square * constant, 0.0)))
+    root = np.sqrt(np.maximum(half**2 - square * constant, 0.0))
+    # two forms of one root: in either the terms are added up where they do not cancel
+    lower = np.where(half >= 0, constant / (half + root), (half - root) / square)
     square, half, constant = products(over.upper, under.lower)
     upper = (half + np.sqrt(np.maximum(half**2 - square * constant, 0.0))) / square
     defined = ~np.isnan([*over.sides, *under.sides]).any(axis=0)

@@ -109,13 +109,17 @@ def mid_p_odds(hits: Floats, misses: Floats, tail_probability: Floats | float) -
     """The odds p / (1 - p) of the probabilities that have this mid-p tail on each side.
 
     What `mid_p_tail` does not reject lies between them. Odds, because a probability beside 1 is rounded to it.
-    Arguments as for `mid_p_tail`. The lower limit is 0 without a hit, the upper one infinite without a miss.
+    Arguments as for `mid_p_tail`. The lower limit is 0 without a hit, the upper one infinite without a miss, and
+    likewise where the tail is so small that the probability, or that of a miss, would be below 1e-300.
     """
     starts = binomial_limits(hits, misses, tail_probability)
     tails = np.broadcast_to(np.asarray(tail_probability, dtype=np.float64), hits.shape)
     lower = np.maximum(_mid_p_lower(hits, misses, tails, starts[0]), _TINY)
     beyond = np.maximum(_mid_p_lower(misses, hits, tails, 1 - starts[1]), _TINY)
-    return np.where(hits > 0, lower / (1 - lower), 0.0), np.where(misses > 0, (1 - beyond) / beyond, np.inf)
+    return (
+        np.where((hits > 0) & (lower > _TINY), lower / (1 - lower), 0.0),
+        np.where((misses > 0) & (beyond > _TINY), (1 - beyond) / beyond, np.inf),
+    )
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")

@@ -18,6 +18,7 @@ Reason: TypeAlias = Literal[
     "few_positives",  # fewer than two positives with a weight above 0
     "few_negatives",  # fewer than two negatives with a weight above 0
     "at_limit",  # an area is 0 or 1, where the logit scale ends
+    "no_spread",  # the rows show no spread of an area, as if all scores are equal
     "no_query",  # no query has a relevant document
     "one_query",  # a single query has no spread
     "no_before",  # fewer than two replicates have pairs before the event

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 REFERENCE, MEASURE = "recall_reference", "measure"
 MOST_NAMED = 8
+NULL = "null"
 
 
 @dataclass(frozen=True)
@@ -159,16 +161,28 @@ def _conditions(stage: PublishedStage, measure: Measure, wish: Wish) -> dict[str
 
 
 def text_of(value: object) -> str:
-    """A value of a grouping column as people write it: NULL is `null`."""
+    """A value of a grouping column as people write it: NULL is `null`, and the text `null` is in double quotes."""
+    if value == NULL:
+        return f'"{NULL}"'
+    return _plain_text(value)
+
+
+def _plain_text(value: object) -> str:
     if value is None:
-        return "null"
+        return NULL
     if isinstance(value, bool):
         return str(value).lower()
     return value.isoformat() if isinstance(value, dt.date | dt.datetime) else str(value)
 
 
 def _is(name: str, text: str, frame: pl.DataFrame) -> pl.Series:
-    return pl.Series([text_of(value) == text for value in frame[name]], dtype=pl.Boolean)
+    """Which rows have a value that is written as a text: `null` is NULL, or the text `null` where no value is NULL."""
+    values = frame[name].to_list()
+    is_null = text == NULL and None in values
+    found = [value is None if is_null else _plain_text(value) == text for value in values]
+    if not any(found):  # in double quotes, as messages show values that would be read as something else
+        found = [value is not None and f'"{_plain_text(value)}"' == text for value in values]
+    return pl.Series(found, dtype=pl.Boolean)
 
 
 def _of_group(
@@ -287,7 +301,23 @@ def same_group(table: pl.DataFrame, group: Mapping[str, Any]) -> pl.DataFrame:
     return table.filter(pl.col(GROUPING.name) == Grouping(tuple(group)).label, *same)
 
 
+def threshold_of(value: Any) -> float:  # noqa: ANN401 - what Python code passes
+    """A threshold that is passed from Python.
+
+    Raises:
+        UsageError: it is no number.
+    """
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        message = f"threshold {value!r} is no number"
+        raise UsageError(message, remedy="Give a score, such as 0.5.") from error
+
+
 def _at_or_below(thresholds: pl.Series, wanted: float) -> float:
+    if math.isnan(wanted):
+        message = "threshold nan is no number"
+        raise UsageError(message, remedy="Give a score, such as 0.5.")
     below = thresholds.filter(thresholds <= wanted)
     if below.is_empty():
         message = f"no threshold is at or below {wanted:g}"

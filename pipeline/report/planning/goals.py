@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING
 
 from pipeline.errors import UsageError
@@ -86,6 +87,10 @@ class Goal:
         return self
 
     def _check_values(self, spell: Callable[[str], str]) -> None:
+        for name in ("width", "difference", "margin", "power", "confidence"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, Real):
+                raise _wrong(spell(name), value, "a number")
         for name, value in (("width", self.width), ("margin", self.margin)):
             if value is not None and not 0 < value < math.inf:
                 raise _wrong(spell(name), value, "a number above 0")
@@ -103,5 +108,6 @@ class Goal:
                 raise _wrong(spell(name), share, "a number between 0 and 1, such as 0.8")
 
 
-def _wrong(name: str, value: float, expected: str) -> UsageError:
-    return UsageError(f"{name} {value:g} cannot be", remedy=f"Give {expected}.")
+def _wrong(name: str, value: object, expected: str) -> UsageError:
+    shown = f"{value:g}" if isinstance(value, Real) else repr(value)
+    return UsageError(f"{name} {shown} cannot be", remedy=f"Give {expected}.")

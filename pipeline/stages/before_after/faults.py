@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.errors import DataError
-from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check, negative_check
+from pipeline.plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check, negative_check
 from pipeline.stages.before_after.timelines import N_COLUMNS
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ def checks_of_articles(articles: Source, *, timed: bool) -> Iterator[Check]:
 def doubtful_types(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterator[str]:
     """Floating numbers where they may surprise; `sources` has the primary input first."""
     yield from doubtful_groups(sources, by)
-    if sources[0].has_float32("score"):
-        yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
+    yield from doubtful_scores(sources[0])
 
 
 def dates(sources: Sequence[Source]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from pipeline.errors import DataError
 from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around
 from pipeline.plan.nodes import CrossCheck
 from pipeline.queries.load import statement
+from pipeline.visible_text import with_edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,9 +37,9 @@ def unlisted_articles(pairs: Source, articles: Source, bounds: Mapping[str, floa
         row = frames["articles"].row(0, named=True)
         if not row["n_unlisted"]:
             return ()
-        examples = f"pairs has for example {pairs.source_name('article_id')} = {row['unlisted_example']}"
+        examples = f"pairs has for example {pairs.source_name('article_id')} = {with_edges(row['unlisted_example'])}"
         if row["listed_example"] is not None:
-            examples += f", articles has {articles.source_name('article_id')} = {row['listed_example']}"
+            examples += f", articles has {articles.source_name('article_id')} = {with_edges(row['listed_example'])}"
         message = (
             f"input articles lacks the articles of {row['n_unlisted']:,} of {row['n_rows']:,} rows of pairs in the "
             f"window ({examples}): numbers of compared articles that are counted from it are too small"

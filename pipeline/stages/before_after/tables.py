@@ -63,13 +63,13 @@ PLACEBO = (
     Column(
         "log_rate_ratio_lower",
         "DOUBLE",
-        "lower limit of log_rate_ratio; NULL: in the joint test, or no match in the near part",
+        "lower limit of log_rate_ratio; NULL: in the joint test, no match in the near part, or no limit",
         nullable=True,
     ),
     Column(
         "log_rate_ratio_upper",
         "DOUBLE",
-        "upper limit of log_rate_ratio; NULL: in the joint test, or no match in the far part",
+        "upper limit of log_rate_ratio; NULL: in the joint test, no match in the far part, or no limit",
         nullable=True,
     ),
     Column("p_value", "DOUBLE", "two-sided p-value of equal rates; NULL: where no test can be made", nullable=True),

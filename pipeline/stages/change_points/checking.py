@@ -8,6 +8,7 @@ from pipeline.errors import DataError
 from pipeline.plan import rows
 from pipeline.plan.checks import (
     doubtful_groups,
+    doubtful_scores,
     duplicate_check,
     file_check,
     missing_check,
@@ -236,8 +237,8 @@ def _unmarked(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
 def warnings(inputs: Inputs, by: Sequence[rows.Grouped], kind: str) -> Iterator[str]:
     """What the user should know before the numbers are used."""
     yield from doubtful_groups(inputs.given, by)
-    if inputs.predictions.has("score") and inputs.predictions.has_float32("score"):
-        yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
+    if inputs.predictions.has("score"):
+        yield from doubtful_scores(inputs.predictions)
     for source, name in (
         (inputs.predictions, POSITION),
         *((inputs.annotations, name) for name in inputs.true_positions),

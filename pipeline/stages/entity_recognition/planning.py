@@ -11,7 +11,7 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.metrics.matching.document_averages import POOLED_AVERAGES
-from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check
+from pipeline.plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check
 from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.nodes import Frame, Relation
 from pipeline.plan.optional_tables import OptionalTable
@@ -179,7 +179,7 @@ class _Planner:
 
     def _warnings(self) -> Iterator[str]:
         yield from doubtful_groups(self.sources, self.mentions.by)
-        if self.scored and self.predicted.has_float32("score"):
-            yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
+        if self.scored:
+            yield from doubtful_scores(self.predicted)
         if self.scored and self.params.assignment == "file_order" and self.params.match in {"overlap", "text_near"}:
             yield 'assignment = "file_order" pairs all predictions at once: at high thresholds more could be matched'

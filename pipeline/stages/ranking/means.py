@@ -79,7 +79,9 @@ class Groups:
             most = np.where(self._clusters > 1, self._clusters - 1.0, np.nan)
             degrees = np.where(fourth > 0, 2 * squares**2 / fourth, np.inf)
             degrees = np.clip(degrees, np.minimum(FEWEST_DEGREES, most), most)
-        closed = mean_limits(mean, variance, self.n.astype(np.float64), tail(confidence, degrees))
+        # of a single query there is no spread, and a mean at 0 or 1 is then no limit either
+        known = np.where(self._clusters > 1, mean, np.nan)
+        closed = mean_limits(known, variance, self.n.astype(np.float64), tail(confidence, degrees))
         return closed if resampling is None else otherwise(self._resampled(values, confidence, resampling), closed)
 
     def _resampled(self, values: NDArray[np.float64], confidence: float, resampling: Resampling) -> Limits:

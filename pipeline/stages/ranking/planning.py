@@ -9,7 +9,7 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.plan import rows
-from pipeline.plan.checks import duplicate_check, file_check, missing_check
+from pipeline.plan.checks import OF_ORDER, doubtful_scores, duplicate_check, file_check, missing_check
 from pipeline.plan.counts import Query
 from pipeline.plan.nodes import Check, Relation
 from pipeline.plan.optional_tables import OptionalTable
@@ -199,8 +199,8 @@ class _Planner:
             yield duplicate_check(self.ranking, keys, remedy=remedy)
 
     def _warnings(self) -> Iterator[str]:
-        if self.scored and self.ranking.has_float32("score"):
-            yield "scores are single precision (FLOAT); scores that are equal in it are ties"
+        if self.scored:
+            yield from doubtful_scores(self.ranking, OF_ORDER)
         if self.params.null != "exact":
             yield f"null = {self.params.null!r}: these moments are wrong; {page('ranking')} says how far"
 

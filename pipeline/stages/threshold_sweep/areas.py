@@ -187,12 +187,14 @@ def _intervals(frame: pl.DataFrame, params: ThresholdSweepParameters) -> dict[st
             frame[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
             for column in (name, *(f"{name}_{kind}" for kind in OF_ERROR))
         )
-        inside = np.where(np.minimum(area, 1 - area) > ROUNDING, area, np.nan)
+        # where the rows show no spread, as if all scores are equal, they do not tell how much an area varies
+        inside = np.where((np.minimum(area, 1 - area) > ROUNDING) & (spread[0] > ROUNDING), area, np.nan)
         limits = area_interval(
             inside, Spread(spread[0] ** 2, *spread[1:3]), params.confidence, clustered=_clustered(params)
         )
         limits = otherwise(area_limits(inside, spread[0], (spread[3], spread[4])), limits)
-        intervals[name] = Interval.of(limits, reasons)
+        is_still = (np.minimum(area, 1 - area) > ROUNDING) & (spread[0] <= ROUNDING)
+        intervals[name] = Interval.of(limits, np.where(is_still, "no_spread", reasons))
     return intervals
 
 

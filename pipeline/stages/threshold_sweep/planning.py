@@ -10,7 +10,14 @@ import sqlglot.expressions as exp
 
 from pipeline.plan import rows
 from pipeline.plan.areas import Areas
-from pipeline.plan.checks import doubtful_groups, duplicate_check, file_check, missing_check, outside_check
+from pipeline.plan.checks import (
+    doubtful_groups,
+    doubtful_scores,
+    duplicate_check,
+    file_check,
+    missing_check,
+    outside_check,
+)
 from pipeline.plan.counts import Query, Sums, Sweep
 from pipeline.plan.nodes import Check, Relation
 from pipeline.plan.optional_tables import OptionalTable
@@ -254,8 +261,7 @@ class _Planner:
 
     def _warnings(self, by: Sequence[rows.Grouped]) -> Iterator[str]:
         yield from doubtful_groups([self.predictions], by)
-        if self.predictions.has_float32("score"):
-            yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
+        yield from doubtful_scores(self.predictions)
 
 
 def _no_weight(predictions: Source) -> Check:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
+FEW = 20  # rows of a class, below which areas say little
+
 
 def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables of threshold_sweep."""
@@ -135,12 +137,16 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         "no row with a false label": undefined == "no_negative",
     }
     messages = groups_without(areas, conditions)
-    few = areas.filter(pl.col("n_positive").is_between(1, 19)).height
-    words = f"{few:,} of {areas.height:,} groups have fewer than 20 positives: their areas are very uncertain"
+    few = areas.filter(pl.col("n_positive").is_between(1, FEW - 1)).height
+    words = f"{few:,} of {areas.height:,} groups have fewer than {FEW} positives: their areas are very uncertain"
+    lopsided = areas.filter((pl.col("n_positive") >= FEW) & (pl.col("n") - pl.col("n_positive")).is_between(1, FEW - 1))
+    lacking = f"{lopsided.height:,} of {areas.height:,} groups have fewer than {FEW} negatives"
+    of_negatives = f"{lacking}: their ROC AUC is very uncertain"
     # a bin of few rows or clusters is no surprise, and its own mark says so
     of_groups = {name: table for name, table in tables.items() if name != RELIABILITY_TABLE.name}
     outside = few_outside(tables)
-    return (*messages, *([words] if few else []), *outside, *not_allocated(tables), *warnings_of_marks(of_groups))
+    of_few = ([words] if few else []) + ([] if lopsided.is_empty() else [of_negatives])
+    return (*messages, *of_few, *outside, *not_allocated(tables), *warnings_of_marks(of_groups))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

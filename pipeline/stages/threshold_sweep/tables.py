@@ -162,8 +162,8 @@ AREAS = (
         "undefined_interval",
         "VARCHAR",
         (
-            "why an interval is NULL: `none`, `few_positives`, `few_negatives`, `one_replicate`, `at_limit`; "
-            "the [reasons](threshold_sweep.md#intervals); NULL: all intervals are given"
+            "why an interval is NULL: `none`, `few_positives`, `few_negatives`, `one_replicate`, `at_limit`, "
+            "`no_spread`; the [reasons](threshold_sweep.md#intervals); NULL: all intervals are given"
         ),
         nullable=True,
     ),

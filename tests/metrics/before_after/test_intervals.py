@@ -66,6 +66,19 @@ def count_tables(draw: st.DrawFn) -> Four:
     return m_before, m_after, n_before, n_after
 
 
+def test_where_every_pair_matches_nothing_tells_how_much_the_uncorrected_f1_varies() -> None:
+    """Its limits were 0 and 0, and those of precision reach further."""
+    n_before, n_after = np.full(8, 12), np.full(8, 13)
+    m_before, m_after = np.stack([n_before, n_before // 2], axis=1), np.stack([n_after, n_after - 5], axis=1)
+    m_before[::2, 1] += 2
+    actual = intervals([Sides(m_before, m_after, n_before, n_after)], reference=1, confidence=0.95)
+    assert actual["precision_uncorrected"].upper[0] > 0
+    f1 = actual["f1_uncorrected"]
+    assert np.isnan([f1.lower[0], f1.upper[0]]).all()
+    assert f1.lower[1] < f1.upper[1]
+    assert f1.reason.tolist() == ["no_limit", None]
+
+
 @settings(max_examples=300, deadline=None)
 @given(four=count_tables(), reference=st.none() | st.integers(0, 4), recall=st.sampled_from([1.0, 0.8, 0.05]))
 def test_every_interval_holds_its_estimate_or_says_why_not(four: Four, reference: int | None, recall: float) -> None:
@@ -262,3 +275,7 @@ def test_placebo_without_one_part_or_matches() -> None:
     assert (one_sided.upper < 0).all()
     assert (one_sided.p_value < 0.01).all()
     assert placebo(m * 0, m * 0, n, n, confidence=0.95).p_value.tolist() == [1.0, 1.0]
+    two = np.ones((2, 1), dtype=np.int64)  # of one degree of freedom no limit is within the doubles
+    unlimited = placebo(two, two, two[:, 0] * 2, two[:, 0] * 2, confidence=0.999)
+    assert unlimited.log_rate_ratio[0] == 0
+    assert np.isnan([unlimited.lower, unlimited.upper]).all()

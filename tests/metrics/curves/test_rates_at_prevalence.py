@@ -79,6 +79,16 @@ def test_of_symmetric_limits_the_ratio_has_those_of_fieller(correlation: float) 
     assert (lower[0], upper[0]) == pytest.approx((fieller[0][0], fieller[1][0]))
 
 
+@pytest.mark.parametrize("lowest", [0.0, 1e-19, 1e-18, 1e-17, 1e-12])
+def test_a_lower_limit_beside_0_is_as_exact_as_one_further_away(lowest: float) -> None:
+    """With rates that go together the terms of the quadratic cancel there; F1 had a lower limit of 1."""
+    beside, further = (rates(rate(0.3, lower, 0.7), rate(0.005, 0.0, 0.9), 0.8) for lower in (lowest, 1e-9))
+    for name in ("precision", "f1", "negative_predictive_value"):
+        value, lower, upper = single(getattr(beside, name)(0.01))
+        assert 0 <= lower <= value <= upper <= 1
+        assert lower == pytest.approx(single(getattr(further, name)(0.01))[1], rel=1e-6), name
+
+
 def test_cost_of_symmetric_limits_is_that_of_the_delta_method() -> None:
     cost, prevalence, errors, correlation = Cost(fp=1, fn=20), 0.1, (0.03, 0.01), 0.4
     of_test = rates(

@@ -80,8 +80,10 @@ counts = st.floats(0.01, 1e5) | st.just(0.0)
 def test_limits_are_where_the_tail_is_what_was_asked_for(hits: float, misses: float, level: float) -> None:
     sides = np.array([hits]), np.array([misses])
     lower, upper = mid_p_odds(*sides, level)
-    assert (lower[0] == 0, np.isinf(upper[0])) == (hits == 0, misses == 0)
     assert lower[0] <= upper[0]
+    smallest = np.array([1e-299])  # beyond it a limit is none
+    assert (lower[0] == 0) == (hits == 0 or mid_p_tail(*sides, smallest)[0] > level)
+    assert np.isinf(upper[0]) == (misses == 0 or mid_p_tail(sides[1], sides[0], smallest)[0] > level)
     if lower[0] > 1e-290:
         assert mid_p_tail(*sides, lower / (1 + lower)) == pytest.approx(level, rel=1e-4)
     if upper[0] < 1e290:
@@ -94,6 +96,13 @@ def test_limits_without_a_hit_or_a_miss_are_known_in_closed_form() -> None:
     edge = 0.05**0.2
     assert lower == pytest.approx([0, edge / (1 - edge)], rel=1e-9)
     assert upper == pytest.approx([(1 - edge) / edge, np.inf], rel=1e-9)
+
+
+def test_a_tail_below_all_numbers_has_no_limits() -> None:
+    """As of Student's t with one degree of freedom at 99.9%: the limits were those of the search, 1e-300 and 1e300."""
+    lower, upper = mid_p_odds(np.array([1.0, 0.0]), np.array([1.0, 1.0]), 1e-310)
+    assert lower.tolist() == [0, 0]
+    assert upper[0] == np.inf
 
 
 def test_a_limit_beside_one_is_finite() -> None:

@@ -77,6 +77,16 @@ def test_required_values_of_pairs_may_not_be_missing_even_when_invalid_scores_ar
     assert "first at row 3" in words
 
 
+def test_an_event_without_a_time_is_a_fault_of_the_events_alone(tmp_path: Path) -> None:
+    """Its pairs have no lag then, and were told of as `'article_time' is NULL in 0 rows`."""
+    hours = pl.Series([1, -1, 2, -3]) * dt.timedelta(hours=1)
+    pairs = PAIRS.drop("lag_hours").with_columns(article_time=pl.lit(dt.datetime(2026, 3, 1)) + hours)  # noqa: DTZ001
+    events = EVENTS.with_columns(event_time=pl.Series([dt.datetime(2026, 3, 1), None]))  # noqa: DTZ001
+    words = refused(tmp_path, {"pairs": pairs, "events": events}, window=WINDOW)
+    assert "column 'event_time' is NULL or not finite in 1 row" in words
+    assert "input pairs" not in words
+
+
 def test_given_counts_that_are_asked_for_but_not_there_are_refused(tmp_path: Path) -> None:
     assert "n_before and n_after" in refused(tmp_path, {"pairs": PAIRS}, compared="events")
 

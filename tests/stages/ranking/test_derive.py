@@ -109,6 +109,9 @@ def test_means_are_over_queries_with_limits_by_students_t() -> None:
     assert (row["map_lower"], row["map_upper"]) == (pytest.approx(1 - upper), pytest.approx(upper))
     one = ranked([FIRST]).row("summary")
     assert (one["map"], one["map_lower"], one["undefined_interval"]) == (0.75, None, "one_query")
+    without = {"query_id": 4, "n_retrieved": 3, "n_nonrelevant": 3}
+    nothing = ranked([without], no_relevant="zero").row("summary")  # a mean at the edge is no limit of itself
+    assert (nothing["map"], nothing["map_lower"], nothing["map_upper"]) == (0.0, None, None)
     assert ranked([FIRST, SECOND], uncertainty="none").row("summary")["undefined_interval"] == "none"
 
 

@@ -275,6 +275,22 @@ def test_few_positives_and_areas_of_one_have_no_interval_and_say_why(tmp_path: P
     assert (row["average_precision_lower"], row["undefined_interval"]) == (None, "at_limit")
 
 
+def test_few_negatives_are_warned_of_as_few_positives_are(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"score": [row / 60 for row in range(60)], "label": [row % 30 != 0 for row in range(60)]})
+    run = run_threshold_sweep(tmp_path, frame)
+    assert [warning for warning in run.warnings if "negatives" in warning] == [
+        "threshold_sweep: 1 of 1 groups have fewer than 20 negatives: their ROC AUC is very uncertain"
+    ]
+
+
+@pytest.mark.parametrize("keys", [{}, {"cluster": "user"}, {"method": "binned"}], ids=["rows", "clusters", "binned"])
+def test_an_area_without_spread_has_no_interval_and_says_why(keys: dict[str, str], tmp_path: Path) -> None:
+    row = swept(tmp_path, predictions(8).with_columns(score=0.5), **keys)["areas"].row(0, named=True)
+    assert row["roc_auc"] == pytest.approx(0.5, rel=1e-12)
+    assert (row["roc_auc_lower"], row["roc_auc_upper"], row["undefined_interval"]) == (None, None, "no_spread")
+    assert row["average_precision_lower"] < row["average_precision"] < row["average_precision_upper"]
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("cluster", [{}, {"cluster": "user"}], ids=["rows", "clusters"])
 def test_few_rows_have_a_cell_for_every_score_so_that_binned_is_exact(

@@ -326,6 +326,17 @@ def test_a_single_precision_score_is_compared_as_double_with_a_warning(tmp_path:
     assert curve.select("tp", "fp").rows() == [(1, 1), (0, 0)]  # 0.7f lies below 0.7
 
 
+def test_whole_numbers_that_are_rounded_are_warned_of(tmp_path: Path) -> None:
+    rows = range(60)
+    for name, lowest in (("beyond", 2**60), ("within", 2**53 - 59)):
+        frame = pl.DataFrame({"score": [lowest + row for row in rows], "label": [row % 3 == 0 for row in rows]})
+        run = run_threshold_sweep(tmp_path / name, frame)
+        said = [warning for warning in run.warnings if "9,007,199,254,740,992" in warning]
+        assert len(said) == (name == "beyond")
+        n_thresholds = read_table(run, "threshold_sweep_curve", SWEEP).height
+        assert (n_thresholds < 60) == (name == "beyond")
+
+
 EMPTY = predictions().clear()
 
 
