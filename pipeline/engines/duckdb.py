@@ -14,6 +14,7 @@ import sqlglot.expressions as exp
 from pipeline import breadcrumbs
 from pipeline.engines.broken_text import REMEDY, broken_text
 from pipeline.engines.faults import UNREADABLE, of_reader, translated
+from pipeline.engines.file_rows import files_query
 from pipeline.engines.memory import MIB, default_limit, process_limit
 from pipeline.engines.query_thread import QueryThread
 from pipeline.engines.scratch import scratch_folder
@@ -332,32 +333,9 @@ def _frames(reader: pa.RecordBatchReader, rows: int) -> list[pl.DataFrame]:
     return frames
 
 
-def written_paths(files: Sequence[str]) -> exp.Expr:
-    """Return a list of the paths of files, in which wildcard characters are taken literally."""
-    return exp.Array(expressions=[exp.Literal.string(glob.escape(file)) for file in files])
-
-
-def files_query(paths: exp.Expr, *, located: bool) -> exp.Select:
-    """Return a query of the rows of Parquet files.
-
-    Args:
-        paths: A list of their paths, in which wildcard characters have a meaning.
-        located: As for `DuckDB.scan`.
-    """
-    no_folders = exp.EQ(this=exp.column("hive_partitioning"), expression=exp.false())
-    return exp.select(exp.Star()).from_(exp.func("read_parquet", paths, no_folders, *_location(located=located)))
-
-
 def _temporary(name: exp.Table, query: exp.Query, kind: str) -> exp.Create:
     properties = exp.Properties(expressions=[exp.TemporaryProperty()])
     return exp.Create(this=name.copy(), kind=kind, expression=query.copy(), replace=True, properties=properties)
-
-
-def _location(*, located: bool) -> tuple[exp.Expr, ...]:
-    if not located:
-        return ()
-    name = exp.EQ(this=exp.column("filename"), expression=exp.Literal.string("source_file"))
-    return name, exp.EQ(this=exp.column("file_row_number"), expression=exp.true())
 
 
 def _connect(resources: Resources, folders: list[str], progress: bool) -> duckdb.DuckDBPyConnection:  # noqa: FBT001

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.engines.duckdb import files_query, written_paths
+from pipeline.engines.file_rows import files_query, written_paths
 from pipeline.plan.nodes import Relation
 from pipeline.plan.transforms import Transform
 from pipeline.queries.dialect import render

@@ -23,6 +23,7 @@ from running import read_table, run_stages, stage_config
 import pipeline
 from engines.spark.both_engines import differences
 from pipeline.engines import spark_session
+from pipeline.engines.duckdb import Resources
 from pipeline.engines.spark_session import SparkSettings
 from pipeline.errors import DataError, UnavailableError
 from pipeline.runs.config import parse_config
@@ -174,19 +175,16 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def test_a_spark_connect_server_gives_the_same_run(server: str, tmp_path: Path) -> None:
-    from pyspark.sql import SparkSession
-
     on_duckdb = run_stages(config(tmp_path / "duckdb", None))
     on_server = run_stages(config(tmp_path / "connect", SparkSettings(remote=server)))
     assert differences(on_duckdb, on_server) == []
     rows = tmp_path / "duckdb" / "predictions.parquet"
-    client = SparkSession.builder.remote(server).create()
-    client.read.parquet(str(rows)).createGlobalTempView("scored")
+    session = spark_session.started_session(SparkSettings(remote=server), Resources())
+    session.read.parquet(str(rows)).createGlobalTempView("scored")
     for stored in ({"table": "global_temp.scored"}, f"file://{rows}"):
         document = {"kind": "threshold_sweep", "predictions": stored, **SWEEP}
         parsed = parse_config({"engine": "spark", "spark": {"remote": server}, "stages": [document]}, base=tmp_path)
         assert differences(on_duckdb, run_stages(parsed)) == [], stored
-    client.stop()
 
 
 def test_a_client_is_closed_at_the_end_only_if_its_server_is_gone() -> None:
