@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from reference_areas import pr_auc_at, se_of_clusters, se_of_rows, value
 from sklearn.metrics import auc, precision_recall_curve
 
-from pipeline.metrics.curves.trapezoidal_area import PrAuc, Retrieved, pr_auc, true_point_areas, true_point_cluster_se
+from pipeline.metrics.curves.trapezoidal_area import (
+    PrAuc,
+    Retrieved,
+    _moments,
+    pr_auc,
+    true_point_areas,
+    true_point_cluster_se,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -214,3 +221,13 @@ def test_the_linearised_error_is_larger_than_the_published_one_and_near_the_true
 def test_what_cannot_be_is_refused(scores: Any, labels: Any, thresholds: Any, words: str) -> None:  # noqa: ANN401
     with pytest.raises(ValueError, match=words):
         pr_auc(scores, labels, thresholds)
+
+
+def test_moments_of_a_class_are_those_of_its_members_written_out() -> None:
+    retrieved, psi, total = np.array([[1.0, 4.0, 5.0]]), np.array([[0.3, -0.2, 0.9]]), np.array([8.0])
+    moments = _moments(retrieved, retrieved, (total, total, total), psi)
+    members = np.array([0.3] + [-0.2] * 3 + [0.9] + [0.0] * 3)
+    centred = members - members.mean()
+    assert [field.item() for field in vars(moments).values()][-4:] == pytest.approx(
+        [(centred**power).sum() for power in (1, 2, 3, 4)], abs=1e-15
+    )
