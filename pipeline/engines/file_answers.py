@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pipeline.engines.told import Told
     from pipeline.queries.answers import Answers, KeepsAnswers
 
+MOST_SEGMENTS = 8  # of kept answers; more are made one, and what is not used any more goes
+MANY_ANSWERS, SMALLER = 8, 2  # from so many answers on, their total is kept too, if it has so many times fewer rows
 KEPT_SHARE, KEPT_ROWS = 32, 20_000  # answers are kept while they have a small share of the rows of all files, or few
 MANY_FILES, SPARE = 8, 4  # from so many files on, one is asked first; answers of files together may be so much larger
 LARGE_FILE = 2_000_000  # rows of a file, or of files that are asked together, from which on a statement is for it alone
@@ -46,7 +48,7 @@ class Asked:
         files: Scan and path of every file.
         ids: Ids of the files as they are now; None for a file whose answer is not to be kept.
         kept: What is kept of the query.
-        usable: Answers among that of files as they are now.
+        usable: Answers among that of files as they are now, as few as can be.
         together: How many files are asked together.
     """
 
@@ -187,22 +189,32 @@ class FileAnswers:
         Raises:
             TooLargeError: the answers are not worth keeping.
         """
-        kept = list(asked.kept.rows(asked.usable, range(len(asked.usable))))
-        if not asked.open:
-            return pl.concat(frame.select(kept[-1].columns).cast(kept[-1].schema) for frame in kept)
-        asked = replace(asked, together=self._how_many_together(asked))
-        fresh = self.fetch(asked)
-        fresh = fresh if settle is None else settle(asked, fresh)
-        answers = pl.concat([*(frame.select(fresh.columns).cast(fresh.schema) for frame in kept), fresh])
-        if answers.height <= self._most(asked) or None in asked.ids:
-            self._keep(asked, fresh)
+        frames = list(asked.kept.rows(asked.usable, range(len(asked.usable))))
+        if asked.open:
+            asked = replace(asked, together=self._how_many_together(asked))
+            fresh = self.fetch(asked)
+            frames.append(fresh if settle is None else settle(asked, fresh))
+        answers = pl.concat(frame.select(frames[-1].columns).cast(frames[-1].schema) for frame in frames)
+        if answers.height > self._most(asked) and None not in asked.ids:
+            answers = self._as_of_one_file(answers, asked.query.merged_by)
+            if answers.height > self._most(asked):
+                self.states.give_up(asked.kept, self._rows(asked.files))
+            else:
+                self.states.keep(asked.kept, [list(map(str, asked.ids))], answers, alone=True)
             return answers
-        answers = self._as_of_one_file(answers, asked.query.merged_by)
-        if answers.height > self._most(asked):
-            self.states.give_up(asked.kept, self._rows(asked.files))
-        else:
-            self.states.keep(asked.kept, [list(map(str, asked.ids))], answers, (), alone=True)
-        return answers
+        if asked.open:
+            self._keep(asked, frames[-1])
+        if None in asked.ids or len(asked.usable) + len(asked.asked_together) < MANY_ANSWERS:
+            return answers
+        return self._totalled(asked, answers)
+
+    def _totalled(self, asked: Asked, answers: pl.DataFrame) -> pl.DataFrame:
+        """The total of all files, which is kept beside their own answers: the next run then opens it alone."""
+        total = answers if answers.is_empty() else self._as_of_one_file(answers, asked.query.merged_by)
+        if total.height * SMALLER > answers.height:
+            return answers
+        self.states.keep(asked.kept, [list(map(str, asked.ids))], total)
+        return total
 
     def _as_of_one_file(self, answers: pl.DataFrame, merged_by: Mapping[str, str]) -> pl.DataFrame:
         """Answers of several files as if all were one file."""
@@ -219,21 +231,30 @@ class FileAnswers:
         if n_open < MANY_FILES:
             return 1
         ids = tuple(f"file {index}" if name is None else name for index, name in enumerate(asked.ids))
-        others = tuple(Entry((ids[index],), -1, -1) for index in asked.open[1:])
+        others = tuple(Entry((ids[index],), "", -1) for index in asked.open[1:])
         height = self.fetch(replace(asked, ids=ids, usable=(*asked.usable, *others))).height
         return 1 if height * n_open <= most else -(-n_open // max(1, most // (SPARE * height)))
 
     def _keep(self, asked: Asked, fresh: pl.DataFrame) -> None:
-        """Keep the answers of files that may be trusted to be as they were when they are looked at again."""
+        """Keep the answers of files that may be trusted to be as they were when they are looked at again.
+
+        Where they lie in many segments these are made one, without totals, and without what is not used any more.
+        """
         groups = [[asked.ids[index] for index in group] for group in asked.asked_together]
         numbers = [number for number, group in enumerate(groups) if None not in group]
         rows = renumbered(fresh, {number: index for index, number in enumerate(numbers)})
         ids = [[str(name) for name in groups[number]] for number in numbers]
-        self.states.keep(asked.kept, ids, rows, asked.usable)
+        if is_many := len(asked.kept.segments) >= MOST_SEGMENTS:
+            finest = asked.kept.of((name for name in asked.ids if name is not None), finest=True)
+            kept = asked.kept.rows(finest, range(len(ids), len(ids) + len(finest)))
+            rows = pl.concat([rows, *(frame.select(rows.columns).cast(rows.schema) for frame in kept)])
+            ids += [list(entry.files) for entry in finest]
+        self.states.keep(asked.kept, ids, rows, alone=is_many)
 
     def by_file(self, asked: Asked) -> pl.DataFrame:
         """The answers of all files, each by itself; `FILE` is the index of the file."""
-        kept_of = {entry.files[0]: entry for entry in asked.usable if len(entry.files) == 1}
+        singles = asked.kept.of((name for name in asked.ids if name is not None), finest=True)
+        kept_of = {entry.files[0]: entry for entry in singles if len(entry.files) == 1}
         asked = replace(asked, usable=tuple(kept_of.values()))
         index_of = {name: index for index, name in enumerate(asked.ids)}
         answers = list(asked.kept.rows(asked.usable, [index_of[name] for name in kept_of]))

@@ -19,6 +19,7 @@ from pipeline.plan.score_cells import CELL, IN_CELLS, SCORED, FirstCells, rows_i
 from pipeline.queries.dialect import column, is_finite
 from pipeline.queries.load import expand, load
 from pipeline.sources.bins import BLOCK
+from pipeline.tables.columns import doubles
 from pipeline.tables.groupings import Grouping
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, SECOND_REPLICATE, add_up
@@ -373,8 +374,8 @@ class _Work:
             spread = {"_se": found.se[area], "_degrees": found.degrees[area], "_skewed": found.skewed[area]}
             spread |= self._quantiles(found, area)
             columns = {"": value, **spread, "_min": limits[0], "_max": limits[1]}
-            series += [pl.Series(f"{area}{name}", each).fill_nan(None) for name, each in columns.items()]
-        series.append(pl.Series("design_effect", found.design_effect).fill_nan(None))
+            series += [doubles(f"{area}{name}", each) for name, each in columns.items()]
+        series.append(doubles("design_effect", found.design_effect))
         grouping = pl.lit(Grouping(self.groups.names).label).alias(GROUPING.name)
         return self.groups.keys.with_columns(grouping, *series) if self.groups.names else _alone(grouping, series)
 

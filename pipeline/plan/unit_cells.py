@@ -23,6 +23,7 @@ from pipeline.plan.unit_sums import AREAS, PLACE, SIDES, UNIT, SummedUnits, slop
 from pipeline.queries.dialect import column, is_finite
 from pipeline.queries.load import expand, load
 from pipeline.sources.bins import BLOCK
+from pipeline.tables.columns import doubles
 
 if TYPE_CHECKING:
     from pipeline.engines.engine import Engine
@@ -135,7 +136,7 @@ class UnitCells:
 
     def _groups(self, numbers: int) -> pl.DataFrame:
         """The groups with the first of their steps."""
-        lowest = pl.Series("lowest_score", self.curves.lowest).fill_nan(None)
+        lowest = doubles("lowest_score", self.curves.lowest)
         first = (2 * numbers * pl.col(PLACE)).alias("first_step")
         return self.curves.numbered.with_columns(first, lowest).rename({PLACE: "place"})
 

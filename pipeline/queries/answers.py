@@ -20,13 +20,22 @@ class Entry:
 
     Attributes:
         files: Ids of the files that gave it: of one, or of several that were asked together.
-        segment: Index of the segment that has its rows.
+        segment: Name of the segment that has its rows.
         number: Its number there.
     """
 
     files: tuple[str, ...]
-    segment: int
+    segment: str
     number: int
+
+
+class Segment(Protocol):
+    """A file of kept answers."""
+
+    @property
+    def rows(self) -> pl.DataFrame:
+        """The rows of its entries, with `FILE`, the number of the entry in the segment."""
+        ...
 
 
 @dataclass
@@ -35,34 +44,40 @@ class Answers:
 
     Attributes:
         folder: Where they lie; it need not exist.
-        segments: The files that hold them, by name: their rows, with `FILE`, the number of the entry in the segment.
+        segments: The files that hold them, by name.
         entries: The answers.
         too_large_for: Rows of the files of which the answers were found to be too large to be kept; 0: they were not.
     """
 
     folder: Path
-    segments: dict[str, pl.DataFrame] = field(default_factory=dict)
+    segments: dict[str, Segment] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     too_large_for: int = 0
 
-    def of(self, files: Iterable[str]) -> list[Entry]:
-        """Answers of some files and of no others, each file once."""
+    def of(self, files: Iterable[str], *, finest: bool = False) -> list[Entry]:
+        """Answers of some files and of no others, each file once.
+
+        Args:
+            files: Ids of the files.
+            finest: Answers of as few files each as can be, of which later totals can be made; else as few answers as
+                can be, of which most are totals.
+        """
         wanted = set(files)
         usable = []
-        for entry in self.entries:
+        for entry in sorted(self.entries, key=lambda entry: len(entry.files), reverse=not finest):
             if wanted.issuperset(entry.files):
                 wanted.difference_update(entry.files)
                 usable.append(entry)
         return usable
 
     def rows(self, entries: Sequence[Entry], numbers: Sequence[int]) -> Iterator[pl.DataFrame]:
-        """Rows of some answers, with `FILE` as it is given for each."""
-        for index, segment in enumerate(self.segments.values()):
+        """Rows of some answers, with `FILE` as it is given for each; segments that have none of them are not opened."""
+        for name, segment in self.segments.items():
             new = {
-                entry.number: number for entry, number in zip(entries, numbers, strict=True) if entry.segment == index
+                entry.number: number for entry, number in zip(entries, numbers, strict=True) if entry.segment == name
             }
             if new:
-                yield renumbered(segment, new)
+                yield renumbered(segment.rows, new)
 
 
 def renumbered(rows: pl.DataFrame, numbers: Mapping[int, int]) -> pl.DataFrame:
@@ -85,7 +100,6 @@ class KeepsAnswers(Protocol):
         answers: Answers,
         files: Sequence[Sequence[str]],
         rows: pl.DataFrame,
-        still_used: Sequence[Entry],
         *,
         alone: bool = False,
     ) -> None:
@@ -95,7 +109,6 @@ class KeepsAnswers(Protocol):
             answers: What is kept of the query so far.
             files: Ids of the files of each answer.
             rows: Rows of the answers; `FILE` is the index of the answer.
-            still_used: The kept answers that this run uses.
             alone: Whether these are all answers from now on.
         """
         ...

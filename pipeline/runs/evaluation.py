@@ -196,8 +196,8 @@ def _run_stage(
     write(counts_table(stage), counted.tables[COUNT_TABLE])
     with stop.at_once():
         derived = stage.derive(params, counted.tables)
-    for table in stage.tables:
-        derived.setdefault(table.name, empty_table(table, counted.tables[COUNT_TABLE], by))
+    missing = (table for table in stage.tables if table.name not in derived)
+    derived |= {table.name: empty_table(table, counted.tables[COUNT_TABLE], by) for table in missing}
     with naming_user_sql(engine, plan):
         derived = after_results(engine, params, plan.without(counted.omitted), derived)
     tables = {

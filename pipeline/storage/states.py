@@ -3,8 +3,8 @@
 An entry is the answer of a file to a query, or of several files together: integers, decimals, lowest and highest
 values. Folder and ids tell all that decides the answer: the text of the query, the versions of code and libraries, the
 identity of the file, and a digest of what its rows meet in other relations. Entries of one query lie in a folder, those
-of one run in a segment: a file that is named by the hash of its content. Whatever is missing, damaged or of another key
-is asked of the input again.
+that were kept together in a segment: a file that is named by the hash of its content. Whatever is missing, damaged or
+of another key is asked of the input again.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -28,9 +29,30 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-MOST_SEGMENTS = 8
 _ENTRIES = "thresher.entries"
 _USED, _TOO_LARGE = "used", "too_large"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A file of kept answers, whole as it was written.
+
+    Attributes:
+        content: It.
+    """
+
+    content: bytes
+
+    @property
+    def entries(self) -> list[list[str]]:
+        """Ids of the files of each answer."""
+        names: list[list[str]] = json.loads(pl.read_parquet_metadata(io.BytesIO(self.content))[_ENTRIES])
+        return names
+
+    @cached_property
+    def rows(self) -> pl.DataFrame:
+        """The rows of all answers, with `FILE`, the index of the answer."""
+        return pl.read_parquet(io.BytesIO(self.content))
 
 
 @dataclass
@@ -63,23 +85,20 @@ class States:
 
     def _read(self, path: Path, answers: Answers) -> None:
         try:
-            content = _intact(path)
-            entries = json.loads(pl.read_parquet_metadata(io.BytesIO(content))[_ENTRIES])
-            rows = pl.read_parquet(io.BytesIO(content))
+            segment = Segment(_intact(path))
+            entries = segment.entries
         except (DamagedError, ThresherError, PolarsError, OSError, ValueError, KeyError):
             with suppress(OSError):
                 path.unlink()
             return
-        index = len(answers.segments)
-        answers.segments[path.name] = rows
-        answers.entries += [Entry(tuple(files), index, number) for number, files in enumerate(entries)]
+        answers.segments[path.name] = segment
+        answers.entries += [Entry(tuple(files), path.name, number) for number, files in enumerate(entries)]
 
     def keep(
         self,
         answers: Answers,
         files: Sequence[Sequence[str]],
         rows: pl.DataFrame,
-        still_used: Sequence[Entry],
         *,
         alone: bool = False,
     ) -> None:
@@ -89,21 +108,13 @@ class States:
             answers: What is kept of the query so far.
             files: Ids of the files of each answer.
             rows: Rows of the answers; `FILE` is the index of the answer.
-            still_used: The kept answers that this run uses: where there are many segments these are made one, and what
-                is not used goes.
             alone: Whether these are all answers from now on.
         """
-        old = list(answers.segments) if alone else []
-        if len(answers.segments) >= MOST_SEGMENTS and not alone:
-            numbers = range(len(files), len(files) + len(still_used))
-            kept = answers.rows(still_used, numbers)
-            rows = pl.concat([rows, *(frame.select(rows.columns).cast(rows.schema) for frame in kept)])
-            files, old = [*files, *(entry.files for entry in still_used)], list(answers.segments)
         if self._failed:
             return
         try:
             written = self._write(answers.folder, rows, json.dumps([list(ids) for ids in files]))
-            for name in set(old) - {written}:
+            for name in set(answers.segments if alone else ()) - {written}:
                 (answers.folder / name).unlink(missing_ok=True)
         except (ThresherError, OSError, PolarsError):  # a full disk: room for the results is worth more
             self._failed = True

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def doubles(name: str, values: NDArray[np.float64]) -> pl.Series:
     """A DOUBLE column; nan becomes NULL."""
-    return pl.Series(name, values, dtype=pl.Float64).fill_nan(None)
+    return pl.Series(name, values, dtype=pl.Float64, nan_to_null=True)
 
 
 def texts(name: str, values: Iterable[object]) -> pl.Series:

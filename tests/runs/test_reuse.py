@@ -16,16 +16,18 @@ from cases.reading import case_folders, case_name, prepare
 from pipeline.engines import file_answers
 from pipeline.engines.duckdb import DuckDB
 from pipeline.errors import DataError, StorageError, ThresherError
+from pipeline.queries.answers import Answers
 from pipeline.runs import reuse, runner
 from pipeline.runs.config import parse_config
 from pipeline.runs.runner import stage_tables
-from pipeline.storage import states as stored
+from pipeline.storage import states as storing
 from pipeline.storage.states import States
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from pipeline.queries.answers import Entry
     from pipeline.runs.config import Config
     from pipeline.runs.run import Run
 
@@ -56,7 +58,10 @@ def night(config: Config, states: States | None) -> dict[str, str] | str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_name)
-def test_nights_of_cases_have_the_bytes_of_full_runs(case: Path, tmp_path: Path) -> None:
+def test_nights_of_cases_have_the_bytes_of_full_runs(
+    case: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_answers, "MANY_ANSWERS", 2)
     config = prepare(case, tmp_path, shuffle=1)
     kept = States(tmp_path / "states", 1 << 30)
     late = sorted(tmp_path.glob("*/part-2.parquet"))
@@ -256,7 +261,7 @@ def test_a_disk_that_cannot_hold_the_cache_costs_the_cache_only(
         message = "no space is left"
         raise StorageError(message)
 
-    monkeypatch.setattr(stored, "write_whole", full)
+    monkeypatch.setattr(storing, "write_whole", full)
     run = publish(tmp_path)
     assert run.status == "published"
     assert is_as_a_full_run(run, tmp_path)
@@ -278,15 +283,49 @@ def test_answers_as_large_as_their_files_are_not_kept(
     assert read(publish(tmp_path)) == (4, 4)
 
 
+def test_a_total_of_many_files_is_opened_alone_while_all_of_them_are_as_they_were(
+    days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[int] = []  # numbers of files of the answers that a run uses
+
+    def rows(answers: Answers, entries: Sequence[Entry], numbers: Sequence[int]) -> Iterator[pl.DataFrame]:
+        opened.extend(len(entry.files) for entry in entries)
+        return kept_rows(answers, entries, numbers)
+
+    def night(n_files: int, n_read: int) -> set[int]:
+        opened.clear()
+        run = publish(tmp_path, by=["language"])
+        assert read(run) == (n_files, n_read)
+        assert is_as_a_full_run(run, tmp_path, by=["language"])
+        return set(opened)
+
+    kept_rows = Answers.rows
+    monkeypatch.setattr(Answers, "rows", rows)
+    monkeypatch.setattr(file_answers, "MANY_ANSWERS", 3)
+    monkeypatch.setattr(file_answers, "SMALLER", 1)
+    assert night(3, 3) == set()
+    predictions(3).write_parquet(days / "3.parquet")
+    assert night(4, 1) == {3}
+    predictions(4).write_parquet(days / "4.parquet")
+    assert night(5, 1) == {3, 1}
+    predictions(5).write_parquet(days / "5.parquet")
+    assert night(6, 1) == {5}
+    predictions(9).write_parquet(days / "0.parquet")
+    assert night(6, 1) == {1}
+    (days / "2.parquet").unlink()
+    assert night(5, 0) == {1}
+
+
 def test_many_nights_leave_few_segments(days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "MOST_SEGMENTS", 3)
+    monkeypatch.setattr(file_answers, "MOST_SEGMENTS", 3)
+    monkeypatch.setattr(file_answers, "MANY_ANSWERS", 4)
     for day in range(3, 9):
         predictions(day, 40).write_parquet(days / f"{day:02}.parquet")
         run = publish(tmp_path)
         assert read(run)[1] in {1, 4}
     folders = [*(tmp_path / "results" / ".cache").glob("*/*")]
     assert folders
-    assert all(len([*folder.glob("*.parquet")]) <= stored.MOST_SEGMENTS for folder in folders)
+    assert all(len([*folder.glob("*.parquet")]) <= file_answers.MOST_SEGMENTS + 1 for folder in folders)
     assert is_as_a_full_run(run, tmp_path)
 
 

@@ -272,7 +272,7 @@ def _kappa_variance(group: EstimatedGroup, drifts: pl.DataFrame) -> NDArray[np.f
     m_before, _, n_before, _ = group.sides
     m_near, n_near = group.near
     of_placebo = placebo_ratio(m_before - m_near, m_near, n_before - n_near, n_near, crossed=group.crossed_periods)
-    values = (of_trend[name].fill_null(np.nan).to_numpy() for name in DRIFT)
+    values = (of_trend[name].to_numpy() for name in DRIFT)
     return kappa_variance(of_placebo, LogRatio(*values))
 
 

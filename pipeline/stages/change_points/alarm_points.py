@@ -16,6 +16,7 @@ from pipeline.metrics.change_points.silenced_alarms import Cooldown, changes_by_
 from pipeline.metrics.change_points.windows import Points, scores_of
 from pipeline.metrics.change_points.zones import Incidents, added_to_incidents, detected_by_best
 from pipeline.stages.change_points.points import POSITIONS, RUN, columns_of
+from pipeline.tables.columns import doubles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,7 +159,7 @@ class AlarmMatcher:
             return frame
         kept = Points(predictions.series[final.kept], predictions.position[final.kept])
         covered = self.matcher.covering(truth.starts, kept, runs)
-        return frame.with_columns(pl.Series("covering", covered).fill_nan(None))
+        return frame.with_columns(doubles("covering", covered))
 
     def _details(
         self,

@@ -16,6 +16,7 @@ from pipeline.metrics.change_points.matching import added_any, added_as_ruptures
 from pipeline.metrics.change_points.order import distinct_in_order, in_order
 from pipeline.metrics.change_points.segmentation import covering as covering_of
 from pipeline.metrics.change_points.windows import Margin, Points, find_windows, nearest_truth
+from pipeline.tables.columns import doubles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -176,7 +177,7 @@ class Matcher:
         columns = {"position": predictions.position, "true_position": of_truth}
         positions = pl.DataFrame(columns).cast(POSITIONS[self.times])
         masked = positions.select("position", pl.when(pl.Series(matched)).then("true_position").alias("true_position"))
-        return [*masked.get_columns(), pl.Series("delay", delay).fill_nan(None)]
+        return [*masked.get_columns(), doubles("delay", delay)]
 
     @property
     def _no_share(self) -> pl.Expr:
@@ -188,7 +189,7 @@ class Matcher:
         frame = frame.with_columns(is_row=pl.lit(value=False), is_run=pl.lit(value=True), is_always=pl.lit(value=True))
         frame = frame.with_columns(tp=pl.lit(0, pl.Int32), share=self._no_share)
         frame = frame.with_columns(pl.lit(None, dtype=pl.Float64).alias("score"))
-        return frame if covered is None else frame.with_columns(pl.Series("covering", covered).fill_nan(None))
+        return frame if covered is None else frame.with_columns(doubles("covering", covered))
 
     def covering(self, truth: Points, predictions: Points, runs: pl.DataFrame) -> NDArray[np.float64]:
         """Covering of every run by these predictions; nan where the number of observations is not known."""

@@ -107,7 +107,7 @@ class _Columns:
 
 
 def _floats(values: pl.Series) -> Floats:
-    return values.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    return values.cast(pl.Float64).to_numpy()
 
 
 class _PairedUnits:

@@ -16,6 +16,7 @@ import polars as pl
 from pipeline.plan.transforms import Reduction
 from pipeline.queries.load import statement
 from pipeline.stages.mentions.rules import DOCUMENT
+from pipeline.tables.columns import doubles
 from pipeline.tables.ratios import RATIOS
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, THRESHOLD
@@ -154,7 +155,7 @@ def _sums(block: pl.DataFrame, bins: Ints, grouping: Grouping, thresholds: _Thre
     n_replicates, edges = 1 + int(replicate.max(initial=0)), thresholds.edges
     cell, edge, sums = _changes(_rows_by_unit(block, group, replicate, bins, len(edges)))
     group, replicate = np.divmod(cell, n_replicates)
-    keys = pl.Series(REPLICATE, replicate), pl.Series(THRESHOLD, edges[edge]).fill_nan(None)
+    keys = pl.Series(REPLICATE, replicate), doubles(THRESHOLD, edges[edge])
     frame = pl.DataFrame([*keys, *(pl.Series(name, values) for name, values in sums.items())])
     return frame if labels is None else pl.concat([labels[group], frame], how="horizontal")
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from pipeline.metrics.geocoding.contributions import ERRORS, error_contributions
 from pipeline.plan.nodes import After
 from pipeline.queries.load import statement
-from pipeline.tables.columns import as_key
+from pipeline.tables.columns import as_key, doubles
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
@@ -60,6 +59,6 @@ def _contributions(group: pl.DataFrame, keys: Sequence[str], params: GeocodingPa
     units = group.select(*keys, UNIT).unique(UNIT, keep="first", maintain_order=True)
     numbered = units.select(UNIT, pl.int_range(pl.len(), dtype=pl.Int64).alias("_number"))
     number = group.select(UNIT).join(numbered, on=UNIT, how="left", maintain_order="left")["_number"].to_numpy()
-    distances = group[DISTANCE].fill_null(np.nan).to_numpy()
+    distances = group[DISTANCE].to_numpy()
     values = error_contributions(number, distances, missing=params.missing_errors)
-    return units.with_columns(pl.Series(name, values[name]).fill_nan(None) for name in ERRORS)
+    return units.with_columns(doubles(name, values[name]) for name in ERRORS)

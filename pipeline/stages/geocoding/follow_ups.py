@@ -61,7 +61,7 @@ def errors(params: GeocodingParameters, by: Sequence[str]) -> After:
 
 
 def _of_group(rows: pl.DataFrame, params: GeocodingParameters) -> pl.DataFrame:
-    distances = rows["distance_km"].fill_null(np.nan).to_numpy()
+    distances = rows["distance_km"].to_numpy()
     lower, upper, quality = _limits(rows, params)
     values: dict[str, float | str | None] = {**error_statistics(distances, missing=params.missing_errors)}
     values |= {"mean_km_lower": lower, "mean_km_upper": upper, INTERVAL_QUALITY: quality}

@@ -11,6 +11,7 @@ from pipeline.errors import DataError
 from pipeline.metrics.geocoding.distance import geodesic, haversine
 from pipeline.stages.geocoding.coordinates import PLACE
 from pipeline.stages.mentions.rules import DOCUMENT, FILE_ORDER, SYSTEM, in_order, matched_rows, text_numbers
+from pipeline.tables.columns import doubles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -144,10 +145,10 @@ def of_pairs(
 
 def measured(rows: pl.DataFrame, params: GeocodingParameters) -> pl.DataFrame:
     """Rows with `distance_km`, NULL where a place is missing, and `is_located`."""
-    places = [rows[f"{side}_{name}"].cast(pl.Float64).fill_null(np.nan).to_numpy() for side in _SIDES for name in PLACE]
+    places = [rows[f"{side}_{name}"].cast(pl.Float64).to_numpy() for side in _SIDES for name in PLACE]
     distance = (geodesic if params.distance == "geodesic" else haversine)(*places)
     located = pl.col("predicted_latitude").is_not_null().alias("is_located")
-    return rows.with_columns(pl.Series("distance_km", distance, dtype=pl.Float64).fill_nan(None), located)
+    return rows.with_columns(doubles("distance_km", distance), located)
 
 
 _SIDES = ("gold", "predicted")

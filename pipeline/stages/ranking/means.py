@@ -50,7 +50,7 @@ class Groups:
 
     def column(self, name: str) -> NDArray[np.float64]:
         """Values of the included rankings; NULL is nan."""
-        return self.rankings[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        return self.rankings[name].cast(pl.Float64).to_numpy()
 
     def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum of values of the included rankings, by group."""

@@ -184,8 +184,7 @@ def _intervals(frame: pl.DataFrame, params: ThresholdSweepParameters) -> dict[st
     reasons, intervals = _reasons(frame), {}
     for name in AREAS:
         area, *spread = (
-            frame[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
-            for column in (name, *(f"{name}_{kind}" for kind in OF_ERROR))
+            frame[column].cast(pl.Float64).to_numpy() for column in (name, *(f"{name}_{kind}" for kind in OF_ERROR))
         )
         # where the rows show no spread, as if all scores are equal, they do not tell how much an area varies
         inside = np.where((np.minimum(area, 1 - area) > ROUNDING) & (spread[0] > ROUNDING), area, np.nan)

@@ -71,7 +71,7 @@ def _with_correlation(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepPar
 
 def _rates(rows: pl.DataFrame) -> Rates:
     def rate(name: str) -> Rate:
-        columns = (rows[column].cast(pl.Float64).fill_null(np.nan) for column in (name, *limit_names([name])))
+        columns = (rows[column].cast(pl.Float64) for column in (name, *limit_names([name])))
         return Rate(*(column.to_numpy() for column in columns))
 
     return Rates(rate("recall"), rate("fpr"), rows[_CORRELATION].to_numpy())

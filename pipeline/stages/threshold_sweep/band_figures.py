@@ -60,7 +60,7 @@ def _ends(rows: pl.DataFrame, boxes: pl.DataFrame | None, across: str, upward: s
     if boxes is not None:
         names = [f"{name}_{side}" for name in (across, upward) for side in ("lower", "upper")]
         limits = boxes.select(names).drop_nulls().to_numpy().T
-        lower, upper = _region(rows[across].cast(pl.Float64).fill_null(np.nan).to_numpy(), limits)
+        lower, upper = _region(rows[across].cast(pl.Float64).to_numpy(), limits)
         marks = set(boxes[INTERVAL_QUALITY]) & set(DOUBTFUL)
         quality = next((mark for mark in DOUBTFUL if mark in marks), "good")
     marked = pl.lit(quality, dtype=pl.String).alias(INTERVAL_QUALITY)

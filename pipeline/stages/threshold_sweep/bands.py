@@ -108,7 +108,7 @@ def _of_group(params: ThresholdSweepParameters, rows: pl.DataFrame, group: Group
 def _band(params: ThresholdSweepParameters, rows: pl.DataFrame, group: GroupCounts) -> Band:
     """The band of one group, nowhere narrower than the limits of its curve."""
     sides = ("lower", "upper")
-    lower, upper = ({name: rows[f"{name}_{side}"].fill_null(np.nan).to_numpy() for name in RATIOS} for side in sides)
+    lower, upper = ({name: rows[f"{name}_{side}"].to_numpy() for name in RATIOS} for side in sides)
     single = {name: (lower[name], upper[name]) for name in RATIOS}
     draws = Draws(seed=params.seed)
     if params.cluster is None:

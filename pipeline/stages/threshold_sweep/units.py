@@ -22,7 +22,7 @@ from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_GIVEN
 from pipeline.stages.threshold_sweep.unit_columns import CELLS, CONFUSION, COST, TABLE
-from pipeline.tables.columns import as_key
+from pipeline.tables.columns import as_key, doubles
 from pipeline.tables.groupings import users_name
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD, lowest_retrieved
@@ -141,8 +141,8 @@ class UnitsOfSweep:
         for area in AREAS:
             sums = UnitSums(place, weights, _of_sides(frame, area))
             slope = units.slopes[area] if self._has_random_sizes else np.zeros(curves.size)
-            values = contributions(sums, groups[area].fill_null(math.nan).to_numpy(), slope, self._independent)
-            series.append(pl.Series(area, values).fill_nan(None))
+            values = contributions(sums, groups[area].to_numpy(), slope, self._independent)
+            series.append(doubles(area, values))
         if self._costs:
             series.append(self._contributions_to_cost(frame, groups[CRITERION].to_list()))
         of_groups = groups.select(GROUPING.name, *curves.columns, THRESHOLD).select(pl.all().gather(place))
