@@ -88,6 +88,17 @@ def whole_run_by_source(bench: Bench) -> Iterator[Line]:
     )
 
 
+def whole_run_beside_floor(bench: Bench) -> Iterator[Line]:
+    """`thresher run` with intervals, also by the 40 sources, beside adding up the columns that it reads."""
+    columns = ["sum(score)", "sum(lag_hours)", "sum(event_id)"]
+    floor = bench.floor(pairs(bench).pairs, *columns)
+    work, _ = bench.run(stage(bench, **events(bench)))
+    yield in_turns(work, floor, bench.repeats).ratio("thresher run beside its columns", at_most=3)
+    floor = bench.floor(pairs(bench).pairs, *columns, "sum(strlen(source))")
+    work, _ = bench.run(stage(bench, **events(bench), by=["events.source"]))
+    yield in_turns(work, floor, bench.repeats).ratio("thresher run by 40 sources beside its columns", at_most=5)
+
+
 def whole_run_checked(bench: Bench) -> Iterator[Line]:
     """The same, with the check that no pair stands twice, as it is done unless a config says otherwise."""
     checked = stage(bench, **events(bench), duplicates="error")
@@ -190,6 +201,7 @@ BENCHMARKS: dict[str, Callable[[Bench], Iterator[Line]]] = {
     "run": whole_run,
     "run-by-source": whole_run_by_source,
     "run-checked": whole_run_checked,
+    "run-floor": whole_run_beside_floor,
     "loop": loop,
     "timelines": timelines,
     "pair-join": pair_join,

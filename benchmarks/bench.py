@@ -90,17 +90,22 @@ class Bench:
         self, name: str, counting: Work, stage: dict[str, Any], *, at_most: float | None = 1.5
     ) -> Iterator[Line]:
         """`thresher run` in a process of its own beside its counting query."""
+        work, runs = self.run(stage)
+        yield in_turns(work, counting, self.repeats).difference(f"{name} beside its counting query", at_most=at_most)
+        yield memory(f"{name}: peak memory", max(each.peak_rss for each in runs), at_most=GIBI)
+
+    def run(self, stage: dict[str, Any]) -> tuple[Callable[[], Took], list[Child]]:
+        """`thresher run` in a process of its own, from start to published results; and what its runs took."""
         config, output = self.root / "run.toml", self.root / "results"
-        config.write_text(config_text(stage), encoding="utf-8")
         runs: list[Child] = []
 
         def work() -> Took:
+            config.write_text(config_text(stage), encoding="utf-8")
             shutil.rmtree(output, ignore_errors=True)
             runs.append(child([sys.executable, "-m", "pipeline", "run", config, "--output", output, "--quiet"]))
             return runs[-1].took
 
-        yield in_turns(work, counting, self.repeats).difference(f"{name} beside its counting query", at_most=at_most)
-        yield memory(f"{name}: peak memory", max(each.peak_rss for each in runs), at_most=GIBI)
+        return work, runs
 
 
 def config_text(stage: dict[str, Any]) -> str:

@@ -8,12 +8,11 @@ pyarrow in a process of its own, so that its time and its memory are those of a 
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench import Bench, config_text, run_all
+from bench import Bench, run_all
 from made_data import predictions_of
 from side_by_side import MEBI, Child, Line, Took, child, in_turns
 
@@ -95,26 +94,30 @@ def whole_run(bench: Bench) -> Iterator[Line]:
     yield from bench.whole_run("thresher run", bench.counts(stage(bench)), stage(bench), at_most=None)
 
 
+def whole_run_beside_floor(bench: Bench) -> Iterator[Line]:
+    """`thresher run` with binned areas and likelihoods, without and with calibration, beside what it reads."""
+    floor = bench.floor(predictions_of(bench.root, bench.rows), "sum(score)", "count_if(label)")
+    for name, calibration in (("thresher run, binned", False), ("thresher run, binned, with calibration", "auto")):
+        work, _ = bench.run(stage(bench, method="binned", calibration=calibration))
+        yield in_turns(work, floor, bench.repeats).ratio(f"{name}, beside its columns", at_most=5)
+
+
+def whole_run_beside_sklearn(bench: Bench) -> Iterator[Line]:
+    """`precision_recall_curve` and `average_precision_score` in one process beside a binned run with its intervals."""
+    peer, _ = _peer(bench, "precision_recall_curve", "average_precision_score")
+    work, _ = bench.run(stage(bench, method="binned"))
+    times = in_turns(peer, work, min(bench.repeats, 3))
+    yield times.ratio("scikit-learn curve and average precision, beside thresher run, binned", at_least=15)
+
+
 def units(bench: Bench) -> Iterator[Line]:
     """`thresher run` with the table of units beside one without it; documents of 500 rows are the units."""
     for name, settings in (("", {}), (", binned areas", {"method": "binned"})):
         keys = {"thresholds": UNIT_THRESHOLDS, "cluster": "document"} | settings
-        job, floor = (_run(bench, wanted=wanted, **keys) for wanted in (True, False))
+        job, floor = (bench.run(stage(bench, units=wanted, **keys))[0] for wanted in (True, False))
         yield in_turns(job, floor, bench.repeats).ratio(
             f"thresher run with units{name}, beside one without", at_most=1.3
         )
-
-
-def _run(bench: Bench, *, wanted: bool, **keys: object) -> Callable[[], Took]:
-    """A run in a process of its own, with or without the table of units."""
-    config, output = bench.root / f"units-{wanted}.toml", bench.root / "results"
-
-    def work() -> Took:
-        config.write_text(config_text(stage(bench, units=wanted, **keys)), encoding="utf-8")
-        shutil.rmtree(output, ignore_errors=True)
-        return child([sys.executable, "-m", "pipeline", "run", config, "--output", output, "--quiet"]).took
-
-    return work
 
 
 def _areas(bench: Bench, **settings: object) -> tuple[Work, list[pl.DataFrame]]:
@@ -132,11 +135,11 @@ def _areas(bench: Bench, **settings: object) -> tuple[Work, list[pl.DataFrame]]:
     return work, frames
 
 
-def _peer(bench: Bench, name: str) -> tuple[Callable[[], Took], list[Child]]:
+def _peer(bench: Bench, *names: str) -> tuple[Callable[[], Took], list[Child]]:
     path, runs = predictions_of(bench.root, bench.rows), list[Child]()
 
     def work() -> Took:
-        runs.append(child([sys.executable, HERE / "sklearn_peer.py", name, path]))
+        runs.append(child([sys.executable, HERE / "sklearn_peer.py", path, *names]))
         return runs[-1].took
 
     return work, runs
@@ -149,6 +152,8 @@ BENCHMARKS: dict[str, Callable[[Bench], Iterator[Line]]] = {
     "exact": exact,
     "binned": binned,
     "run": whole_run,
+    "run-floor": whole_run_beside_floor,
+    "run-sklearn": whole_run_beside_sklearn,
     "units": units,
 }
 
