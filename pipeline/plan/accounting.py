@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError, NoInputError, ThresherError, together
-from pipeline.plan.checks import missing_words, rows_in_words
+from pipeline.plan.checks import missing_words, or_map, rows_in_words
 from pipeline.plan.fault_rows import first_place
 from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
@@ -135,7 +135,7 @@ def row_faults(
             problem = exp.or_(*(column(name).is_(exp.null()) for name in names))
             words = f"column {shown} is {missing_words(row, names[0])}"
             if not beside_others or _count(engine, row, problem):
-                faults.append(_fault(engine, row, problem, words, _KEY_REMEDY))
+                faults.append(_fault(engine, row, problem, words, _KEY_REMEDY + or_map(row, names[0])))
     return faults
 
 

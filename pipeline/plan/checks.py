@@ -11,6 +11,7 @@ from pipeline.plan.nodes import Check
 from pipeline.queries.dialect import column
 from pipeline.queries.load import load, statement
 from pipeline.sources.source import MOST_EXACT, PASSES_WHERE
+from pipeline.sources.types import in_expression
 from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
@@ -55,8 +56,9 @@ def doubtful_scores(source: Source, consequence: str = OF_THRESHOLDS) -> Iterato
         yield f"scores are single precision (FLOAT); {consequence}"
     if source.is_beyond_doubles("score"):
         yield (
-            f"scores of input {source.name} are whole numbers beyond {MOST_EXACT:,}, which are rounded to DOUBLE: some "
-            "that differ become equal; map an expression that makes them smaller, such as score // 1000"
+            f"scores of input {source.name} have more digits than a DOUBLE, which rounds whole numbers beyond "
+            f"{MOST_EXACT:,}, and decimal ones likewise: some that differ become equal; map an expression with fewer "
+            "digits, such as score // 1000"
         )
 
 
@@ -139,7 +141,7 @@ def _faulty_rows(query: exp.Query, canonical: str, fault: Mapping[str, object]) 
 
 def missing_check(source: Source, name: str) -> Check:
     """Check that a required column is nowhere NULL or not finite."""
-    words = {"missing": missing_words(source, name)}
+    words = {"missing": missing_words(source, name), "or_map": or_map(source, name)}
     return file_check("checks/missing", source, columns={"value": name}, words=lambda _: words)
 
 
@@ -147,6 +149,15 @@ def missing_words(source: Source, name: str) -> str:
     """What a required column is where it is NULL in the canonical relation."""
     field = source.contract.field(name)
     return "NULL, or neither 0 nor 1," if field is not None and field.kind == "boolean" else "NULL or not finite"
+
+
+def or_map(source: Source, name: str) -> str:
+    """How other numbers than 0 and 1 are mapped to a boolean; empty for other columns, and for booleans."""
+    field, file_column = source.contract.field(name), source.binding(name).column
+    if field is None or field.kind != "boolean" or file_column is None or not source.is_integer(name):
+        return ""
+    mapped = f"{{ {name} = {{ sql = '{in_expression(file_column)} = 1' }} }}"
+    return f" Of other numbers say which are true: columns = {mapped}."
 
 
 def negative_check(source: Source, name: str) -> Check:

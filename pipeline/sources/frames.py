@@ -99,7 +99,8 @@ class FrameRows:
         if self.schema.names.count(column) != 1:
             return None
         kind = self.schema.field(column).type
-        if not (pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind)):
+        is_number = (pa.types.is_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_decimal)
+        if not any(each(kind) for each in is_number):
             return None
         limits = pc.min_max(self.table[column]).as_py()
         return None if limits["min"] is None else (float(limits["min"]), float(limits["max"]))

@@ -6,6 +6,7 @@ import hashlib
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field as data_field
+from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -140,7 +141,9 @@ class DataFile:
                 return None
             index = metadata.schema.names.index(column)
             groups = [metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups)]
-        if not all(chunk is not None and chunk.has_min_max and isinstance(chunk.min, int | float) for chunk in groups):
+        if not all(
+            chunk is not None and chunk.has_min_max and isinstance(chunk.min, int | float | Decimal) for chunk in groups
+        ):
             return None
         return float(min(chunk.min for chunk in groups)), float(max(chunk.max for chunk in groups))
 

@@ -22,7 +22,7 @@ from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.partition_filter import partition_type
 from pipeline.sources.plain_types import refused
 from pipeline.sources.scan import Scan, scan_of
-from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, finite, how_to_cast, type_of_nulls
+from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, decimals_of, finite, how_to_cast, type_of_nulls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 PASSES_WHERE = "passes_where"
 SCORE_GIVEN = "score_given"
 SCORE_STATE = "score_state"
-MOST_EXACT = 2**53  # whole numbers up to it are doubles
+MOST_EXACT = 2**53  # whole numbers up to it are doubles, and so are decimal ones up to it without their point
 
 
 TypeOf = Callable[["exp.Expr", "pa.Schema"], "pa.DataType"]
@@ -214,9 +214,10 @@ class Source:
         return min(low for low, _ in finite_ranges), max(high for _, high in finite_ranges)
 
     def is_beyond_doubles(self, name: str) -> bool:
-        """Whether it holds whole numbers beyond 2^53, which a DOUBLE rounds, as far as the footers tell."""
-        span = self.span(name)
-        return span is not None and self.is_integer(name) and max(map(abs, span)) > MOST_EXACT
+        """Whether it holds whole or decimal numbers with more digits than a DOUBLE, as far as the footers tell."""
+        decimals = [decimals_of(self.type_in(file, name)) for file in self.files]
+        span = self.span(name) if decimals and None not in decimals else None
+        return span is not None and max(map(abs, span)) * 10.0 ** max(filter(None, decimals), default=0) > MOST_EXACT
 
     def is_date(self, name: str) -> bool:
         """Whether any file holds the column as dates, without a time of day."""

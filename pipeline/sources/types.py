@@ -69,6 +69,12 @@ def canonical_type(arrow: pa.DataType, kind: Kind) -> str | None:
     return f"DECIMAL({arrow.precision}, {arrow.scale})" if sql_type == "DECIMAL" else sql_type
 
 
+def decimals_of(kind: pa.DataType | str | None) -> int | None:
+    """Digits behind the point of the numbers of a type; None for other types, and for floating-point numbers."""
+    scale = getattr(kind, "scale", None)
+    return scale if isinstance(scale, int) else 0 if "int" in str(kind) else None
+
+
 _NUMBERS = frozenset({"BIGINT", "UBIGINT", "DOUBLE", "DECIMAL", "BOOLEAN"})
 _CASTS: dict[Kind, str] = {
     "number": "DOUBLE",
@@ -78,6 +84,11 @@ _CASTS: dict[Kind, str] = {
     "instant": "TIMESTAMP",
     "position": "DOUBLE",
 }
+
+
+def in_expression(column: str) -> str:
+    """How an expression of a config names a column."""
+    return column if column.isidentifier() else '"{}"'.format(column.replace('"', '""'))
 
 
 def how_to_cast(arrow: pa.DataType | str, kind: Kind, *, field: str, column: str) -> str:
@@ -99,7 +110,7 @@ def how_to_cast(arrow: pa.DataType | str, kind: Kind, *, field: str, column: str
         or (kind == "instant" and of_column == "BOOLEAN")
     ):
         return "Convert it before it is read; nothing is cast silently."
-    name = column if column.isidentifier() else '"{}"'.format(column.replace('"', '""'))
+    name = in_expression(column)
     if kind == "instant" and is_number:
         seconds = f"columns = {{ {field} = {{ sql = 'to_timestamp({name})' }} }}"
         return f"Of seconds since 1970 write {seconds}, of milliseconds epoch_ms({name}); nothing is cast silently."

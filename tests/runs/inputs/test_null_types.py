@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ import sqlglot.expressions as exp
 from cases.reading import CASES, prepare
 from running import points_tables, run_stages, run_threshold_sweep, stage_config
 
+import thresher
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.errors import DataError, ThresherError
 from pipeline.interrupts import StopRequest
@@ -156,6 +159,16 @@ def test_labels_without_a_value_are_named(tmp_path: Path) -> None:
     frame = pl.DataFrame({"score": [0.1, 0.2], "label": pl.Series([None, None])})
     with pytest.raises(DataError, match="column 'label' is NULL, or neither 0 nor 1, in 2 rows"):
         run_threshold_sweep(tmp_path, frame, thresholds=[0.5])
+
+
+def test_other_numbers_than_0_and_1_are_mapped_as_the_message_says() -> None:
+    rows = pl.DataFrame({"score": [0.1, 0.9, 0.2], "is it": [-1, 1, -1]})
+    with pytest.raises(DataError, match="neither 0 nor 1, in 2 rows") as refused:
+        thresher.threshold_sweep(predictions={"path": rows, "columns": {"label": "is it"}})
+    (mapped,) = re.findall(r"columns = (.*)\.$", str(refused.value.remedy))
+    columns = tomllib.loads(f"columns = {mapped}")["columns"]
+    swept = thresher.threshold_sweep(predictions={"path": rows, "columns": columns})
+    assert swept.curve.select("tp", "fn").sum_horizontal().unique().to_list() == [1]
 
 
 def test_a_key_without_a_value_has_the_type_of_the_other_input(tmp_path: Path) -> None:

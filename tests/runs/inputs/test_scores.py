@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -12,6 +13,7 @@ import pytest
 from cli.calls import spawn
 from storage.promises import assert_results_ok
 
+import thresher
 from runs.inputs.workplace import assert_error
 
 if TYPE_CHECKING:
@@ -139,3 +141,26 @@ def test_the_process_exits_with_65_for_nan(workplace: Workplace) -> None:
     called = spawn("run", workplace.config())
     assert_error(called, 65, "column 'score' is", "pairs.parquet")
     assert assert_results_ok(workplace.results) == before
+
+
+@pytest.mark.parametrize("as_file", [True, False])
+@pytest.mark.parametrize(
+    ("dtype", "unit", "is_rounded"),
+    [
+        (pl.Int64(), "1", False),
+        (pl.Int64(), "1152921504606846976", True),
+        (pl.Decimal(38, 15), "0.000000000000001", False),
+        (pl.Decimal(38, 18), "0.1", True),
+        (pl.Decimal(38, 20), "0.00000000000001", False),
+        (pl.Float64(), "1e17", False),
+    ],
+)
+def test_scores_with_more_digits_than_a_double_are_told(
+    tmp_path: Path, dtype: pl.DataType, unit: str, *, is_rounded: bool, as_file: bool
+) -> None:
+    scores = [Decimal(unit) * number for number in (1, 2, 3, 4)]
+    values = [float(score) if dtype.is_float() else int(score) if dtype.is_integer() else score for score in scores]
+    rows = pl.DataFrame({"score": pl.Series(values, dtype=dtype), "label": [False, True, False, True]})
+    rows.write_parquet(tmp_path / "rows.parquet")
+    swept = thresher.threshold_sweep(predictions=str(tmp_path / "rows.parquet") if as_file else rows)
+    assert any("have more digits than a DOUBLE" in warning for warning in swept.warnings) == is_rounded
