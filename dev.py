@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parent
 NEWEST = (ROOT / ".venv", ROOT / "requirements.lock")
 SPARK = ROOT / "requirements.spark.lock"  # beside the newest: 450 MB, for the tests on Apache Spark alone
 LOWEST = (ROOT / ".venv-lowest", ROOT / "requirements.lowest.lock")
-ALL_TESTS = ("-m", "pytest", "-n", "auto", "--dist", "worksteal")
+SCHEDULERS = (ROOT / ".venv-schedulers", ROOT / "requirements.schedulers.lock")
+ALL_TESTS = ("-m", "pytest", "-n", "auto", "--dist", "worksteal", "--ignore=tests/schedulers")
 QUICK_TESTS = (
     "tests/cases",
     "tests/cli/test_commands.py",
@@ -50,6 +51,10 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
         "the tests on Apache Spark, which it installs; Java must be there",
         (("-m", "pytest", "tests/engines/spark"),),
     ),
+    "schedulers": (
+        "the examples for Airflow and Dagster, in an environment that has both",
+        (("-m", "pytest", "tests/schedulers"),),
+    ),
     "search": (
         "property tests and fuzz tests on new random examples, more of them",
         ((*ALL_TESTS, "-m", "hypothesis or fuzz", "--hypothesis-profile=search"),),
@@ -78,6 +83,7 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
     ),
     "setup": ("the environment alone", ()),
     "setup-lowest": ("the environment of `lowest` alone", ()),
+    "setup-schedulers": ("the environment of `schedulers` alone", ()),
 }
 
 
@@ -89,7 +95,7 @@ def main() -> int:
         for task, (summary, _) in TASKS.items():
             print(f"  {task:12} {summary}")
         return 0 if name in {"help", "-h", "--help"} else 2
-    python = set_up(*(LOWEST if name.endswith("lowest") else NEWEST))
+    python = set_up(*(LOWEST if name.endswith("lowest") else SCHEDULERS if name.endswith("schedulers") else NEWEST))
     if name == "spark" or (name == "test" and "THRESHER_SPARK" in os.environ):
         add_spark(python)
     # without bytecode every worker and every process of the tests compiles all modules anew
@@ -115,7 +121,9 @@ def set_up(venv: Path, lock: Path) -> Path:
     shutil.rmtree(venv, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
     pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-    subprocess.run([*pip, "--only-binary", ":all:", "--require-hashes", "-r", str(lock)], check=True)
+    # bytecode is written of the modules that are used, when they are: of all it would take longer than the rest
+    options = ["--no-compile", "--only-binary", ":all:", "--require-hashes"]
+    subprocess.run([*pip, *options, "-r", str(lock)], check=True)
     subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], check=True)
     stamp.write_text(wanted)
     return python
