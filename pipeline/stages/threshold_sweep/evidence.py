@@ -12,7 +12,7 @@ from pipeline.queries.load import statement
 from pipeline.stages.evidence import Evidence, Measure
 from pipeline.stages.influence import with_influence
 from pipeline.stages.sections import EXPLAINED_ROWS, Section
-from pipeline.stages.threshold_sweep.calibration_columns import CALIBRATION_TABLE, RELIABILITY_TABLE
+from pipeline.stages.threshold_sweep.calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
 from pipeline.stages.threshold_sweep.identity import INPUTS, identity, location_of_known
 from pipeline.stages.threshold_sweep.profiles import SCIKIT_LEARN
 

@@ -18,10 +18,10 @@ from pipeline.stages.figure_blocks import (
 from pipeline.stages.figures import Figure, Rule, Series
 from pipeline.stages.standard_figures import across_groups, by_threshold, path_of_thresholds, precision_recall
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
-from pipeline.stages.threshold_sweep.band_figures import with_band
-from pipeline.stages.threshold_sweep.calibration_figures import calibration_figures
-from pipeline.stages.threshold_sweep.costs import COST_PER_ROW, is_about_cost
-from pipeline.stages.threshold_sweep.decision_figures import decision_figures
+from pipeline.stages.threshold_sweep.bands.figures import with_band
+from pipeline.stages.threshold_sweep.calibration.figures import calibration_figures
+from pipeline.stages.threshold_sweep.decisions.costs import COST_PER_ROW, is_about_cost
+from pipeline.stages.threshold_sweep.decisions.figures import decision_figures
 from pipeline.tables.ratios import divide
 
 if TYPE_CHECKING:

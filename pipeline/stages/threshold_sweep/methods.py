@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.stages import methods
-from pipeline.stages.threshold_sweep.calibration_methods import calibration_sentences
-from pipeline.stages.threshold_sweep.decision_methods import decisions
+from pipeline.stages.threshold_sweep.calibration.methods import calibration_sentences
+from pipeline.stages.threshold_sweep.decisions.methods import decisions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,7 +26,7 @@ from pipeline.plan.samples import Sample
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_GIVEN
-from pipeline.stages.threshold_sweep import probabilities
+from pipeline.stages.threshold_sweep.calibration import probabilities
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, HEAVIEST
 from pipeline.stages.threshold_sweep.outcomes import POINTS, OutcomeSampler
 from pipeline.stages.threshold_sweep.outcomes import TABLE as OUTCOMES

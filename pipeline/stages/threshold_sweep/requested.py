@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.plan.optional_tables import OptionalTable
-from pipeline.stages.threshold_sweep import at_prevalence, pooled_points
-from pipeline.stages.threshold_sweep.band_columns import BANDS
+from pipeline.stages.threshold_sweep.bands.columns import BANDS
+from pipeline.stages.threshold_sweep.decisions import at_prevalence, pooled_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

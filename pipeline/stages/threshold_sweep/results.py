@@ -11,18 +11,18 @@ from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS
 from pipeline.stages.stage import Summary, f1_curve, groups_without, integer, interval, number, of_group
-from pipeline.stages.threshold_sweep.allocations import not_allocated
 from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
-from pipeline.stages.threshold_sweep.bands import bands_table
-from pipeline.stages.threshold_sweep.calibration import calibration_tables
-from pipeline.stages.threshold_sweep.calibration_columns import RELIABILITY_TABLE
+from pipeline.stages.threshold_sweep.bands.results import bands_table
+from pipeline.stages.threshold_sweep.calibration.columns import RELIABILITY_TABLE
+from pipeline.stages.threshold_sweep.calibration.probabilities import few_outside
+from pipeline.stages.threshold_sweep.calibration.results import calibration_tables
 from pipeline.stages.threshold_sweep.choosing import candidates, f_beta, outcomes
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, HEAVIEST
-from pipeline.stages.threshold_sweep.costs import COST_PER_ROW, cost_cell, cost_text, is_about_cost
-from pipeline.stages.threshold_sweep.deciding import at_own_thresholds, decision_tables, with_costs
-from pipeline.stages.threshold_sweep.pooled_points import Swept
-from pipeline.stages.threshold_sweep.probabilities import few_outside
+from pipeline.stages.threshold_sweep.decisions.allocations import not_allocated
+from pipeline.stages.threshold_sweep.decisions.costs import COST_PER_ROW, cost_cell, cost_text, is_about_cost
+from pipeline.stages.threshold_sweep.decisions.pooled_points import Swept
+from pipeline.stages.threshold_sweep.decisions.results import at_own_thresholds, decision_tables, with_costs
 from pipeline.stages.threshold_sweep.uncertainty import (
     CONFUSION,
     clusters_of_groups,

@@ -6,7 +6,7 @@ from pipeline.stages.stage import Stage, UnitTable
 from pipeline.stages.threshold_sweep import figures, methods, planning, results
 from pipeline.stages.threshold_sweep.areas import AREAS
 from pipeline.stages.threshold_sweep.contract import COUNTS, PREDICTIONS, ThresholdSweepParameters
-from pipeline.stages.threshold_sweep.costs import further_columns
+from pipeline.stages.threshold_sweep.decisions.costs import further_columns
 from pipeline.stages.threshold_sweep.evidence import EVIDENCE
 from pipeline.stages.threshold_sweep.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.threshold_sweep.tables import TABLES

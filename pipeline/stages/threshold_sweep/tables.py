@@ -5,9 +5,9 @@ from __future__ import annotations
 from pipeline.metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
 from pipeline.metrics.curves.choice_columns import criterion_column
 from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN, design_effect_column
-from pipeline.stages.threshold_sweep.band_columns import BANDS
-from pipeline.stages.threshold_sweep.calibration_columns import CALIBRATION_TABLE, RELIABILITY_TABLE
-from pipeline.stages.threshold_sweep.decision_tables import TABLES as DECISION_TABLES
+from pipeline.stages.threshold_sweep.bands.columns import BANDS
+from pipeline.stages.threshold_sweep.calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
+from pipeline.stages.threshold_sweep.decisions.tables import TABLES as DECISION_TABLES
 from pipeline.stages.threshold_sweep.unit_columns import UNITS
 from pipeline.tables.schemas import Column, Table, limits_of_share, of_chosen_row
 

@@ -13,7 +13,7 @@ from pipeline.metrics.curves.outcome_counts import Outcomes
 from pipeline.metrics.curves.rates_at_prevalence import Rate, Rates, correlation_of_rates
 from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_names, limit_series
 from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
-from pipeline.stages.threshold_sweep.costs import COST_PER_ROW
+from pipeline.stages.threshold_sweep.decisions.costs import COST_PER_ROW
 from pipeline.stages.threshold_sweep.uncertainty import confusion_of, kind_of_counts
 from pipeline.tables.columns import doubles, nulls
 from pipeline.tables.ratios import divide

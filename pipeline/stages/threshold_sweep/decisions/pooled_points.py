@@ -24,12 +24,12 @@ from pipeline.metrics.uncertainty.limits import (
     with_quality,
 )
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS, intervals_of_clusters
-from pipeline.stages.threshold_sweep.allocations import allocations
 from pipeline.stages.threshold_sweep.areas import CLUSTERS
 from pipeline.stages.threshold_sweep.choosing import outcomes
 from pipeline.stages.threshold_sweep.contract import HEAVIEST
-from pipeline.stages.threshold_sweep.costs import COST_PER_ROW, with_cost_per_row
-from pipeline.stages.threshold_sweep.cuts import CUT, Cuts
+from pipeline.stages.threshold_sweep.decisions.allocations import allocations
+from pipeline.stages.threshold_sweep.decisions.costs import COST_PER_ROW, with_cost_per_row
+from pipeline.stages.threshold_sweep.decisions.cuts import CUT, Cuts
 from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, limits_of_rows
 from pipeline.tables.columns import nulls
 from pipeline.tables.groupings import TOTAL

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.metrics.curves.operating_points import CRITERION
-from pipeline.stages.threshold_sweep.at_prevalence import tables_at_prevalence
 from pipeline.stages.threshold_sweep.contract import CROSSED
-from pipeline.stages.threshold_sweep.costs import with_cost_per_row
-from pipeline.stages.threshold_sweep.cuts import CUT, Cuts
-from pipeline.stages.threshold_sweep.net_benefit import net_benefit_table
-from pipeline.stages.threshold_sweep.pooled_points import Swept, pooled_tables
+from pipeline.stages.threshold_sweep.decisions.at_prevalence import tables_at_prevalence
+from pipeline.stages.threshold_sweep.decisions.costs import with_cost_per_row
+from pipeline.stages.threshold_sweep.decisions.cuts import CUT, Cuts
+from pipeline.stages.threshold_sweep.decisions.net_benefit import net_benefit_table
+from pipeline.stages.threshold_sweep.decisions.pooled_points import Swept, pooled_tables
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pipeline.metrics.uncertainty.jackknife import Floats
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
-    from pipeline.stages.threshold_sweep.cuts import Cuts
+    from pipeline.stages.threshold_sweep.decisions.cuts import Cuts
 
 COST_PER_ROW = "cost_per_row"
 PER_ROW = (

@@ -12,7 +12,7 @@ from pipeline.plan.optional_tables import OptionalTable, Unfit
 from pipeline.plan.probability_sums import ProbabilitySums
 from pipeline.queries.load import statement
 from pipeline.stages.methods import named_group
-from pipeline.stages.threshold_sweep.calibration_columns import CALIBRATION_TABLE, RELIABILITY_TABLE
+from pipeline.stages.threshold_sweep.calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
 from pipeline.stages.threshold_sweep.contract import CROSSED, CROSSED_CALIBRATION
 from pipeline.tables.schemas import COUNT_TABLE, GROUPING
 from pipeline.tables.sweep import REPLICATE, add_up

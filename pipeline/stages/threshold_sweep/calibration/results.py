@@ -23,10 +23,10 @@ from pipeline.metrics.uncertainty.limits import (
     with_quality,
 )
 from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS, N_EFFECTIVE
-from pipeline.stages.threshold_sweep.calibration_columns import CALIBRATION, RELIABILITY
-from pipeline.stages.threshold_sweep.calibration_sums import Binned
+from pipeline.stages.threshold_sweep.calibration.columns import CALIBRATION, RELIABILITY
+from pipeline.stages.threshold_sweep.calibration.probabilities import INTO, fitness
+from pipeline.stages.threshold_sweep.calibration.sums import Binned
 from pipeline.stages.threshold_sweep.contract import HEAVIEST
-from pipeline.stages.threshold_sweep.probabilities import INTO, fitness
 from pipeline.stages.threshold_sweep.uncertainty import with_heaviest
 from pipeline.tables.columns import doubles, nulls
 from pipeline.tables.schemas import polars_types

@@ -12,7 +12,7 @@ from pipeline.metrics.curves.bands import Draws, band_of_clusters, band_of_rows
 from pipeline.metrics.curves.critical_values import DRAWS, RATIOS, spread_out
 from pipeline.metrics.uncertainty.cube import MOST_CELLS
 from pipeline.metrics.uncertainty.limits import Interval, limit_columns, no_limits, with_quality
-from pipeline.stages.threshold_sweep.band_columns import BANDS
+from pipeline.stages.threshold_sweep.bands.columns import BANDS
 from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, confusion_of_rows, counts_of_clusters
 from pipeline.tables.columns import doubles, nulls
 from pipeline.tables.sweep import THRESHOLD, lowest_retrieved

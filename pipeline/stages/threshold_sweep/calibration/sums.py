@@ -14,8 +14,8 @@ from pipeline.metrics.calibration.bins import LOWER as SCORE_LOWER
 from pipeline.metrics.calibration.bins import UPPER as SCORE_UPPER
 from pipeline.metrics.calibration.sums import BinSums, Moments
 from pipeline.plan.probability_sums import LOWER, UPPER
+from pipeline.stages.threshold_sweep.calibration.probabilities import INTO
 from pipeline.stages.threshold_sweep.contract import CROSSED_CALIBRATION
-from pipeline.stages.threshold_sweep.probabilities import INTO
 from pipeline.tables.columns import by_group
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
 

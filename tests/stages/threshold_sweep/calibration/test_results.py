@@ -19,7 +19,7 @@ from pipeline.errors import DataError
 from pipeline.metrics.calibration.pooling import LEAST
 from pipeline.metrics.uncertainty.jackknife import binomial_limits
 from pipeline.stages.methods import Measured
-from pipeline.stages.threshold_sweep.calibration_methods import calibration_sentences
+from pipeline.stages.threshold_sweep.calibration.methods import calibration_sentences
 
 if TYPE_CHECKING:
     from pathlib import Path

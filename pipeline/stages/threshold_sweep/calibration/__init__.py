@@ -1,0 +1,1 @@
+"""Whether scores are probabilities: sums by cells, their tables, figures and words."""

@@ -1,0 +1,1 @@
+"""Tables for decisions: costs, net benefit, groups put together, and other prevalences."""
