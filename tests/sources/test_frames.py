@@ -388,7 +388,7 @@ def test_bounds_and_nulls_of_other_columns() -> None:
         {"exact": pa.array([1, 2], pa.decimal128(4, 2)), "text": ["a", None], "none": pa.nulls(2, pa.int64())}
     )
     rows = open_frame(Frame(table), "the pyarrow.Table", None, name="predictions")
-    assert [rows.bounds(name) for name in ("exact", "text", "none", "absent")] == [None] * 4
+    assert [rows.bounds(name) for name in ("exact", "text", "none", "absent")] == [(1.0, 2.0), None, None, None]
     assert [rows.null_free(name) for name in ("exact", "text", "absent")] == [True, False, False]
 
 
