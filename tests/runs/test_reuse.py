@@ -319,6 +319,7 @@ def test_a_total_of_many_files_is_opened_alone_while_all_of_them_are_as_they_wer
 def test_many_nights_leave_few_segments(days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_answers, "MOST_SEGMENTS", 3)
     monkeypatch.setattr(file_answers, "MANY_ANSWERS", 4)
+    monkeypatch.setattr(file_answers, "SMALLER", 1)
     for day in range(3, 9):
         predictions(day, 40).write_parquet(days / f"{day:02}.parquet")
         run = publish(tmp_path)
@@ -326,6 +327,10 @@ def test_many_nights_leave_few_segments(days: Path, tmp_path: Path, monkeypatch:
     folders = [*(tmp_path / "results" / ".cache").glob("*/*")]
     assert folders
     assert all(len([*folder.glob("*.parquet")]) <= file_answers.MOST_SEGMENTS + 1 for folder in folders)
+    assert is_as_a_full_run(run, tmp_path)
+    predictions(99, 40).write_parquet(days / "1.parquet")  # no total holds any more
+    run = publish(tmp_path)
+    assert read(run) == (9, 1)
     assert is_as_a_full_run(run, tmp_path)
 
 

@@ -148,6 +148,7 @@ def test_the_process_exits_with_65_for_nan(workplace: Workplace) -> None:
     ("dtype", "unit", "is_rounded"),
     [
         (pl.Int64(), "1", False),
+        (pl.Int64(), "2251799813685248", False),  # the largest is 2^53
         (pl.Int64(), "1152921504606846976", True),
         (pl.Decimal(38, 15), "0.000000000000001", False),
         (pl.Decimal(38, 18), "0.1", True),
