@@ -18,6 +18,7 @@ from moto.server import ThreadedMotoServer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+SECRET = "canary+secret/of=the&store"  # noqa: S105 - of readers, to be looked for in what they write
 SIGNED = "AWS4-HMAC-SHA256 Credential=KEY/20261122/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=00"
 ENABLED = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
 

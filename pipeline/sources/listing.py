@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from pipeline.breadcrumbs import reading
@@ -25,7 +25,6 @@ from pipeline.sources.table_formats.recognising import refuse_table_formats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from pipeline.sources.engine_rows import Looks
     from pipeline.sources.inputs import Input, Kind
@@ -112,18 +111,21 @@ class Listing:
         if self.look is not None and is_address(pattern):
             yield self._at_address(plain_text(pattern, what=f"input {self.name}"), self.look)
             return
-        if is_remote(pattern):
-            self._refuse_version(pattern)
-            yield from self.remote.listed(pattern)
-            return
-        path = self._search.place(pattern)
-        table = table_at(path, self.spec, name=self.name)
+        on_store = is_remote(pattern)
+        if on_store:
+            table = self.remote.table(pattern, self.spec)
+        else:
+            path = self._search.place(pattern)
+            table = table_at(path, self.spec, name=self.name)
         if table is not None:
             self.tables.append(table)
-            paths += [file.path for file in table.files]
-            yield from table.listed(self.name)
+            paths += [] if on_store else [Path(file.location) for file in table.files]
+            yield from table.listed(self.name, is_remote=on_store)
             return
-        self._refuse_version(str(path))
+        self._refuse_version(pattern if on_store else str(path))
+        if on_store:
+            yield from self.remote.listed(pattern)
+            return
         matches = self._search.matches(pattern)
         refuse_table_formats(self.name, (*self._search.folders, *_homes(file for file, _ in matches)))
         if not matches:

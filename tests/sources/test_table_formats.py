@@ -26,7 +26,7 @@ from pipeline.engines.truths import truths
 from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.sources.files import FoundFiles, find_files
 from pipeline.sources.inputs import Input
-from pipeline.sources.table_formats import iceberg
+from pipeline.sources.table_formats.folders import LocalFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -218,7 +218,9 @@ def test_files_that_are_gone_or_others_are_told(
     copy = tmp_path / "t"
     shutil.copytree(request.getfixturevalue(kind), copy)
     if kind == "snapshots":  # its paths are absolute
-        monkeypatch.setattr(iceberg, "_local", lambda written, *_args, **_keys: copy / written.split("/n/t/")[1])
+        monkeypatch.setattr(
+            LocalFolder, "location", lambda _self, written, **_keys: str(copy / written.split("/n/t/")[1])
+        )
     (first, second, *_) = [Path(file.name) for file in find(copy).files]
     first.write_bytes(second.read_bytes() + b"PAR1")
     with pytest.raises(DataError, match=r"bytes, but [\d,]+ according to version"):

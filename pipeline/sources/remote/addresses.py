@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 from dataclasses import dataclass
 
@@ -11,6 +12,9 @@ from pipeline.sources.paths import plain_text, shortened
 
 SCHEMES = {"s3": "S3", "gs": "Google Cloud Storage", "az": "Azure Blob Storage"}
 SEPARATOR = "://"
+ACCOUNTS = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT")  # variables of the environment
+_SPELLINGS = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "azure": "az", "adl": "az"}  # of Hadoop and of table formats
+_IN_ACCOUNT = re.compile(r"(?:abfss?|wasbs?)://(?P<container>[^/@]+)@(?P<account>[^/.]+)[^/]*/(?P<key>.*)", re.DOTALL)
 _ADDRESS = re.compile(rf"(?P<scheme>{'|'.join(SCHEMES)})://(?P<bucket>[^/]*)(?:/(?P<key>.*))?", re.DOTALL)
 
 
@@ -69,3 +73,19 @@ def parse_address(text: str, *, what: str) -> Address:
         message = f"{what}: {shortened(text)} has an empty name, . or .. in its key"
         raise ConfigError(message, remedy="Write the key as the store lists it; such keys cannot be read.")
     return Address(scheme, bucket, key)
+
+
+def address_in_table(written: str) -> Address | None:
+    """Return the address of a file that a table lists, as its writers spell it; nothing in it is encoded.
+
+    None: it is no address on a store that inputs can be read from, or in another account of Azure than the
+    environment names.
+    """
+    if in_account := _IN_ACCOUNT.fullmatch(written):
+        accounts = {os.environ.get(name) for name in ACCOUNTS} - {None, ""}
+        is_own = not accounts or in_account["account"] in accounts
+        return Address("az", in_account["container"], in_account["key"]) if is_own else None
+    scheme, _, bucket_and_key = written.partition(SEPARATOR)
+    scheme = _SPELLINGS.get(scheme, scheme)
+    bucket, _, key = bucket_and_key.partition("/")
+    return Address(scheme, bucket, key) if scheme in SCHEMES and bucket and key else None

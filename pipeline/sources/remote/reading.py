@@ -6,9 +6,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pipeline.errors import DataError, NoInputError
 from pipeline.sources.listed import Listed
@@ -17,16 +17,30 @@ from pipeline.sources.remote.addresses import parse_address
 from pipeline.sources.remote.copies import Copies
 from pipeline.sources.remote.matching import Matches, fixed_part, match_keys
 from pipeline.sources.remote.store import Bucket
+from pipeline.sources.remote.tables import RemoteFolder
 from pipeline.sources.skipped import MAGICS, PassedOver, Skipped
-from pipeline.sources.table_formats.recognising import LOG_FOLDERS, format_of_keys
+from pipeline.sources.spooling import TemporaryFolder
+from pipeline.sources.table_formats.opening import table_in
+from pipeline.sources.table_formats.recognising import (
+    ICEBERG,
+    ICEBERG_ENDINGS,
+    ICEBERG_FOLDER,
+    LOG_FOLDERS,
+    format_of_keys,
+    remedy_for,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from pipeline.sources.inputs import Input
     from pipeline.sources.parquet_files import DataFile
     from pipeline.sources.remote.addresses import Address
+    from pipeline.sources.remote.copies import CopiedObject
     from pipeline.sources.remote.store import RemoteObject
+    from pipeline.sources.table_formats.live_files import LiveTable
 
+T = TypeVar("T")
 THREADS = 8
 
 
@@ -55,6 +69,25 @@ class RemoteFiles:
         self._stopped = threading.Event()
         self.passed_over: list[PassedOver] = []
 
+    def table(self, text: str, spec: Input) -> LiveTable | None:
+        """Return the version of a table that an input asks for; None if an address leads to no table.
+
+        Raises:
+            ConfigError: the address cannot be read, or a library is not installed.
+            NoInputError: there is no such bucket, or no such version.
+            DataError: the table cannot be read.
+            ThresherError: the store refuses, or does not answer.
+        """
+        address = parse_address(text, what=f"input {self._name}")
+        if fixed_part(address.folders) != address.folders:
+            return None
+        if address.key.endswith(ICEBERG_ENDINGS):
+            depth = 2 if address.folders[-2:-1] == (ICEBERG_FOLDER,) else 1
+            folder = RemoteFolder(address.at("/".join(address.folders[:-depth])), self)
+            return table_in(folder, ICEBERG, spec, metadata=str(address), name=self._name)
+        key, kind = format_of_keys(self._keys_of_logs(self._bucket(address), [address.key]))
+        return table_in(RemoteFolder(address, self), kind, spec, name=self._name) if key == address.key else None
+
     def listed(self, text: str) -> list[Listed]:
         """Return the objects that an address or pattern names, sorted by key; none of them is copied yet.
 
@@ -70,7 +103,7 @@ class RemoteFiles:
         single = None if is_pattern or not address.key else bucket.object(address.key)
         if single is not None:
             self._refuse_tables(bucket, address.folders[:-1], [])
-            return [self._item(bucket, single, PurePosixPath(single.address.key).parent)]
+            return [self._item(single, PurePosixPath(single.address.key).parent)]
         fixed = fixed_part(address.folders)
         objects = {item.address.key: item for item in bucket.listed("/".join(fixed))}
         self._refuse_tables(bucket, fixed[:-1], objects)
@@ -79,7 +112,7 @@ class RemoteFiles:
             raise self._nothing(address, matches)
         root = PurePosixPath(*fixed)
         self.passed_over += self._looked_at(bucket, [objects[key] for key in matches.passed_over], root)
-        return [self._item(bucket, objects[key], root) for key in matches.chosen]
+        return [self._item(objects[key], root) for key in matches.chosen]
 
     def open_all(self, items: Sequence[Listed]) -> dict[str, DataFile]:
         """Copy objects, several at a time, and read their footers; return the files by name.
@@ -87,15 +120,44 @@ class RemoteFiles:
         Raises:
             ThresherError: as for `Copies.fetch`; nothing more is copied then.
         """
+        files = self._together([item.open for item in items])
+        return {item.name: file for item, file in zip(items, files, strict=True)}
+
+    def below(self, folder: Address) -> list[RemoteObject]:
+        """Return the objects below a folder."""
+        return self._bucket(folder).listed(folder.key)
+
+    def object_at(self, address: Address) -> RemoteObject | None:
+        """Return an object; None if there is none."""
+        return self._bucket(address).object(address.key)
+
+    def copy(self, item: RemoteObject) -> CopiedObject:
+        """Copy an object."""
+        return self._copies.fetch(self._bucket(item.address), item, self._stopped, name=self._name)
+
+    def copies(self, items: Sequence[RemoteObject]) -> list[CopiedObject]:
+        """Copy objects, several at a time."""
+        return self._together([partial(self.copy, item) for item in items])
+
+    def opened(self, item: RemoteObject) -> DataFile:
+        """Copy an object, and read its footer."""
+        return self._open(item, {})
+
+    def folder_beside_copies(self) -> TemporaryFolder:
+        """Return an empty folder on the disk of the copies."""
+        return TemporaryFolder(self._copies.folder)
+
+    def _together(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
+        """Return what jobs that copy objects return, several at a time; the first failure ends the others."""
         pool = ThreadPoolExecutor(THREADS, thread_name_prefix="thresher-copy")
         try:
-            futures = {item.name: pool.submit(item.open) for item in items}
-            return {name: future.result() for name, future in futures.items()}
+            futures = [pool.submit(job) for job in jobs]
+            return [future.result() for future in futures]
         finally:
             self._stopped.set()
             pool.shutdown(cancel_futures=True)
             self._stopped.clear()
-            if items:
+            if jobs:
                 self._copies.make_room()
 
     def _bucket(self, address: Address) -> Bucket:
@@ -104,12 +166,12 @@ class RemoteFiles:
             self._buckets[key] = Bucket(address, what=f"input {self._name}")
         return self._buckets[key]
 
-    def _item(self, bucket: Bucket, item: RemoteObject, root: PurePosixPath) -> Listed:
+    def _item(self, item: RemoteObject, root: PurePosixPath) -> Listed:
         partitions = _partitions(item, root)
-        return Listed(str(item.address), partitions, partial(self._open, bucket, item, partitions), is_remote=True)
+        return Listed(str(item.address), partitions, partial(self._open, item, partitions), is_remote=True)
 
-    def _open(self, bucket: Bucket, item: RemoteObject, partitions: dict[str, str | None]) -> DataFile:
-        copy = self._copies.fetch(bucket, item, self._stopped, name=self._name)
+    def _open(self, item: RemoteObject, partitions: dict[str, str | None]) -> DataFile:
+        copy = self.copy(item)
         label = str(item.address)
         converted = self._convert(copy.path)
         file = converted or open_file(copy.path, copy.path.parent, name=self._name, label=label, holder=copy.holder)
@@ -126,16 +188,18 @@ class RemoteFiles:
         Raises:
             DataError: names the folder and its format.
         """
-        above = ["".join(f"{name}/" for name in folders[:depth]) for depth in range(len(folders) + 1)]
-        logs = [f"{folder}{log}" for folder in above for log in LOG_FOLDERS]
-        with ThreadPoolExecutor(THREADS) as pool:
-            keys_of_logs = pool.map(bucket.first_keys, logs)
-        folder, kind = format_of_keys((*keys, *chain.from_iterable(keys_of_logs)))
+        above = ["/".join(folders[:depth]) for depth in range(len(folders) + 1)]
+        folder, kind = format_of_keys((*keys, *self._keys_of_logs(bucket, above)))
         if kind is not None:
             table = bucket.address.at(folder)
             message = f"input {self._name}: {table} is a table of {kind}, whose log decides which files count"
-            remedy = "Such tables are not read from remote stores: copy it here, or write its rows to plain Parquet."
-            raise DataError(message, remedy=remedy)
+            raise DataError(message, remedy=remedy_for(kind, str(table)))
+
+    def _keys_of_logs(self, bucket: Bucket, folders: Iterable[str]) -> list[str]:
+        """Return the first keys of the logs that folders have, if they are tables of table formats."""
+        with ThreadPoolExecutor(THREADS) as pool:
+            keys = pool.map(bucket.first_keys, *zip(*product(folders, LOG_FOLDERS), strict=True))
+            return [*chain.from_iterable(keys)]
 
     def _looked_at(self, bucket: Bucket, items: list[RemoteObject], root: PurePosixPath) -> list[PassedOver]:
         length = len(MAGICS[0])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline.errors import ConfigError, DataError, NoInputError, PermissionDenied, ThresherError, UnavailableError
 from pipeline.sources.paths import shortened
+from pipeline.sources.remote.addresses import ACCOUNTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +27,6 @@ RETRIES, TRIES = 5, 3  # of every request, and of those whose answer breaks off
 FIRST_PAUSE, LONGEST_PAUSE, LONGEST_RETRY = timedelta(seconds=0.2), timedelta(seconds=10), timedelta(seconds=60)
 CHUNK_BYTES = 1 << 20
 _ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "GOOGLE_BASE_URL")
-_ACCOUNTS = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT")
 _SECRET_NAMES = re.compile(r"SECRET|TOKEN|PASSWORD|KEY|SAS|CREDENTIAL|CONNECTION", re.IGNORECASE)
 _SHORTEST_SECRET = 4
 _IN_QUERIES = re.compile(r"(?i)([?&;](?:sig|signature|x-[a-z-]+|token|se|sp|skoid)=)[^&\s\"]+")
@@ -108,10 +108,11 @@ class Bucket:
         folders = {folder, *chain.from_iterable(_folders_above(item.address) for item in objects)}
         return [item for item in objects if item.size or item.address.key not in folders]
 
-    def first_keys(self, folder: str) -> list[str]:
-        """Return the first keys below a folder; none where the store does not let it be listed."""
+    def first_keys(self, folder: str, name: str) -> list[str]:
+        """Return the first keys below a name in a folder; none where the store does not let it be listed."""
+        below = f"{folder}/{name}" if folder else name
         try:
-            return self._tried(self.address.at(folder), "listing", lambda: self._first_keys(folder))
+            return self._tried(self.address.at(folder), "listing", lambda: self._first_keys(below))
         except PermissionDenied:
             return []
 
@@ -233,7 +234,7 @@ class Bucket:
 
 def endpoints() -> list[str]:
     """Return the endpoints and accounts that the environment names: where buckets are looked for."""
-    return [os.environ[name] for name in (*_ENDPOINTS, *_ACCOUNTS) if os.environ.get(name)]
+    return [os.environ[name] for name in (*_ENDPOINTS, *ACCOUNTS) if os.environ.get(name)]
 
 
 def _folders_above(address: Address) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -10,20 +12,27 @@ from pipeline.sources.table_formats.live_files import LiveFile, LiveTable, momen
 from pipeline.sources.table_formats.recognising import DELTA
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
 
     import pyarrow as pa
 
+    from pipeline.sources.table_formats.folders import TableFolder
+
+_NUMBERED = re.compile(r"(?P<version>\d{20})\.(?!crc$)[^/]+")
+_CHECKPOINT = re.compile(
+    r"(?P<version>\d{20})\.checkpoint(\.\d{10}\.(?P<parts>\d{10})|\.[0-9a-fA-F-]{36})?\.(parquet|json)"
+)
+_SIDECARS = "_sidecars/"
 _MAPPING = "delta.columnMapping.mode"
 _DELETION_VECTORS = "deletionVectors"
 _IN_COMMIT = "inCommitTimestamp"
 
 
-def delta_table(path: Path, version: int | None, timestamp: str | None, *, name: str) -> LiveTable:
+def delta_table(folder: TableFolder, version: int | None, timestamp: str | None, *, name: str) -> LiveTable:
     """List the files of a version of a Delta Lake table.
 
     Args:
-        path: Folder of the table.
+        folder: Folder of the table.
         version: Its version; None: the latest.
         timestamp: A point in time in ISO 8601, for the version that was the latest then.
         name: Name of the input in messages.
@@ -39,26 +48,43 @@ def delta_table(path: Path, version: int | None, timestamp: str | None, *, name:
     except ImportError as error:
         raise not_installed(DELTA, "deltalake", "delta", name=name) from error
     try:
-        table = deltalake.DeltaTable(path)
+        table = deltalake.DeltaTable(folder.delta_log(version, all_commits=timestamp is not None))
         latest = table.version()
-        wanted = _version_at(table, timestamp, path, name=name) if timestamp is not None else version
+        wanted = _version_at(table, timestamp, folder, name=name) if timestamp is not None else version
         if wanted is not None:
-            _check_version(wanted, latest, path, name=name)
+            _check_version(wanted, latest, folder, name=name)
             table.load_as_version(wanted)
-        return _live(table, path, name=name)
+        return _live(table, folder, name=name)
     except DeltaError as error:
         reason = str(error).strip().splitlines()[0]
-        message = f"input {name}: {path} cannot be read as a table of {DELTA}: {reason}"
+        message = f"input {name}: {folder} cannot be read as a table of {DELTA}: {reason}"
         raise DataError(message, remedy="Check the table, or name another version of it.") from error
 
 
-def _check_version(version: int, latest: int, path: Path, *, name: str) -> None:
+def needed_log(names: Iterable[str], version: int | None) -> list[str]:
+    """Return the files of a log that make up a version and all after it, from the last whole checkpoint up to it.
+
+    Args:
+        names: The files of the log, relative to its folder.
+        version: The version; None: the latest.
+    """
+    names = list(names)
+    parts_of = Counter(
+        (int(match["version"]), int(match["parts"] or 1)) for name in names if (match := _CHECKPOINT.fullmatch(name))
+    )
+    checkpoints = [number for (number, wanted), there in parts_of.items() if there >= wanted]
+    first = max((number for number in checkpoints if version is None or number <= version), default=0)
+    numbered = [name for name in names if (match := _NUMBERED.fullmatch(name)) and int(match["version"]) >= first]
+    return [*numbered, *(name for name in names if name.startswith(_SIDECARS))]
+
+
+def _check_version(version: int, latest: int, folder: TableFolder, *, name: str) -> None:
     if version > latest:
-        message = f"input {name}: {path} has no version {version}: its latest is {latest}"
+        message = f"input {name}: {folder} has no version {version}: its latest is {latest}"
         raise NoInputError(message, remedy="Check version, or leave it out to read the latest.")
 
 
-def _version_at(table: Any, timestamp: str, path: Path, *, name: str) -> int:  # noqa: ANN401 - a class of an extra
+def _version_at(table: Any, timestamp: str, folder: TableFolder, *, name: str) -> int:  # noqa: ANN401 - a class of an extra
     """Return the last version that was committed at a point in time, according to the commits themselves.
 
     The library goes by the times of the files of the log, which a copy changes, and takes the first version for every
@@ -71,53 +97,41 @@ def _version_at(table: Any, timestamp: str, path: Path, *, name: str) -> int:  #
     milliseconds = moment(timestamp).timestamp() * 1000
     commits = {commit["version"]: commit.get(_IN_COMMIT, commit.get("timestamp")) for commit in table.history()}
     if not commits or None in commits.values():
-        message = f"input {name}: the log of {path} does not say when its versions were committed"
+        message = f"input {name}: the log of {folder} does not say when its versions were committed"
         raise DataError(message, remedy="Name a version instead of timestamp.")
     before = [number for number, committed in commits.items() if committed <= milliseconds]
     if not before:
-        message = f"input {name}: {path} has no version that was there at {timestamp}"
+        message = f"input {name}: {folder} has no version that was there at {timestamp}"
         raise NoInputError(message, remedy="Check timestamp, which is in UTC unless it names a zone.")
     return int(max(before))
 
 
-def _live(table: Any, path: Path, *, name: str) -> LiveTable:  # noqa: ANN401 - a class of an extra
+def _live(table: Any, folder: TableFolder, *, name: str) -> LiveTable:  # noqa: ANN401 - a class of an extra
     import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
 
     version = table.version()
     if table.metadata().configuration.get(_MAPPING, "none") != "none":
         message = (
-            f"input {name}: {path} maps its columns to other names in its files ({_MAPPING}), which is not supported"
+            f"input {name}: {folder} maps its columns to other names in its files ({_MAPPING}), which is not supported"
         )
         raise DataError(
             message, remedy="Write its current rows to a table without column mapping, or to Parquet files."
         )
     if _DELETION_VECTORS in (table.protocol().reader_features or ()) and _has_deleted_rows(table):
-        message = f"input {name}: {path} marks rows of its files as deleted (deletion vectors), which is not supported"
+        message = (
+            f"input {name}: {folder} marks rows of its files as deleted (deletion vectors), which is not supported"
+        )
         raise DataError(message, remedy="Let the table be rewritten without them: REORG TABLE … APPLY (PURGE).")
     schema = pa.schema(table.schema().to_arrow())
     actions: pa.Table = pa.table(table.get_add_actions(flatten=False))
     files = tuple(
-        LiveFile(_local(row["path"], path, name=name), row["size_bytes"], row.get("partition") or {})
+        LiveFile(folder.location(unquote(row["path"]), name=name), row["size_bytes"], row.get("partition") or {})
         for row in actions.select(
             [key for key in ("path", "size_bytes", "partition") if key in actions.column_names]
         ).to_pylist()
     )
-    return LiveTable(path, DELTA, version, schema, files)
+    return LiveTable(str(folder), folder, DELTA, version, schema, files)
 
 
 def _has_deleted_rows(table: Any) -> bool:  # noqa: ANN401 - a class of an extra
     return any(batch.num_rows for batch in table.deletion_vectors())
-
-
-def _local(written: str, folder: Path, *, name: str) -> Path:
-    """Return the path of a file of the table, from its address in the log.
-
-    Raises:
-        DataError: it lies on a remote store.
-    """
-    if "://" not in written:
-        return folder / unquote(written)
-    if not written.startswith("file://"):
-        message = f"input {name}: {folder} lists files elsewhere, such as {written}"
-        raise DataError(message, remedy="Only tables whose files lie on this machine are supported.")
-    return folder / unquote(written.removeprefix("file://"))

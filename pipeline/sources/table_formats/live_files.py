@@ -7,18 +7,17 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import ConfigError, DataError, NoInputError, os_fault
+from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.sources.listed import Listed
-from pipeline.sources.parquet_files import open_file
 from pipeline.sources.types import column_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     import pyarrow as pa
 
     from pipeline.sources.parquet_files import DataFile
+    from pipeline.sources.table_formats.folders import TableFolder
 
 FIELD_ID = b"PARQUET:field_id"
 
@@ -28,12 +27,12 @@ class LiveFile:
     """A file of a version of a table.
 
     Attributes:
-        path: Absolute path.
+        location: Where it is: its absolute path, or its address on a store.
         size: Its bytes, according to the table.
         partitions: Column → value; None is NULL.
     """
 
-    path: Path
+    location: str
     size: int
     partitions: dict[str, Any]
 
@@ -44,6 +43,7 @@ class LiveTable:
 
     Attributes:
         path: What the config names: the folder of the table, or a metadata file.
+        folder: The folder of the table.
         kind: Its format.
         version: Its number; for Apache Iceberg the id of the snapshot, None for a table without one.
         schema: Its columns.
@@ -53,7 +53,8 @@ class LiveTable:
         defaults: Columns that have another value than NULL in files that were written before them.
     """
 
-    path: Path
+    path: str
+    folder: TableFolder
     kind: str
     version: int | None
     schema: pa.Schema
@@ -67,22 +68,23 @@ class LiveTable:
         """The version in messages."""
         return f"version {self.version} of the {self.kind} table {self.path}"
 
-    def listed(self, name: str) -> Iterator[Listed]:
+    def listed(self, name: str, *, is_remote: bool) -> Iterator[Listed]:
         """Yield its files, sorted by name.
 
         Args:
             name: Name of the input in messages.
+            is_remote: Whether they have to be copied from a store.
         """
-        for file in sorted(self.files, key=lambda file: file.path.as_posix()):
+        for file in sorted(self.files, key=lambda file: file.location):
             types = {column: self.schema.field(column).type for column in file.partitions}
             types = {column: arrow for column, arrow in types.items() if _is_plain(arrow)}
             texts = {column: _text(file.partitions[column]) for column in types}
             opening = partial(_open, self, file, texts, types, name=name)
-            yield Listed(str(file.path), texts, opening, types, of_table=True)
+            yield Listed(file.location, texts, opening, types, of_table=True, is_remote=is_remote)
 
     def record(self) -> dict[str, Any]:
         """Return what was read, as JSON."""
-        record = {"path": str(self.path), "format": self.kind, "version": self.version, "metadata": self.metadata}
+        record = {"path": self.path, "format": self.kind, "version": self.version, "metadata": self.metadata}
         return {key: value for key, value in record.items() if value is not None}
 
 
@@ -107,18 +109,15 @@ def _open(
         NoInputError: the file is gone.
         DataError: it is not the file that the table lists, or has a column under an earlier name.
     """
-    try:
-        size = live.path.stat().st_size
-    except FileNotFoundError as error:
-        message = f"input {name}: {live.path} is gone, and {table.words} needs it"
+    size = table.folder.size(live.location, name=name)
+    if size is None:
+        message = f"input {name}: {live.location} is gone, and {table.words} needs it"
         remedy = "Read a later version; old files are removed when a table is cleaned up (VACUUM, expired snapshots)."
-        raise NoInputError(message, remedy=remedy) from error
-    except OSError as error:
-        raise os_fault(error, f"input {name}: looking at {live.path}") from error
+        raise NoInputError(message, remedy=remedy)
     if size != live.size:
-        message = f"input {name}: {live.path} has {size:,} bytes, but {live.size:,} according to {table.words}"
+        message = f"input {name}: {live.location} has {size:,} bytes, but {live.size:,} according to {table.words}"
         raise DataError(message, remedy="Somebody else than the table's own writers wrote it: restore the file.")
-    file = open_file(live.path, live.path.parent, name=name)
+    file = table.folder.open(live.location, name=name)
     schema = _current(file, table, name=name)
     missing = [column for column in table.schema if column.name not in (*schema.names, *live.partitions)]
     if invented := [column.name for column in missing if column.name in table.defaults]:

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from pipeline.sources.table_formats.delta import delta_table
+from pipeline.sources.table_formats.folders import LocalFolder
 from pipeline.sources.table_formats.iceberg import iceberg_table
 from pipeline.sources.table_formats.recognising import DELTA, ICEBERG, ICEBERG_ENDINGS, format_of_table
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeline.sources.inputs import Input
+    from pipeline.sources.table_formats.folders import TableFolder
     from pipeline.sources.table_formats.live_files import LiveTable
 
 
@@ -29,11 +31,30 @@ def table_at(path: Path, spec: Input, *, name: str) -> LiveTable | None:
         NoInputError: there is no such version.
         DataError: the table cannot be read.
     """
-    kind = None
-    if os.path.exists(path):  # noqa: PTH110 - Path.exists raises for names that are too long
-        kind = ICEBERG if path.name.endswith(ICEBERG_ENDINGS) and path.is_file() else format_of_table(path)
+    if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for names that are too long
+        return None
+    if path.name.endswith(ICEBERG_ENDINGS) and path.is_file():
+        return table_in(LocalFolder(path.parent.parent), ICEBERG, spec, metadata=str(path), name=name)
+    return table_in(LocalFolder(path), format_of_table(path), spec, name=name)
+
+
+def table_in(
+    folder: TableFolder, kind: str | None, spec: Input, *, metadata: str | None = None, name: str
+) -> LiveTable | None:
+    """Return the version of the table in a folder, here or on a store, that an input asks for.
+
+    Args:
+        folder: The folder.
+        kind: Its format; None for one that is read as no table.
+        spec: What the config says about the input.
+        metadata: The metadata file of an Apache Iceberg table that the config names in the place of the folder.
+        name: Name of the input in messages.
+
+    Raises:
+        The errors of `table_at`.
+    """
     if kind == DELTA:
-        return delta_table(path, spec.version, spec.timestamp, name=name)
+        return delta_table(folder, spec.version, spec.timestamp, name=name)
     if kind == ICEBERG:
-        return iceberg_table(path, spec.version, spec.timestamp, name=name)
+        return iceberg_table(folder, metadata, spec.version, spec.timestamp, name=name)
     return None

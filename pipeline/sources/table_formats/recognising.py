@@ -15,7 +15,8 @@ DELTA, ICEBERG, HUDI = "Delta Lake", "Apache Iceberg", "Apache Hudi"
 ICEBERG_ENDINGS = (".metadata.json", ".metadata.json.gz")
 ICEBERG_FOLDER = "metadata"
 ICEBERG_HINT = "version-hint.text"
-_LOGS = {"_delta_log": DELTA, ".hoodie": HUDI}
+DELTA_LOG = "_delta_log"
+_LOGS = {DELTA_LOG: DELTA, ".hoodie": HUDI}
 
 
 def refuse_table_formats(name: str, folders: Iterable[Path]) -> None:
@@ -34,7 +35,7 @@ def refuse_table_formats(name: str, folders: Iterable[Path]) -> None:
             kind = format_of_table(path)
             if kind is not None:
                 message = f"input {name}: {path} is a table of {kind}, whose log decides which files count"
-                raise DataError(message, remedy=_remedy(kind, path))
+                raise DataError(message, remedy=remedy_for(kind, str(path)))
 
 
 def _not_seen(folder: Path, seen: set[Path]) -> list[Path]:
@@ -44,7 +45,8 @@ def _not_seen(folder: Path, seen: set[Path]) -> list[Path]:
     return new
 
 
-def _remedy(kind: str, path: Path) -> str:
+def remedy_for(kind: str, path: str) -> str:
+    """Return what helps where a file, a folder or a pattern in a table is named: `path` is that of the table."""
     if kind == HUDI:
         return "Tables of this kind are not supported: write its current rows to plain Parquet files."
     return f'Name the folder of the table itself, path = "{path}", with where for some of its rows.'

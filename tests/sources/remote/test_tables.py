@@ -1,0 +1,270 @@
+"""Tables of Delta Lake and Apache Iceberg on a store give what the same tables give here."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from cli.calls import call
+from deltalake import DeltaTable, write_deltalake
+from object_store import SECRET, Fault, ObjectStore
+from pyiceberg.catalog.sql import SqlCatalog
+from running import run_stages, stage_config
+
+import pipeline
+from pipeline.engines.truths import truths
+from pipeline.errors import DataError, NoInputError, UnavailableError
+from pipeline.sources.files import FoundFiles, find_files
+from pipeline.sources.inputs import Input
+from pipeline.sources.remote.addresses import Address, address_in_table
+from pipeline.sources.remote.copies import Copies
+from pipeline.sources.table_formats.delta import needed_log
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeline.runs.run import Run
+
+ROWS = pl.DataFrame(
+    {
+        "id": range(8),
+        "score": [0.9, 0.2, 0.7, 0.8, 0.4, 0.6, 0.1, 0.3],
+        "label": [True, False, True, False, True, False, False, True],
+        "day": [date(2026, 11, 1), date(2026, 11, 2), date(2026, 11, 2), None] * 2,
+        "site": ["a b/=%", "ü", "a b/=%", "ü"] * 2,
+    }
+)
+LATER = ROWS.with_columns(pl.col("id") + 8, pl.col("score") / 2, shade=pl.lit("dark"))
+
+
+def upload(store: ObjectStore, folder: Path, bucket: str, prefix: str = "") -> None:
+    store.bucket(bucket)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.suffix != ".crc":
+            store.put(f"{bucket}/{prefix}{path.relative_to(folder).as_posix()}", path.read_bytes())
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory, server: ObjectStore) -> Path:
+    """A table of Delta Lake: version 0 rows, 1 as many, 2 without two of them and a checkpoint, 3 one row more."""
+    folder = tmp_path_factory.mktemp("delta") / "t ü"
+    write_deltalake(folder, ROWS, partition_by=["day", "site"])
+    write_deltalake(folder, LATER, mode="append", schema_mode="merge")
+    DeltaTable(folder).delete("id = 2 OR id = 9")
+    DeltaTable(folder).create_checkpoint()
+    write_deltalake(folder, LATER.head(1), mode="append")
+    upload(server, folder, "lake", "deep/t ü/")
+    upload(server, folder, "root")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ice(tmp_path_factory: pytest.TempPathFactory, server: ObjectStore) -> Path:
+    """The folder of an Iceberg table on the store; beside it a table whose files say that they are here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NO_PROXY", "127.0.0.1")
+        server.bucket("ice")
+        access = {"s3.endpoint": server.address, "s3.access-key-id": "k", "s3.secret-access-key": "s"}
+        options = access | {"s3.region": "us-east-1", "uri": "sqlite:///:memory:", "warehouse": "s3://ice/w"}
+        catalog = SqlCatalog("test", **options)
+        catalog.create_namespace("n")
+        table = catalog.create_table("n.t", schema=ROWS.to_arrow().schema)
+        with table.update_spec() as spec:
+            spec.add_identity("day")
+        table.append(ROWS.to_arrow())
+        with table.update_schema() as schema:
+            schema.union_by_name(LATER.to_arrow().schema)
+        table.append(LATER.to_arrow())
+        table.delete("id = 2 OR id = 9")
+        catalog.close()
+    folder = tmp_path_factory.mktemp("ice")
+    catalog = SqlCatalog("test", uri="sqlite:///:memory:", warehouse=str(folder))
+    catalog.create_namespace("n")
+    catalog.create_table("n.here", schema=ROWS.to_arrow().schema).append(ROWS.to_arrow())
+    catalog.close()
+    upload(server, folder / "n" / "here", "ice", "moved/")
+    return folder
+
+
+def find(folder: Path, path: str, **keys: Any) -> FoundFiles:  # noqa: ANN401 - keys of an input
+    spec = Input.model_validate({"path": path, **keys})
+    return find_files(spec, folder, name="predictions", truths=truths, copies=Copies(folder / "copies"))
+
+
+def rows(folder: Path, path: str, **keys: Any) -> int:  # noqa: ANN401
+    return sum(file.rows for file in find(folder, path, **keys).files)
+
+
+def sweep(folder: Path, **spec: Any) -> Run:  # noqa: ANN401
+    spec = {"columns": {"weight": False}} | spec
+    keys = {"thresholds": [0.25, 0.5], "by": [["day"], ["site"], ["shade"]]}
+    return run_stages(stage_config(folder, "threshold_sweep", {}, predictions=spec, **keys))
+
+
+def contents(run: Run) -> dict[str, bytes]:
+    files = sorted(path for path in run.path.rglob("*.parquet") if path.parent.name != "inputs")
+    return {path.relative_to(run.path).as_posix(): path.read_bytes() for path in files}
+
+
+@pytest.mark.usefixtures("table", "ice")
+@pytest.mark.parametrize(
+    ("address", "now"),
+    [("s3://lake/deep/t ü", [ROWS, LATER, LATER.head(1)]), ("s3://ice/w/n/t/", [ROWS, LATER])],
+)
+def test_a_table_on_a_store_gives_the_bytes_of_its_rows_in_parquet(
+    store: ObjectStore, tmp_path: Path, address: str, now: list[pl.DataFrame]
+) -> None:
+    where = "day >= DATE '2026-11-02' OR day IS NULL"
+    kept = pl.concat(now, how="diagonal").filter(~pl.col("id").is_in([2, 9]))
+    kept.write_parquet(tmp_path / "plain.parquet")
+    from_table = sweep(tmp_path / "table", path=address, where=where)
+    from_file = sweep(tmp_path / "file", path=str(tmp_path / "plain.parquet"), where=where)
+    assert contents(from_table) == contents(from_file)
+    left_out = from_table.table("inputs").filter(status="used")["files_left_out"].item()
+    assert left_out > 0
+    read = sum(path.endswith(".parquet") and method == "GET" for method, path in store.requests)
+    assert read - ("lake" in address) == len(find(tmp_path, address).files) - left_out  # and the checkpoint
+    store.requests.clear()
+    config = stage_config(tmp_path / "table", "threshold_sweep", {}, predictions=address, thresholds=[0.5])
+    published = pipeline.run(config)
+    text = (published.path / "run.json").read_text()
+    record = json.loads(text)
+    (of_table,) = record["tables"]
+    assert of_table["path"] == address.removesuffix("/")
+    assert of_table["format"] == ("Delta Lake" if "lake" in address else "Apache Iceberg")
+    assert all(file["path"].startswith(f"{of_table['path']}/") for file in record["inputs"])
+    assert all(len(file["sha256"]) == 64 for file in record["inputs"])
+    assert SECRET not in text
+    copied = [path for method, path in store.requests if (method, "list-type" in path) == ("GET", False)]
+    assert len(copied) == left_out  # all else was copied before
+    assert pipeline.run(config).status == "unchanged"
+    assert call("explain", tmp_path / "table" / "results", "threshold_sweep").code == 0
+
+
+@pytest.mark.usefixtures("store")
+def test_versions_of_a_delta_table_on_a_store(table: Path, tmp_path: Path) -> None:
+    address = "s3://lake/deep/t ü"
+    assert [rows(tmp_path, address, version=number) for number in range(4)] == [8, 16, 14, 15]
+    assert rows(tmp_path, "s3://root") == 15
+    log = {commit["version"]: commit["timestamp"] for commit in DeltaTable(table).history()}
+    for number, milliseconds in log.items():
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()
+        assert [each.version for each in find(tmp_path, address, timestamp=moment).tables] == [number]
+    with pytest.raises(NoInputError, match=r"s3://lake/deep/t ü has no version 9: its latest is 3"):
+        find(tmp_path, address, version=9)
+
+
+def test_only_the_log_since_the_last_checkpoint_is_copied(table: Path, store: ObjectStore, tmp_path: Path) -> None:
+    assert (table / "_delta_log" / "_last_checkpoint").exists()
+    assert rows(tmp_path, "s3://root", where="score > 0") == 15
+    read = [path for method, path in store.requests if method == "GET" and "_delta_log/0" in path]
+    assert [path.rpartition("/")[2].lstrip("0") for path in sorted(read)] == [
+        "2.checkpoint.parquet",
+        "2.json",
+        "3.json",
+    ]
+
+
+def numbered(number: int, ending: str) -> str:
+    return f"{number:020}.{ending}"
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "version", "first"),
+    [
+        ([], None, 0),
+        ([(3, "checkpoint.parquet")], None, 3),
+        ([(3, "checkpoint.parquet")], 3, 3),
+        ([(3, "checkpoint.parquet")], 2, 0),
+        ([(1, "checkpoint.parquet"), (3, "checkpoint.0000000001.0000000002.parquet")], None, 1),
+        ([(3, f"checkpoint.000000000{n}.0000000002.parquet") for n in (1, 2)], None, 3),
+        ([(2, "checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json")], 4, 2),
+    ],
+)
+def test_a_version_needs_the_log_since_its_checkpoint(
+    checkpoints: list[tuple[int, str]], version: int | None, first: int
+) -> None:
+    commits = [numbered(number, "json") for number in range(5)]
+    hashes = [numbered(number, "crc") for number in range(5)]
+    there = [numbered(number, ending) for number, ending in checkpoints]
+    beside = ["_sidecars/a.parquet", "_last_checkpoint", "00.json.tmp"]
+    wanted = commits[first:] + [name for name in there if int(name[:20]) >= first] + beside[:1]
+    assert sorted(needed_log([*commits, *hashes, *there, *beside], version)) == sorted(wanted)
+
+
+@pytest.mark.usefixtures("store", "ice")
+def test_snapshots_of_an_iceberg_table_on_a_store(server: ObjectStore, tmp_path: Path) -> None:
+    newest = max(key for key in server.keys("ice", "w/n/t/metadata/") if key.endswith(".metadata.json"))
+    described = json.loads(server.get(f"ice/w/n/t/metadata/{newest}"))
+    numbers = [entry["snapshot-id"] for entry in described["snapshot-log"]]
+    rows_of_snapshots = [rows(tmp_path, "s3://ice/w/n/t", version=number) for number in numbers]
+    assert (rows_of_snapshots[:2], rows_of_snapshots[-1]) == ([8, 16], 14)
+    metadata = f"s3://ice/w/n/t/metadata/{newest}"
+    of_file = find(tmp_path, metadata)
+    assert sum(file.rows for file in of_file.files) == 14
+    assert of_file.tables[0].record()["path"] == metadata
+    server.put(f"ice/w/n/t/other/{newest}", json.dumps(described).encode())
+    assert rows(tmp_path, f"s3://ice/w/n/t/other/{newest}") == 14
+    server.put("ice/w/n/t/metadata/version-hint.text", b"0")
+    assert rows(tmp_path, "s3://ice/w/n/t") == 0
+    server.delete("ice/w/n/t/metadata/version-hint.text")
+    server.put(f"ice/w/n/t/metadata/{newest[:6]}zz.metadata.json", b"{}")
+    with pytest.raises(DataError, match="s3://ice/w/n/t is a table of Apache Iceberg with 2 files") as caught:
+        find(tmp_path, "s3://ice/w/n/t")
+    assert 'path = "s3://ice/w/n/t/metadata/….metadata.json"' in str(caught.value.remedy)
+    server.delete(f"ice/w/n/t/metadata/{newest[:6]}zz.metadata.json")
+    with pytest.raises(DataError, match=r"s3://ice/moved lists files elsewhere, such as (file://)?/"):
+        find(tmp_path, "s3://ice/moved")
+
+
+def slow_down(key: str, _method: str, path: str) -> Fault | None:
+    return Fault() if key in path else None
+
+
+@pytest.mark.usefixtures("table", "ice")
+def test_what_fails_on_the_way_is_told(store: ObjectStore, tmp_path: Path) -> None:
+    for address, key in (
+        ("s3://root", "_delta_log/0"),
+        ("s3://ice/w/n/t", ".metadata.json"),
+        ("s3://ice/w/n/t", ".avro"),
+    ):
+        store.fault = partial(slow_down, key)
+        with pytest.raises(UnavailableError, match=rf"input predictions: reading {address}/.*{key}.*: SlowDown"):
+            find(tmp_path / key.strip("/."), address)
+    store.fault = lambda _method, _path: None
+    first = next(key for key in store.keys("root", "") if key.startswith("day=2026-11-01"))
+    content = store.get(f"root/{first}")
+    store.put(f"root/{first}", content + b"PAR1")
+    with pytest.raises(DataError, match=r"s3://root/day=2026-11-01/.* bytes, but [\d,]+ according to version 3"):
+        find(tmp_path, "s3://root")
+    store.delete(f"root/{first}")
+    with pytest.raises(NoInputError, match=r"s3://root/day=2026-11-01/.* is gone, and version 3 of the Delta Lake"):
+        find(tmp_path, "s3://root")
+    store.put(f"root/{first}", content)
+    with pytest.raises(DataError, match=r"s3://root/ is a table of Delta Lake, whose log decides") as caught:
+        find(tmp_path, "s3://root/day=2026-11-01")
+    assert 'path = "s3://root/"' in str(caught.value.remedy)
+
+
+@pytest.mark.parametrize(
+    ("written", "address"),
+    [
+        ("s3a://b/k/a%20b", Address("s3", "b", "k/a%20b")),
+        ("gs://b/k", Address("gs", "b", "k")),
+        ("abfss://c@own.dfs.core.windows.net/k/x", Address("az", "c", "k/x")),
+        ("wasbs://c@other.blob.core.windows.net/k/x", None),
+        ("hdfs://b/k", None),
+        ("s3://b", None),
+        ("/b/k", None),
+    ],
+)
+def test_addresses_of_other_writers_are_understood(
+    written: str, address: Address | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "own")
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT", raising=False)
+    assert address_in_table(written) == address
