@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import version
@@ -27,9 +26,12 @@ from pipeline.report.text.html import markup_of
 from pipeline.report.text.summary import blocks_of_stage, warnings_block
 from pipeline.runs import runner
 from pipeline.runs.rendering import render_opened
+from pipeline.sources.paths import path_text
 from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
+    import os
+
     import polars as pl
 
     from pipeline.report.figures.panels import Group, Panels
@@ -226,7 +228,7 @@ class Result:
             The published run, or the existing one if its latest run has the same inputs, config, code and tables.
 
         Raises:
-            ThresherError: the folder cannot be written, or an input has changed since it was read.
+            ThresherError: the folder is no path or cannot be written, or an input has changed since it was read.
         """
-        config = self._config.at(os.fsdecode(folder), what="folder")
+        config = self._config.at(path_text(folder, what="folder"), what="folder")
         return runner.publish(config, self._evaluation, self._in_memory)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +22,11 @@ from pipeline.runs.document import overridden
 from pipeline.runs.places import results_at
 from pipeline.runs.run import Run
 from pipeline.runs.stage_results import StageResults
+from pipeline.sources.paths import path_text, shortened
 from pipeline.storage import read
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import duckdb
 
@@ -75,6 +77,9 @@ def _checked(
         return config
     if isinstance(config, str | os.PathLike):
         return load_config(Path(config), overrides=overrides, values=values)
+    if not isinstance(config, Mapping):
+        message = f"config: {shortened(repr(config))} is neither a path nor a dictionary"
+        raise ConfigError(message, remedy="Give the path of a config file, or its content as a dictionary.")
     document = overridden(config, overrides) if overrides else config
     return parse_config(document, base=Path.cwd(), values=values)
 
@@ -95,7 +100,7 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
         NoInputError: no run was published there.
         DataError: a file of the latest run is lost or damaged.
     """
-    with results_at(results) as folder:
+    with results_at(path_text(results, what="results")) as folder:
         return read.open_results(folder)
 
 
@@ -157,5 +162,5 @@ def plan_sample(
         pilot: str | None = str(results.path.parent.parent)
         run = run or results.path.name
     else:
-        pilot = None if results is None else os.fsdecode(results)
+        pilot = None if results is None else path_text(results, what="results")
     return Planned(plans_of(Asked(pilot, stage, run, wish, expectation, goal, str)))

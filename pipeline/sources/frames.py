@@ -58,6 +58,7 @@ class FrameRows:
         partitions: None of its columns comes from the name of a folder.
         identity: Nothing but its content identifies it.
         partition_types: None of its columns is a partition.
+        index: Names of the levels of its index, which are not read.
     """
 
     name: str
@@ -67,6 +68,7 @@ class FrameRows:
     partitions: dict[str, str | None] = field(default_factory=dict)
     identity: dict[str, int] = field(default_factory=dict)
     partition_types: dict[str, pa.DataType] = field(default_factory=dict)
+    index: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -157,7 +159,8 @@ def open_frame(frame: Frame, label: str, scratch: Path | None, *, name: str) -> 
         message = f"input {name}: the rows of {label} cannot be read: {'; '.join(lines) or type(error).__name__}"
         raise DataError(message, remedy=remedy) from error
     if frame.kind.startswith("pandas"):
-        return FrameRows(label, table, frame, _digest(table))
+        index = tuple(str(level) for level in frame.content.index.names if level is not None)
+        return FrameRows(label, table, frame, _digest(table), index=index)
     return FrameRows(label, table)
 
 

@@ -35,6 +35,22 @@ def local_path(text: str | os.PathLike[str], base: Path, *, what: str) -> Path:
     return Path(os.path.abspath(start / below))  # noqa: PTH100 - resolve() would follow links
 
 
+def path_text(value: object, *, what: str) -> str:
+    """Return the text of a path that a function was given.
+
+    Args:
+        value: What it was given.
+        what: Name of the parameter, in messages.
+
+    Raises:
+        ConfigError: it is neither a text nor a path.
+    """
+    if isinstance(value, str | bytes | os.PathLike):
+        return os.fsdecode(value)
+    message = f"{what}: {shortened(repr(value))} is no path"
+    raise ConfigError(message, remedy="Give a text or a pathlib.Path.")
+
+
 def start_and_pattern(text: str | os.PathLike[str], base: Path, *, what: str) -> tuple[Path, Path]:
     """Return the folder that a text starts from, taken literally, and the path or pattern below it.
 

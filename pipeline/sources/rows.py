@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TypeAlias
 
 from pipeline.sources.engine_rows import EngineRows
@@ -9,6 +10,7 @@ from pipeline.sources.frames import FrameRows
 from pipeline.sources.parquet_files import DataFile
 
 Rows: TypeAlias = DataFile | FrameRows | EngineRows
+_MOST_NAMES = 12  # a readable line
 
 
 def is_passed_in(rows: Rows) -> bool:
@@ -16,3 +18,20 @@ def is_passed_in(rows: Rows) -> bool:
     if not isinstance(rows, DataFile):
         return isinstance(rows, FrameRows)
     return bool(rows.label) and rows.origin is None and not rows.is_remote
+
+
+def is_index(rows: Rows, name: str) -> bool:
+    """Whether a level of the index of a frame, none of which is read, has a name."""
+    return isinstance(rows, FrameRows) and name in rows.index
+
+
+def columns_in_words(rows: Rows, wanted: str) -> str:
+    """List the columns of rows, with the one nearest to a name that they lack."""
+    names = [*rows.schema.names, *rows.partitions]
+    in_any_case = [name for name in names if name.lower() == wanted.lower()]
+    near = in_any_case or get_close_matches(wanted, names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    if is_index(rows, wanted):
+        hint = f" {wanted!r} is in its index, which is not read: pass frame.reset_index()."
+    shown = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+    return f"Its columns are: {shown}.{hint}" if names else f"It has no column.{hint}"

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from dataclasses import field as data_field
-from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from pipeline.sources.inputs import Expression
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.partition_filter import partition_type
 from pipeline.sources.plain_types import refused
+from pipeline.sources.rows import columns_in_words, is_index
 from pipeline.sources.scan import Scan, scan_of
 from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, decimals_of, finite, how_to_cast, type_of_nulls
 
@@ -343,16 +343,9 @@ class Source:
             raise DataError(message, remedy="Rename all but one of them.")
 
     def _remedy(self, file: Rows, name: str) -> str:
-        return f'{self._listed(file, self.source_name(name))} Map it with columns = {{ {name} = "…" }}.'
-
-    def _listed(self, file: Rows, file_column: str) -> str:
-        """List the columns of a file, with the one nearest to a name that it lacks."""
-        names = [*file.schema.names, *file.partitions]
-        in_any_case = [name for name in names if name.lower() == file_column.lower()]
-        near = in_any_case or get_close_matches(file_column, names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")  # noqa: PLR2004 - a readable line
-        return f"Its columns are: {shown}.{hint}" if names else "It has no column."
+        file_column = self.source_name(name)
+        words = columns_in_words(file, file_column)
+        return words if is_index(file, file_column) else f'{words} Map it with columns = {{ {name} = "…" }}.'
 
     def check_columns(self, file: Rows, names: Iterable[str], words: str) -> None:
         """Check that the columns that the user's SQL reads are in the file, each once.
@@ -365,7 +358,7 @@ class Source:
             self._check_twins(file, name)
             if name.lower() not in in_lower_case and name not in file.partitions:
                 message = f"input {self.name}: {words} {name!r}, which {file.name} lacks"
-                remedy = f"{self._listed(file, name)} SQL reads names as they are in the files."
+                remedy = f"{columns_in_words(file, name)} SQL reads names as they are in the files."
                 raise DataError(message, remedy=remedy)
             if (odd := refused(in_lower_case.get(name.lower()))) is not None:
                 message = f"input {self.name}: {words} {name!r}, which is {odd[0]} in {file.name}"

@@ -109,6 +109,23 @@ def test_a_wrong_keyword_value_is_one_sentence() -> None:
         thresher.threshold_sweep(predictions=scored())
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda: thresher.threshold_sweep(predictions=scored().rename({"p": "score"})).save(None),
+            "folder: None is no",
+        ),
+        (lambda: thresher.open_results(5), "results: 5 is no path"),
+        (lambda: thresher.plan_sample(["r"], width=0.1), r"results: \['r'\] is no path"),
+        (lambda: thresher.run(None), "config: None is neither a path nor a dictionary"),
+    ],
+)
+def test_what_is_no_path_is_one_sentence(call: Any, words: str) -> None:  # noqa: ANN401 - any call
+    with pytest.raises(thresher.ThresherError, match=words):
+        call()
+
+
 def test_limits_are_those_of_the_config() -> None:
     frame = scored().rename({"p": "score"})
     with pytest.raises(thresher.ThresherError, match=r"resources\.memory: 'much' is not a size"):

@@ -83,6 +83,7 @@ def test_null_and_the_text_null_are_two_groups() -> None:
         (lambda result: result.explain("precision", float("nan")), "threshold nan is no number"),
         (lambda result: result.plan("precision", "high", width=0.1), "threshold 'high' is no number"),
         (lambda result: result.plan("precision", width="wide"), "width 'wide' cannot be"),
+        (lambda result: result.plan("precision", width=1.5), "an interval of precision is never 1.5 wide"),
         (lambda result: result.plan("precision", width=0.1, confidence="high"), "confidence 'high' cannot be"),
     ],
     ids=["text", "nan", "text of a plan", "width", "confidence"],

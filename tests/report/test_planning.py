@@ -278,6 +278,7 @@ def test_the_command_answers_in_every_format_and_width(run: PublishedRun) -> Non
         (["--expected", "1.2", "--width", "0.1"], 2, "--expected 1.2 cannot be"),
         (["--metric", "map", "--expected", "0.3", "--width", "0.1"], 2, "map is no share of rows"),
         (["--metric", "roc_auc", "--expected", "0.8", "--width", "0.1"], 2, "depends on the area and on the share"),
+        (["--expected", "0.9", "--width", "1"], 2, "an interval of share is never 1 wide: share lies between 0 and 1"),
         (["--expected", "0.9", "--margin", "0.1"], 2, "needs the spread of the differences"),
         (["--expected", "0.9", "--width", "0.1", "--format", "xml"], 2, "unknown format 'xml'"),
         (["--deviation", "0.1", "--design-effect", "2", "--width", "0.1"], 2, "--design-effect goes with a share"),

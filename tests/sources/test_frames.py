@@ -142,6 +142,10 @@ def badly_encoded() -> pa.Table:
 FAULTS: dict[str, tuple[object, str]] = {
     "no such column": (FRAME.drop("label"), "the polars.DataFrame has no column 'label'"),
     "no column": (pl.DataFrame(), "It has no column."),
+    "a column in the index": (
+        FRAME.to_pandas().set_index(["label", "score"]),
+        "'score' is in its index, which is not read: pass frame.reset_index().",
+    ),
     "twice the same name, pandas": (
         pd.concat([TWICE, TWICE[["score"]]], axis=1),
         "the pandas.DataFrame has 2 columns named 'score' (in upper or lower case)\nRename all but one of them.",

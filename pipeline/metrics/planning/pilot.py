@@ -40,6 +40,7 @@ Scale: TypeAlias = Literal["share", "jaccard", "mean", "logit", "log", "lack", "
 
 MOST_OWN_REPLICATES, HASH_GROUPS = 1000, 64
 FEWEST_UNITS = 2  # a spread needs two
+OF_SHARES: tuple[Scale, ...] = ("share", "jaccard", "mean", "logit")  # numbers from 0 to 1
 _SCALES: dict[Scale, tuple[Callable[[float], float], Callable[[float], float]]] = {
     "logit": (lambda value: float(scipy.special.logit(value)), lambda moved: float(scipy.special.expit(moved))),
     "log": (math.log, math.exp),

@@ -110,6 +110,8 @@ def plan_expectation(expectation: Expectation, goal: Goal, spell: Callable[[str]
         UsageError: nothing can be planned of it; the message says why.
     """
     expectation = expectation.checked(spell)
+    if expectation.deviation is None:
+        goal.check_share(expectation.name)
     if expectation.deviation is not None:
         plan = _of_units(expectation, goal)
     elif goal.margin is not None:

@@ -66,6 +66,16 @@ class Goal:
         claim: Claim = "equivalent" if self.claim == "equivalent" else "not_worse"
         return Question(claim, float(self.difference or 0), self.margin, self.power, significance)
 
+    def check_share(self, name: str) -> None:
+        """Refuse a width that every interval of a number from 0 to 1 is within.
+
+        Raises:
+            UsageError: the interval is to be 1 wide, or wider.
+        """
+        if self.width is not None and self.width >= 1:
+            message = f"an interval of {name} is never {self.width:g} wide: {name} lies between 0 and 1"
+            raise UsageError(message, remedy="Give a width such as 0.05, which is 5 percentage points.")
+
     def checked(self, spell: Callable[[str], str]) -> Goal:
         """Return the goal, if it is one.
 

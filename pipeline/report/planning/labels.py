@@ -51,6 +51,7 @@ def plan_of_labels(stage: PublishedStage, wish: Wish, goal: Goal) -> SamplePlan:
     if goal.width is None:
         message = f"{labelled.metric} is planned by the width of its interval"
         raise UsageError(message, remedy="Give a width.")
+    goal.check_share(labelled.metric)
     choice = choose(stage, evidence, Wish(labelled.estimate, wish.threshold, wish.group, wish.option, wish.criterion))
     checked = _checked(stage, labelled, choice)
     n_labels, n_right = (int(checked.get(name) or 0) for name in (labelled.labels, labelled.right))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pipeline.errors import UsageError
 from pipeline.metrics.planning.clusters import intracluster_correlation, rows_for_variance, variance_with_more_rows
 from pipeline.metrics.planning.doubt import cautious, inflation_limit, variance_degrees
+from pipeline.metrics.planning.pilot import OF_SHARES
 from pipeline.metrics.planning.power import detectable, units_for
 from pipeline.metrics.planning.searching import smallest_factor
 from pipeline.metrics.planning.two_runs import detectable_now, factor_for_difference, other_run
@@ -101,6 +102,8 @@ def plan_stage(run: PublishedRun, stage: PublishedStage, wish: Wish, goal: Goal)
 
 def _for_width(pilot: Measured, goal: Goal) -> _Factors:
     of_pilot, level = pilot.pilot, goal.level(pilot.pilot.confidence)
+    if of_pilot.scale in OF_SHARES:
+        goal.check_share(pilot.metric)
     factor = of_pilot.factor_for(goal.wanted, level)
     if factor is None:
         raise _unreachable(pilot, f"an interval that is {goal.wanted:g} wide")

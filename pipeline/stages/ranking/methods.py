@@ -56,7 +56,9 @@ def sentences(measured: Measured) -> Iterator[str]:
     shown, _ = methods.headline_rows(summary)
     for row in shown:
         group = methods.named_group(row)
-        yield f"There are {row['n_queries']:,} queries{f' of {group}' if group else ''}."
+        n_queries = row["n_queries"]
+        words = "is 1 query" if n_queries == 1 else f"are {n_queries:,} queries"
+        yield f"There {words}{f' of {group}' if group else ''}."
     names = {"map": "mean average precision", "r_precision": "R-precision", "reciprocal_rank": "mean reciprocal rank"}
     names |= {name: f"mean {name}" for name in measure_names(measured.tables)}
     yield from methods.results(with_measures(measured.tables), names, measured.confidence)
