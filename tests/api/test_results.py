@@ -86,7 +86,7 @@ def test_null_and_the_text_null_are_two_groups() -> None:
         (lambda result: result.plan("precision", width=1.5), "an interval of precision is never 1.5 wide"),
         (lambda result: result.plan("precision", width=0.1, confidence="high"), "confidence 'high' cannot be"),
     ],
-    ids=["text", "nan", "text of a plan", "width", "confidence"],
+    ids=["text", "nan", "text of a plan", "width", "width of a share", "confidence"],
 )
 def test_what_is_no_number_is_told(result: Result, ask: Callable[[Result], object], words: str) -> None:
     with pytest.raises(thresher.ThresherError, match=words) as caught:
