@@ -120,7 +120,7 @@ class Listing:
         if table is not None:
             self.tables.append(table)
             paths += [] if on_store else [Path(file.location) for file in table.files]
-            yield from table.listed(self.name, is_remote=on_store)
+            yield from table.listed(self.name, self.scratch, is_remote=on_store)
             return
         self._refuse_version(pattern if on_store else str(path))
         if on_store:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import shutil
-import string
 import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -14,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from cli.calls import call
+from delta_logs import edited_log, mark, with_vectors, write_log
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.manifest import DataFile as IcebergFile
+from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.table import DataScan, FileScanTask
 from pyiceberg.types import StringType
-from pyroaring import BitMap64
 from running import run_stages, stage_config
 
 import pipeline
@@ -26,6 +26,7 @@ from pipeline.engines.truths import truths
 from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.sources.files import FoundFiles, find_files
 from pipeline.sources.inputs import Input
+from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.table_formats.folders import LocalFolder
 
 if TYPE_CHECKING:
@@ -230,50 +231,41 @@ def test_files_that_are_gone_or_others_are_told(
         find(copy)
 
 
-def edited_log(table: Path, copy: Path, **protocol: Any) -> dict[str, Any]:  # noqa: ANN401 - as in a log
-    """A copy of the first version of a table with another protocol; its other actions, to be changed."""
-    shutil.copytree(table, copy)
-    first, *later = sorted((copy / "_delta_log").glob("*.json"))
-    for path in later:
-        path.unlink()
-    actions = [json.loads(line) for line in first.read_text().splitlines()]
-    return {"path": first, "actions": [each for each in actions if "protocol" not in each] + [{"protocol": protocol}]}
-
-
-def write_log(log: dict[str, Any]) -> None:
-    log["path"].write_text("\n".join(map(json.dumps, log["actions"])))
-
-
-def z85(content: bytes) -> str:
-    """Bytes as text, as ZeroMQ and the protocol of Delta Lake write them."""
-    letters = string.digits + string.ascii_lowercase + string.ascii_uppercase + ".-:+=^!/*?&<>()[]{}@%$#"
-    alphabet = string.digits + string.ascii_uppercase + string.ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~"
-    return base64.b85encode(content).decode().translate(str.maketrans(alphabet, letters))
-
-
-def test_deletion_vectors_are_refused(table: Path, tmp_path: Path) -> None:
-    log = edited_log(
-        table,
-        tmp_path / "t",
-        minReaderVersion=3,
-        minWriterVersion=7,
-        readerFeatures=["deletionVectors"],
-        writerFeatures=["deletionVectors"],
-    )
+def test_rows_that_vectors_mark_as_deleted_are_not_counted(table: Path, tmp_path: Path) -> None:
+    log = with_vectors(table, tmp_path / "t")
     write_log(log)
     assert len(find(tmp_path / "t").files) == 4  # the feature alone deletes nothing
-    deleted = (1681511377).to_bytes(4, "little") + BitMap64([0]).serialize()
-    deleted += bytes(-len(deleted) % 4)
-    (add, *_) = [action["add"] for action in log["actions"] if "add" in action]
-    add["deletionVector"] = {
-        "storageType": "i",
-        "pathOrInlineDv": z85(deleted),
-        "sizeInBytes": len(deleted),
-        "cardinality": 1,
-    }
-    write_log(log)
-    with pytest.raises(DataError, match=r"marks rows of its files as deleted \(deletion vectors\)"):
+    deleted = mark(log, 0, [1]) + mark(log, 2, [0])
+    assert len(deleted) == 2
+    ROWS.filter(~pl.col("id").is_in(deleted)).write_parquet(tmp_path / "plain.parquet")
+    keys: dict[str, Any] = {"by": [["day", "part"], ["site"]], "thresholds": [0.25, 0.5]}
+    runs = [
+        run_stages(stage_config(tmp_path / name, "threshold_sweep", {}, predictions=str(tmp_path / path), **keys))
+        for name, path in (("a", "t"), ("b", "plain.parquet"))
+    ]
+    assert contents(runs[0]) == contents(runs[1])
+    files = [file for file in find(tmp_path / "t").files if isinstance(file, DataFile)]
+    assert sorted((file.rows, file.identity.get("n_deleted")) for file in files if file.rows < 2) == [(1, 1), (1, 1)]
+    assert sum(file.rows for file in files) == 6
+    mark(log, 0, [2])
+    with pytest.raises(DataError, match="Deletion vector mask length 3 exceeds numRecords 2"):
         find(tmp_path / "t")
+
+
+def test_a_night_sees_that_more_rows_are_deleted(table: Path, tmp_path: Path) -> None:
+    log = with_vectors(table, tmp_path / "t")
+    config = stage_config(tmp_path, "threshold_sweep", {}, predictions=str(tmp_path / "t"), thresholds=[0.5])
+    nights = []
+    for rows in ([0], [1], [0, 1]):
+        mark(log, 1, rows)
+        nights.append(pipeline.run(config))
+        afresh = pipeline.run(config | {"output": str(tmp_path / "afresh")})
+        assert contents(nights[-1]) == contents(afresh)
+        shutil.rmtree(tmp_path / "afresh")
+    assert [night.table("threshold_sweep_curve")["tp"].sum() for night in nights] != [0, 0, 0]
+    assert [night.table("inputs").filter(status="used")["rows_used"].item() for night in nights] == [7, 7, 6]
+    assert pipeline.run(config).status == "unchanged"
+    assert call("explain", tmp_path / "results", "threshold_sweep").code == 0
 
 
 def test_mapped_columns_are_refused(table: Path, tmp_path: Path) -> None:
@@ -304,15 +296,36 @@ def test_a_column_that_was_dropped_is_not_read_for_a_new_one_of_its_name(snapsho
     assert (file.partitions["part"], str(file.partition_types["part"])) == (None, "large_string")
 
 
-def test_delete_files_are_refused(snapshots: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def deletes(path: Path, **facts: Any) -> IcebergFile:  # noqa: ANN401 - facts of a file
+    kind = {"content": DataFileContent.POSITION_DELETES, "file_format": FileFormat.PARQUET} | facts
+    return IcebergFile.from_args(file_path=str(path), file_size_in_bytes=path.stat().st_size, **kind)
+
+
+def test_rows_that_files_of_positions_mark_as_deleted_are_not_counted(
+    snapshots: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = [file for file in find(snapshots).files if isinstance(file, DataFile)]
+    marked = next(file for file in plain if file.rows > 1)
+    others = [("elsewhere", 0), ("elsewhere", 1)]
+    for number, pairs in enumerate([[(str(marked.path), 1), *others], [(str(marked.path), 0), (str(marked.path), 1)]]):
+        pl.DataFrame(pairs, ["file_path", "pos"], orient="row").write_parquet(tmp_path / f"{number}.parquet")
+    marks = {deletes(tmp_path / "0.parquet"), deletes(tmp_path / "1.parquet")}
     listed = DataScan.plan_files
+    chosen: dict[str, set[IcebergFile]] = {str(marked.path): marks}
 
     def with_deletes(scan: DataScan) -> Iterator[FileScanTask]:
-        return (FileScanTask(task.file, delete_files={task.file}) for task in listed(scan))
+        return (FileScanTask(task.file, delete_files=chosen.get(task.file.file_path)) for task in listed(scan))
 
     monkeypatch.setattr(DataScan, "plan_files", with_deletes)
-    with pytest.raises(DataError, match=r"marks rows of its files as deleted \(delete files\)"):
+    rows_of = {file.name: file.rows for file in find(snapshots).files}
+    assert rows_of == {file.name: file.rows for file in plain} | {marked.name: marked.rows - 2}
+    pl.DataFrame({"file_path": str(marked.path), "pos": [marked.rows]}).write_parquet(tmp_path / "0.parquet")
+    with pytest.raises(DataError, match=rf"row {marked.rows} of .* is marked as deleted, and it has {marked.rows}\n"):
         find(snapshots)
+    for facts in ({"content": DataFileContent.EQUALITY_DELETES}, {"file_format": FileFormat.AVRO}):
+        chosen[str(marked.path)] = {deletes(tmp_path / "0.parquet", **facts)}
+        with pytest.raises(DataError, match=r"marks rows of its files as deleted in a way that is not supported"):
+            find(snapshots)
 
 
 def test_two_files_of_the_latest_metadata_are_told_apart(snapshots: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -12,9 +13,11 @@ from pipeline.sources.table_formats.live_files import LiveFile, LiveTable, momen
 from pipeline.sources.table_formats.recognising import DELTA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from pipeline.sources.table_formats.folders import TableFolder
 
@@ -40,7 +43,7 @@ def delta_table(folder: TableFolder, version: int | None, timestamp: str | None,
     Raises:
         ConfigError: the library is not installed.
         NoInputError: there is no such version.
-        DataError: the table cannot be read as plain files: it maps columns, or marks rows of files as deleted.
+        DataError: the table cannot be read as plain files: it maps columns.
     """
     try:
         import deltalake  # noqa: PLC0415 - an optional extra
@@ -117,21 +120,33 @@ def _live(table: Any, folder: TableFolder, *, name: str) -> LiveTable:  # noqa: 
         raise DataError(
             message, remedy="Write its current rows to a table without column mapping, or to Parquet files."
         )
-    if _DELETION_VECTORS in (table.protocol().reader_features or ()) and _has_deleted_rows(table):
-        message = (
-            f"input {name}: {folder} marks rows of its files as deleted (deletion vectors), which is not supported"
-        )
-        raise DataError(message, remedy="Let the table be rewritten without them: REORG TABLE … APPLY (PURGE).")
     schema = pa.schema(table.schema().to_arrow())
     actions: pa.Table = pa.table(table.get_add_actions(flatten=False))
+    columns = [key for key in ("path", "size_bytes", "partition") if key in actions.column_names]
+    deleted = _deleted_rows(table) if _DELETION_VECTORS in (table.protocol().reader_features or ()) else {}
     files = tuple(
-        LiveFile(folder.location(unquote(row["path"]), name=name), row["size_bytes"], row.get("partition") or {})
-        for row in actions.select(
-            [key for key in ("path", "size_bytes", "partition") if key in actions.column_names]
-        ).to_pylist()
+        LiveFile(
+            folder.location(unquote(row["path"]), name=name),
+            row["size_bytes"],
+            row.get("partition") or {},
+            deleted.pop(row["path"], None),
+        )
+        for row in actions.select(columns).to_pylist()
     )
+    if deleted:
+        message = f"input {name}: {folder} marks rows as deleted of a file that it does not have: {next(iter(deleted))}"
+        raise DataError(message, remedy="Check the table, or name another version of it.")
     return LiveTable(str(folder), folder, DELTA, version, schema, files)
 
 
-def _has_deleted_rows(table: Any) -> bool:  # noqa: ANN401 - a class of an extra
-    return any(batch.num_rows for batch in table.deletion_vectors())
+def _deleted_rows(table: Any) -> dict[str, Callable[[], NDArray[np.int64]]]:  # noqa: ANN401 - a class of an extra
+    """Return what tells the rows that are marked as deleted, by the path of the file in the log."""
+    import numpy as np  # noqa: PLC0415 - see _live
+    import pyarrow as pa  # noqa: PLC0415
+
+    deleted: dict[str, Callable[[], NDArray[np.int64]]] = {}
+    for vectors in map(pa.record_batch, table.deletion_vectors()):
+        for address, is_left in zip(vectors["filepath"].to_pylist(), vectors["selection_vector"], strict=True):
+            rows = np.flatnonzero(~is_left.values.to_numpy(zero_copy_only=False)).astype(np.int64)
+            deleted[address.removeprefix(table.table_uri)] = partial(np.asarray, rows)
+    return deleted

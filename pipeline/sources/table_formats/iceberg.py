@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, NoInputError
@@ -11,6 +12,9 @@ from pipeline.sources.table_formats.recognising import ICEBERG, ICEBERG_ENDINGS,
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from pipeline.sources.table_formats.folders import TableFolder
 
@@ -34,7 +38,8 @@ def iceberg_table(
     Raises:
         ConfigError: the library is not installed.
         NoInputError: there is no such snapshot.
-        DataError: the table cannot be read as plain files: it has files of deletes, or others than Parquet.
+        DataError: the table cannot be read as plain files: it has others than Parquet, or marks rows in other ways
+            than by their numbers.
     """
     try:
         from pyiceberg.exceptions import NotInstalledError, ValidationError  # noqa: PLC0415 - an optional extra
@@ -134,17 +139,40 @@ def _files(table: Any, scan: Any, folder: TableFolder, *, name: str) -> Iterator
     """
     columns, specs = scan.projection(), table.specs()
     for task in scan.plan_files():
-        if task.delete_files:
-            message = (
-                f"input {name}: {folder} marks rows of its files as deleted (delete files), which is not supported"
-            )
-            raise DataError(message, remedy="Let the table be rewritten without them: rewrite_data_files.")
         file = task.file
         if (kind := str(file.file_format.value)).upper() != "PARQUET":
             message = f"input {name}: {folder} has files in the format {kind}, which is not supported"
             raise DataError(message, remedy="Let the table's files be rewritten as Parquet.")
-        partitions = _partitions(specs[file.spec_id], file.partition, columns)
-        yield LiveFile(folder.location(file.file_path, name=name), file.file_size_in_bytes, partitions)
+        if not all(_has_positions(deletes) for deletes in task.delete_files):
+            message = f"input {name}: {folder} marks rows of its files as deleted in a way that is not supported"
+            remedy = "Files of positions in Parquet are: let the table be rewritten, by rewrite_data_files."
+            raise DataError(message, remedy=remedy)
+        marks = [folder.location(deletes.file_path, name=name) for deletes in task.delete_files]
+        yield LiveFile(
+            folder.location(file.file_path, name=name),
+            file.file_size_in_bytes,
+            _partitions(specs[file.spec_id], file.partition, columns),
+            partial(_deleted_rows, folder, sorted(marks), file.file_path, name=name) if marks else None,
+        )
+
+
+def _has_positions(deletes: Any) -> bool:  # noqa: ANN401 - a class of an extra
+    """Whether a file of deletes names rows by their numbers, in Parquet."""
+    is_parquet = str(deletes.file_format.value).upper() == "PARQUET"
+    return is_parquet and deletes.content.name == "POSITION_DELETES"
+
+
+def _deleted_rows(folder: TableFolder, marks: list[str], written: str, *, name: str) -> NDArray[np.int64]:
+    """Return the numbers of the rows of a file that files of deletes name, as they write its address."""
+    import numpy as np  # noqa: PLC0415 - the command line shows its help without loading them
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    rows: list[NDArray[np.int64]] = []
+    for location in marks:
+        file = folder.open(location, name=name)
+        of_file = pq.read_table(file.path, columns=["file_path", "pos"], filters=[("file_path", "==", written)])
+        rows.append(of_file["pos"].to_numpy())
+    return np.unique(np.concatenate(rows)).astype(np.int64)
 
 
 def _partitions(spec: Any, values: Any, columns: Any) -> dict[str, Any]:  # noqa: ANN401 - classes of an extra

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.sources.listed import Listed
+from pipeline.sources.table_formats.deleted_rows import without
 from pipeline.sources.types import column_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from pipeline.sources.parquet_files import DataFile
     from pipeline.sources.table_formats.folders import TableFolder
@@ -30,11 +34,13 @@ class LiveFile:
         location: Where it is: its absolute path, or its address on a store.
         size: Its bytes, according to the table.
         partitions: Column → value; None is NULL.
+        deleted: Returns the numbers of the rows that are marked as deleted, from 0, rising; None: all rows are left.
     """
 
     location: str
     size: int
     partitions: dict[str, Any]
+    deleted: Callable[[], NDArray[np.int64]] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,18 +74,19 @@ class LiveTable:
         """The version in messages."""
         return f"version {self.version} of the {self.kind} table {self.path}"
 
-    def listed(self, name: str, *, is_remote: bool) -> Iterator[Listed]:
+    def listed(self, name: str, scratch: Path | None, *, is_remote: bool) -> Iterator[Listed]:
         """Yield its files, sorted by name.
 
         Args:
             name: Name of the input in messages.
+            scratch: Folder for temporary data; None: that of the system.
             is_remote: Whether they have to be copied from a store.
         """
         for file in sorted(self.files, key=lambda file: file.location):
             types = {column: self.schema.field(column).type for column in file.partitions}
             types = {column: arrow for column, arrow in types.items() if _is_plain(arrow)}
             texts = {column: _text(file.partitions[column]) for column in types}
-            opening = partial(_open, self, file, texts, types, name=name)
+            opening = partial(_open, self, file, texts, types, scratch, name=name)
             yield Listed(file.location, texts, opening, types, of_table=True, is_remote=is_remote)
 
     def record(self) -> dict[str, Any]:
@@ -101,9 +108,15 @@ def moment(timestamp: str) -> datetime:
 
 
 def _open(
-    table: LiveTable, live: LiveFile, partitions: dict[str, str | None], types: dict[str, pa.DataType], *, name: str
+    table: LiveTable,
+    live: LiveFile,
+    partitions: dict[str, str | None],
+    types: dict[str, pa.DataType],
+    scratch: Path | None,
+    *,
+    name: str,
 ) -> DataFile:
-    """Read the footer of a file of a table; columns that were added to the table later are NULL in it.
+    """Read the footer of a file of a table, without its deleted rows; columns that were added later are NULL in it.
 
     Raises:
         NoInputError: the file is gone.
@@ -118,6 +131,8 @@ def _open(
         message = f"input {name}: {live.location} has {size:,} bytes, but {live.size:,} according to {table.words}"
         raise DataError(message, remedy="Somebody else than the table's own writers wrote it: restore the file.")
     file = table.folder.open(live.location, name=name)
+    if live.deleted is not None:
+        file = without(file, live.deleted(), scratch, name=name)
     schema = _current(file, table, name=name)
     missing = [column for column in table.schema if column.name not in (*schema.names, *live.partitions)]
     if invented := [column.name for column in missing if column.name in table.defaults]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from cli.calls import call
+from delta_logs import mark, with_vectors
 from deltalake import DeltaTable, write_deltalake
 from object_store import SECRET, Fault, ObjectStore
 from pyiceberg.catalog.sql import SqlCatalog
@@ -20,6 +21,7 @@ from pipeline.engines.truths import truths
 from pipeline.errors import DataError, NoInputError, UnavailableError
 from pipeline.sources.files import FoundFiles, find_files
 from pipeline.sources.inputs import Input
+from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.remote.addresses import Address, address_in_table
 from pipeline.sources.remote.copies import Copies
 from pipeline.sources.table_formats.delta import needed_log
@@ -167,6 +169,21 @@ def test_only_the_log_since_the_last_checkpoint_is_copied(table: Path, store: Ob
         "2.json",
         "3.json",
     ]
+
+
+def test_rows_that_vectors_mark_as_deleted_are_not_counted(table: Path, store: ObjectStore, tmp_path: Path) -> None:
+    log = with_vectors(table, tmp_path / "t")
+    deleted = mark(log, 0, [1]) + mark(log, 1, [0], in_file=True)
+    upload(store, tmp_path / "t", "marked")
+    kept = ROWS.filter(~pl.col("id").is_in(deleted))
+    files = find(tmp_path, "s3://marked").files
+    of_files = [pl.read_parquet(file.path, columns=["id"]) for file in files if isinstance(file, DataFile)]
+    assert pl.concat(of_files)["id"].sort().to_list() == kept["id"].to_list()
+    assert [file.name.startswith("s3://marked/day=") for file in files] == [True] * len(files)
+    (vector,) = (tmp_path / "t").glob("*.bin")
+    store.delete(f"marked/{vector.name}")
+    with pytest.raises(DataError, match=r"s3://marked cannot be read as a table of Delta Lake: .*deletion_vector_"):
+        find(tmp_path, "s3://marked")
 
 
 def numbered(number: int, ending: str) -> str:
