@@ -7,6 +7,7 @@ writes them to `pipeline/api/`, where a test compares them with what this makes.
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -33,7 +34,7 @@ FOLDER = ROOT / "pipeline" / "api"
 STUB = ROOT / "thresher" / "__init__.pyi"
 LEFT_OUT = {"kind"}
 WIDTH = 112
-_ATTRIBUTE = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
+_ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 HEADER = '''"""`thresher.{kind}`, made from its parameter class by tests/api/generating.py."""
 
@@ -168,7 +169,7 @@ def _docstring(entry: StageEntry, parameters: type[StageParameters], order: list
 def _meanings(parameters: type[StageParameters]) -> Iterator[tuple[str, str]]:
     """What the docstrings of a class and of those that it derives from say of their attributes."""
     for parent in reversed(parameters.__mro__):
-        text = parent.__doc__ or ""
+        text = inspect.cleandoc(parent.__doc__ or "")  # Python 3.13 leaves indentation out itself
         _, _, attributes = text.partition("Attributes:\n")
         for name, meaning in _ATTRIBUTE.findall(attributes):
             yield name, " ".join(meaning.split())

@@ -50,7 +50,7 @@ def test_a_function_has_a_keyword_for_every_parameter(entry: StageEntry) -> None
     function = getattr(thresher, entry.kind)
     keywords = inspect.signature(function).parameters
     assert set(keywords) == {*entry.load().parameters.keys(), "resources"} - {"kind"}
-    assert all(f"\n        {name}: " in function.__doc__ for name in keywords)
+    assert all(f"\n    {name}: " in (inspect.getdoc(function) or "") for name in keywords)
 
 
 @pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
