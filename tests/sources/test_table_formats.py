@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import pytest
 from cli.calls import call
@@ -26,7 +27,8 @@ from pipeline.engines.truths import truths
 from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.sources.files import FoundFiles, find_files
 from pipeline.sources.inputs import Input
-from pipeline.sources.parquet_files import DataFile
+from pipeline.sources.parquet_files import DataFile, open_file
+from pipeline.sources.table_formats.deleted_rows import without
 from pipeline.sources.table_formats.folders import LocalFolder
 
 if TYPE_CHECKING:
@@ -296,6 +298,28 @@ def test_a_column_that_was_dropped_is_not_read_for_a_new_one_of_its_name(snapsho
     assert (file.partitions["part"], str(file.partition_types["part"])) == (None, "large_string")
 
 
+@pytest.mark.parametrize("deleted", [[0], [65_535, 65_536], [3, 70_000, 149_999], list(range(150_000))])
+def test_the_rows_that_are_left_keep_their_order(deleted: list[int], tmp_path: Path) -> None:
+    rows = pl.DataFrame(
+        {"id": range(150_000), "text": ["é"] * 150_000, "at": [datetime(2026, 11, 1, tzinfo=UTC)] * 150_000}
+    )
+    rows.write_parquet(tmp_path / "a.parquet", row_group_size=70_000)
+    file = open_file(tmp_path / "a.parquet", tmp_path, name="predictions")
+    left = without(file, np.array(deleted), tmp_path, name="predictions")
+    assert pl.read_parquet(left.path).equals(rows.filter(~pl.col("id").is_in(deleted)))
+    assert (left.rows, left.name, left.schema) == (150_000 - len(deleted), file.name, file.schema)
+
+
+def test_a_damaged_file_some_of_whose_rows_are_deleted_is_told(tmp_path: Path) -> None:
+    pl.DataFrame({"id": range(1000)}).write_parquet(tmp_path / "a.parquet", compression="uncompressed")
+    content = bytearray((tmp_path / "a.parquet").read_bytes())
+    content[4:40] = b"\xff" * 36
+    (tmp_path / "a.parquet").write_bytes(content)
+    file = open_file(tmp_path / "a.parquet", tmp_path, name="predictions")
+    with pytest.raises(DataError, match=r"input predictions: \S*a\.parquet cannot be read: "):
+        without(file, np.array([1]), tmp_path, name="predictions")
+
+
 def deletes(path: Path, **facts: Any) -> IcebergFile:  # noqa: ANN401 - facts of a file
     kind = {"content": DataFileContent.POSITION_DELETES, "file_format": FileFormat.PARQUET} | facts
     return IcebergFile.from_args(file_path=str(path), file_size_in_bytes=path.stat().st_size, **kind)
@@ -306,7 +330,7 @@ def test_rows_that_files_of_positions_mark_as_deleted_are_not_counted(
 ) -> None:
     plain = [file for file in find(snapshots).files if isinstance(file, DataFile)]
     marked = next(file for file in plain if file.rows > 1)
-    others = [("elsewhere", 0), ("elsewhere", 1)]
+    others = [("elsewhere", 0), ("elsewhere", 7)]
     for number, pairs in enumerate([[(str(marked.path), 1), *others], [(str(marked.path), 0), (str(marked.path), 1)]]):
         pl.DataFrame(pairs, ["file_path", "pos"], orient="row").write_parquet(tmp_path / f"{number}.parquet")
     marks = {deletes(tmp_path / "0.parquet"), deletes(tmp_path / "1.parquet")}

@@ -24,6 +24,8 @@ from pipeline.sources.inputs import Input
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.remote.addresses import Address, address_in_table
 from pipeline.sources.remote.copies import Copies
+from pipeline.sources.remote.reading import RemoteFiles
+from pipeline.sources.remote.tables import RemoteFolder
 from pipeline.sources.table_formats.delta import needed_log
 
 if TYPE_CHECKING:
@@ -147,6 +149,13 @@ def test_a_table_on_a_store_gives_the_bytes_of_its_rows_in_parquet(
     assert call("explain", tmp_path / "table" / "results", "threshold_sweep").code == 0
 
 
+def test_a_table_in_a_folder_of_another_name_is_refused(store: ObjectStore, tmp_path: Path) -> None:
+    store.bucket("nested")
+    store.put("nested/t/metadata/inner/_delta_log/00000000000000000000.json", b"{}")
+    with pytest.raises(DataError, match="s3://nested/t/metadata/inner is a table of Delta Lake, whose log decides"):
+        find(tmp_path, "s3://nested/t")
+
+
 @pytest.mark.usefixtures("store")
 def test_versions_of_a_delta_table_on_a_store(table: Path, tmp_path: Path) -> None:
     address = "s3://lake/deep/t ü"
@@ -236,6 +245,9 @@ def test_snapshots_of_an_iceberg_table_on_a_store(server: ObjectStore, tmp_path:
     server.delete(f"ice/w/n/t/metadata/{newest[:6]}zz.metadata.json")
     with pytest.raises(DataError, match=r"s3://ice/moved lists files elsewhere, such as (file://)?/"):
         find(tmp_path, "s3://ice/moved")
+    for address in ("gs://b/k", "/k", "file:///k", "abfss://c@a.dfs.core.windows.net/k"):
+        with pytest.raises(DataError, match=f"lists files elsewhere, such as {address}"):
+            RemoteFolder(Address("s3", "ice", "t"), RemoteFiles("predictions", (), None)).location(address, name="p")
 
 
 def slow_down(key: str, _method: str, path: str) -> Fault | None:
