@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SPOOLED = "rows.parquet"
 PRIVATE = 0o700
+PREFIX = "thresher-rows-"
 
 
 class TemporaryFolder:
@@ -27,7 +28,7 @@ class TemporaryFolder:
     def __init__(self, scratch: Path | None) -> None:
         if scratch is not None:
             scratch.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-        self.path = Path(tempfile.mkdtemp(prefix="thresher-rows-", dir=scratch))
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=scratch))
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import sys
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from cli.calls import call
 from delta_logs import edited_log, mark, with_vectors, write_log
@@ -28,8 +31,8 @@ from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.sources.files import FoundFiles, find_files
 from pipeline.sources.inputs import Input
 from pipeline.sources.parquet_files import DataFile, open_file
-from pipeline.sources.table_formats.deleted_rows import without
 from pipeline.sources.table_formats.folders import LocalFolder
+from pipeline.sources.table_formats.rewriting import rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +50,7 @@ ROWS = pl.DataFrame(
     }
 )
 LATER = ROWS.with_columns(pl.col("id") + 8, pl.col("score") / 2, shade=pl.lit("dark"))
+RENAMED = ROWS.rename({"site": "place", "day": "part", "part": "day"})
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +80,10 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table.delete("id = 2 OR id = 9")
     renamed = catalog.create_table("n.renamed", schema=ROWS.to_arrow().schema)
     renamed.append(ROWS.to_arrow())
-    with renamed.update_schema() as schema:
-        schema.rename_column("site", "place")
+    for name, later in (("site", "place"), ("day", "date"), ("part", "day"), ("date", "part")):
+        with renamed.update_schema() as schema:
+            schema.rename_column(name, later)
+    renamed.append(RENAMED.with_columns(pl.col("id") + 10).to_arrow())
     dropped = catalog.create_table("n.dropped", schema=ROWS.to_arrow().schema)
     dropped.append(ROWS.to_arrow())
     with dropped.update_schema(allow_incompatible_changes=True) as schema:
@@ -119,6 +125,14 @@ def test_a_table_gives_the_bytes_of_its_rows_in_parquet(
     )
     assert (used[0], left_out) == (left_out[0], (left_out[0], 0))
     assert used[1] > 0
+
+
+def test_a_folder_whose_name_looks_encoded_is_not_taken_for_another(table: Path, tmp_path: Path) -> None:
+    for name in ("x%41y", "xAy", "50% off"):
+        shutil.copytree(table, tmp_path / name)
+    with pytest.raises(DataError, match=r"deltalake takes %41 in .* for a character, and reads another folder"):
+        find(tmp_path / "x%41y")
+    assert [sum(file.rows for file in find(tmp_path / name).files) for name in ("xAy", "50% off")] == [14, 14]
 
 
 def test_versions_of_a_delta_table(table: Path) -> None:
@@ -221,9 +235,7 @@ def test_files_that_are_gone_or_others_are_told(
     copy = tmp_path / "t"
     shutil.copytree(request.getfixturevalue(kind), copy)
     if kind == "snapshots":  # its paths are absolute
-        monkeypatch.setattr(
-            LocalFolder, "location", lambda _self, written, **_keys: str(copy / written.split("/n/t/")[1])
-        )
+        monkeypatch.setattr(LocalFolder, "location", lambda _self, written: str(copy / written.split("/n/t/")[1]))
     (first, second, *_) = [Path(file.name) for file in find(copy).files]
     first.write_bytes(second.read_bytes() + b"PAR1")
     with pytest.raises(DataError, match=r"bytes, but [\d,]+ according to version"):
@@ -270,26 +282,57 @@ def test_a_night_sees_that_more_rows_are_deleted(table: Path, tmp_path: Path) ->
     assert call("explain", tmp_path / "results", "threshold_sweep").code == 0
 
 
-def test_mapped_columns_are_refused(table: Path, tmp_path: Path) -> None:
-    log = edited_log(table, tmp_path / "t", minReaderVersion=2, minWriterVersion=5)
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_mapped_columns_are_read(mode: str, tmp_path: Path) -> None:
+    names = {column: f"col-{number}" for number, column in enumerate(ROWS.columns)}
+    columns = {name: column for column, name in names.items()}
+    in_files = pl.concat([ROWS.rename(names), ROWS.rename(names).with_columns(pl.col("col-0") + 8)]).to_arrow()
+    numbered = pa.schema(
+        [
+            field.with_metadata({b"PARQUET:field_id": str(number).encode()})
+            for number, field in enumerate(in_files.schema, start=1)
+        ]
+    )
+    write_deltalake(tmp_path / "made", in_files.cast(numbered), partition_by=["col-4"])
+    log = edited_log(tmp_path / "made", tmp_path / "t", minReaderVersion=2, minWriterVersion=5)
+    for path in (tmp_path / "t").rglob("*.parquet"):  # the library leaves the numbers out
+        rows = pq.ParquetFile(path).read()
+        pq.write_table(rows.cast(pa.schema([numbered.field(name) for name in rows.schema.names])), path)
     for action in log["actions"]:
+        if "add" in action:
+            action["add"]["size"] = (tmp_path / "t" / action["add"]["path"]).stat().st_size
         if "metaData" in action:
-            action["metaData"]["configuration"] = {"delta.columnMapping.mode": "name"}
+            action["metaData"]["configuration"] = {"delta.columnMapping.mode": mode}
+            action["metaData"]["partitionColumns"] = ["part"]
             schema = json.loads(action["metaData"]["schemaString"])
-            for number, field in enumerate(schema["fields"]):
+            for number, field in enumerate(schema["fields"], start=1):
                 field["metadata"] = {
                     "delta.columnMapping.id": number,
-                    "delta.columnMapping.physicalName": field["name"],
+                    "delta.columnMapping.physicalName": f"other-{number}"
+                    if (mode, number) == ("id", 1)
+                    else field["name"],
                 }
+                field["name"] = columns[field["name"]]
             action["metaData"]["schemaString"] = json.dumps(schema)
     write_log(log)
-    with pytest.raises(DataError, match=r"maps its columns to other names in its files \(delta.columnMapping.mode\)"):
-        find(tmp_path / "t")
+    pl.concat([ROWS, ROWS.with_columns(pl.col("id") + 8)]).write_parquet(tmp_path / "plain.parquet")
+    keys: dict[str, Any] = {"by": [["day", "part"], ["site"]], "thresholds": [0.25, 0.5]}
+    runs = [
+        run_stages(stage_config(tmp_path / name, "threshold_sweep", {}, predictions=str(tmp_path / path), **keys))
+        for name, path in (("a", "t"), ("b", "plain.parquet"))
+    ]
+    assert contents(runs[0]) == contents(runs[1])
 
 
-def test_a_renamed_column_is_refused(snapshots: Path) -> None:
-    with pytest.raises(DataError, match="column 'place' of the Apache Iceberg table is called 'site' in"):
-        find(snapshots.parent / "renamed")
+def test_renamed_columns_are_read_under_their_names_of_today(snapshots: Path, tmp_path: Path) -> None:
+    pl.concat([RENAMED, RENAMED.with_columns(pl.col("id") + 10)]).write_parquet(tmp_path / "plain.parquet")
+    keys: dict[str, Any] = {"by": [["day"], ["place"], ["part"]], "thresholds": [0.25, 0.5]}
+    runs = [
+        run_stages(stage_config(tmp_path / name, "threshold_sweep", {}, predictions=str(path), **keys))
+        for name, path in (("a", snapshots.parent / "renamed"), ("b", tmp_path / "plain.parquet"))
+    ]
+    assert contents(runs[0]) == contents(runs[1])
+    assert [file.schema.names for file in find(snapshots.parent / "renamed").files] == [RENAMED.columns] * 2
 
 
 def test_a_column_that_was_dropped_is_not_read_for_a_new_one_of_its_name(snapshots: Path) -> None:
@@ -298,16 +341,18 @@ def test_a_column_that_was_dropped_is_not_read_for_a_new_one_of_its_name(snapsho
     assert (file.partitions["part"], str(file.partition_types["part"])) == (None, "large_string")
 
 
-@pytest.mark.parametrize("deleted", [[0], [65_535, 65_536], [3, 70_000, 149_999], list(range(150_000))])
+@pytest.mark.parametrize("deleted", [[], [0], [65_535, 65_536], [3, 70_000, 149_999], list(range(150_000))])
 def test_the_rows_that_are_left_keep_their_order(deleted: list[int], tmp_path: Path) -> None:
     rows = pl.DataFrame(
         {"id": range(150_000), "text": ["é"] * 150_000, "at": [datetime(2026, 11, 1, tzinfo=UTC)] * 150_000}
     )
     rows.write_parquet(tmp_path / "a.parquet", row_group_size=70_000)
     file = open_file(tmp_path / "a.parquet", tmp_path, name="predictions")
-    left = without(file, np.array(deleted), tmp_path, name="predictions")
-    assert pl.read_parquet(left.path).equals(rows.filter(~pl.col("id").is_in(deleted)))
-    assert (left.rows, left.name, left.schema) == (150_000 - len(deleted), file.name, file.schema)
+    names = {"id": "number", "at": "at"}
+    left = rewritten(file, names, np.array(deleted, np.int64), tmp_path, name="predictions")
+    expected = rows.filter(~pl.col("id").is_in(deleted)).select(number="id", at="at")
+    assert pl.read_parquet(left.path).equals(expected)
+    assert (left.rows, left.name, left.schema.names) == (expected.height, file.name, ["number", "at"])
 
 
 def test_a_damaged_file_some_of_whose_rows_are_deleted_is_told(tmp_path: Path) -> None:
@@ -317,7 +362,7 @@ def test_a_damaged_file_some_of_whose_rows_are_deleted_is_told(tmp_path: Path) -
     (tmp_path / "a.parquet").write_bytes(content)
     file = open_file(tmp_path / "a.parquet", tmp_path, name="predictions")
     with pytest.raises(DataError, match=r"input predictions: \S*a\.parquet cannot be read: "):
-        without(file, np.array([1]), tmp_path, name="predictions")
+        rewritten(file, {"id": "id"}, np.array([1]), tmp_path, name="predictions")
 
 
 def deletes(path: Path, **facts: Any) -> IcebergFile:  # noqa: ANN401 - facts of a file
@@ -344,8 +389,19 @@ def test_rows_that_files_of_positions_mark_as_deleted_are_not_counted(
     rows_of = {file.name: file.rows for file in find(snapshots).files}
     assert rows_of == {file.name: file.rows for file in plain} | {marked.name: marked.rows - 2}
     pl.DataFrame({"file_path": str(marked.path), "pos": [marked.rows]}).write_parquet(tmp_path / "0.parquet")
+    with pytest.raises(DataError, match=r"0\.parquet has [\d,]+ bytes, but [\d,]+ according to"):
+        find(snapshots)
+    chosen[str(marked.path)] = {deletes(tmp_path / "0.parquet")}
     with pytest.raises(DataError, match=rf"row {marked.rows} of .* is marked as deleted, and it has {marked.rows}\n"):
         find(snapshots)
+    pl.DataFrame({"file_path": [str(marked.path)], "at": [0]}).write_parquet(tmp_path / "0.parquet")
+    chosen[str(marked.path)] = {deletes(tmp_path / "0.parquet")}
+    with pytest.raises(DataError, match=r"0\.parquet does not say which rows are deleted: "):
+        find(snapshots)
+    (tmp_path / "0.parquet").unlink()
+    with pytest.raises(NoInputError, match=r"0\.parquet, which says which rows are deleted, is gone"):
+        find(snapshots)
+    pl.DataFrame({"file_path": str(marked.path), "pos": [0]}).write_parquet(tmp_path / "0.parquet")
     for facts in ({"content": DataFileContent.EQUALITY_DELETES}, {"file_format": FileFormat.AVRO}):
         chosen[str(marked.path)] = {deletes(tmp_path / "0.parquet", **facts)}
         with pytest.raises(DataError, match=r"marks rows of its files as deleted in a way that is not supported"):
@@ -359,5 +415,13 @@ def test_two_files_of_the_latest_metadata_are_told_apart(snapshots: Path, tmp_pa
     with pytest.raises(DataError, match="with 2 files of its latest metadata: ") as caught:
         find(tmp_path / "t")
     assert "Name the one that the catalog names" in str(caught.value.remedy)
-    (tmp_path / "t" / "metadata" / "version-hint.text").write_text("1")
-    assert sum(file.rows for file in find(tmp_path / "t").files) == 0  # that of the empty table
+    oldest = min((tmp_path / "t" / "metadata").glob("*.metadata.json"))
+    for words in ("0", oldest.name, oldest.name.removesuffix(".metadata.json")):
+        (tmp_path / "t" / "metadata" / "version-hint.text").write_text(f"{words}\n")
+        assert find(tmp_path / "t").tables[0].record()["metadata"] == str(oldest)  # that of the empty table
+    (tmp_path / "t" / "metadata" / "version-hint.text").write_text("nothing")
+    with pytest.raises(DataError, match="with 0 files of its latest metadata: none"):
+        find(tmp_path / "t")
+    packed = oldest.with_name("00009-a.metadata.json.gz")
+    packed.write_bytes(gzip.compress(newest.read_bytes()))
+    assert sum(file.rows for file in find(packed).files) == 14

@@ -78,8 +78,8 @@ def parse_address(text: str, *, what: str) -> Address:
 def address_in_table(written: str) -> Address | None:
     """Return the address of a file that a table lists, as its writers spell it; nothing in it is encoded.
 
-    None: it is no address on a store that inputs can be read from, or in another account of Azure than the
-    environment names.
+    None: it is no address on a store that inputs can be read from, is in another account of Azure than the environment
+    names, or has credentials in it.
     """
     if in_account := _IN_ACCOUNT.fullmatch(written):
         accounts = {os.environ.get(name) for name in ACCOUNTS} - {None, ""}
@@ -88,4 +88,5 @@ def address_in_table(written: str) -> Address | None:
     scheme, _, bucket_and_key = written.partition(SEPARATOR)
     scheme = _SPELLINGS.get(scheme, scheme)
     bucket, _, key = bucket_and_key.partition("/")
-    return Address(scheme, bucket, key) if scheme in SCHEMES and bucket and key else None
+    has_credentials = "@" in bucket or ":" in bucket
+    return Address(scheme, bucket, key) if scheme in SCHEMES and bucket and key and not has_credentials else None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import StorageError, os_fault
 from pipeline.sources.remote.store import RemoteObject, endpoints
-from pipeline.sources.spooling import PRIVATE, TemporaryFolder
+from pipeline.sources.spooling import PREFIX, PRIVATE, TemporaryFolder
 
 if TYPE_CHECKING:
     import threading
@@ -30,6 +30,7 @@ _DATA, _NOTE, _UNFINISHED = ".data", ".json", ".part"
 _OWN = 0o600
 _LONGEST_NAME = 200  # bytes
 _STALE_SECONDS = 24 * 60 * 60
+_LONGEST_RUN_SECONDS = 30 * _STALE_SECONDS
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,8 @@ class Copies:
                         entries.append((status.st_mtime, path, status.st_size))
                     elif path.suffix == _UNFINISHED and time.time() - status.st_mtime > _STALE_SECONDS:
                         path.unlink()
+                    elif path.name.startswith(PREFIX) and time.time() - status.st_mtime > _LONGEST_RUN_SECONDS:
+                        shutil.rmtree(path, ignore_errors=True)  # of a run that was killed
             excess = sum(size for _, _, size in entries) - self.limit
             for _, path, size in sorted(entries):
                 if excess <= 0:

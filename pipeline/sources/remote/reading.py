@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain, product
+from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
-from pipeline.errors import DataError, NoInputError
+from pipeline.errors import DataError, NoInputError, PermissionDenied
 from pipeline.sources.listed import Listed
 from pipeline.sources.parquet_files import open_file, partitions_of
 from pipeline.sources.remote.addresses import parse_address
@@ -28,6 +29,7 @@ from pipeline.sources.table_formats.recognising import (
     LOG_FOLDERS,
     format_of_keys,
     remedy_for,
+    tells_a_table,
 )
 
 if TYPE_CHECKING:
@@ -83,10 +85,16 @@ class RemoteFiles:
             return None
         if address.key.endswith(ICEBERG_ENDINGS):
             depth = 2 if address.folders[-2:-1] == (ICEBERG_FOLDER,) else 1
-            folder = RemoteFolder(address.at("/".join(address.folders[:-depth])), self)
-            return table_in(folder, ICEBERG, spec, metadata=str(address), name=self._name)
-        key, kind = format_of_keys(self._keys_of_logs(self._bucket(address), [address.key]))
-        return table_in(RemoteFolder(address, self), kind, spec, name=self._name) if key == address.key else None
+            folder = self._folder(address.at("/".join(address.folders[:-depth])))
+            return table_in(folder, ICEBERG, spec, metadata=str(address))
+        bucket = self._bucket(address)
+        try:
+            key, kind = format_of_keys(self._keys_of_logs(bucket, [address.key]))
+        except PermissionDenied:
+            if address.key and bucket.object(address.key) is not None:  # an object may be read that cannot be listed
+                return None
+            raise
+        return table_in(self._folder(address), kind, spec) if key == address.key else None
 
     def listed(self, text: str) -> list[Listed]:
         """Return the objects that an address or pattern names, sorted by key; none of them is copied yet.
@@ -102,7 +110,8 @@ class RemoteFiles:
         is_pattern = fixed_part(address.folders) != address.folders
         single = None if is_pattern or not address.key else bucket.object(address.key)
         if single is not None:
-            self._refuse_tables(bucket, address.folders[:-1], [])
+            with suppress(PermissionDenied):  # who may get an object need not be able to list what is beside it
+                self._refuse_tables(bucket, address.folders[:-1], [])
             return [self._item(single, PurePosixPath(single.address.key).parent)]
         fixed = fixed_part(address.folders)
         objects = {item.address.key: item for item in bucket.listed("/".join(fixed))}
@@ -140,8 +149,8 @@ class RemoteFiles:
         return self._together([partial(self.copy, item) for item in items])
 
     def opened(self, item: RemoteObject) -> DataFile:
-        """Copy an object, and read its footer."""
-        return self._open(item, {})
+        """Copy an object in Parquet, whatever it is called, and read its footer."""
+        return self._open(item, {}, lambda _path: None)
 
     def folder_beside_copies(self) -> TemporaryFolder:
         """Return an empty folder on the disk of the copies."""
@@ -168,12 +177,15 @@ class RemoteFiles:
 
     def _item(self, item: RemoteObject, root: PurePosixPath) -> Listed:
         partitions = _partitions(item, root)
-        return Listed(str(item.address), partitions, partial(self._open, item, partitions), is_remote=True)
+        opening = partial(self._open, item, partitions, self._convert)
+        return Listed(str(item.address), partitions, opening, is_remote=True)
 
-    def _open(self, item: RemoteObject, partitions: dict[str, str | None]) -> DataFile:
+    def _open(
+        self, item: RemoteObject, partitions: dict[str, str | None], convert: Callable[[Path], DataFile | None]
+    ) -> DataFile:
         copy = self.copy(item)
         label = str(item.address)
-        converted = self._convert(copy.path)
+        converted = convert(copy.path)
         file = converted or open_file(copy.path, copy.path.parent, name=self._name, label=label, holder=copy.holder)
         return replace(file, label=label, origin=None, identity=copy.identity, partitions=partitions)
 
@@ -196,10 +208,17 @@ class RemoteFiles:
             raise DataError(message, remedy=remedy_for(kind, str(table)))
 
     def _keys_of_logs(self, bucket: Bucket, folders: Iterable[str]) -> list[str]:
-        """Return the first keys of the logs that folders have, if they are tables of table formats."""
+        """Return a key that tells a table for every folder that is one.
+
+        Raises:
+            PermissionDenied: the store does not let its log be listed.
+        """
         with ThreadPoolExecutor(THREADS) as pool:
-            keys = pool.map(bucket.first_keys, *zip(*product(folders, LOG_FOLDERS), strict=True))
-            return [*chain.from_iterable(keys)]
+            keys = pool.map(lambda log: bucket.first_key(log[0], log[1], tells_a_table), product(folders, LOG_FOLDERS))
+            return [key for key in keys if key is not None]
+
+    def _folder(self, address: Address) -> RemoteFolder:
+        return RemoteFolder(address, self, name=self._name)
 
     def _looked_at(self, bucket: Bucket, items: list[RemoteObject], root: PurePosixPath) -> list[PassedOver]:
         length = len(MAGICS[0])

@@ -26,6 +26,7 @@ T = TypeVar("T")
 RETRIES, TRIES = 5, 3  # of every request, and of those whose answer breaks off
 FIRST_PAUSE, LONGEST_PAUSE, LONGEST_RETRY = timedelta(seconds=0.2), timedelta(seconds=10), timedelta(seconds=60)
 CHUNK_BYTES = 1 << 20
+PAGE = 1000  # keys that a store lists at a time
 _ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "GOOGLE_BASE_URL")
 _SECRET_NAMES = re.compile(r"SECRET|TOKEN|PASSWORD|KEY|SAS|CREDENTIAL|CONNECTION", re.IGNORECASE)
 _SHORTEST_SECRET = 4
@@ -108,13 +109,14 @@ class Bucket:
         folders = {folder, *chain.from_iterable(_folders_above(item.address) for item in objects)}
         return [item for item in objects if item.size or item.address.key not in folders]
 
-    def first_keys(self, folder: str, name: str) -> list[str]:
-        """Return the first keys below a name in a folder; none where the store does not let it be listed."""
+    def first_key(self, folder: str, name: str, is_wanted: Callable[[str], bool]) -> str | None:
+        """Return a key below a name in a folder that is wanted; None if there is none.
+
+        Raises:
+            ThresherError: its class says what the store refuses.
+        """
         below = f"{folder}/{name}" if folder else name
-        try:
-            return self._tried(self.address.at(folder), "listing", lambda: self._first_keys(below))
-        except PermissionDenied:
-            return []
+        return self._tried(self.address.at(folder), "listing", lambda: self._first_key(below, is_wanted))
 
     def object(self, key: str) -> RemoteObject | None:
         """Return an object, or None if the bucket has none of that key.
@@ -172,8 +174,9 @@ class Bucket:
     def _entries(self, folder: str) -> list[RemoteObject]:
         return [self._object(entry) for chunk in self._obstore.list(self._store, folder or None) for entry in chunk]
 
-    def _first_keys(self, folder: str) -> list[str]:
-        return [entry["path"] for entry in next(iter(self._obstore.list(self._store, folder)), ())]
+    def _first_key(self, folder: str, is_wanted: Callable[[str], bool]) -> str | None:
+        entries = chain.from_iterable(self._obstore.list(self._store, folder, chunk_size=PAGE))
+        return next((entry["path"] for entry in entries if is_wanted(entry["path"])), None)
 
     def _copied(self, item: RemoteObject, target: BinaryIO, stopped: threading.Event) -> RemoteObject:
         target.seek(0)

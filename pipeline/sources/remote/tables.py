@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from io import BytesIO
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 
-from pipeline.errors import DataError, NoInputError
+from pipeline.errors import NoInputError
 from pipeline.sources.remote.addresses import SEPARATOR, address_in_table
 from pipeline.sources.table_formats.delta import needed_log
+from pipeline.sources.table_formats.folders import elsewhere
 from pipeline.sources.table_formats.recognising import DELTA_LOG, ICEBERG_FOLDER
 
 if TYPE_CHECKING:
@@ -46,48 +47,48 @@ class Objects(Protocol):
         """Return an empty folder on the disk of the copies."""
 
 
-_VECTORS = "deletion_vector_"  # names of files that say which rows are deleted start so
+_VECTOR = re.compile(r"(.*/)?deletion_vector_[0-9a-f-]{36}\.bin")  # says which rows are deleted
 
 
 class RemoteFolder:
     """The folder of a table on a store.
 
+    What tells its files is listed before its files are, so that a commit between the two lists takes none of them away.
+
     Args:
         address: Its address.
         objects: How its objects are listed and copied.
+        name: Name of the input in messages.
     """
 
-    def __init__(self, address: Address, objects: Objects) -> None:
+    def __init__(self, address: Address, objects: Objects, *, name: str) -> None:
         self._address = address
         self._objects = objects
-        self._listed: dict[str, RemoteObject] | None = None
         self._lock = threading.Lock()
         self._holder: TemporaryFolder | None = None
+        self._metadata: dict[str, RemoteObject] = {}
+        self._listed: dict[str, RemoteObject] | None = None
+        self.name = name
 
     def __str__(self) -> str:
         return str(self._address).removesuffix("/")
 
     def delta_log(self, version: int | None, *, all_commits: bool) -> Path:
-        """Return a folder with copies of the log that a version needs, and of vectors of deleted rows."""
-        by_name = {self._name(item): item for item in self._listing().values()}
-        log = {
-            name.removeprefix(f"{DELTA_LOG}/"): item
-            for name, item in by_name.items()
-            if name.startswith(f"{DELTA_LOG}/")
-        }
-        wanted = {f"{DELTA_LOG}/{name}": log[name] for name in needed_log(log, 0 if all_commits else version)}
-        wanted |= {name: item for name, item in by_name.items() if PurePosixPath(name).name.startswith(_VECTORS)}
-        self._holder = self._objects.folder_beside_copies()
-        for name, copy in zip(wanted, self._objects.copies(list(wanted.values())), strict=True):
-            target = self._holder.path / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            copy.path.rename(target)
-        return self._holder.path
+        """Return a folder with copies of the log that a version needs."""
+        try:
+            return self._copied_log(version, all_commits=all_commits)
+        except NoInputError:  # cleaned up since it was listed
+            return self._copied_log(version, all_commits=all_commits)
+
+    def add_vectors(self) -> None:
+        """Copy the vectors of deleted rows into this folder."""
+        named = {self._name(item): item for item in self._listing().values()}
+        self._copy_to({name: item for name, item in named.items() if _VECTOR.fullmatch(name)})
 
     def metadata_names(self) -> list[str]:
         """Return the names of the objects with metadata."""
-        names = map(self._name, self._listing().values())
-        return [name.removeprefix(f"{ICEBERG_FOLDER}/") for name in names if name.startswith(f"{ICEBERG_FOLDER}/")]
+        self._metadata = {str(item.address): item for item in self._below(ICEBERG_FOLDER).values()}
+        return [location.removeprefix(f"{self}/{ICEBERG_FOLDER}/") for location in self._metadata]
 
     def metadata_text(self, file: str) -> str:
         """Return the content of such an object."""
@@ -102,7 +103,7 @@ class RemoteFolder:
         """Return how pyiceberg is to read metadata and manifests: from copies."""
         return _Manifests(self._copy)
 
-    def location(self, written: str, *, name: str) -> str:
+    def location(self, written: str) -> str:
         """Return the address of a file.
 
         Raises:
@@ -111,24 +112,49 @@ class RemoteFolder:
         if SEPARATOR not in written and not written.startswith(("file:", "/")):
             return f"{self}/{written}"
         address = address_in_table(written)
-        if address is not None and address.scheme == self._address.scheme:
-            return str(address)
-        message = f"input {name}: {self} lists files elsewhere, such as {written}"
-        raise DataError(message, remedy="Only tables whose files lie on the store of the table are supported.")
+        if address is None or address.scheme != self._address.scheme:
+            raise elsewhere(self, written, "Only tables whose files lie on the store of the table are supported.")
+        return str(address)
 
-    def size(self, location: str, *, name: str) -> int | None:
+    def size(self, location: str) -> int | None:
         """Return the bytes of an object; None if it is gone."""
-        del name
         item = self._object(location)
         return None if item is None else item.size
 
-    def open(self, location: str, *, name: str) -> DataFile:
+    def open(self, location: str) -> DataFile:
         """Copy an object, and read its footer.
 
         Raises:
-            NoInputError: it has gone just now.
+            NoInputError: it has been removed since it was listed.
         """
-        return self._objects.opened(self._present(location, what=f"input {name}"))
+        item = self._object(location)
+        try:
+            if item is not None:
+                return self._objects.opened(item)
+        except NoInputError:
+            item = None
+        message = f"input {self.name}: {location} was removed while the table was read"
+        raise NoInputError(message, remedy="Run again, or read a later version.")
+
+    def _copied_log(self, version: int | None, *, all_commits: bool) -> Path:
+        log = {name.removeprefix(f"{DELTA_LOG}/"): item for name, item in self._below(DELTA_LOG).items()}
+        self._holder = self._objects.folder_beside_copies()
+        names = needed_log(log, 0 if all_commits else version)
+        return self._copy_to({f"{DELTA_LOG}/{name}": log[name] for name in names})
+
+    def _copy_to(self, items: dict[str, RemoteObject]) -> Path:
+        """Copy objects into the folder here; return it."""
+        self._holder = self._holder or self._objects.folder_beside_copies()
+        for name, copy in zip(items, self._objects.copies(list(items.values())), strict=True):
+            target = self._holder.path / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            copy.path.rename(target)
+        return self._holder.path
+
+    def _below(self, folder: str) -> dict[str, RemoteObject]:
+        """Return the objects below a folder of the table, by their names in it."""
+        address = self._address.at(f"{self._address.key}/{folder}".removeprefix("/"))
+        return {self._name(item): item for item in self._objects.below(address)}
 
     def _listing(self) -> dict[str, RemoteObject]:
         with self._lock:
@@ -140,22 +166,24 @@ class RemoteFolder:
         return str(item.address).removeprefix(f"{self}/")
 
     def _object(self, location: str) -> RemoteObject | None:
-        """Return the object at an address, from the listing where that has the folder."""
-        if location.startswith(f"{self}/"):
-            return self._listing().get(location)
+        """Return the object at an address; one that came after the listing is asked for alone."""
+        listed = self._listing().get(location) if location.startswith(f"{self}/") else None
         address = address_in_table(location)
-        return None if address is None else self._objects.object_at(address)
-
-    def _present(self, location: str, *, what: str) -> RemoteObject:
-        item = self._object(location)
-        if item is None:
-            message = f"{what}: {location} is gone"
-            raise NoInputError(message, remedy="Check the table, or read a later version of it.")
-        return item
+        return listed or (None if address is None else self._objects.object_at(address))
 
     def _copy(self, written: str) -> CopiedObject:
-        location = self.location(written, name="table")
-        return self._objects.copy(self._present(location, what=f"the table {self}"))
+        """Copy what metadata or a manifest names.
+
+        Raises:
+            NoInputError: it is not there.
+        """
+        location = self.location(written)
+        address = address_in_table(location)
+        item = self._metadata.get(location) or (None if address is None else self._objects.object_at(address))
+        if item is None:
+            message = f"input {self.name}: {location} is not there, and the table needs it"
+            raise NoInputError(message, remedy="Check the table, or read a later version of it.")
+        return self._objects.copy(item)
 
 
 class _Manifests:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import re
-from functools import partial
+from contextlib import suppress
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, NoInputError
@@ -11,7 +13,7 @@ from pipeline.sources.table_formats.live_files import LiveFile, LiveTable, momen
 from pipeline.sources.table_formats.recognising import ICEBERG, ICEBERG_ENDINGS, ICEBERG_HINT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
@@ -19,13 +21,12 @@ if TYPE_CHECKING:
     from pipeline.sources.table_formats.folders import TableFolder
 
 _NUMBERED = re.compile(r"v?(?P<number>\d+)[-.].*")
+_GZIP = b"\x1f\x8b"
 _IDENTITY = "identity"
 _AS_TEXT = ("int", "long", "string", "boolean")
 
 
-def iceberg_table(
-    folder: TableFolder, metadata: str | None, version: int | None, timestamp: str | None, *, name: str
-) -> LiveTable:
+def iceberg_table(folder: TableFolder, metadata: str | None, version: int | None, timestamp: str | None) -> LiveTable:
     """List the files of a snapshot of an Apache Iceberg table.
 
     Args:
@@ -33,7 +34,6 @@ def iceberg_table(
         metadata: Where the metadata file is that the config names; None: it names the folder.
         version: Id of the snapshot; None: the current one.
         timestamp: A point in time in ISO 8601, for the snapshot that was current then.
-        name: Name of the input in messages.
 
     Raises:
         ConfigError: the library is not installed.
@@ -46,11 +46,11 @@ def iceberg_table(
         from pyiceberg.io.pyarrow import schema_to_pyarrow  # noqa: PLC0415
         from pyiceberg.table import StaticTable  # noqa: PLC0415
     except ImportError as error:
-        raise not_installed(ICEBERG, "pyiceberg", "iceberg", name=name) from error
-    named, location = metadata or str(folder), metadata or _latest_metadata(folder, name=name)
+        raise not_installed(ICEBERG, "pyiceberg", "iceberg", name=folder.name) from error
+    named, location = metadata or str(folder), metadata or _latest_metadata(folder)
     try:
         table = _table(StaticTable, location, folder.manifests())
-        snapshot = _snapshot(table, version, timestamp, named, name=name)
+        snapshot = _snapshot(table, version, timestamp, named, folder.name)
         scan = table.scan(snapshot_id=None if version is None and timestamp is None else snapshot.snapshot_id)
         columns = scan.projection()
         return LiveTable(
@@ -59,15 +59,17 @@ def iceberg_table(
             ICEBERG,
             None if snapshot is None else snapshot.snapshot_id,
             schema_to_pyarrow(columns),
-            () if snapshot is None else tuple(_files(table, scan, folder, name=name)),
+            () if snapshot is None else tuple(_files(table, scan, folder)),
             ids={field.name: field.field_id for field in columns.fields},
             metadata=location,
             defaults=frozenset(field.name for field in columns.fields if field.initial_default is not None),
         )
     except NotInstalledError as error:
-        raise not_installed(ICEBERG, "pyiceberg", "iceberg", name=name) from error
+        raise not_installed(ICEBERG, "pyiceberg", "iceberg", name=folder.name) from error
     except (OSError, EOFError, LookupError, TypeError, ValueError, ValidationError) as error:
-        message = f"input {name}: {location} cannot be read as the metadata of an {ICEBERG} table: {_reason(error)}"
+        message = (
+            f"input {folder.name}: {location} cannot be read as the metadata of an {ICEBERG} table: {_reason(error)}"
+        )
         raise DataError(message, remedy="Check the table, or name another metadata file of it.") from error
 
 
@@ -77,39 +79,44 @@ def _reason(error: Exception) -> str:
 
 def _table(kind: Any, metadata: str, manifests: Any) -> Any:  # noqa: ANN401 - classes of an extra
     """Return the table that a metadata file describes; `manifests` as `TableFolder.manifests` says."""
-    if manifests is None:
-        return kind.from_metadata(metadata)
     from pyiceberg.catalog.noop import NoopCatalog  # noqa: PLC0415 - an optional extra
-    from pyiceberg.serializers import FromInputFile  # noqa: PLC0415
+    from pyiceberg.io import load_file_io  # noqa: PLC0415
+    from pyiceberg.table.metadata import TableMetadataUtil  # noqa: PLC0415
 
-    described = FromInputFile.table_metadata(manifests.new_input(metadata))
-    return kind(("table", metadata), described, metadata, manifests, NoopCatalog("table"))
+    files = manifests or load_file_io(location=metadata)
+    with files.new_input(metadata).open() as stream:
+        content = stream.read()
+    text = gzip.decompress(content) if content.startswith(_GZIP) else content
+    described = TableMetadataUtil.parse_raw(text.decode())
+    files = manifests or load_file_io(described.properties, location=metadata)
+    return kind(("table", metadata), described, metadata, files, NoopCatalog("table"))
 
 
-def _latest_metadata(folder: TableFolder, *, name: str) -> str:
+def _latest_metadata(folder: TableFolder) -> str:
     """Return where the metadata file is that the version hint names, or that of the highest number.
 
     Raises:
         DataError: there is none, or two files have the highest number.
     """
     names = folder.metadata_names()
-    numbers = {
-        file: int(match["number"])
-        for file in names
-        if file.endswith(ICEBERG_ENDINGS) and (match := _NUMBERED.fullmatch(file))
-    }
+    files = [file for file in names if file.endswith(ICEBERG_ENDINGS)]
+    numbers = {file: int(match["number"]) for file in files if (match := _NUMBERED.fullmatch(file))}
     hinted = folder.metadata_text(ICEBERG_HINT).strip() if ICEBERG_HINT in names else ""
-    highest = int(hinted) if hinted.isdigit() else max(numbers.values(), default=None)
-    latest = sorted(file for file, number in numbers.items() if number == highest)
+    if hinted and not hinted.isdigit():  # a name, with or without its ending
+        latest = [file for file in files if file == hinted or file.startswith(f"{hinted}.")]
+    else:
+        highest = int(hinted) if hinted else max(numbers.values(), default=None)
+        latest = sorted(file for file, number in numbers.items() if number == highest)
     if len(latest) == 1:
         return folder.metadata_location(latest[0])
     shown = ", ".join(latest[:3]) or "none"
-    message = f"input {name}: {folder} is a table of {ICEBERG} with {len(latest)} files of its latest metadata: {shown}"
+    files_of_latest = f"{len(latest)} files of its latest metadata: {shown}"
+    message = f"input {folder.name}: {folder} is a table of {ICEBERG} with {files_of_latest}"
     remedy = f'Name the one that the catalog names: path = "{folder.metadata_location("….metadata.json")}".'
     raise DataError(message, remedy=remedy)
 
 
-def _snapshot(table: Any, version: int | None, timestamp: str | None, named: str, *, name: str) -> Any:  # noqa: ANN401
+def _snapshot(table: Any, version: int | None, timestamp: str | None, named: str, name: str) -> Any:  # noqa: ANN401
     """Return the snapshot that is asked for; None for a table without rows.
 
     Raises:
@@ -131,29 +138,28 @@ def _snapshot(table: Any, version: int | None, timestamp: str | None, named: str
     return snapshot
 
 
-def _files(table: Any, scan: Any, folder: TableFolder, *, name: str) -> Iterator[LiveFile]:  # noqa: ANN401
+def _files(table: Any, scan: Any, folder: TableFolder) -> Iterator[LiveFile]:  # noqa: ANN401
     """Yield the files of a snapshot.
 
     Raises:
         DataError: they cannot be read as plain files.
     """
     columns, specs = scan.projection(), table.specs()
+    rows_marked = cache(partial(_rows_marked, folder))  # a file of deletes may name rows of many files
     for task in scan.plan_files():
         file = task.file
         if (kind := str(file.file_format.value)).upper() != "PARQUET":
-            message = f"input {name}: {folder} has files in the format {kind}, which is not supported"
+            message = f"input {folder.name}: {folder} has files in the format {kind}, which is not supported"
             raise DataError(message, remedy="Let the table's files be rewritten as Parquet.")
         if not all(_has_positions(deletes) for deletes in task.delete_files):
-            message = f"input {name}: {folder} marks rows of its files as deleted in a way that is not supported"
+            message = f"input {folder.name}: {folder} marks rows of its files as deleted in a way that is not supported"
             remedy = "Files of positions in Parquet are: let the table be rewritten, by rewrite_data_files."
             raise DataError(message, remedy=remedy)
-        marks = [folder.location(deletes.file_path, name=name) for deletes in task.delete_files]
-        yield LiveFile(
-            folder.location(file.file_path, name=name),
-            file.file_size_in_bytes,
-            _partitions(specs[file.spec_id], file.partition, columns),
-            partial(_deleted_rows, folder, sorted(marks), file.file_path, name=name) if marks else None,
-        )
+        location = folder.location(file.file_path)
+        marks = sorted((folder.location(each.file_path), each.file_size_in_bytes) for each in task.delete_files)
+        partitions = _partitions(specs[file.spec_id], file.partition, columns)
+        deleted = partial(_deleted_rows, location, marks, rows_marked) if marks else None
+        yield LiveFile(location, file.file_size_in_bytes, partitions, deleted)
 
 
 def _has_positions(deletes: Any) -> bool:  # noqa: ANN401 - a class of an extra
@@ -162,17 +168,47 @@ def _has_positions(deletes: Any) -> bool:  # noqa: ANN401 - a class of an extra
     return is_parquet and deletes.content.name == "POSITION_DELETES"
 
 
-def _deleted_rows(folder: TableFolder, marks: list[str], written: str, *, name: str) -> NDArray[np.int64]:
-    """Return the numbers of the rows of a file that files of deletes name, as they write its address."""
-    import numpy as np  # noqa: PLC0415 - the command line shows its help without loading them
-    import pyarrow.parquet as pq  # noqa: PLC0415
+def _deleted_rows(
+    location: str, marks: list[tuple[str, int]], rows_marked: Callable[[str, int], dict[str, NDArray[np.int64]]]
+) -> NDArray[np.int64]:
+    """Return the numbers of the rows of a file that files of deletes name."""
+    import numpy as np  # noqa: PLC0415 - the command line shows its help without loading it
 
-    rows: list[NDArray[np.int64]] = []
-    for location in marks:
-        file = folder.open(location, name=name)
-        of_file = pq.read_table(file.path, columns=["file_path", "pos"], filters=[("file_path", "==", written)])
-        rows.append(of_file["pos"].to_numpy())
+    rows = [rows_marked(*each).get(location, np.empty(0, np.int64)) for each in marks]
     return np.unique(np.concatenate(rows)).astype(np.int64)
+
+
+def _rows_marked(folder: TableFolder, location: str, size: int) -> dict[str, NDArray[np.int64]]:
+    """Return the numbers of the rows that a file of deletes names, by the file that they are in.
+
+    Raises:
+        NoInputError: it is gone.
+        DataError: it is not the file that the table lists, or is damaged.
+    """
+    import numpy as np  # noqa: PLC0415 - the command line shows its help without loading them
+    import polars as pl  # noqa: PLC0415
+
+    there = folder.size(location)
+    if there is None:
+        message = f"input {folder.name}: {location}, which says which rows are deleted, is gone"
+        raise NoInputError(message, remedy="Read a later version, or restore the file.")
+    if there != size:
+        message = f"input {folder.name}: {location} has {there:,} bytes, but {size:,} according to {folder}"
+        raise DataError(message, remedy="Somebody else than the table's own writers wrote it: restore the file.")
+    file = folder.open(location)
+    try:
+        rows = pl.read_parquet(file.path, columns=["file_path", "pos"], hive_partitioning=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        message = f"input {folder.name}: {location} does not say which rows are deleted: {_reason(error)}"
+        raise DataError(message, remedy="The file is damaged: restore it.") from error
+    marked = rows.group_by("file_path").agg(pl.col("pos").cast(pl.Int64))
+    by_file: dict[str, NDArray[np.int64]] = {}
+    for written, positions in marked.iter_rows():
+        with suppress(DataError):  # of a file elsewhere, which this snapshot has not
+            location_of_file = folder.location(written)
+            before = by_file.get(location_of_file, np.empty(0, np.int64))
+            by_file[location_of_file] = np.concatenate([before, np.array(positions, np.int64)])
+    return by_file
 
 
 def _partitions(spec: Any, values: Any, columns: Any) -> dict[str, Any]:  # noqa: ANN401 - classes of an extra

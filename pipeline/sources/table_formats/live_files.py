@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.sources.listed import Listed
-from pipeline.sources.table_formats.deleted_rows import without
+from pipeline.sources.table_formats.rewriting import rewritten
 from pipeline.sources.types import column_type
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class LiveTable:
         schema: Its columns.
         files: The files that hold its rows.
         ids: Number of every column, where the format tells columns apart by numbers.
+        names: Column in the files → column of the table, where the format tells them apart by other names.
         metadata: The metadata file that was read, where the format has several.
         defaults: Columns that have another value than NULL in files that were written before them.
     """
@@ -66,6 +67,7 @@ class LiveTable:
     schema: pa.Schema
     files: tuple[LiveFile, ...]
     ids: dict[str, int] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     metadata: str | None = None
     defaults: frozenset[str] = frozenset()
 
@@ -116,13 +118,16 @@ def _open(
     *,
     name: str,
 ) -> DataFile:
-    """Read the footer of a file of a table, without its deleted rows; columns that were added later are NULL in it.
+    """Open a file of a table: its rows that are left, under the names of today; columns that were added are NULL.
 
     Raises:
         NoInputError: the file is gone.
-        DataError: it is not the file that the table lists, or has a column under an earlier name.
+        DataError: it is not the file that the table lists, or was written before a column that has a default.
     """
-    size = table.folder.size(live.location, name=name)
+    import numpy as np  # noqa: PLC0415 - the command line shows its help without loading them
+    import pyarrow as pa  # noqa: PLC0415
+
+    size = table.folder.size(live.location)
     if size is None:
         message = f"input {name}: {live.location} is gone, and {table.words} needs it"
         remedy = "Read a later version; old files are removed when a table is cleaned up (VACUUM, expired snapshots)."
@@ -130,10 +135,12 @@ def _open(
     if size != live.size:
         message = f"input {name}: {live.location} has {size:,} bytes, but {live.size:,} according to {table.words}"
         raise DataError(message, remedy="Somebody else than the table's own writers wrote it: restore the file.")
-    file = table.folder.open(live.location, name=name)
-    if live.deleted is not None:
-        file = without(file, live.deleted(), scratch, name=name)
-    schema = _current(file, table, name=name)
+    file = table.folder.open(live.location)
+    names = _names_now(file.schema, table)
+    if live.deleted is not None or any(column != now for column, now in names.items()):
+        deleted = np.empty(0, np.int64) if live.deleted is None else live.deleted()
+        file = rewritten(file, names, deleted, scratch, name=name)
+    schema = pa.schema([field for field in file.schema if field.name in names.values()], metadata=file.schema.metadata)
     missing = [column for column in table.schema if column.name not in (*schema.names, *live.partitions)]
     if invented := [column.name for column in missing if column.name in table.defaults]:
         message = (
@@ -145,26 +152,16 @@ def _open(
     return replace(file, schema=schema, partitions=partitions, partition_types=nulls | types)
 
 
-def _current(file: DataFile, table: LiveTable, *, name: str) -> pa.Schema:
-    """Return the columns of a file that the table still has.
-
-    Raises:
-        DataError: a column of the table has another name in the file.
-    """
-    import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
-
+def _names_now(schema: pa.Schema, table: LiveTable) -> dict[str, str]:
+    """Return the columns of a file that the table still has, with the names that they have in the table."""
+    if table.names:
+        return {column: table.names[column] for column in schema.names if column in table.names}
     if not table.ids:
-        return file.schema
+        return {column: column for column in schema.names}
     name_of = {number: column for column, number in table.ids.items()}
-    kept = []
-    for column in file.schema:
-        number = int((column.metadata or {}).get(FIELD_ID, -1))
-        now = name_of.get(number, column.name if number < 0 and column.name in table.ids else None)
-        if now is not None and now != column.name:
-            message = f"input {name}: column {now!r} of the {table.kind} table is called {column.name!r} in {file.name}"
-            raise DataError(message, remedy="Renamed columns are not supported: let the table's files be rewritten.")
-        kept += [] if now is None else [column]
-    return pa.schema(kept, metadata=file.schema.metadata)
+    numbers = {field.name: int((field.metadata or {}).get(FIELD_ID, -1)) for field in schema}
+    by_name = {column: column for column, number in numbers.items() if number < 0 and column in table.ids}
+    return by_name | {column: name_of[number] for column, number in numbers.items() if number in name_of}
 
 
 def _is_plain(arrow: pa.DataType) -> bool:

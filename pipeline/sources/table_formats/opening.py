@@ -34,13 +34,11 @@ def table_at(path: Path, spec: Input, *, name: str) -> LiveTable | None:
     if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for names that are too long
         return None
     if path.name.endswith(ICEBERG_ENDINGS) and path.is_file():
-        return table_in(LocalFolder(path.parent.parent), ICEBERG, spec, metadata=str(path), name=name)
-    return table_in(LocalFolder(path), format_of_table(path), spec, name=name)
+        return table_in(LocalFolder(path.parent.parent, name=name), ICEBERG, spec, metadata=str(path))
+    return table_in(LocalFolder(path, name=name), format_of_table(path), spec)
 
 
-def table_in(
-    folder: TableFolder, kind: str | None, spec: Input, *, metadata: str | None = None, name: str
-) -> LiveTable | None:
+def table_in(folder: TableFolder, kind: str | None, spec: Input, *, metadata: str | None = None) -> LiveTable | None:
     """Return the version of the table in a folder, here or on a store, that an input asks for.
 
     Args:
@@ -48,13 +46,12 @@ def table_in(
         kind: Its format; None for one that is read as no table.
         spec: What the config says about the input.
         metadata: The metadata file of an Apache Iceberg table that the config names in the place of the folder.
-        name: Name of the input in messages.
 
     Raises:
         The errors of `table_at`.
     """
     if kind == DELTA:
-        return delta_table(folder, spec.version, spec.timestamp, name=name)
+        return delta_table(folder, spec.version, spec.timestamp)
     if kind == ICEBERG:
-        return iceberg_table(folder, metadata, spec.version, spec.timestamp, name=name)
+        return iceberg_table(folder, metadata, spec.version, spec.timestamp)
     return None

@@ -77,4 +77,9 @@ def format_of_keys(keys: Iterable[str]) -> tuple[str, str | None]:
     return "", None
 
 
+def tells_a_table(key: str) -> bool:
+    """Whether a key of a bucket is that of a file by which a table is known."""
+    return format_of_keys([key])[1] is not None
+
+
 LOG_FOLDERS = (*_LOGS, ICEBERG_FOLDER)

@@ -125,7 +125,7 @@ def test_a_randomization_p_value_counts_the_order_that_was_seen(monkeypatch: pyt
     rng = np.random.default_rng(2)
     first, second = rng.random(40), rng.random(40)
     once = randomization_test(first, second, resamples=500, seed=7)
-    assert randomization_test(first, second, resamples=500, seed=7) == once
+    assert repr(randomization_test(first, second, resamples=500, seed=7)) == repr(once)  # of which a part is nan
     assert randomization_test(second, first, resamples=500, seed=7).p_value == once.p_value
     monkeypatch.setattr(paired_tests, "_BYTES_AT_ONCE", 40 * 8)  # whole machine words, so that batches draw the same
     assert randomization_test(first, second, resamples=500, seed=7).p_value == pytest.approx(once.p_value, abs=0.08)

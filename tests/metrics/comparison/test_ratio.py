@@ -69,7 +69,7 @@ def test_what_has_no_ratio_is_nan(a: list[float], b: list[float]) -> None:
 
 
 def test_what_has_no_spread_has_no_limits() -> None:
-    assert ratio_on_same_units(A, A) == Ratio(1.0, Student(0.0, 0.0, 39.0))
+    assert repr(ratio_on_same_units(A, A)) == repr(Ratio(1.0, Student(0.0, 0.0, 39.0)))  # of which a part is nan
     assert all(map(math.isnan, ratio_on_same_units(A, A).limits(0.95)))
     assert ratio_on_same_units(np.zeros(3), np.ones(3)).value == 0.0
     assert all(map(math.isnan, ratio_on_same_units(np.zeros(3), np.ones(3)).limits(0.95)))

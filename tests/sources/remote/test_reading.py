@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -257,7 +259,14 @@ def test_copies_are_checked_replaced_and_removed(store: ObjectStore, tmp_path: P
     assert store.count("GET", "copies/") == 5
     assert [content(file)["id"].to_list() for file in files] == [[1, 2]] * 3
     store.put("copies/a.parquet", parquet(2))
+    left = [tmp_path / "copies" / name for name in ("thresher-rows-old", "thresher-rows-new")]
+    for folder in left:  # of runs that were killed
+        folder.mkdir()
+        (folder / "a.parquet").touch()
+    os.utime(left[0], (0, 0))
     kept = find(tmp_path, "s3://copies", limit=2 * len(parquet())).files
+    assert [folder.exists() for folder in left] == [False, True]
+    shutil.rmtree(left[1])
     assert content(kept[0])["id"].to_list() == [21, 22]
     assert len(list((tmp_path / "copies").glob("*.data"))) == 2
     assert [content(file).height for file in kept] == [2, 2, 2]  # what a run reads is its own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from datetime import UTC, date, datetime
 from functools import partial
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from cli.calls import call
-from delta_logs import mark, with_vectors
+from delta_logs import edited_log, mark, with_vectors, write_log
 from deltalake import DeltaTable, write_deltalake
 from object_store import SECRET, Fault, ObjectStore
 from pyiceberg.catalog.sql import SqlCatalog
@@ -18,7 +19,7 @@ from running import run_stages, stage_config
 
 import pipeline
 from pipeline.engines.truths import truths
-from pipeline.errors import DataError, NoInputError, UnavailableError
+from pipeline.errors import DataError, NoInputError, PermissionDenied, UnavailableError
 from pipeline.sources.files import FoundFiles, find_files
 from pipeline.sources.inputs import Input
 from pipeline.sources.parquet_files import DataFile
@@ -92,6 +93,12 @@ def ice(tmp_path_factory: pytest.TempPathFactory, server: ObjectStore) -> Path:
     catalog.close()
     upload(server, folder / "n" / "here", "ice", "moved/")
     return folder
+
+
+def parquet() -> bytes:
+    file = io.BytesIO()
+    ROWS.write_parquet(file)
+    return file.getvalue()
 
 
 def find(folder: Path, path: str, **keys: Any) -> FoundFiles:  # noqa: ANN401 - keys of an input
@@ -191,7 +198,9 @@ def test_rows_that_vectors_mark_as_deleted_are_not_counted(table: Path, store: O
     assert [file.name.startswith("s3://marked/day=") for file in files] == [True] * len(files)
     (vector,) = (tmp_path / "t").glob("*.bin")
     store.delete(f"marked/{vector.name}")
-    with pytest.raises(DataError, match=r"s3://marked cannot be read as a table of Delta Lake: .*deletion_vector_"):
+    with pytest.raises(
+        DataError, match=r"s3://marked cannot be read as a table of Delta Lake: .*s3://marked/deletion_vector_"
+    ):
         find(tmp_path, "s3://marked")
 
 
@@ -247,7 +256,7 @@ def test_snapshots_of_an_iceberg_table_on_a_store(server: ObjectStore, tmp_path:
         find(tmp_path, "s3://ice/moved")
     for address in ("gs://b/k", "/k", "file:///k", "abfss://c@a.dfs.core.windows.net/k"):
         with pytest.raises(DataError, match=f"lists files elsewhere, such as {address}"):
-            RemoteFolder(Address("s3", "ice", "t"), RemoteFiles("predictions", (), None)).location(address, name="p")
+            RemoteFolder(Address("s3", "ice", "t"), RemoteFiles("p", (), None), name="p").location(address)
 
 
 def slow_down(key: str, _method: str, path: str) -> Fault | None:
@@ -279,6 +288,60 @@ def test_what_fails_on_the_way_is_told(store: ObjectStore, tmp_path: Path) -> No
     assert 'path = "s3://root/"' in str(caught.value.remedy)
 
 
+@pytest.mark.usefixtures("ice")
+def test_a_table_is_known_whatever_its_metadata_is_sorted_behind(store: ObjectStore, tmp_path: Path) -> None:
+    store.bucket("many")
+    for number in range(60):
+        store.put(f"many/t/metadata/{number:02}-m0.avro", b"")
+    store.put("many/t/metadata/v1.metadata.json", b"{}")
+    store.put("many/t/data/a.parquet", parquet())
+    with pytest.raises(DataError, match="s3://many/t is a table of Apache Iceberg, whose log decides"):
+        find(tmp_path, "s3://many/t/data")
+    with pytest.raises(DataError, match=r"s3://many/t/metadata/v1\.metadata\.json cannot be read as the metadata"):
+        find(tmp_path, "s3://many/t")
+
+
+@pytest.mark.usefixtures("table")
+def test_a_log_that_may_not_be_listed_stops_the_run(store: ObjectStore, tmp_path: Path) -> None:
+    store.fault = lambda _method, path: Fault(403) if "_delta_log" in path else None
+    inside = next(key for key in store.keys("root", "") if key.startswith("day=2026-11-01"))
+    for address in ("s3://root", "s3://root/day=2026-11-01"):
+        with pytest.raises(PermissionDenied, match="input predictions: listing s3://root"):
+            find(tmp_path, address)
+    assert rows(tmp_path, f"s3://root/{inside}") > 0  # who may get an object need not be able to list
+
+
+def test_a_commit_while_the_table_is_listed_takes_nothing_away(store: ObjectStore, tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", ROWS)
+    upload(store, tmp_path / "t", "busy")
+    (first,) = (tmp_path / "t").glob("*.parquet")
+    store.delete(f"busy/{first.name}")
+
+    def arrive(_method: str, path: str) -> None:
+        if "_delta_log" not in path and first.name in path:  # after everything was listed
+            store.put(f"busy/{first.name}", first.read_bytes())
+
+    store.fault = arrive
+    assert rows(tmp_path, "s3://busy") == 8
+
+
+def test_files_in_parquet_may_have_any_ending(store: ObjectStore, tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", ROWS)
+    log = edited_log(tmp_path / "t", tmp_path / "u", minReaderVersion=1, minWriterVersion=2)
+    (add,) = (action["add"] for action in log["actions"] if "add" in action)
+    (tmp_path / "u" / add["path"]).rename(tmp_path / "u" / "rows.csv")
+    add["path"] = "rows.csv"
+    write_log(log)
+    upload(store, tmp_path / "u", "odd")
+    assert rows(tmp_path, "s3://odd") == rows(tmp_path, str(tmp_path / "u")) == 8
+    add["path"] = "s3://KEY:hunter2@odd/rows.csv"
+    write_log(log)
+    upload(store, tmp_path / "u", "odd")
+    with pytest.raises(DataError, match=r"lists files elsewhere, such as s3://…@odd/rows\.csv\n") as caught:
+        find(tmp_path, "s3://odd")
+    assert "hunter2" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("written", "address"),
     [
@@ -288,6 +351,7 @@ def test_what_fails_on_the_way_is_told(store: ObjectStore, tmp_path: Path) -> No
         ("wasbs://c@other.blob.core.windows.net/k/x", None),
         ("hdfs://b/k", None),
         ("s3://b", None),
+        ("s3://key:secret@b/k", None),
         ("/b/k", None),
     ],
 )
