@@ -57,20 +57,22 @@ def _check_inputs(kind: str, inputs: Mapping[str, Any]) -> None:
         is_named = isinstance(value, Mapping) and "path" not in value
         is_input = value is None or isinstance(rows, str | os.PathLike | list | tuple) or is_frame(rows)
         if is_named or not is_input:
-            what = f"a dictionary without path: {', '.join(map(repr, value))}" if is_named else f"a {_type_name(rows)}"
+            what = f"a dictionary without path: {', '.join(map(repr, value))}" if is_named else _type_in_words(rows)
             message = f"thresher.{kind}: {name} is {what}, which is no input"
             remedy = 'Pass a path, a frame, a list of them, or {"path": …, "columns": …}; pl.DataFrame makes a frame.'
             raise ConfigError(message, remedy=remedy)
         for number, each in enumerate(rows if isinstance(rows, list | tuple) else (), start=1):
             if not isinstance(each, str | os.PathLike) and not is_frame(each):
-                message = f"thresher.{kind}: {name} has a {_type_name(each)} at place {number:,}, which is no input"
+                message = f"thresher.{kind}: {name} has {_type_in_words(each)} at place {number:,}, which is no input"
                 remedy = "Pass a list of paths and frames; pl.DataFrame makes a frame of dictionaries."
                 raise ConfigError(message, remedy=remedy)
 
 
-def _type_name(value: object) -> str:
+def _type_in_words(value: object) -> str:
+    """Its type, with an article: `an int`, `a numpy.ndarray`."""
     kind = type(value)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
 def _as_written(value: Any) -> Any:  # noqa: ANN401 - any value of a parameter

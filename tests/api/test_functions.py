@@ -147,6 +147,7 @@ def test_parameters_can_be_arrays() -> None:
         ({"score": [0.5], "label": [True]}, "predictions is a dictionary without path: 'score', 'label'"),
         ((row for row in [scored()]), "predictions is a generator"),
         (pl.DataFrame, r"predictions is a type, which is no input"),
+        (3, "predictions is an int, which is no input"),
         (scored().to_dicts(), "predictions has a dict at place 1, which is no input\nPass a list of paths and frames"),
         ([scored(), scored().lazy, 3], "predictions has a method at place 2"),
     ],
