@@ -17,6 +17,7 @@ from api.generating import FOLDER, STUB, source_of, stub
 from pipeline.stages import STAGES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pipeline.stages import StageEntry
@@ -31,6 +32,9 @@ def scored(rows: int = 300) -> pl.DataFrame:
             "source": rng.choice(["noon", "dawn"], rows),
         }
     )
+
+
+ROWS = scored().rename({"p": "score"})
 
 
 @pytest.mark.parametrize("entry", STAGES, ids=lambda entry: entry.kind)
@@ -110,20 +114,17 @@ def test_a_wrong_keyword_value_is_one_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "value", "words"),
     [
-        (
-            lambda: thresher.threshold_sweep(predictions=scored().rename({"p": "score"})).save(None),
-            "folder: None is no",
-        ),
-        (lambda: thresher.open_results(5), "results: 5 is no path"),
-        (lambda: thresher.plan_sample(["r"], width=0.1), r"results: \['r'\] is no path"),
-        (lambda: thresher.run(None), "config: None is neither a path nor a dictionary"),
+        (lambda value: thresher.threshold_sweep(predictions=ROWS).save(value), None, "folder: None is no path"),
+        (thresher.open_results, 5, "results: 5 is no path"),
+        (lambda value: thresher.plan_sample(value, width=0.1), ["r"], r"results: \['r'\] is no path"),
+        (thresher.run, None, "config: None is neither a path nor a dictionary"),
     ],
 )
-def test_what_is_no_path_is_one_sentence(call: Any, words: str) -> None:  # noqa: ANN401 - any call
+def test_what_is_no_path_is_one_sentence(call: Callable[[Any], object], value: object, words: str) -> None:
     with pytest.raises(thresher.ThresherError, match=words):
-        call()
+        call(value)
 
 
 def test_limits_are_those_of_the_config() -> None:
