@@ -14,7 +14,8 @@ SMALL_DATA = {  # a job of a few rows is faster without all that pays for many
     "spark.sql.adaptive.enabled": False,
     "spark.sql.codegen.wholeStage": False,
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # likewise of Java
+    # likewise of Java, whose compiled code must have room: it is thrown away and compiled again where it fills up
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
 }
 
 
