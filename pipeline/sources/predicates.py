@@ -14,7 +14,7 @@ from pipeline.sources.paths import shortened
 from pipeline.sources.references import MARKED, Placeholders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 DEEPEST = 30
 _ALLOWED = (
@@ -92,6 +92,17 @@ def parse_value(text: str, *, name: str, values: Mapping[str, str] = _NO_VALUES)
         message = f"input {name}: {shortened(text)!r} reads no column"
         raise ConfigError(message, remedy="Write names of columns without quotes, as in from_n - lag_n.")
     return tree
+
+
+def is_expression_of(text: str, names: Iterable[str]) -> bool:
+    """Whether a text is an expression, more than a name, and all columns that it reads are among some names."""
+    try:
+        tree = parse_value(text, name="")
+    except ConfigError:
+        return False
+    return not isinstance(tree, exp.Column) and {each.lower() for each in columns_of(tree)} <= set(
+        map(str.lower, names)
+    )
 
 
 def _parse(text: str, *, name: str, kind: str, values: Mapping[str, str]) -> exp.Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -345,6 +346,9 @@ class Source:
     def _remedy(self, file: Rows, name: str) -> str:
         file_column = self.source_name(name)
         words = columns_in_words(file, file_column)
+        if predicates.is_expression_of(file_column, [*file.schema.names, *file.partitions]):
+            sql = json.dumps(file_column, ensure_ascii=False)
+            return f"An expression is written columns = {{ {name} = {{ sql = {sql} }} }}."
         return words if is_index(file, file_column) else f'{words} Map it with columns = {{ {name} = "…" }}.'
 
     def check_columns(self, file: Rows, names: Iterable[str], words: str) -> None:

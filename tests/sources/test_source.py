@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import tomllib
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -138,6 +139,28 @@ def test_text_is_never_taken_for_a_number(tmp_path: Path, column: str) -> None:
 def test_a_missing_column_names_the_file_and_the_nearest_name(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"(?s)pairs\.parquet has no column 'score'.*'scores'"):
         run_before_after(tmp_path, {"pairs": PAIRS.rename({"score": "scores"})}, thresholds=[0.5])
+
+
+@pytest.mark.parametrize(
+    "written", ["SCORES / 100", '"Ja/Nein" + scores', "CASE WHEN scores > 1 THEN 1 ELSE scores END"]
+)
+def test_an_expression_in_the_place_of_a_name_is_answered_with_how_it_is_written(tmp_path: Path, written: str) -> None:
+    frame = PAIRS.rename({"score": "scores"}).with_columns(pl.lit(0.5).alias("Ja/Nein"))
+    with pytest.raises(DataError) as caught:
+        run_before_after(tmp_path, {"pairs": frame}, thresholds=[0.5], pairs={"columns": {"score": written}})
+    remedy = str(caught.value.remedy)
+    assert remedy.startswith("An expression is written columns = ")
+    shown = tomllib.loads(remedy.removeprefix("An expression is written ").removesuffix("."))
+    assert shown == {"columns": {"score": {"sql": written}}}
+    run_before_after(tmp_path, {"pairs": frame}, thresholds=[0.5], pairs=shown)
+
+
+@pytest.mark.parametrize("written", ["scores-b", "scores", "1", "b * 2"])
+def test_a_name_that_only_looks_like_an_expression_is_answered_as_a_name(tmp_path: Path, written: str) -> None:
+    frame = PAIRS.rename({"score": "SCORE2"})
+    with pytest.raises(DataError, match="Its columns are") as caught:
+        run_before_after(tmp_path, {"pairs": frame}, thresholds=[0.5], pairs={"columns": {"score": written}})
+    assert "sql =" not in str(caught.value.remedy)
 
 
 def test_columns_that_differ_only_in_case_are_refused(tmp_path: Path) -> None:
