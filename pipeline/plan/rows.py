@@ -14,6 +14,7 @@ from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
+from pipeline.sources.rows import mapping_of_expression
 from pipeline.tables.groupings import internal_name, users_name
 
 if TYPE_CHECKING:
@@ -88,9 +89,10 @@ def _resolve(name: str, sources: Sequence[Source], key: str) -> Grouped:
                 raise DataError(
                     message, remedy=f"Write {role}, or map a copy: columns = {{ … = {{ sql = '{name}' }} }}."
                 )
-        columns = [column_name for source in sources for file in source.files[:1] for column_name in file.schema.names]
-        near = get_close_matches(name, columns, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        first_files = [file for source in sources for file in source.files[:1]]
+        near = get_close_matches(name, [column_name for file in first_files for column_name in file.schema.names], n=1)
+        mappings = filter(None, (mapping_of_expression(file, name) for file in first_files))
+        hint = next((f" {mapping}" for mapping in mappings), f" Did you mean {near[0]!r}?" if near else "")
         message = f"{key}: no input has a column {name!r}"
         raise DataError(message, remedy=f"Looked in {', '.join(source.name for source in sources)}.{hint}")
     return candidates[0]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from difflib import get_close_matches
 from typing import TypeAlias
 
 from pipeline.sources.engine_rows import EngineRows
 from pipeline.sources.frames import FrameRows
 from pipeline.sources.parquet_files import DataFile
+from pipeline.sources.predicates import is_expression_of
 
 Rows: TypeAlias = DataFile | FrameRows | EngineRows
 _MOST_NAMES = 12  # a readable line
@@ -35,3 +37,17 @@ def columns_in_words(rows: Rows, wanted: str) -> str:
         hint = f" {wanted!r} is in its index, which is not read: pass frame.reset_index()."
     shown = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
     return f"Its columns are: {shown}.{hint}" if names else f"It has no column.{hint}"
+
+
+def mapping_of_expression(rows: Rows, wanted: str, name: str = "") -> str:
+    """Say how an expression that stands where the name of a column belongs is mapped; empty if it is none of columns.
+
+    Args:
+        rows: The rows that lack a column of that name.
+        wanted: The text in the place of the name.
+        name: What the text was mapped to; empty: nothing, it needs a name.
+    """
+    if not is_expression_of(wanted, [*rows.schema.names, *rows.partitions]):
+        return ""
+    mapping = f"columns = {{ {name or 'my_column'} = {{ sql = {json.dumps(wanted, ensure_ascii=False)} }} }}"
+    return f"An expression is written {mapping}." if name else f"Give the expression a name: {mapping}."

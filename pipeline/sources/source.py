@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from pipeline.sources.inputs import Expression
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.partition_filter import partition_type
 from pipeline.sources.plain_types import refused
-from pipeline.sources.rows import columns_in_words, is_index
+from pipeline.sources.rows import columns_in_words, is_index, mapping_of_expression
 from pipeline.sources.scan import Scan, scan_of
 from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, decimals_of, finite, how_to_cast, type_of_nulls
 
@@ -345,10 +344,9 @@ class Source:
 
     def _remedy(self, file: Rows, name: str) -> str:
         file_column = self.source_name(name)
+        if mapping := mapping_of_expression(file, file_column, "" if name == file_column else name):
+            return mapping
         words = columns_in_words(file, file_column)
-        if predicates.is_expression_of(file_column, [*file.schema.names, *file.partitions]):
-            sql = json.dumps(file_column, ensure_ascii=False)
-            return f"An expression is written columns = {{ {name} = {{ sql = {sql} }} }}."
         return words if is_index(file, file_column) else f'{words} Map it with columns = {{ {name} = "…" }}.'
 
     def check_columns(self, file: Rows, names: Iterable[str], words: str) -> None:

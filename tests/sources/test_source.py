@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from running import estimates_of, read_table, rows_by_status, run_before_after
+from running import estimates_of, read_table, rows_by_status, run_before_after, run_threshold_sweep
 
 from pipeline.errors import DataError
 
@@ -153,6 +153,18 @@ def test_an_expression_in_the_place_of_a_name_is_answered_with_how_it_is_written
     shown = tomllib.loads(remedy.removeprefix("An expression is written ").removesuffix("."))
     assert shown == {"columns": {"score": {"sql": written}}}
     run_before_after(tmp_path, {"pairs": frame}, thresholds=[0.5], pairs=shown)
+
+
+@pytest.mark.parametrize("key", ["by", "cluster"])
+def test_an_expression_that_no_field_is_mapped_to_needs_a_name(tmp_path: Path, key: str) -> None:
+    frame = pl.DataFrame({"score": [0.1, 0.7, 0.8], "label": [False, True, True], "size": [1, 2, 3]})
+    with pytest.raises(DataError) as caught:
+        run_threshold_sweep(tmp_path, frame, thresholds=[0.5], **{key: ["size % 2"] if key == "by" else "size % 2"})
+    remedy = str(caught.value.remedy)
+    shown = tomllib.loads(remedy[remedy.index("columns = ") :].removesuffix("."))
+    assert shown == {"columns": {"my_column": {"sql": "size % 2"}}}
+    named = ["my_column"] if key == "by" else "my_column"
+    run_threshold_sweep(tmp_path, frame, thresholds=[0.5], predictions=shown, **{key: named})
 
 
 @pytest.mark.parametrize("written", ["scores-b", "scores", "1", "b * 2"])
