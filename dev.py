@@ -121,8 +121,10 @@ def set_up(venv: Path, lock: Path) -> Path:
     shutil.rmtree(venv, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
     pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-    # bytecode is written of the modules that are used, when they are: of all it would take longer than the rest
-    options = ["--no-compile", "--only-binary", ":all:", "--require-hashes"]
+    # The lock file names everything, and a resolver may want more than that: pip before 23.3 takes `coverage[toml]` for
+    # the newest coverage, whatever version of it is locked. Bytecode is written of the modules that are used, when they
+    # are: of all it would take longer than the rest.
+    options = ["--no-deps", "--no-compile", "--only-binary", ":all:", "--require-hashes"]
     subprocess.run([*pip, *options, "-r", str(lock)], check=True)
     subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], check=True)
     stamp.write_text(wanted)
