@@ -14,7 +14,7 @@ import sqlglot.expressions as exp
 from pipeline import breadcrumbs
 from pipeline.engines.broken_text import REMEDY, broken_text
 from pipeline.engines.faults import UNREADABLE, of_reader, translated
-from pipeline.engines.file_rows import files_query
+from pipeline.engines.file_rows import files_query, partition_column, patterns, read_every_value_through
 from pipeline.engines.memory import MIB, default_limit, process_limit
 from pipeline.engines.query_thread import QueryThread
 from pipeline.engines.scratch import scratch_folder
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from pipeline.engines.engine import Function, Place, Settle
     from pipeline.interrupts import StopRequest
+    from pipeline.queries.partitions import Partition
 
 T = TypeVar("T")
 PERFECT_HASH_BITS = 20  # four blocks of cells
@@ -107,19 +108,28 @@ class DuckDB:
             self._connection.close()
         breadcrumbs.end()
 
-    def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
+    def scan(
+        self, name: str, files: Sequence[str], partitions: Sequence[Partition] = (), *, located: bool = False
+    ) -> None:
         """Register files with the same schema as a relation.
 
         Args:
             name: The relation.
             files: Absolute paths; wildcard characters in them are taken literally.
+            partitions: Columns to add, with their values in each file.
             located: Add the columns `source_file` and `file_row_number`.
         """
-        self._note_files(files)
-        self.define(name, files_query(self._paths(name, files), located=located))
+        self.define(name, self._rows_of(name, files, partitions, located=located))
 
     def scan_numbered(
-        self, name: str, files: Sequence[str], first: int, together: int = 1, *, located: bool = False
+        self,
+        name: str,
+        files: Sequence[str],
+        first: int,
+        together: int = 1,
+        *,
+        partitions: Sequence[Partition] = (),
+        located: bool = False,
     ) -> None:
         """Register files as `scan` does, with the column `FILE`: the number of the file that a row comes from.
 
@@ -128,30 +138,38 @@ class DuckDB:
             files: Absolute paths.
             first: The lowest number.
             together: How many files in a row have one number.
+            partitions: As for `scan`.
             located: As for `scan`.
         """
-        self._note_files(files)
         number: exp.Expr = exp.Literal.number(first)  # of all rows: a key that costs nothing
         if len(files) > together:
             group = exp.IntDiv(this=column("file_index"), expression=exp.Literal.number(together))
             number = exp.Add(this=group, expression=number)
         numbered = exp.alias_(exp.cast(number, "INT"), FILE, quoted=True)
-        self.define(name, files_query(self._paths(name, files), located=located).select(numbered))
+        self.define(name, self._rows_of(name, files, partitions, located=located).select(numbered))
 
-    def _paths(self, name: str, files: Sequence[str]) -> exp.Expr:
-        """An expression for the paths of the files of a relation: a variable.
-
-        In the text of a view the names of 100,000 files take most of a gigabyte, and again in every view on it.
-        """
-        variable = f"files_of_{name}"
-        value = exp.EQ(this=exp.column(variable, quoted=True), expression=exp.Placeholder(this="paths"))
-        text = render(exp.Set(expressions=[exp.SetItem(this=value, kind="VARIABLE")]), copy=False)
-        self._run(lambda: self._connection.execute(text, {"paths": [glob.escape(file) for file in files]}), text)
-        return exp.func("getvariable", exp.Literal.string(variable))
+    def _rows_of(
+        self, name: str, files: Sequence[str], partitions: Sequence[Partition], *, located: bool
+    ) -> exp.Select:
+        """A query of the rows of the files of a relation."""
+        self._note_files(files)
+        rows = files_query(self._variable(f"files_of_{name}", patterns(files)), located=located)
+        values = [self._variable(f"{each.name}_of_{name}", each.values) for each in partitions]
+        return rows.select(*map(partition_column, partitions, values))
 
     def _note_files(self, files: Sequence[str]) -> None:
         self._files |= dict.fromkeys(files)
         breadcrumbs.begin(breadcrumbs.SCANNING, list(self._files))
+
+    def _variable(self, name: str, texts: Sequence[str | None]) -> exp.Expr:
+        """An expression for a list of texts: a variable.
+
+        In the text of a view the names of 100,000 files take most of a gigabyte, and again in every view on it.
+        """
+        value = exp.EQ(this=exp.column(name, quoted=True), expression=exp.Placeholder(this="texts"))
+        text = render(exp.Set(expressions=[exp.SetItem(this=value, kind="VARIABLE")]), copy=False)
+        self._run(lambda: self._connection.execute(text, {"texts": list(texts)}), text)
+        return exp.func("getvariable", exp.Literal.string(name))
 
     def hand_over(self, name: str, table: pa.Table) -> None:
         """Register a table that lies in memory as a relation; its rows are not copied."""
@@ -278,7 +296,7 @@ class DuckDB:
         """Return the first file, in the order of the scans, that cannot be decoded, or None if all can."""
         for file in self._files:
             try:
-                self._thread.run(partial(_read_every_value, self._connection, file))
+                self._thread.run(partial(read_every_value_through, self._connection, file))
             except duckdb.Error:
                 return file
         return None
@@ -287,10 +305,11 @@ class DuckDB:
 class DuckDBWithoutRows(DuckDB):
     """An engine that reads the footers of files and none of their rows: it tells the types of all that a plan makes."""
 
-    def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
+    def scan(
+        self, name: str, files: Sequence[str], partitions: Sequence[Partition] = (), *, located: bool = False
+    ) -> None:
         """Register no row of some files as a relation; arguments as those of `DuckDB.scan`."""
-        self._note_files(files)
-        self.define(name, files_query(self._paths(name, files), located=located).limit(0))
+        self.define(name, self._rows_of(name, files, partitions, located=located).limit(0))
 
     def scan_place(self, name: str, target: Place, *, located: bool = False) -> None:
         """Register no row of a table of another engine; arguments as those of `ReadsPlaces.scan_place`."""
@@ -303,21 +322,6 @@ class DuckDBWithoutRows(DuckDB):
     def hand_over(self, name: str, table: pa.Table) -> None:
         """Register no row of a table as a relation."""
         super().hand_over(name, table.schema.empty_table())
-
-
-def read_every_value(file: str) -> None:
-    """Decode a file, in a connection of its own.
-
-    Raises:
-        duckdb.Error: it cannot be decoded.
-    """
-    with duckdb.connect(":memory:") as connection:
-        _read_every_value(connection, file)
-
-
-def _read_every_value(connection: duckdb.DuckDBPyConnection, file: str) -> None:
-    text = "SELECT max(hash(whole_row)) FROM read_parquet($file, hive_partitioning = false) AS whole_row"
-    connection.execute(text, {"file": glob.escape(file)}).fetchall()  # a result left open would block the next one
 
 
 def _frames(reader: pa.RecordBatchReader, rows: int) -> list[pl.DataFrame]:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import sqlglot.expressions as exp
 
+    from pipeline.queries.partitions import Partition
+
     Fetch = Callable[[exp.Query], pl.DataFrame]
     Settle = Callable[[Fetch, pl.DataFrame], pl.DataFrame]
     Function = Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame]
@@ -29,8 +31,10 @@ class Engine(Protocol):
     has_workers: bool
     most_in_order: int | None
 
-    def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
-        """Register files with the same schema as a relation."""
+    def scan(
+        self, name: str, files: Sequence[str], partitions: Sequence[Partition] = (), *, located: bool = False
+    ) -> None:
+        """Register files with the same schema as a relation, with further columns that have one value for each file."""
         ...
 
     def hand_over(self, name: str, table: pa.Table) -> None:

@@ -111,7 +111,7 @@ class FileAnswers:
             raise TooLargeError
         met = [self._met(each, files) for each in query.met]
         ids = tuple(
-            self._id(path, [of_scans[scan], self._where(scan, path), [_of_file(each, index) for each in met]])
+            self._id(path, [of_scans[scan], self.told.scans[scan].tells(path), [_of_file(each, index) for each in met]])
             for index, (scan, path) in enumerate(files)
         )
         usable = kept.of(name for name in ids if name is not None)
@@ -120,10 +120,6 @@ class FileAnswers:
     def _id(self, path: str, decides: object) -> str | None:
         identity = self.told.files[path].identity
         return None if identity is None else hashed([identity, decides])
-
-    def _where(self, scan: str, path: str) -> str | bool:
-        """The path, if rows tell it: that of a copy is another in every run, whatever identifies its content."""
-        return path if self.told.scans[scan].located else False
 
     def _rows(self, files: Sequence[tuple[str, str]]) -> int:
         return sum(self.told.files[path].rows for _, path in files)
@@ -172,7 +168,10 @@ class FileAnswers:
         for name in scans:
             of_scan = [group for group in groups if asked.files[group[0]][0] == name]
             scan, paths = self.told.scans[name], [asked.files[index][1] for group in of_scan for index in group]
-            self.engine.scan_numbered(numbered(name), paths, first, asked.together, located=scan.located)
+            partitions = scan.partitions_of(paths)
+            self.engine.scan_numbered(
+                numbered(name), paths, first, asked.together, partitions=partitions, located=scan.located
+            )
             self.read.setdefault(scan.source, set()).update(paths)
             first += len(of_scan)
         return scans

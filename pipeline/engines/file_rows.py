@@ -5,26 +5,69 @@ from __future__ import annotations
 import glob
 from typing import TYPE_CHECKING
 
+import duckdb
 import sqlglot.expressions as exp
 
+from pipeline.queries.dialect import column
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from pipeline.queries.partitions import Partition
 
 
-def written_paths(files: Sequence[str]) -> exp.Expr:
-    """Return a list of the paths of files, in which wildcard characters are taken literally."""
-    return exp.Array(expressions=[exp.Literal.string(glob.escape(file)) for file in files])
+def patterns(files: Iterable[str]) -> list[str]:
+    """Return the paths of files with wildcard characters that are taken literally."""
+    return [glob.escape(file) for file in files]
+
+
+def written_list(texts: Sequence[str | None]) -> exp.Expr:
+    """Return a list of texts; None is NULL."""
+    return exp.Array(expressions=[exp.null() if text is None else exp.Literal.string(text) for text in texts])
 
 
 def files_query(paths: exp.Expr, *, located: bool) -> exp.Select:
     """Return a query of the rows of Parquet files.
+
+    DuckDB 2.0 reads only files whose names a filter lets through, and `file_index` would number those that are left. It
+    does not filter by a name that is computed with that number before it has read rows.
 
     Args:
         paths: A list of their paths, in which wildcard characters have a meaning.
         located: As for `DuckDB.scan`.
     """
     no_folders = exp.EQ(this=exp.column("hive_partitioning"), expression=exp.false())
-    return exp.select(exp.Star()).from_(exp.func("read_parquet", paths, no_folders, *_location(located=located)))
+    rows = exp.func("read_parquet", paths, no_folders, *_location(located=located))
+    name = exp.Case().when(column("file_index").is_(exp.null()).not_(), column("source_file"))
+    names = [exp.alias_(name, "source_file")] if located else []
+    return exp.select(exp.Star(replace=names)).from_(rows)
+
+
+def read_every_value(file: str) -> None:
+    """Decode a file, in a connection of its own.
+
+    Raises:
+        duckdb.Error: it cannot be decoded.
+    """
+    with duckdb.connect(":memory:") as connection:
+        read_every_value_through(connection, file)
+
+
+def read_every_value_through(connection: duckdb.DuckDBPyConnection, file: str) -> None:
+    """Decode a file; as `read_every_value`."""
+    text = "SELECT max(hash(whole_row)) FROM read_parquet($file, hive_partitioning = false) AS whole_row"
+    connection.execute(text, {"file": glob.escape(file)}).fetchall()  # a result left open would block the next one
+
+
+def partition_column(partition: Partition, values: exp.Expr) -> exp.Expr:
+    """Return a select item of `files_query`: the value of a partition in the file that a row comes from.
+
+    Args:
+        partition: The partition.
+        values: The list of its values.
+    """
+    number = exp.Add(this=exp.cast(column("file_index"), "BIGINT"), expression=exp.Literal.number(1))
+    return partition.typed(exp.func("list_extract", values, number))
 
 
 def _location(*, located: bool) -> tuple[exp.Expr, ...]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pipeline.engines.told import InputFile
     from pipeline.queries.answers import KeepsAnswers
     from pipeline.queries.by_file import ByFile
+    from pipeline.queries.partitions import Partition
     from pipeline.queries.splitting import Splitter
 
     Splits = Callable[[Splitter], ByFile]
@@ -84,10 +85,13 @@ class Incremental:
         several = {source: sources.count(source) for source in sources if sources.count(source) > 1}
         return Reuse(several, self._files.read, self._whole)
 
-    def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
-        """Register files with the same schema as a relation."""
-        self._told.replaced(name, scan=Scan(self._told.files[files[0]].source, tuple(files), located))
-        self._engine.scan(name, files, located=located)
+    def scan(
+        self, name: str, files: Sequence[str], partitions: Sequence[Partition] = (), *, located: bool = False
+    ) -> None:
+        """Register files with the same schema as a relation, with further columns that have one value for each file."""
+        source = self._told.files[files[0]].source
+        self._told.replaced(name, scan=Scan(source, tuple(files), tuple(partitions), located))
+        self._engine.scan(name, files, partitions, located=located)
 
     def hand_over(self, name: str, table: pa.Table) -> None:
         """Register a table that lies in memory as a relation; its rows are not copied."""

@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     from pipeline.engines.duckdb import Resources
     from pipeline.engines.engine import Function, Place, Settle
     from pipeline.interrupts import StopRequest
+    from pipeline.queries.partitions import Partition
 
 T = TypeVar("T")
 LOCATION = ("source_file", "file_row_number")
+_FOLDER = "folder_"  # what the names of columns begin with that are dropped again
 _IN_PATTERNS = re.compile(r"([{}\[\]*?\\,])")
 
 
@@ -86,23 +88,45 @@ class Spark:
             for frame in self._kept:
                 frame.unpersist()
 
-    def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
+    def scan(
+        self, name: str, files: Sequence[str], partitions: Sequence[Partition] = (), *, located: bool = False
+    ) -> None:
         """Register files with the same schema as a relation.
 
         Args:
             name: The relation.
             files: Absolute paths; wildcard characters in them are taken literally.
+            partitions: Columns to add, with their values in each file.
             located: Add the columns `source_file` and `file_row_number`.
         """
         self._files |= dict.fromkeys(files)
         schema = pq.read_schema(files[0])
-        self._run(lambda: self._read(files, schema, located=located).createOrReplaceTempView(name), name)
+        self._run(lambda: self._read(files, schema, partitions, located=located).createOrReplaceTempView(name), name)
 
-    def _read(self, files: Sequence[str], schema: pa.Schema, *, located: bool) -> DataFrame:
+    def _read(
+        self, files: Sequence[str], schema: pa.Schema, partitions: Sequence[Partition], *, located: bool
+    ) -> DataFrame:
         reader = self._session.read.schema(struct_of(schema)).option("recursiveFileLookup", "true")
         frame = reader.parquet(*[_IN_PATTERNS.sub(r"\\\1", file) for file in files])
         columns = [_timed(frame, field) for field in schema if field.name in frame.columns]
-        return frame.select(*columns, *(_location(frame) if located else ()))
+        rows = frame.select(*columns, *(_location(frame) if located or partitions else ()))
+        if partitions:
+            rows = self._with_partitions(rows, files, partitions)
+        return rows if located else rows.drop(*LOCATION)
+
+    def _with_partitions(self, rows: DataFrame, files: Sequence[str], partitions: Sequence[Partition]) -> DataFrame:
+        """Add the values of partitions, which are looked up by the path of the file that a row comes from."""
+        sql = functions_of(rows)
+        texts = {f"{_FOLDER}{number}": pa.array(each.values, pa.string()) for number, each in enumerate(partitions)}
+        looked_up = self._session.createDataFrame(pa.table({_FOLDER: list(files)} | texts))
+        joined = rows.join(sql.broadcast(looked_up), rows[LOCATION[0]] == looked_up[_FOLDER], "left")
+        unknown = sql.raise_error(sql.concat(sql.lit("the folders are not known of "), sql.col(LOCATION[0])))
+        is_unknown = looked_up[_FOLDER].isNull()
+        with_texts = joined.withColumns(
+            {text: sql.when(is_unknown, unknown).otherwise(looked_up[text]) for text in texts}
+        )
+        typed = [render(each.typed(column(text)), "spark") for each, text in zip(partitions, texts, strict=True)]
+        return with_texts.selectExpr("*", *typed).drop(_FOLDER, *texts)
 
     def _find(self, target: Place) -> None:
         """Name a relation with the columns of a place, and those of the places of its rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
@@ -10,7 +11,9 @@ import sqlglot.expressions as exp
 from pipeline.queries.splitting import Splitter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from pipeline.queries.partitions import Partition
 
 
 @dataclass(frozen=True)
@@ -35,12 +38,31 @@ class Scan:
     Attributes:
         source: Name of the input that they belong to.
         files: Their paths.
+        partitions: Further columns, with their values in each file.
         located: Whether the relation tells file and row of every row.
     """
 
     source: str
     files: tuple[str, ...]
+    partitions: tuple[Partition, ...]
     located: bool
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {path: number for number, path in enumerate(self.files)}
+
+    def partitions_of(self, paths: Iterable[str]) -> list[Partition]:
+        """The further columns of some of the files."""
+        numbers = [self._numbers[path] for path in paths]
+        return [partition.of(numbers) for partition in self.partitions]
+
+    def tells(self, path: str) -> list[str | None]:
+        """What rows of a file tell of it besides its content: the values of its further columns, and its path.
+
+        The path counts where rows tell it: that of a copy is another in every run, whatever identifies its content.
+        """
+        values = [partition.values[self._numbers[path]] for partition in self.partitions]
+        return [*values, path] if self.located else values
 
 
 @dataclass

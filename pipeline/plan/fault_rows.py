@@ -40,7 +40,7 @@ def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
         or not all(source.offers(field.name) for field in fields.values())
     ):
         return ""
-    for scan in source.scans(field.name for field in fields.values()):
+    for scan in source.scans:
         register(engine, scan, located=True)
     query = canonical_relation(source, fields, score=score, located=True)
     numbers = [

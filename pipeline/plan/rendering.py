@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.engines.file_rows import files_query, written_paths
+from pipeline.engines.file_rows import files_query, partition_column, patterns, written_list
 from pipeline.plan.nodes import Relation
 from pipeline.plan.transforms import Transform
 from pipeline.queries.dialect import render
@@ -112,8 +112,14 @@ def _scan_query(scan: Scan, dialect: str, *, located: bool) -> exp.Query:
     if (rows := scan.engine_rows) is not None:
         return _place_query(rows, located=located)
     if dialect == "duckdb":
-        return files_query(written_paths(scan.files), located=located)
-    queries = [exp.select("*", *_location(located=located)).from_(_parquet(file)) for file in scan.files]
+        of_files = files_query(written_list(patterns(scan.files)), located=located)
+        return of_files.select(*(partition_column(each, written_list(each.values)) for each in scan.partitions))
+    queries = [
+        exp.select("*", *_location(located=located), *(each.constant(number) for each in scan.partitions)).from_(
+            _parquet(file)
+        )
+        for number, file in enumerate(scan.files)
+    ]
     return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False)
 
 

@@ -171,7 +171,7 @@ def read(
             is_match = column(lookup.key, "canonical").eq(column(lookup.key, lookup.alias))
             query = query.join(exp.to_table(lookup.relation).as_(lookup.alias), on=is_match, join_type="left")
     reads = tuple(dict.fromkeys(field.name for field in fields.values()))
-    name, scans = f"{source.name}_read", source.scans(reads)
+    name, scans = f"{source.name}_read", source.scans
     return Relation(name, query, scans=scans, source=source, located=located, reads=reads)
 
 

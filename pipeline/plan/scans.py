@@ -26,6 +26,6 @@ def register(engine: Engine, scan: Scan, *, located: bool = False) -> None:
             raise ThresherError(message)
         engine.scan_place(scan.name, rows, located=located)
     elif scan.frame is None:
-        engine.scan(scan.name, scan.files, located=located)
+        engine.scan(scan.name, scan.files, scan.partitions, located=located)
     else:
         engine.hand_over(scan.name, scan.frame.located() if located else scan.frame.table)

@@ -10,9 +10,9 @@ import sqlglot.expressions as exp
 from pipeline.errors import DataError, UncomputableError
 from pipeline.plan.scans import register
 from pipeline.queries.dialect import column
+from pipeline.sources.bound_sql import WHERE, in_words, uncomputable
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Expression, Field
-from pipeline.sources.paths import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,16 +44,16 @@ def naming_user_sql(engine: Engine, plan: Plan) -> Iterator[None]:
 def _user_sql(source: Source) -> Iterator[tuple[str, Field | None, tuple[str, ...]]]:
     """Every piece of SQL of an input, in words, with the field that it is mapped to and the columns that it reads."""
     if source.spec.where is not None:
-        yield f"where ({shortened(source.spec.where)})", None, source.where_columns
+        yield in_words(WHERE, source.spec.where), None, source.where_columns
     for name, mapped in source.spec.columns.items():
         if isinstance(mapped, Expression):
             field = source.contract.field(name) or Field(name, "any", "a column")
-            yield f"{name} = {{ sql = {shortened(mapped.sql)!r} }}", field, source.columns_read(name)
+            yield in_words(name, mapped.sql), field, source.columns_read(name)
 
 
 def _compute(engine: Engine, source: Source, words: str, field: Field | None, reads: tuple[str, ...]) -> None:
     wanted = {} if field is None else {field.name: field}
-    for scan in source.scans(wanted):
+    for scan in source.scans:
         register(engine, scan)
     rows = canonical_relation(source, wanted).subquery("rows_of_files")
     if field is None:
@@ -65,13 +65,11 @@ def _compute(engine: Engine, source: Source, words: str, field: Field | None, re
     except UncomputableError as error:
         if not _is_readable(engine, source, reads):
             return
-        message = f"input {source.name}: {words} cannot be computed: {error.reason}"
-        remedy = "It must have a value for every row: CAST to a wider type, or leave such rows out with CASE."
-        raise DataError(message, remedy=remedy) from error
+        raise uncomputable(source.name, words, error.reason) from error
 
 
 def _is_readable(engine: Engine, source: Source, reads: tuple[str, ...]) -> bool:
-    for scan, files in zip(source.scans(()), source.groups(()), strict=True):
+    for scan, files in zip(source.scans, source.groups, strict=True):
         columns = {name.lower() for name in files[0].schema.names}  # other names are those of folders
         read = [name for name in reads if name.lower() in columns]
         try:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.queries.dialect import column, double, is_finite
-from pipeline.sources import predicates
+from pipeline.queries.partitions import column_of
+from pipeline.sources.bound_sql import bound
 from pipeline.sources.parquet_files import DataFile
+from pipeline.sources.rows import is_partition
 from pipeline.sources.shown import shown_items
 from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, SCORE_STATE, Source
 from pipeline.sources.types import TIME_TYPES, UNKNOWN, canonical_type, microseconds, typed
@@ -39,7 +41,7 @@ def canonical_relation(
     types = {name: (field, source.types(field.name, field)) for name, field in wanted.items()}
     selects = [
         _select(source, f"{source.name}_files_{number}", files, types, score, located=located)
-        for number, files in enumerate(source.groups(field.name for field in wanted.values()))
+        for number, files in enumerate(source.groups)
     ]
     return selects[0] if len(selects) == 1 else exp.union(*selects, distinct=False)
 
@@ -100,7 +102,7 @@ def _differing_start(path: str, name: str) -> tuple[str, str]:
 def _typed(source: Source, file: Rows, name: str, sql_type: str, kind: Kind) -> exp.Expr:
     arrow = source.type_in(file, name)
     if arrow is None or isinstance(arrow, str):  # text, which needs no cast
-        return source.constant(file, source.source_name(name))
+        return column(column_of(source.source_name(name)))
     is_time = kind in {"instant", "position"} and sql_type in TIME_TYPES
     if canonical_type(arrow, kind) == UNKNOWN:
         return exp.cast(exp.null(), "BIGINT" if is_time else sql_type, dialect="duckdb")
@@ -114,16 +116,14 @@ def _value(source: Source, file: Rows, name: str) -> exp.Expr:
     """A column of the file, the value of its partition, or the expression that the config maps it to."""
     tree, file_column = source.bindings.tree(name), source.source_name(name)
     if tree is not None:
-        return exp.paren(source.bound(file, tree))
-    return source.constant(file, file_column) if source.is_partition(file, file_column) else column(file_column)
+        return exp.paren(bound(file, tree))
+    return column(column_of(file_column) if is_partition(file, file_column) else file_column)
 
 
 def _kept(source: Source, file: Rows) -> exp.Expr:
     if source.where is None:
         return exp.true()
-    source.check_columns(file, predicates.columns_of(source.where), "where reads")
-    bound = source.bound(file, exp.paren(source.where))
-    return exp.Coalesce(this=bound, expressions=[exp.false()])
+    return exp.Coalesce(this=bound(file, exp.paren(source.where)), expressions=[exp.false()])
 
 
 def _score_state(raw_score: exp.Expr) -> exp.Expr:

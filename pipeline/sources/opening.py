@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from pipeline.sources.bound_sql import TypeOf
     from pipeline.sources.engine_rows import Looks
     from pipeline.sources.inputs import Input, InputContract, Kind
     from pipeline.sources.partition_filter import Truths
     from pipeline.sources.remote.copies import Copies
-    from pipeline.sources.source import TypeOf
 
 
 def open_source(
@@ -49,7 +49,8 @@ def open_source(
     Raises:
         ConfigError: a required column is unbound.
         NoInputError: no file matches.
-        DataError: required or mapped columns are missing, or have types that their fields do not accept; it lists all.
+        DataError: required or mapped columns are missing, or have types that their fields do not accept, or `where`
+            does not fit the columns; it lists all.
     """
     kinds = partial(_kinds, contract, spec)
     listing = find_files(spec, base, scratch, name=contract.name, kinds=kinds, truths=truths, copies=copies, look=look)
@@ -64,6 +65,10 @@ def open_source(
                 source.types(field.name, field)
             except DataError as error:
                 faults.append(error)
+    try:
+        source.check_where()
+    except DataError as error:
+        faults.append(error)
     if faults:
         raise together(faults)
     return source

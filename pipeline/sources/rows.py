@@ -22,6 +22,11 @@ def is_passed_in(rows: Rows) -> bool:
     return bool(rows.label) and rows.origin is None and not rows.is_remote
 
 
+def is_partition(rows: Rows, name: str) -> bool:
+    """Whether a column comes from the folder names of a file; a column of the file itself comes first."""
+    return name in rows.partitions and name not in rows.schema.names
+
+
 def is_index(rows: Rows, name: str) -> bool:
     """Whether a level of the index of a frame, none of which is read, has a name."""
     return isinstance(rows, FrameRows) and name in rows.index

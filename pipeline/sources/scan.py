@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipeline.queries.partitions import Partition
 from pipeline.sources.engine_rows import EngineRows
 from pipeline.sources.frames import FrameRows
 from pipeline.sources.parquet_files import DataFile
+from pipeline.sources.partition_filter import partition_type
 
 if TYPE_CHECKING:
     from pipeline.sources.rows import Rows
@@ -20,20 +22,28 @@ class Scan:
     Attributes:
         name: Logical relation.
         files: Absolute paths, in order; none for others.
+        partitions: Columns that the files lack, with their values in each file.
         frame: The frame; None for others.
         engine_rows: What the engine reads itself; None for others.
     """
 
     name: str
     files: tuple[str, ...]
+    partitions: tuple[Partition, ...] = ()
     frame: FrameRows | None = None
     engine_rows: EngineRows | None = None
 
 
 def scan_of(name: str, files: tuple[Rows, ...]) -> Scan:
-    """Return the scan of files with the same schema, or of other rows, which stand alone."""
-    if isinstance(files[0], EngineRows):
-        return Scan(name, (), engine_rows=files[0])
-    if isinstance(files[0], FrameRows):
-        return Scan(name, (), files[0])
-    return Scan(name, tuple(str(file.path) for file in files if isinstance(file, DataFile)))
+    """Return the scan of files with the same schema and partitions, or of other rows, which stand alone."""
+    first = files[0]
+    if isinstance(first, EngineRows):
+        return Scan(name, (), engine_rows=first)
+    if isinstance(first, FrameRows):
+        return Scan(name, (), frame=first)
+    partitions = (
+        Partition(each, partition_type(first, each), tuple(file.partitions[each] for file in files))
+        for each in first.partitions
+        if each not in first.schema.names
+    )
+    return Scan(name, tuple(str(file.path) for file in files if isinstance(file, DataFile)), tuple(partitions))

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from dataclasses import field as data_field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import sqlglot.expressions as exp
-
-from pipeline.errors import DataError, InvalidQueryError, ThresherError
-from pipeline.queries.dialect import column, data_type
+from pipeline.errors import DataError, ThresherError
 from pipeline.sources import predicates
 from pipeline.sources.bindings import Binding, Bindings
+from pipeline.sources.bound_sql import UserSql, check_twins
 from pipeline.sources.engine_rows import EngineRows
 from pipeline.sources.inputs import Expression
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.partition_filter import partition_type
 from pipeline.sources.plain_types import refused
-from pipeline.sources.rows import columns_in_words, is_index, mapping_of_expression
+from pipeline.sources.rows import columns_in_words, is_index, is_partition, mapping_of_expression
 from pipeline.sources.scan import Scan, scan_of
-from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, decimals_of, finite, how_to_cast, type_of_nulls
+from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, decimals_of, how_to_cast, type_of_nulls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pyarrow as pa
+    import sqlglot.expressions as exp
 
+    from pipeline.sources.bound_sql import TypeOf
     from pipeline.sources.inputs import Field, Input, InputContract
     from pipeline.sources.rows import Rows
     from pipeline.sources.skipped import Skipped
@@ -38,9 +35,6 @@ PASSES_WHERE = "passes_where"
 SCORE_GIVEN = "score_given"
 SCORE_STATE = "score_state"
 MOST_EXACT = 2**53  # whole numbers up to it are doubles, and so are decimal ones up to it without their point
-
-
-TypeOf = Callable[["exp.Expr", "pa.Schema"], "pa.DataType"]
 
 
 def no_engine(expression: exp.Expr, _schema: pa.Schema) -> pa.DataType:
@@ -99,32 +93,24 @@ class Source:
         """Name of rows of which the engine tells neither file nor number; None: every row has its place."""
         return next((each.name for each in self.files if isinstance(each, EngineRows) and not each.has_places), None)
 
-    def scans(self, names: Iterable[str]) -> tuple[Scan, ...]:
-        """Return one scan per schema, so that no file is read with the types of another.
-
-        Args:
-            names: Canonical names of the columns that will be read.
-        """
-        return tuple(scan_of(f"{self.name}_files_{number}", files) for number, files in enumerate(self.groups(names)))
-
-    def groups(self, names: Iterable[str]) -> tuple[tuple[Rows, ...], ...]:
-        """Group the files by schema and by the values of the folder names that are read, which become constants.
+    @cached_property
+    def groups(self) -> tuple[tuple[Rows, ...], ...]:
+        """The files by schema and by the names of their partitions, so that no file is read with the types of another.
 
         A frame is a group by itself, and so are rows that the engine reads.
         """
-        read = (column for name in names for column in self.columns_read(name))
-        used = dict.fromkeys((*read, *self.where_columns, *(self.shown or ())))
         groups: dict[object, list[Rows]] = {}
         for file in self.files:
             signature = tuple((field.name, str(field.type)) for field in file.schema)
-            values = tuple(
-                (name, file.partitions[name], partition_type(file, name))
-                for name in used
-                if self.is_partition(file, name)
-            )
+            partitions = tuple((name, partition_type(file, name)) for name in file.partitions)
             own_group = None if isinstance(file, DataFile) else id(file)
-            groups.setdefault((signature, values, own_group), []).append(file)
+            groups.setdefault((signature, partitions, own_group), []).append(file)
         return tuple(tuple(group) for group in groups.values())
+
+    @property
+    def scans(self) -> tuple[Scan, ...]:
+        """One scan for each group."""
+        return tuple(scan_of(f"{self.name}_files_{number}", files) for number, files in enumerate(self.groups))
 
     @cached_property
     def where(self) -> exp.Expr | None:
@@ -142,10 +128,6 @@ class Source:
     def where_columns(self) -> tuple[str, ...]:
         """The columns that the predicate reads."""
         return () if self.where is None else predicates.columns_of(self.where)
-
-    def is_partition(self, file: Rows, file_column: str) -> bool:
-        """Whether a column comes from the folder names of a file; a column of the file itself comes first."""
-        return file_column in file.partitions and file_column not in file.schema.names
 
     @cached_property
     def bindings(self) -> Bindings:
@@ -202,7 +184,7 @@ class Source:
         file_column = self.binding(name).column
         if file_column is None:
             return True
-        return any(self.is_partition(file, file_column) or not file.null_free(file_column) for file in self.files)
+        return any(is_partition(file, file_column) or not file.null_free(file_column) for file in self.files)
 
     def span(self, name: str) -> tuple[float, float] | None:
         """Return the lowest and highest number of a column, a hint from the footers; None if they do not tell."""
@@ -241,25 +223,28 @@ class Source:
         """Return the Arrow type of a column for a file; `partition` for a folder name; None if the file lacks it."""
         tree = self.bindings.tree(name)
         if tree is not None:
-            return self._type_of_expression(file, name, tree)
+            return self._user_sql.type_in(
+                file, tree, self.source_name(name), name=name, reads=f"{name} is computed from"
+            )
         file_column = self.source_name(name)
-        if self.is_partition(file, file_column):
+        if is_partition(file, file_column):
             return file.partition_types.get(file_column, "partition")
         index = file.schema.get_field_index(file_column)
         return file.schema.field(index).type if index >= 0 else None
 
-    def _type_of_expression(self, file: Rows, name: str, tree: exp.Expr) -> pa.DataType:
-        self.check_columns(file, predicates.columns_of(tree), f"{name} is computed from")
-        try:
-            return self.type_of(self.bound(file, tree), file.schema)
-        except InvalidQueryError as error:
-            message = (
-                f"input {self.name}: {name} = {self.source_name(name)!r} does not fit the columns of {file.name}: "
-                f"{error.reason}"
-            )
-            raise DataError(
-                message, remedy="Check the types of its columns, or cast them in the expression."
-            ) from error
+    def check_where(self) -> None:
+        """Check that `where` is true or false for a row of each file, as far as the types of its columns tell.
+
+        Raises:
+            DataError: it does not fit the columns of a file, or has another type.
+        """
+        if self.where is not None and self.spec.where is not None:
+            for file in self.files:
+                self._user_sql.check_predicate(file, self.where, self.spec.where)
+
+    @cached_property
+    def _user_sql(self) -> UserSql:
+        return UserSql(self.name, self.type_of)
 
     def types(self, name: str, wanted: Field) -> str:
         """Return the canonical type of a column, which must be the same in all files.
@@ -303,7 +288,7 @@ class Source:
     def _canonical_in(self, file: Rows, name: str, wanted: Field) -> str:
         file_column = self.source_name(name)
         for read in self.columns_read(name):
-            self._check_twins(file, read)
+            check_twins(self.name, file, read)
         arrow = self.type_in(file, name)
         if arrow is None:
             role = self.bindings.role_of(name)
@@ -333,59 +318,9 @@ class Source:
             remedy += f" If it is something else: columns = {{ {name} = false }}."
         return DataError(message, remedy=remedy)
 
-    def _check_twins(self, file: Rows, file_column: str) -> None:
-        same_names = [field.name for field in file.schema if field.name.lower() == file_column.lower()]
-        if len(same_names) > 1:
-            message = (
-                f"input {self.name}: {file.name} has {len(same_names)} columns named {file_column!r} "
-                "(in upper or lower case)"
-            )
-            raise DataError(message, remedy="Rename all but one of them.")
-
     def _remedy(self, file: Rows, name: str) -> str:
         file_column = self.source_name(name)
         if mapping := mapping_of_expression(file, file_column, "" if name == file_column else name):
             return mapping
         words = columns_in_words(file, file_column)
         return words if is_index(file, file_column) else f'{words} Map it with columns = {{ {name} = "…" }}.'
-
-    def check_columns(self, file: Rows, names: Iterable[str], words: str) -> None:
-        """Check that the columns that the user's SQL reads are in the file, each once.
-
-        Raises:
-            DataError: one is missing, is there twice, or has a type whose values mean something else.
-        """
-        in_lower_case = {field.name.lower(): field.type for field in file.schema}
-        for name in names:
-            self._check_twins(file, name)
-            if name.lower() not in in_lower_case and name not in file.partitions:
-                message = f"input {self.name}: {words} {name!r}, which {file.name} lacks"
-                remedy = f"{columns_in_words(file, name)} SQL reads names as they are in the files."
-                raise DataError(message, remedy=remedy)
-            if (odd := refused(in_lower_case.get(name.lower()))) is not None:
-                message = f"input {self.name}: {words} {name!r}, which is {odd[0]} in {file.name}"
-                raise DataError(message, remedy=odd[1])
-
-    def bound(self, file: Rows, tree: exp.Expr) -> exp.Expr:
-        """Return SQL of the user as it reads a file: folder names as constants, values that are not finite as NULL."""
-        fields = {field.name.lower(): field for field in file.schema}
-
-        def is_single(name: str) -> bool:
-            return name.lower() in fields and str(fields[name.lower()].type) in {"float", "halffloat"}
-
-        def read(name: str) -> exp.Expr:
-            if self.is_partition(file, name):
-                return self.constant(file, name)
-            field = fields[name.lower()]
-            kind, as_it_is = str(field.type), column(field.name)
-            if kind == "null":  # the engine would read it as whole numbers
-                return exp.null()
-            return finite(as_it_is) if kind in {"double", "float", "halffloat"} else as_it_is
-
-        return predicates.bind(predicates.numbers_as_floats(tree, is_single), read)
-
-    def constant(self, file: Rows, file_column: str) -> exp.Cast:
-        """Return the value of a partition column, which is the same in all rows of a file."""
-        value = file.partitions[file_column]
-        sql_type = data_type(partition_type(file, file_column))
-        return exp.cast(exp.null() if value is None else exp.Literal.string(value), sql_type, dialect="duckdb")

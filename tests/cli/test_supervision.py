@@ -47,7 +47,7 @@ ZDkyKRk8HAAAHAAAHAAAAHcCAABQQVIx
 WORKING = """
 import os, signal, sys, time
 from pipeline.cli.supervision import child
-from pipeline.engines import duckdb
+from pipeline.engines import duckdb, file_rows
 from pipeline.runs import stage_by_stage
 from thresher.__main__ import main
 
@@ -88,7 +88,7 @@ def test_a_library_that_crashes_on_a_footer_is_a_fault_of_the_file(tmp_path: Pat
 
 def test_a_file_at_which_the_engine_crashes_is_looked_for(workplace: Workplace) -> None:
     before = workplace.publish()
-    probe = "read = lambda file: os.abort() if 'events' in file else None\nduckdb.read_every_value = read"
+    probe = "read = lambda file: os.abort() if 'events' in file else None\nfile_rows.read_every_value = read"
     called = spawn("run", workplace.config(boundary=">"), script=working("os.kill(os.getpid(), signal.SIGSEGV)", probe))
     assert called.code == 65
     crashed = "cannot be read: the library that reads it crashed (SIGSEGV)"

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import polars as pl
+import pytest
 import sqlglot
 
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.interrupts import StopRequest
+from pipeline.queries.dialect import column
+from pipeline.queries.partitions import Partition
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +21,15 @@ SELECT events.k, coalesce(matches.n, 0) AS n FROM events
 LEFT JOIN (SELECT k, count(*) AS n FROM pairs WHERE x >= $low OR x >= $high GROUP BY k) AS matches
 ON events.k = matches.k WHERE events.complete
 """
+
+
+KEPT = {
+    "k >= 6": set(range(6, 12)),
+    "k IN (1, 7)": {1, 7},
+    "source_file LIKE '%_3.parquet'": {3, 7, 11},
+    "source_file > $path": {2, 3, 6, 7, 10, 11},
+    "file_row_number = 1": {4, 5, 6, 7},
+}
 
 
 def write(folder: Path, name: str, frame: pl.DataFrame, files: int) -> list[str]:
@@ -38,3 +50,21 @@ def test_a_join_of_several_files_never_loses_its_matches(tmp_path: Path) -> None
         engine.scan("pairs", write(tmp_path, "pairs", pairs, 3))
         answers = [engine.fetch(counted, {"low": 0.2, "high": 0.5}) for _ in range(300)]
     assert {tuple(sorted(answer.rows())) for answer in answers} == {(("a", 3), ("b", 3))}
+
+
+@pytest.mark.parametrize("where", KEPT)
+def test_values_of_partitions_stay_with_their_files_whatever_a_filter_leaves_out(tmp_path: Path, where: str) -> None:
+    """DuckDB 2.0 numbers only those files that a filter of their names lets through."""
+    paths = write(tmp_path, "p", pl.DataFrame({"k": range(12)}), 4)
+    day = Partition("day", "VARCHAR", ("a", None, "c", "d"))
+    number = Partition("number", "BIGINT", ("10", "11", None, "13"))
+    columns = "source_file", "k", day.column, number.column
+    rows = sqlglot.exp.select(*(column(name) for name in columns)).from_("rows")
+    query = rows.where(where.replace("$path", f"'{paths[1]}'"), dialect="duckdb").order_by("k")
+    with DuckDB(Resources(scratch=tmp_path / "scratch"), [tmp_path], StopRequest()) as engine:
+        engine.scan("rows", paths, (day, number), located=True)
+        seen = engine.fetch(query).rows()
+    assert seen
+    texts, numbers = ("a", None, "c", "d"), (10, 11, None, 13)
+    assert seen == [(paths[k % 4], k, texts[k % 4], numbers[k % 4]) for _, k, *_ in seen]
+    assert {k for _, k, *_ in seen} == KEPT[where]

@@ -147,6 +147,29 @@ def test_the_night_after_a_new_day_reads_that_day_only(days: Path, tmp_path: Pat
     assert run.stages[0].reused == ("predictions: 3 of 4 files as counted before, 1 read",)
 
 
+def test_days_in_folders_are_asked_once_by_their_names_too(tmp_path: Path) -> None:
+    def write(day: int, seed: int) -> Path:
+        folder = tmp_path / "days" / f"day={day}"
+        folder.mkdir(parents=True)
+        predictions(seed).write_parquet(folder / "part.parquet")
+        return folder
+
+    where = "day <> '1' OR score > 0.5"
+    keys = ALL_COUNTS | {"by": ["day", "language"], "predictions": {"path": "days", "where": where}}
+    folders = [write(day, day) for day in range(3)]
+    assert read(publish(tmp_path, **keys)) == (3, 3)
+    write(3, 3)
+    run = publish(tmp_path, **keys)
+    assert read(run) == (4, 1)
+    assert is_as_a_full_run(run, tmp_path, **keys)
+    days = [name for name in run.table("threshold_sweep_areas")["day"].unique().sort().to_list() if name]
+    assert days == ["0", "1", "2", "3"]
+    folders[0].rename(folders[0].with_name("day=4"))  # the file is as it was, but its rows are of another day
+    run = publish(tmp_path, **keys)
+    assert is_as_a_full_run(run, tmp_path, **keys)
+    assert "0" not in run.table("threshold_sweep_areas")["day"].to_list()
+
+
 def test_days_in_another_format_are_converted_but_counted_once(tmp_path: Path) -> None:
     (tmp_path / "days").mkdir()
     for day in range(3):

@@ -132,6 +132,20 @@ def test_partition_columns_can_group_and_filter(tmp_path: Path) -> None:
     assert table.select("lang", "m_after").rows() == [("01", 1), (None, 1)]
 
 
+def test_files_of_all_partitions_are_one_scan(tmp_path: Path) -> None:
+    for day in range(30):
+        write(tmp_path, f"p/day={day:02}/lang={'nl' if day % 2 else 'be'}/a.parquet")
+    contract = InputContract("pairs", (Field("score", "number", "a score", required=True),), "rows")
+    (scan,) = open_source(contract, Input.model_validate({"path": "p"}), tmp_path).scans
+    assert [partition.name for partition in scan.partitions] == ["day", "lang"]
+    assert scan.partitions[0].values == tuple(f"{day:02}" for day in range(30))
+    pairs = {"path": str(tmp_path / "p"), "where": "day < '20' AND (day <> '07' OR score > 2)"}
+    run = run_before_after(tmp_path, {}, pairs=pairs, by=["day", "lang"], thresholds=[0.5])
+    table = read_table(run, "before_after_estimates")
+    rows = table.filter(pl.col("day").is_not_null()).select("day", "lang", "m_after").sort("day").rows()
+    assert rows == [(f"{day:02}", "nl" if day % 2 else "be", 1) for day in range(20) if day != 7]
+
+
 @pytest.mark.parametrize("outer", ["score=7", "event_id=7", "lag_hours=-5", "SCORE=7"])
 def test_folder_names_above_the_input_never_replace_a_column(tmp_path: Path, outer: str) -> None:
     base = tmp_path / outer
@@ -154,6 +168,12 @@ def test_a_column_of_the_file_comes_before_a_partition_of_its_name(tmp_path: Pat
 def test_a_partition_that_some_files_lack_is_a_fault_of_the_data(tmp_path: Path, other: str) -> None:
     write(tmp_path, "p/lang=nl/a.parquet", other)
     with pytest.raises(DataError, match="pairs"):
+        run_before_after(tmp_path, {}, pairs=str(tmp_path / "p"), by=[["lang"]], thresholds=[0.5])
+
+
+def test_folders_whose_names_differ_in_case_alone_are_no_column(tmp_path: Path) -> None:
+    write(tmp_path, "p/lang=nl/Lang=be/a.parquet")
+    with pytest.raises(DataError, match="lies in folders named 'lang' and 'Lang'"):
         run_before_after(tmp_path, {}, pairs=str(tmp_path / "p"), by=[["lang"]], thresholds=[0.5])
 
 

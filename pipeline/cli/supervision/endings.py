@@ -140,7 +140,7 @@ def _read_all(files: Sequence[str]) -> None:
         signal.signal(number, signal.SIG_DFL)
     code = _CANNOT_READ
     try:
-        from pipeline.engines.duckdb import read_every_value  # noqa: PLC0415 - in this process only
+        from pipeline.engines.file_rows import read_every_value  # noqa: PLC0415 - in this process only
 
         for file in files:
             breadcrumbs.begin(breadcrumbs.READING, (file,))

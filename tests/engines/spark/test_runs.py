@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pipeline.runs.config import Config
 
 START_SECONDS = 300
-STOP_SECONDS = 10
+STOP_SECONDS = 30  # a start of Spark is not given up: on a loaded machine it takes most of this
 N_ROWS = 3000
 SWEEP = {"thresholds": {"start": 0, "stop": 1, "count": 11}, "by": [[], ["system"]]}
 

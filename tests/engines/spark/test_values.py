@@ -173,7 +173,7 @@ def rows(
     """The canonical rows of an input, as an engine reads them."""
     source = open_source(InputContract(name, fields, "rows"), Input.model_validate(spec), _NOWHERE, type_of)
     query = canonical_relation(source, {field.name: field for field in fields}, located=located)
-    for scan in source.scans([field.name for field in fields]):
+    for scan in source.scans:
         register(engine, scan, located=located)
     return engine.fetch(query).sort("key")
 

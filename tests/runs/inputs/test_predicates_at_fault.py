@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -69,6 +70,29 @@ def test_a_predicate_that_fails_for_a_value_is_not_blamed_on_the_file(tmp_path: 
     assert message.startswith(f"input predictions: where ({where}) cannot be computed: ")
     assert words in message
     assert len(message.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("page", r"where = 'page' is int64 in .*\n.*write a comparison"),
+        ("model || 'x'", r"where = .* is string in .*\n.*true or false for a row"),
+        ("page = 'x'", r"where = .* does not fit the columns of .*: .*'x'"),
+        ("page > model AND model LIKE 5", r"where = .* does not fit the columns of "),
+        ('model = "b"', r"where reads 'b', which .* lacks\n.*text stands in single quotes: 'b'"),
+    ],
+)
+def test_a_predicate_that_does_not_fit_the_columns_is_refused_before_a_row_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, words: str
+) -> None:
+    monkeypatch.setattr(DuckDB, "scan", None)
+    assert re.match(f"input predictions: {words}", refusal(tmp_path, where, DataError))
+
+
+@pytest.mark.parametrize("where", ["label", "NOT label", "NULL", "label IS NOT NULL AND score > '0.5'", "page = '2'"])
+def test_a_predicate_that_is_true_or_false_fits(tmp_path: Path, where: str) -> None:
+    predictions = {"where": f"({where}) IS NOT TRUE OR page > 0"}
+    assert run_threshold_sweep(tmp_path, FRAME, predictions=predictions).stages[0].n_rows == 3
 
 
 @pytest.mark.parametrize("position", [1e20, -1e300])
