@@ -189,6 +189,34 @@ def test_where_keeps_the_same_rows(predicate: str, file: Path, engines: tuple[En
     assert duckdb.height == N_ROWS
 
 
+PARTITIONS = (  # folders, and what they are read as
+    ("day=2026-11-20/odd key=x y", "2026-11-20/x y"),
+    ("day=2025-01-01/odd key=ü+{}", "2025-01-01/ü+{}"),
+    ("day=__HIVE_DEFAULT_PARTITION__/odd key=a%2Fb", None),
+    ("day=2026-11-20/odd key=a%2Fb", "2026-11-20/a/b"),
+    ("day=2026-11-20/odd key=x y", "2026-11-20/x y"),
+)
+
+
+@pytest.mark.parametrize("where", [None, "day IS NULL OR day > '2026' OR n = 3", "n > 1 AND \"odd key\" <> 'x y'"])
+@pytest.mark.parametrize("form", ["values", "places"])
+def test_values_of_partitions_are_read_the_same(
+    where: str | None, form: str, tmp_path: Path, spark_settings: SparkSettings
+) -> None:
+    for number, (folder, _) in enumerate(PARTITIONS):
+        (tmp_path / "in" / folder).mkdir(parents=True, exist_ok=True)
+        table = pa.table({"n": [number], "key": [number]})
+        pq.write_table(table, tmp_path / "in" / folder / f"{number}.parquet")
+    spec = {"path": str(tmp_path / "in"), "columns": {"value": {"sql": "day || '/' || \"odd key\""}}}
+    spec |= {"where": where} if where else {}
+    fields = (_KEY, Field("value", "key", "a value"), Field("day", "key", "the day"))
+    stop = StopRequest()
+    with DuckDB(Resources(), {tmp_path}, stop) as duckdb, Spark(spark_settings, Resources(), stop) as spark:
+        expected, actual = (rows(engine, spec, fields, located=form == "places") for engine in (duckdb, spark))
+    assert actual.cast(expected.schema).equals(expected)
+    assert expected["value"].to_list() == [value for _, value in PARTITIONS]
+
+
 @pytest.mark.parametrize("zone", [None, "Europe/Amsterdam", "America/New_York", "Australia/Lord_Howe"])
 @pytest.mark.parametrize("form", ["file", "frame"])
 def test_values_are_read_the_same(
