@@ -21,7 +21,7 @@ ROOT = PACKAGE.parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 KINDS = [entry.kind for entry in STAGES]
 ENGINE_HOMES = ("engines/", "storage/", "cli/query.py", "api/running.py", "sources/frames.py", "api/rows.py")
-HEAVY = ("polars", "duckdb", "scipy", "pyarrow", "pydantic", "numpy", "sqlglot", "vl_convert")
+HEAVY = ("polars", "duckdb", "scipy", "pyarrow", "pydantic", "numpy", "sqlglot", "vl_convert", "http")
 RUNS_SQL = {"execute", "sql", "executemany", "query", "from_query"}
 
 

@@ -7,7 +7,6 @@ import os
 import re
 from pathlib import Path
 from typing import Any
-from urllib.request import url2pathname
 
 from pipeline.errors import ConfigError
 
@@ -67,6 +66,8 @@ def start_and_pattern(text: str | os.PathLike[str], base: Path, *, what: str) ->
         message = f"{what}: the path is empty"
         raise ConfigError(message, remedy='Write "." for the folder itself.')
     if (file_url := _FILE_URL.fullmatch(written)) is not None:
+        from urllib.request import url2pathname  # noqa: PLC0415 - loads a client of HTTP, for few paths
+
         written = url2pathname(file_url["path"])
     elif (remote := _SCHEME.match(written)) is not None:
         message = f"{what}: {shortened(written)} is on a remote store ({remote['scheme']}), which is not supported yet"

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pipeline.errors import Interrupted, ThresherError, system_fault
 from pipeline.runs.announcing.lineage import LINEAGE, Job, event_line
 from pipeline.runs.announcing.prometheus import metrics_text
-from pipeline.runs.announcing.sending import SHORT_TIMEOUT, TIMEOUT, append, post
+from pipeline.runs.announcing.sending import append
 from pipeline.storage.attempts import utc_now
 from pipeline.storage.durable import read_own, write_whole
 from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout
@@ -100,6 +100,8 @@ class Announcement:
         if file is not None:
             self._tried(f"the lineage in {file}", lambda: append(Path(file), event_line(event())))
         if url is not None:
+            from pipeline.runs.announcing.posting import SHORT_TIMEOUT, TIMEOUT, post  # noqa: PLC0415 - loads a client of HTTP
+
             timeout = SHORT_TIMEOUT if self.stop.is_set else TIMEOUT
             self._tried(f"the lineage at {urlsplit(url).hostname}", lambda: post(url, event_line(event()), timeout))
 

@@ -17,7 +17,8 @@ from storage.promises import assert_results_ok
 import pipeline
 from pipeline.errors import ConfigError, Interrupted
 from pipeline.runs.announcing.announcement import Announcement
-from pipeline.runs.announcing.sending import KEY, TIMEOUT, append, post
+from pipeline.runs.announcing.posting import KEY, TIMEOUT, post
+from pipeline.runs.announcing.sending import append
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
