@@ -14,7 +14,15 @@ import sqlglot.expressions as exp
 from pipeline import breadcrumbs
 from pipeline.engines.broken_text import REMEDY, broken_text
 from pipeline.engines.faults import UNREADABLE, of_reader, translated
-from pipeline.engines.file_rows import files_query, partition_column, patterns, read_every_value_through
+from pipeline.engines.file_rows import (
+    file_number,
+    files_query,
+    hides_numbers,
+    one_by_one,
+    partition_column,
+    patterns,
+    read_every_value_through,
+)
 from pipeline.engines.memory import MIB, default_limit, process_limit
 from pipeline.engines.query_thread import QueryThread
 from pipeline.engines.scratch import scratch_folder
@@ -31,7 +39,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from pipeline.engines.engine import Function, Place, Settle
+    from pipeline.engines.engine import Function, Settle
     from pipeline.interrupts import StopRequest
     from pipeline.queries.partitions import Partition
 
@@ -143,19 +151,37 @@ class DuckDB:
         """
         number: exp.Expr = exp.Literal.number(first)  # of all rows: a key that costs nothing
         if len(files) > together:
-            group = exp.IntDiv(this=column("file_index"), expression=exp.Literal.number(together))
+            group = exp.IntDiv(this=file_number(), expression=exp.Literal.number(together))
             number = exp.Add(this=group, expression=number)
-        numbered = exp.alias_(exp.cast(number, "INT"), FILE, quoted=True)
-        self.define(name, self._rows_of(name, files, partitions, located=located).select(numbered))
+        numbers = [exp.Literal.number(first + index // together) for index in range(len(files))]
+        self.define(name, self._rows_of(name, files, partitions, [number, *numbers], located=located))
 
     def _rows_of(
-        self, name: str, files: Sequence[str], partitions: Sequence[Partition], *, located: bool
-    ) -> exp.Select:
-        """A query of the rows of the files of a relation."""
+        self,
+        name: str,
+        files: Sequence[str],
+        partitions: Sequence[Partition],
+        numbers: Sequence[exp.Expr] = (),
+        *,
+        located: bool,
+    ) -> exp.Query:
+        """A query of the rows of the files of a relation.
+
+        Args:
+            name: The relation.
+            files: Absolute paths.
+            partitions: As for `scan`.
+            numbers: The number of the file of a row, and that of each file; empty: not asked for.
+            located: As for `scan`.
+        """
         self._note_files(files)
+        numbered = [exp.alias_(exp.cast(number, "INT"), FILE, quoted=True) for number in numbers]
+        hides_them = (located or partitions or len(set(numbers)) > 1) and hides_numbers(files[0])
+        if hides_them:
+            return one_by_one(files, partitions, numbered[1:], located=located)
         rows = files_query(self._variable(f"files_of_{name}", patterns(files)), located=located)
-        values = [self._variable(f"{each.name}_of_{name}", each.values) for each in partitions]
-        return rows.select(*map(partition_column, partitions, values))
+        values = [self._variable(f"partition_{index}_of_{name}", each.values) for index, each in enumerate(partitions)]
+        return rows.select(*map(partition_column, partitions, values), *numbered[:1])
 
     def _note_files(self, files: Sequence[str]) -> None:
         self._files |= dict.fromkeys(files)
@@ -300,28 +326,6 @@ class DuckDB:
             except duckdb.Error:
                 return file
         return None
-
-
-class DuckDBWithoutRows(DuckDB):
-    """An engine that reads the footers of files and none of their rows: it tells the types of all that a plan makes."""
-
-    def scan(
-        self, name: str, files: Sequence[str], partitions: Sequence[Partition] = (), *, located: bool = False
-    ) -> None:
-        """Register no row of some files as a relation; arguments as those of `DuckDB.scan`."""
-        self.define(name, self._rows_of(name, files, partitions, located=located).limit(0))
-
-    def scan_place(self, name: str, target: Place, *, located: bool = False) -> None:
-        """Register no row of a table of another engine; arguments as those of `ReadsPlaces.scan_place`."""
-        import pyarrow as pa  # noqa: PLC0415 - as in `type_of`
-
-        plain = [column for column in target.schema if not isinstance(column.type, pa.BaseExtensionType)]
-        location = [pa.field("source_file", pa.string()), pa.field("file_row_number", pa.int64())] if located else []
-        super().hand_over(name, pa.schema([*plain, *location]).empty_table())
-
-    def hand_over(self, name: str, table: pa.Table) -> None:
-        """Register no row of a table as a relation."""
-        super().hand_over(name, table.schema.empty_table())
 
 
 def _frames(reader: pa.RecordBatchReader, rows: int) -> list[pl.DataFrame]:

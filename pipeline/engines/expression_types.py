@@ -16,53 +16,41 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-_ROWS = "rows_alike"
-_FAULTS_OF_VALUES = (duckdb.InvalidInputException, duckdb.OutOfRangeException)
+_NO_ROWS = "no_rows"
 
 
 def type_of(expression: exp.Expr, schema: pa.Schema) -> pa.DataType:
-    """Return the Arrow type of an expression, which is computed of a row of NULLs: a constant must fit the columns.
-
-    What fails for a value that no row may have is told where rows are read.
+    """Return the Arrow type of an expression.
 
     Args:
         expression: An expression on the columns.
         schema: The columns.
 
     Raises:
-        InvalidQueryError: it does not fit the columns, or has a constant that cannot be converted, as in n = 'x'.
+        InvalidQueryError: it does not fit the columns.
         UncomputableError: it cannot be computed whatever the rows are, as of a pattern that is broken.
     """
-    text = render(exp.select(exp.alias_(expression.copy(), "value")).from_(_ROWS))
-    nulls = _row_of_nulls(schema, {each.name for each in expression.find_all(exp.Column)})
-    with connected() as connection, _errors_in_words(text):
+    text = render(exp.select(exp.alias_(expression.copy(), "value")).from_(_NO_ROWS))
+    with connected() as connection:
+        connection.register(_NO_ROWS, _as_read(schema).empty_table())
         try:
-            return _type_on(connection, text, nulls)
-        except _FAULTS_OF_VALUES:
-            return _type_on(connection, text, nulls[:0])
+            return connection.sql(text).to_arrow_table().schema.field("value").type
+        except (duckdb.InvalidInputException, duckdb.OutOfRangeException) as error:
+            message = "a value cannot be computed"
+            raise UncomputableError(message, str(error).strip()) from error
+        except duckdb.Error as error:
+            raise InvalidQueryError(str(error).strip(), text) from error
 
 
-@contextmanager
-def _errors_in_words(text: str) -> Iterator[None]:
-    try:
-        yield
-    except _FAULTS_OF_VALUES as error:
-        message = "a value cannot be computed"
-        raise UncomputableError(message, str(error).strip()) from error
-    except duckdb.Error as error:
-        raise InvalidQueryError(str(error).strip(), text) from error
-
-
-def _type_on(connection: duckdb.DuckDBPyConnection, text: str, rows: pa.Table) -> pa.DataType:
-    connection.register(_ROWS, rows)
-    return connection.sql(text).to_arrow_table().schema.field("value").type
-
-
-def _row_of_nulls(schema: pa.Schema, names: set[str]) -> pa.Table:
+def _as_read(schema: pa.Schema) -> pa.Schema:
+    """The schema with the types that DuckDB gives columns of Parquet files which it cannot take from Arrow."""
     import pyarrow as pa  # noqa: PLC0415 - only those who have SQL of their own need it here
 
-    columns = {field.name: pa.nulls(1, field.type) for field in schema if field.name in names}
-    return pa.table(columns or {"": pa.nulls(1)})
+    for index, each in enumerate(schema):
+        if pa.types.is_float16(each.type) or pa.types.is_decimal256(each.type):
+            kind = pa.float32() if pa.types.is_float16(each.type) else pa.float64()
+            schema = schema.set(index, each.with_type(kind))
+    return schema
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import glob
 from typing import TYPE_CHECKING
 
 import duckdb
+import pyarrow.parquet as pq
 import sqlglot.expressions as exp
 
 from pipeline.queries.dialect import column
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pipeline.queries.partitions import Partition
+
+_NUMBER = "file_index"
 
 
 def patterns(files: Iterable[str]) -> list[str]:
@@ -26,7 +29,12 @@ def written_list(texts: Sequence[str | None]) -> exp.Expr:
     return exp.Array(expressions=[exp.null() if text is None else exp.Literal.string(text) for text in texts])
 
 
-def files_query(paths: exp.Expr, *, located: bool) -> exp.Select:
+def hides_numbers(file: str) -> bool:
+    """Whether a file has a column of the name by which DuckDB numbers files, which then stands for that column."""
+    return any(name.lower() == _NUMBER for name in pq.read_schema(file).names)
+
+
+def files_query(paths: exp.Expr, *, located: bool, numbered: bool = True) -> exp.Select:
     """Return a query of the rows of Parquet files.
 
     DuckDB 2.0 reads only files whose names a filter lets through, and `file_index` would number those that are left. It
@@ -35,12 +43,31 @@ def files_query(paths: exp.Expr, *, located: bool) -> exp.Select:
     Args:
         paths: A list of their paths, in which wildcard characters have a meaning.
         located: As for `DuckDB.scan`.
+        numbered: Whether files can be told by their numbers.
     """
     no_folders = exp.EQ(this=exp.column("hive_partitioning"), expression=exp.false())
     rows = exp.func("read_parquet", paths, no_folders, *_location(located=located))
-    name = exp.Case().when(column("file_index").is_(exp.null()).not_(), column("source_file"))
-    names = [exp.alias_(name, "source_file")] if located else []
+    name = exp.Case().when(column(_NUMBER).is_(exp.null()).not_(), column("source_file"))
+    names = [exp.alias_(name, "source_file")] if located and numbered else []
     return exp.select(exp.Star(replace=names)).from_(rows)
+
+
+def one_by_one(
+    files: Sequence[str], partitions: Sequence[Partition], numbers: Sequence[exp.Expr] = (), *, located: bool
+) -> exp.Query:
+    """Return a query of the rows of files that cannot be told by their numbers: one scan of each.
+
+    Args:
+        files: Their paths.
+        partitions: Columns to add, with their values in each file.
+        numbers: A further select item for each file; empty: none.
+        located: As for `DuckDB.scan`.
+    """
+    queries = []
+    for index, file in enumerate(files):
+        rows = files_query(written_list(patterns([file])), located=located, numbered=False)
+        queries.append(rows.select(*(each.constant(index) for each in partitions), *numbers[index : index + 1]))
+    return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False)
 
 
 def read_every_value(file: str) -> None:
@@ -59,6 +86,11 @@ def read_every_value_through(connection: duckdb.DuckDBPyConnection, file: str) -
     connection.execute(text, {"file": glob.escape(file)}).fetchall()  # a result left open would block the next one
 
 
+def file_number() -> exp.Expr:
+    """Return an expression for the number of the file that a row of `files_query` comes from, from 0 on."""
+    return column(_NUMBER)
+
+
 def partition_column(partition: Partition, values: exp.Expr) -> exp.Expr:
     """Return a select item of `files_query`: the value of a partition in the file that a row comes from.
 
@@ -66,7 +98,7 @@ def partition_column(partition: Partition, values: exp.Expr) -> exp.Expr:
         partition: The partition.
         values: The list of its values.
     """
-    number = exp.Add(this=exp.cast(column("file_index"), "BIGINT"), expression=exp.Literal.number(1))
+    number = exp.Add(this=exp.cast(column(_NUMBER), "BIGINT"), expression=exp.Literal.number(1))
     return partition.typed(exp.func("list_extract", values, number))
 
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.engines.file_rows import files_query, partition_column, patterns, written_list
+from pipeline.engines.file_rows import (
+    files_query,
+    hides_numbers,
+    one_by_one,
+    partition_column,
+    patterns,
+    written_list,
+)
 from pipeline.plan.nodes import Relation
 from pipeline.plan.transforms import Transform
 from pipeline.queries.dialect import render
@@ -112,6 +119,8 @@ def _scan_query(scan: Scan, dialect: str, *, located: bool) -> exp.Query:
     if (rows := scan.engine_rows) is not None:
         return _place_query(rows, located=located)
     if dialect == "duckdb":
+        if (located or scan.partitions) and hides_numbers(scan.files[0]):
+            return one_by_one(scan.files, scan.partitions, located=located)
         of_files = files_query(written_list(patterns(scan.files)), located=located)
         return of_files.select(*(partition_column(each, written_list(each.values)) for each in scan.partitions))
     queries = [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.engines.duckdb import DuckDBWithoutRows, Resources
+from pipeline.engines.duckdb import Resources
 from pipeline.engines.spark_session import SETTINGS_OF_SESSIONS
+from pipeline.engines.without_rows import DuckDBWithoutRows
 from pipeline.interrupts import StopRequest
 from pipeline.plan.counting import begin
 from pipeline.plan.rendering import render_stage, schemas_of_transforms

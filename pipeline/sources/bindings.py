@@ -111,6 +111,11 @@ class Bindings:
         """
         return self._trees.get(name)
 
+    @property
+    def trees(self) -> tuple[exp.Expr, ...]:
+        """All parsed expressions that fields are mapped to."""
+        return tuple(self._trees.values())
+
     @cached_property
     def _trees(self) -> dict[str, exp.Expr]:
         return {

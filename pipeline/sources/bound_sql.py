@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,7 +11,6 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError, InvalidQueryError, UncomputableError
 from pipeline.queries.dialect import column, data_type
-from pipeline.queries.partitions import column_of
 from pipeline.sources import predicates
 from pipeline.sources.partition_filter import partition_type
 from pipeline.sources.paths import shortened
@@ -19,26 +19,15 @@ from pipeline.sources.rows import columns_in_words, is_partition
 from pipeline.sources.types import finite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
     from pipeline.sources.rows import Rows
 
 WHERE = "where"
+_TRUE_OR_FALSE = re.compile(r"bool|u?int\d+")  # names of Arrow types
 TypeOf = Callable[["exp.Expr", "pa.Schema"], "pa.DataType"]
-ReadsPartition = Callable[["Rows", str], "exp.Expr"]
-
-
-def as_column(_rows: Rows, name: str) -> exp.Expr:
-    """Read a partition as a column of the scan of its files."""
-    return column(column_of(name))
-
-
-def as_constant(rows: Rows, name: str) -> exp.Expr:
-    """Read a partition as its value, which is the same in all rows of a file."""
-    value, sql_type = rows.partitions[name], data_type(partition_type(rows, name))
-    return exp.cast(exp.null() if value is None else exp.Literal.string(value), sql_type, dialect="duckdb")
 
 
 def in_words(name: str, text: str) -> str:
@@ -59,13 +48,10 @@ def uncomputable(input_name: str, words: str, reason: str) -> DataError:
     return DataError(message, remedy=remedy)
 
 
-def bound(rows: Rows, tree: exp.Expr, partition: ReadsPartition = as_column) -> exp.Expr:
-    """Return SQL of the user as it reads rows: values that are not finite as NULL.
+def bound(rows: Rows, tree: exp.Expr) -> exp.Expr:
+    """Return SQL of the user as it reads rows: partitions as constants, values that are not finite as NULL.
 
-    Args:
-        rows: What it reads.
-        tree: The SQL, on columns that rows have.
-        partition: How it reads a partition.
+    As a constant, a partition keeps an engine from computing what it rules out.
     """
     fields = {each.name.lower(): each for each in rows.schema}
 
@@ -74,7 +60,8 @@ def bound(rows: Rows, tree: exp.Expr, partition: ReadsPartition = as_column) -> 
 
     def read(name: str) -> exp.Expr:
         if is_partition(rows, name):
-            return partition(rows, name)
+            value, sql_type = rows.partitions[name], data_type(partition_type(rows, name))
+            return exp.cast(exp.null() if value is None else exp.Literal.string(value), sql_type, dialect="duckdb")
         source = fields[name.lower()]
         kind, as_it_is = str(source.type), column(source.name)
         if kind == "null":  # the engine would read it as whole numbers
@@ -97,7 +84,9 @@ class UserSql:
     type_of: TypeOf
     _types: dict[object, pa.DataType] = field(default_factory=dict)
 
-    def type_in(self, rows: Rows, tree: exp.Expr, words: str, *, name: str, reads: str) -> pa.DataType:
+    def type_in(
+        self, rows: Rows, tree: exp.Expr, words: str, *, name: str, reads: str, columns: Sequence[str] | None = None
+    ) -> pa.DataType:
         """Return the type of SQL, found once for all rows in which it reads columns of the same types.
 
         Args:
@@ -106,19 +95,20 @@ class UserSql:
             words: The same as the user wrote it.
             name: What it is given for: a column, or `where`.
             reads: How a message about a column that it reads begins.
+            columns: The columns that must be there; None: those that the SQL reads.
 
         Raises:
             DataError: it does not fit the columns.
         """
-        names = predicates.columns_of(tree)
+        names = predicates.columns_of(tree) if columns is None else columns
         in_lower_case = {each.lower() for each in names}
-        columns = tuple((each.name, str(each.type)) for each in rows.schema if each.name.lower() in in_lower_case)
+        types = tuple((each.name, str(each.type)) for each in rows.schema if each.name.lower() in in_lower_case)
         partitions = tuple((each, partition_type(rows, each)) for each in names if is_partition(rows, each))
-        key = (words, columns, partitions)
+        key = (id(tree), types, partitions)  # trees live as long as their input
         if key not in self._types:
             self._check_columns(rows, names, reads)
             try:
-                self._types[key] = self.type_of(bound(rows, tree, as_constant), rows.schema)
+                self._types[key] = self.type_of(bound(rows, tree), rows.schema)
             except UncomputableError as error:
                 raise uncomputable(self.input_name, in_words(name, words), error.reason) from error
             except InvalidQueryError as error:
@@ -126,18 +116,24 @@ class UserSql:
                     f"input {self.input_name}: {name} = {shortened(words)!r} does not fit the columns of {rows.name}: "
                     f"{error.reason}"
                 )
-                remedy = "Check its constants and the types of its columns, or cast them in the expression."
+                remedy = "Check the types of its columns, or cast them in the expression."
                 raise DataError(message, remedy=remedy) from error
         return self._types[key]
 
-    def check_predicate(self, rows: Rows, tree: exp.Expr, words: str) -> None:
+    def check_predicate(self, rows: Rows, rest: exp.Expr, words: str, columns: Sequence[str]) -> None:
         """Check that `where` is true or false for a row, as far as the types of its columns tell.
 
+        Args:
+            rows: The rows that it reads.
+            rest: What is left of it to decide for these.
+            words: The predicate as the user wrote it.
+            columns: The columns that it reads.
+
         Raises:
-            DataError: it does not fit the columns, or has another type.
+            DataError: it does not fit the columns, or has another type; an integer other than 0 counts as true.
         """
-        arrow = self.type_in(rows, tree, words, name=WHERE, reads="where reads")
-        if str(arrow) != "bool" and not isinstance(bound(rows, tree).unnest(), exp.Null):
+        arrow = str(self.type_in(rows, rest, words, name=WHERE, reads="where reads", columns=columns))
+        if not _TRUE_OR_FALSE.fullmatch(arrow) and not isinstance(bound(rows, rest).unnest(), exp.Null):
             message = f"input {self.input_name}: where = {shortened(words)!r} is {arrow} in {rows.name}"
             remedy = "It must be true or false for a row: write a comparison, as in n >= 5 or kind = 'x'."
             raise DataError(message, remedy=remedy)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.queries.dialect import column, double, is_finite
-from pipeline.queries.partitions import column_of
 from pipeline.sources.bound_sql import bound
 from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.rows import is_partition
+from pipeline.sources.rows import is_partition, partition_column
 from pipeline.sources.shown import shown_items
 from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, SCORE_STATE, Source
 from pipeline.sources.types import TIME_TYPES, UNKNOWN, canonical_type, microseconds, typed
@@ -102,7 +101,7 @@ def _differing_start(path: str, name: str) -> tuple[str, str]:
 def _typed(source: Source, file: Rows, name: str, sql_type: str, kind: Kind) -> exp.Expr:
     arrow = source.type_in(file, name)
     if arrow is None or isinstance(arrow, str):  # text, which needs no cast
-        return column(column_of(source.source_name(name)))
+        return column(partition_column(file, source.source_name(name)))
     is_time = kind in {"instant", "position"} and sql_type in TIME_TYPES
     if canonical_type(arrow, kind) == UNKNOWN:
         return exp.cast(exp.null(), "BIGINT" if is_time else sql_type, dialect="duckdb")
@@ -117,13 +116,14 @@ def _value(source: Source, file: Rows, name: str) -> exp.Expr:
     tree, file_column = source.bindings.tree(name), source.source_name(name)
     if tree is not None:
         return exp.paren(bound(file, tree))
-    return column(column_of(file_column) if is_partition(file, file_column) else file_column)
+    return column(partition_column(file, file_column) if is_partition(file, file_column) else file_column)
 
 
 def _kept(source: Source, file: Rows) -> exp.Expr:
-    if source.where is None:
-        return exp.true()
-    return exp.Coalesce(this=bound(file, exp.paren(source.where)), expressions=[exp.false()])
+    where = source.where_of(file)
+    if where is None or isinstance(where, exp.Boolean):
+        return exp.true() if where is None else where.copy()
+    return exp.Coalesce(this=bound(file, exp.paren(where)), expressions=[exp.false()])
 
 
 def _score_state(raw_score: exp.Expr) -> exp.Expr:

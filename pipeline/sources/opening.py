@@ -54,7 +54,7 @@ def open_source(
     """
     kinds = partial(_kinds, contract, spec)
     listing = find_files(spec, base, scratch, name=contract.name, kinds=kinds, truths=truths, copies=copies, look=look)
-    source = Source(contract, spec, listing.files, type_of, listing.skipped, listing.left_out, listing.tables)
+    source = Source(contract, spec, listing.files, type_of, truths, listing.skipped, listing.left_out, listing.tables)
     faults = []
     for field in contract.fields:
         if field.required and spec.columns.get(field.name) is False:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import sqlglot.expressions as exp
@@ -59,58 +59,92 @@ def left_out(where: exp.Expr | None, items: Sequence[T], truths: Truths) -> list
         items: Files, or what leads to them.
         truths: Says of every row of a table whether a predicate on its columns holds, None where it cannot tell.
     """
-    used = columns_that_decide(where, items)
-    if where is None or not used:
+    if where is None or not columns_that_decide(where, items):
         return []
-    by_names: dict[tuple[str, ...], dict[_Values, list[T]]] = {}
-    for item in items:
-        values = tuple(
-            (name, item.partitions[name], partition_type(item, name)) for name in used if name in item.partitions
-        )
-        by_names.setdefault(tuple(name for name, _, _ in values), {}).setdefault(values, []).append(item)
-    return [
-        item
-        for names, items_of in by_names.items()
-        if (bound := _necessary(where, frozenset(names))) is not None
-        for values in _without_row(bound, list(items_of), truths)
-        for item in items_of[values]
-    ]
+    return [item for item, rest in zip(items, settled(where, items, truths), strict=True) if rest == exp.false()]
 
 
-def _necessary(tree: exp.Expr, names: frozenset[str]) -> exp.Expr | None:
-    """Return what must hold of some columns wherever a predicate is true; None if nothing is known of them.
+def _has_partition(item: Partitioned, name: str) -> bool:
+    return name in item.partitions
 
-    AND and OR are true only if both of their sides, or one of them, are true, so a side that reads other columns is
-    taken to be true. Below any other operator a condition counts only as a whole.
+
+def settled(
+    where: exp.Expr,
+    items: Sequence[T],
+    truths: Truths,
+    is_partition: Callable[[T, str], bool] = _has_partition,
+) -> list[exp.Expr]:
+    """Return what is left of a predicate for the rows of each item: conditions on partitions alone are decided.
+
+    They stand in the predicate itself or below AND and OR, where a condition that is NULL may count as false. So it is
+    known of every file whether it can have rows, and a condition that a partition rules out is not computed of its
+    rows, as the cast in `day = 'x' AND CAST(n AS INTEGER) > 3`. What cannot be computed stays.
+
+    Args:
+        where: The predicate.
+        items: Files, or what leads to them.
+        truths: As for `left_out`.
+        is_partition: Says whether a column comes from the partitions of an item.
+
+    Returns:
+        A predicate for each item, TRUE or FALSE where nothing is left to decide; items alike have the same.
     """
+    used = predicates.columns_of(where)
+    values_of = [
+        tuple((name, item.partitions[name], partition_type(item, name)) for name in used if is_partition(item, name))
+        for item in items
+    ]
+    alike: dict[tuple[tuple[str, str], ...], dict[_Values, exp.Expr]] = {}
+    for values in values_of:
+        alike.setdefault(tuple((name, sql_type) for name, _, sql_type in values), {}).setdefault(values, where)
+    rests: dict[_Values, exp.Expr] = {}
+    for columns, of_values in alike.items():
+        conditions = list(_conditions(where, frozenset(name for name, _ in columns)))
+        holds = [_held(condition, list(of_values), truths) for condition in conditions]
+        by_truths: dict[tuple[bool | None, ...], exp.Expr] = {}
+        for values, known in zip(of_values, zip(*holds, strict=True) if holds else [()] * len(of_values), strict=True):
+            if known not in by_truths:
+                by_truths[known] = _rest(where, dict(zip(map(id, conditions), known, strict=True)))
+            rests[values] = by_truths[known]
+    return [rests[values] for values in values_of]
+
+
+def _conditions(tree: exp.Expr, names: frozenset[str]) -> Iterator[exp.Expr]:
+    """Yield the conditions of a predicate that read some columns alone; those that AND and OR join one by one."""
     columns = predicates.columns_of(tree)
-    if names.issuperset(columns):
-        return tree if columns else None
     if isinstance(tree, exp.Paren):
-        return _necessary(tree.this, names)
+        yield from _conditions(tree.this, names)
+    elif isinstance(tree, exp.And | exp.Or):
+        for side in tree.flatten():
+            yield from _conditions(side, names)
+    elif columns and names.issuperset(columns):
+        yield tree
+
+
+def _rest(tree: exp.Expr, holds: Mapping[int, bool | None]) -> exp.Expr:
+    """Return a predicate without the conditions that are decided, which are known by their id."""
+    known = holds.get(id(tree))
+    if known is not None:
+        return exp.true() if known else exp.false()
+    if isinstance(tree, exp.Paren):
+        return _rest(tree.this, holds)
     if not isinstance(tree, exp.And | exp.Or):
-        return None
-    sides = [_necessary(side, names) for side in tree.flatten()]
-    necessary = [exp.paren(side.copy()) for side in sides if side is not None]
-    if isinstance(tree, exp.Or):
-        return exp.or_(*necessary) if len(necessary) == len(sides) else None
-    return exp.and_(*necessary) if necessary else None
+        return tree
+    decides, joined = (exp.false(), exp.and_) if isinstance(tree, exp.And) else (exp.true(), exp.or_)
+    rests = [_rest(side, holds) for side in tree.flatten()]
+    if decides in rests:
+        return decides
+    open_sides = [exp.paren(rest.copy()) for rest in rests if not isinstance(rest, exp.Boolean)]
+    return joined(*open_sides) if open_sides else rests[0]
 
 
-def _without_row(bound: exp.Expr, keys: list[_Values], truths: Truths) -> list[_Values]:
-    """Return the partitions whose values make a predicate on them false or NULL."""
+def _held(condition: exp.Expr, keys: list[_Values], truths: Truths) -> Sequence[bool | None]:
+    """Whether a condition on partitions holds for each of some values, all of the same columns and types."""
     import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
 
-    by_types: dict[tuple[str, ...], list[_Values]] = {}
-    for values in keys:
-        by_types.setdefault(tuple(sql_type for _, _, sql_type in values), []).append(values)
-    without: list[_Values] = []
-    for sql_types, alike in by_types.items():
-        names = [name for name, _, _ in alike[0]]
-        table = pa.table([pa.array(texts, pa.string()) for texts in _texts(alike)], names=_numbered(names))
-        holds_for = truths(predicates.bind(bound, _typed(names, sql_types).__getitem__), table)
-        without += [values for values, holds in zip(alike, holds_for, strict=True) if holds is False]
-    return without
+    names, sql_types = [name for name, _, _ in keys[0]], tuple(sql_type for _, _, sql_type in keys[0])
+    table = pa.table([pa.array(texts, pa.string()) for texts in _texts(keys)], names=_numbered(names))
+    return truths(predicates.bind(condition, _typed(names, sql_types).__getitem__), table)
 
 
 def _typed(names: list[str], sql_types: tuple[str, ...]) -> dict[str, exp.Expr]:

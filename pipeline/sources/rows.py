@@ -27,6 +27,15 @@ def is_partition(rows: Rows, name: str) -> bool:
     return name in rows.partitions and name not in rows.schema.names
 
 
+def partition_column(rows: Rows, name: str) -> str:
+    """Return the name that a partition's column has in a relation of rows: none of the files, and none of another."""
+    in_lower_case = {each.lower() for each in rows.schema.names}
+    column = f"folder {list(rows.partitions).index(name)}: {name}"
+    while column.lower() in in_lower_case:
+        column = f"folder {column}"
+    return column
+
+
 def is_index(rows: Rows, name: str) -> bool:
     """Whether a level of the index of a frame, none of which is read, has a name."""
     return isinstance(rows, FrameRows) and name in rows.index

@@ -10,6 +10,7 @@ from pipeline.sources.engine_rows import EngineRows
 from pipeline.sources.frames import FrameRows
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.partition_filter import partition_type
+from pipeline.sources.rows import is_partition, partition_column
 
 if TYPE_CHECKING:
     from pipeline.sources.rows import Rows
@@ -41,9 +42,9 @@ def scan_of(name: str, files: tuple[Rows, ...]) -> Scan:
         return Scan(name, (), engine_rows=first)
     if isinstance(first, FrameRows):
         return Scan(name, (), frame=first)
-    partitions = (
-        Partition(each, partition_type(first, each), tuple(file.partitions[each] for file in files))
-        for each in first.partitions
-        if each not in first.schema.names
-    )
+    partitions = []
+    for each in first.partitions:
+        if is_partition(first, each):
+            values = tuple(file.partitions[each] for file in files)
+            partitions.append(Partition(partition_column(first, each), partition_type(first, each), values))
     return Scan(name, tuple(str(file.path) for file in files if isinstance(file, DataFile)), tuple(partitions))

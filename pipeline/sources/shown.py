@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.queries.dialect import column
-from pipeline.queries.partitions import column_of
 from pipeline.sources.plain_types import refused
-from pipeline.sources.rows import is_partition
+from pipeline.sources.rows import is_partition, partition_column
 from pipeline.tables.groupings import shown_name
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def shown_items(source: Source, file: Rows) -> Iterator[exp.Expr]:
 
 def _shown(source: Source, file: Rows, name: str) -> exp.Expr:
     if is_partition(file, name):
-        return exp.cast(column(column_of(name)), "VARCHAR")
+        return exp.cast(column(partition_column(file, name)), "VARCHAR")
     types = {_type_in(each, name) for each in source.files}
     if name not in file.schema.names:
         return exp.null() if len(types - {None}) == 1 and _is_plain(types) else exp.cast(exp.null(), "VARCHAR")

@@ -15,7 +15,7 @@ from pipeline.sources.bound_sql import UserSql, check_twins
 from pipeline.sources.engine_rows import EngineRows
 from pipeline.sources.inputs import Expression
 from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.partition_filter import partition_type
+from pipeline.sources.partition_filter import none_known, partition_type, settled
 from pipeline.sources.plain_types import refused
 from pipeline.sources.rows import columns_in_words, is_index, is_partition, mapping_of_expression
 from pipeline.sources.scan import Scan, scan_of
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pipeline.sources.bound_sql import TypeOf
     from pipeline.sources.inputs import Field, Input, InputContract
+    from pipeline.sources.partition_filter import Truths
     from pipeline.sources.rows import Rows
     from pipeline.sources.skipped import Skipped
     from pipeline.sources.table_formats.live_files import LiveTable
@@ -56,6 +57,7 @@ class Source:
         spec: What the config says about it.
         files: Its files and frames in order.
         type_of: Returns the type of an expression on the columns of a schema, as an engine finds it.
+        truths: Says for which values of partitions a predicate holds, as an engine finds it.
         skipped: Files in its folders that are not read because of their names.
         files_left_out: Number of files that are not opened, because `where` holds for no row of their partitions.
         tables: The versions of tables of table formats that its files belong to.
@@ -67,6 +69,7 @@ class Source:
     spec: Input
     files: tuple[Rows, ...]
     type_of: TypeOf = data_field(default=no_engine, compare=False, repr=False)
+    truths: Truths = data_field(default=none_known, compare=False, repr=False)
     skipped: tuple[Skipped, ...] = ()
     files_left_out: int = 0
     tables: tuple[LiveTable, ...] = ()
@@ -97,14 +100,20 @@ class Source:
     def groups(self) -> tuple[tuple[Rows, ...], ...]:
         """The files by schema and by the names of their partitions, so that no file is read with the types of another.
 
-        A frame is a group by itself, and so are rows that the engine reads.
+        Files that SQL of the user reads otherwise are groups, too: those for which another part of `where` is left to
+        decide, and those with other values of partitions that SQL reads, where they are constants. A frame is a group
+        by itself, and so are rows that the engine reads.
         """
+        mapped = [name for tree in self.bindings.trees for name in predicates.columns_of(tree)]
         groups: dict[object, list[Rows]] = {}
         for file in self.files:
             signature = tuple((field.name, str(field.type)) for field in file.schema)
             partitions = tuple((name, partition_type(file, name)) for name in file.partitions)
+            rest = self.where_of(file)
+            read = (*mapped, *(() if rest is None else predicates.columns_of(rest)))
+            constants = tuple(file.partitions[name] for name in read if is_partition(file, name))
             own_group = None if isinstance(file, DataFile) else id(file)
-            groups.setdefault((signature, partitions, own_group), []).append(file)
+            groups.setdefault((signature, partitions, id(rest), constants, own_group), []).append(file)
         return tuple(tuple(group) for group in groups.values())
 
     @property
@@ -118,6 +127,17 @@ class Source:
         if self.spec.where is None:
             return None
         return predicates.parse_predicate(self.spec.where, name=self.name, values=self.spec.values())
+
+    def where_of(self, file: Rows) -> exp.Expr | None:
+        """What is left to decide of the predicate for the rows of a file; None if every row is used."""
+        return self._rests.get(id(file))
+
+    @cached_property
+    def _rests(self) -> dict[int, exp.Expr]:
+        if self.where is None:
+            return {}
+        rests = settled(self.where, self.files, self.truths, is_partition)
+        return {id(file): rest for file, rest in zip(self.files, rests, strict=True)}
 
     @property
     def has_user_sql(self) -> bool:
@@ -238,9 +258,11 @@ class Source:
         Raises:
             DataError: it does not fit the columns of a file, or has another type.
         """
-        if self.where is not None and self.spec.where is not None:
-            for file in self.files:
-                self._user_sql.check_predicate(file, self.where, self.spec.where)
+        if self.where is None or self.spec.where is None:
+            return
+        columns = predicates.columns_of(self.where)
+        for file in self.files:
+            self._user_sql.check_predicate(file, self._rests[id(file)], self.spec.where, columns)
 
     @cached_property
     def _user_sql(self) -> UserSql:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from running import read_table, run_before_after, run_stages
+from running import read_table, rows_by_status, run_before_after, run_stages
 
 from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.sources.files import find_files
@@ -137,13 +137,60 @@ def test_files_of_all_partitions_are_one_scan(tmp_path: Path) -> None:
         write(tmp_path, f"p/day={day:02}/lang={'nl' if day % 2 else 'be'}/a.parquet")
     contract = InputContract("pairs", (Field("score", "number", "a score", required=True),), "rows")
     (scan,) = open_source(contract, Input.model_validate({"path": "p"}), tmp_path).scans
-    assert [partition.name for partition in scan.partitions] == ["day", "lang"]
+    assert [partition.column for partition in scan.partitions] == ["folder 0: day", "folder 1: lang"]
     assert scan.partitions[0].values == tuple(f"{day:02}" for day in range(30))
     pairs = {"path": str(tmp_path / "p"), "where": "day < '20' AND (day <> '07' OR score > 2)"}
     run = run_before_after(tmp_path, {}, pairs=pairs, by=["day", "lang"], thresholds=[0.5])
     table = read_table(run, "before_after_estimates")
     rows = table.filter(pl.col("day").is_not_null()).select("day", "lang", "m_after").sort("day").rows()
     assert rows == [(f"{day:02}", "nl" if day % 2 else "be", 1) for day in range(20) if day != 7]
+
+
+@pytest.mark.parametrize("name", ["file_index", "File_Index", "folder 0: lang", "source_file", "filename", "other"])
+@pytest.mark.parametrize("value", [2, None, "t"])
+def test_no_column_of_a_file_stands_for_its_partition(tmp_path: Path, name: str, value: int | str | None) -> None:
+    for number, lang in enumerate(("be", "nl", "pl")):
+        path = tmp_path / "p" / f"lang={lang}" / "files=a" / "a.parquet"
+        path.parent.mkdir(parents=True)
+        PAIRS[: number + 1].with_columns(pl.lit(value).alias(name)).write_parquet(path)
+    run = run_before_after(tmp_path, {}, pairs=str(tmp_path / "p"), by=[["lang"], ["files"]], thresholds=[-5.0])
+    table = read_table(run, "before_after_estimates").select("lang", "files", pl.col("m_before") + pl.col("m_after"))
+    assert sorted(table.rows(), key=str) == [("be", None, 1), ("nl", None, 2), ("pl", None, 3), (None, "a", 6)]
+    where = {"path": str(tmp_path / "p"), "where": "lang = 'nl' OR score > 2"}
+    run = run_before_after(tmp_path / "where", {}, pairs=where, thresholds=[-5.0])
+    assert rows_by_status(run) == {"used": 2, "where": 4}
+
+
+def test_the_file_of_a_wrong_score_is_named_whatever_its_columns_are_called(tmp_path: Path) -> None:
+    for number in range(3):
+        rows = PAIRS.with_columns(file_index=pl.lit(None, pl.Int32))
+        rows = rows.with_columns(score=pl.Series([0.9, 0.2, None, 0.8])) if number == 1 else rows
+        write(tmp_path, f"p/{number}/a.parquet")
+        rows.write_parquet(tmp_path / "p" / str(number) / "a.parquet")
+    with pytest.raises(DataError, match=r"1 in .*p/1/a\.parquet, first at row 3"):
+        run_before_after(tmp_path, {}, pairs=str(tmp_path / "p"), thresholds=[0.5])
+
+
+GUARDED = {
+    "day LIKE '2026%' AND CAST(day AS DATE) > DATE '2026-01-01'": [1],
+    "(day LIKE '2026%' AND CAST(day AS DATE) > DATE '2026-01-01') OR score > 2": [1],
+    "(day = 'unknown' AND CAST(txt AS INTEGER) > 3) OR (day = '2026-01-01' AND txt = 'x')": [0, 2],
+    "day = '2026-01-02' OR day = '2026-01-01' OR CAST(txt AS INTEGER) > 3": [0, 1, 2],
+    "NOT (day = 'unknown' AND CAST(txt AS INTEGER) > 3)": [0, 1],
+    "CASE WHEN day = 'unknown' THEN CAST(txt AS INTEGER) > 3 ELSE txt = 'y' END": [1, 2],
+}
+
+
+@pytest.mark.parametrize("where", GUARDED)
+def test_a_condition_on_partitions_keeps_others_from_being_computed(tmp_path: Path, where: str) -> None:
+    for number, (day, text) in enumerate((("2026-01-01", "x"), ("2026-01-02", "y"), ("unknown", "5"))):
+        path = tmp_path / "p" / f"day={day}" / "a.parquet"
+        path.parent.mkdir(parents=True)
+        PAIRS[:1].with_columns(event_id=number, txt=pl.lit(text)).write_parquet(path)
+    pairs = {"path": str(tmp_path / "p"), "where": where}
+    run = run_before_after(tmp_path, {}, pairs=pairs, by=[["day"]], thresholds=[0.5])
+    days = ["2026-01-01", "2026-01-02", "unknown"]
+    assert read_table(run, "before_after_estimates")["day"].to_list() == [days[number] for number in GUARDED[where]]
 
 
 @pytest.mark.parametrize("outer", ["score=7", "event_id=7", "lag_hours=-5", "SCORE=7"])
