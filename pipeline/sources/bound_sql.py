@@ -156,7 +156,7 @@ class UserSql:
 
 
 def check_twins(input_name: str, rows: Rows, name: str) -> None:
-    """Check that rows do not have a column twice, in upper or lower case, nor folders that give it.
+    """Check that rows do not have a column twice, in upper or lower case.
 
     Raises:
         DataError: they do.
@@ -166,8 +166,4 @@ def check_twins(input_name: str, rows: Rows, name: str) -> None:
         message = (
             f"input {input_name}: {rows.name} has {len(same_names)} columns named {name!r} (in upper or lower case)"
         )
-        raise DataError(message, remedy="Rename all but one of them.")
-    folders = [each for each in rows.partitions if each.lower() == name.lower()]
-    if len(folders) > 1:
-        message = f"input {input_name}: {rows.name} lies in folders named {' and '.join(map(repr, folders))}"
         raise DataError(message, remedy="Rename all but one of them.")

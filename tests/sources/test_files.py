@@ -218,10 +218,12 @@ def test_a_partition_that_some_files_lack_is_a_fault_of_the_data(tmp_path: Path,
         run_before_after(tmp_path, {}, pairs=str(tmp_path / "p"), by=[["lang"]], thresholds=[0.5])
 
 
-def test_folders_whose_names_differ_in_case_alone_are_no_column(tmp_path: Path) -> None:
-    write(tmp_path, "p/lang=nl/Lang=be/a.parquet")
-    with pytest.raises(DataError, match="lies in folders named 'lang' and 'Lang'"):
-        run_before_after(tmp_path, {}, pairs=str(tmp_path / "p"), by=[["lang"]], thresholds=[0.5])
+@pytest.mark.parametrize("name", ["lang", "Lang"])
+def test_folders_whose_names_differ_in_case_alone_are_columns_of_their_own(tmp_path: Path, name: str) -> None:
+    write(tmp_path, "p/lang=nl/Lang=be/a.parquet", "p/lang=nl/Lang=fr/b.parquet")
+    run = run_before_after(tmp_path, {}, pairs=str(tmp_path / "p"), by=[[name]], thresholds=[-5.0])
+    groups = read_table(run, "before_after_estimates")[name].to_list()
+    assert groups == (["nl"] if name == "lang" else ["be", "fr"])
 
 
 def test_links_to_files_and_folders_are_followed(tmp_path: Path) -> None:
