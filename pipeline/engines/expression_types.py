@@ -46,10 +46,10 @@ def _as_read(schema: pa.Schema) -> pa.Schema:
     """The schema with the types that DuckDB gives columns of Parquet files which it cannot take from Arrow."""
     import pyarrow as pa  # noqa: PLC0415 - only those who have SQL of their own need it here
 
-    for index, each in enumerate(schema):
-        if pa.types.is_float16(each.type) or pa.types.is_decimal256(each.type):
-            kind = pa.float32() if pa.types.is_float16(each.type) else pa.float64()
-            schema = schema.set(index, each.with_type(kind))
+    for index, field in enumerate(schema):
+        if pa.types.is_float16(field.type) or pa.types.is_decimal256(field.type):
+            kind = pa.float32() if pa.types.is_float16(field.type) else pa.float64()
+            schema = schema.set(index, field.with_type(kind))
     return schema
 
 

@@ -120,20 +120,20 @@ class UserSql:
                 raise DataError(message, remedy=remedy) from error
         return self._types[key]
 
-    def check_predicate(self, rows: Rows, rest: exp.Expr, words: str, columns: Sequence[str]) -> None:
+    def check_predicate(self, rows: Rows, residual: exp.Expr, words: str, columns: Sequence[str]) -> None:
         """Check that `where` is true or false for a row, as far as the types of its columns tell.
 
         Args:
             rows: The rows that it reads.
-            rest: What is left of it to decide for these.
+            residual: What is left of it to decide for these.
             words: The predicate as the user wrote it.
             columns: The columns that it reads.
 
         Raises:
             DataError: it does not fit the columns, or has another type; an integer other than 0 counts as true.
         """
-        arrow = str(self.type_in(rows, rest, words, name=WHERE, reads="where reads", columns=columns))
-        if not _TRUE_OR_FALSE.fullmatch(arrow) and not isinstance(bound(rows, rest).unnest(), exp.Null):
+        arrow = str(self.type_in(rows, residual, words, name=WHERE, reads="where reads", columns=columns))
+        if not _TRUE_OR_FALSE.fullmatch(arrow) and not isinstance(bound(rows, residual).unnest(), exp.Null):
             message = f"input {self.input_name}: where = {shortened(words)!r} is {arrow} in {rows.name}"
             remedy = "It must be true or false for a row: write a comparison, as in n >= 5 or kind = 'x'."
             raise DataError(message, remedy=remedy)

@@ -188,7 +188,8 @@ def _no_file(name: str, pattern: str, base: Path, skipped: tuple[Skipped, ...]) 
     message = f"input {name}: no file matches {pattern} (in {base})"
     if skipped:
         return NoInputError(f"{message}: {skipped_words(skipped)}", remedy=RENAME)
-    return NoInputError(message, remedy="Check the path; relative paths start at the folder of the config file.")
+    remedy = "Check the path; relative paths start at the folder of the config file, or without one where Python runs."
+    return NoInputError(message, remedy=remedy)
 
 
 def _refuse_twins(paths: Iterable[Path], *, name: str) -> None:

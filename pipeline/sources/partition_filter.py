@@ -61,7 +61,9 @@ def left_out(where: exp.Expr | None, items: Sequence[T], truths: Truths) -> list
     """
     if where is None or not columns_that_decide(where, items):
         return []
-    return [item for item, rest in zip(items, settled(where, items, truths), strict=True) if rest == exp.false()]
+    return [
+        item for item, residual in zip(items, settled(where, items, truths), strict=True) if residual == exp.false()
+    ]
 
 
 def _has_partition(item: Partitioned, name: str) -> bool:
@@ -97,16 +99,19 @@ def settled(
     alike: dict[tuple[tuple[str, str], ...], dict[_Values, exp.Expr]] = {}
     for values in values_of:
         alike.setdefault(tuple((name, sql_type) for name, _, sql_type in values), {}).setdefault(values, where)
-    rests: dict[_Values, exp.Expr] = {}
+    residuals: dict[_Values, exp.Expr] = {}
     for columns, of_values in alike.items():
         conditions = list(_conditions(where, frozenset(name for name, _ in columns)))
-        holds = [_held(condition, list(of_values), truths) for condition in conditions]
+        held = [_held(condition, list(of_values), truths) for condition in conditions]
         by_truths: dict[tuple[bool | None, ...], exp.Expr] = {}
-        for values, known in zip(of_values, zip(*holds, strict=True) if holds else [()] * len(of_values), strict=True):
-            if known not in by_truths:
-                by_truths[known] = _rest(where, dict(zip(map(id, conditions), known, strict=True)))
-            rests[values] = by_truths[known]
-    return [rests[values] for values in values_of]
+        for index, values in enumerate(of_values):
+            decided = tuple(truths_of_values[index] for truths_of_values in held)
+            if decided not in by_truths:
+                is_open = all(holds is None for holds in decided)
+                by_id = dict(zip(map(id, conditions), decided, strict=True))
+                by_truths[decided] = where if is_open else _residual(where, by_id)
+            residuals[values] = by_truths[decided]
+    return [residuals[values] for values in values_of]
 
 
 def _conditions(tree: exp.Expr, names: frozenset[str]) -> Iterator[exp.Expr]:
@@ -121,21 +126,21 @@ def _conditions(tree: exp.Expr, names: frozenset[str]) -> Iterator[exp.Expr]:
         yield tree
 
 
-def _rest(tree: exp.Expr, holds: Mapping[int, bool | None]) -> exp.Expr:
-    """Return a predicate without the conditions that are decided, which are known by their id."""
-    known = holds.get(id(tree))
-    if known is not None:
-        return exp.true() if known else exp.false()
+def _residual(tree: exp.Expr, holds: Mapping[int, bool | None]) -> exp.Expr:
+    """Return a predicate without the conditions that are decided, which `holds` has by their id."""
+    decided = holds.get(id(tree))
+    if decided is not None:
+        return exp.true() if decided else exp.false()
     if isinstance(tree, exp.Paren):
-        return _rest(tree.this, holds)
+        return _residual(tree.this, holds)
     if not isinstance(tree, exp.And | exp.Or):
         return tree
     decides, joined = (exp.false(), exp.and_) if isinstance(tree, exp.And) else (exp.true(), exp.or_)
-    rests = [_rest(side, holds) for side in tree.flatten()]
-    if decides in rests:
+    residuals = [_residual(side, holds) for side in tree.flatten()]
+    if decides in residuals:
         return decides
-    open_sides = [exp.paren(rest.copy()) for rest in rests if not isinstance(rest, exp.Boolean)]
-    return joined(*open_sides) if open_sides else rests[0]
+    open_sides = [exp.paren(residual.copy()) for residual in residuals if not isinstance(residual, exp.Boolean)]
+    return joined(*open_sides) if open_sides else residuals[0]
 
 
 def _held(condition: exp.Expr, keys: list[_Values], truths: Truths) -> Sequence[bool | None]:

@@ -43,8 +43,8 @@ def scan_of(name: str, files: tuple[Rows, ...]) -> Scan:
     if isinstance(first, FrameRows):
         return Scan(name, (), frame=first)
     partitions = []
-    for each in first.partitions:
-        if is_partition(first, each):
-            values = tuple(file.partitions[each] for file in files)
-            partitions.append(Partition(partition_column(first, each), partition_type(first, each), values))
+    for folder in first.partitions:
+        if is_partition(first, folder):
+            values = tuple(file.partitions[folder] for file in files)
+            partitions.append(Partition(partition_column(first, folder), partition_type(first, folder), values))
     return Scan(name, tuple(str(file.path) for file in files if isinstance(file, DataFile)), tuple(partitions))

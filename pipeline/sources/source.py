@@ -109,11 +109,11 @@ class Source:
         for file in self.files:
             signature = tuple((field.name, str(field.type)) for field in file.schema)
             partitions = tuple((name, partition_type(file, name)) for name in file.partitions)
-            rest = self.where_of(file)
-            read = (*mapped, *(() if rest is None else predicates.columns_of(rest)))
+            residual = self.where_of(file)
+            read = (*mapped, *(() if residual is None else predicates.columns_of(residual)))
             constants = tuple(file.partitions[name] for name in read if is_partition(file, name))
             own_group = None if isinstance(file, DataFile) else id(file)
-            groups.setdefault((signature, partitions, id(rest), constants, own_group), []).append(file)
+            groups.setdefault((signature, partitions, id(residual), constants, own_group), []).append(file)
         return tuple(tuple(group) for group in groups.values())
 
     @property
@@ -130,14 +130,14 @@ class Source:
 
     def where_of(self, file: Rows) -> exp.Expr | None:
         """What is left to decide of the predicate for the rows of a file; None if every row is used."""
-        return self._rests.get(id(file))
+        return self._residuals.get(id(file))
 
     @cached_property
-    def _rests(self) -> dict[int, exp.Expr]:
+    def _residuals(self) -> dict[int, exp.Expr]:
         if self.where is None:
             return {}
-        rests = settled(self.where, self.files, self.truths, is_partition)
-        return {id(file): rest for file, rest in zip(self.files, rests, strict=True)}
+        residuals = settled(self.where, self.files, self.truths, is_partition)
+        return {id(file): residual for file, residual in zip(self.files, residuals, strict=True)}
 
     @property
     def has_user_sql(self) -> bool:
@@ -262,7 +262,7 @@ class Source:
             return
         columns = predicates.columns_of(self.where)
         for file in self.files:
-            self._user_sql.check_predicate(file, self._rests[id(file)], self.spec.where, columns)
+            self._user_sql.check_predicate(file, self._residuals[id(file)], self.spec.where, columns)
 
     @cached_property
     def _user_sql(self) -> UserSql:

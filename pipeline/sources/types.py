@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -114,7 +115,10 @@ def how_to_cast(arrow: pa.DataType | str, kind: Kind, *, field: str, column: str
     if kind == "instant" and is_number:
         seconds = f"columns = {{ {field} = {{ sql = 'to_timestamp({name})' }} }}"
         return f"Of seconds since 1970 write {seconds}, of milliseconds epoch_ms({name}); nothing is cast silently."
-    wanted = "BOOLEAN" if kind == "boolean" and is_text else _CASTS[kind]
+    if kind == "boolean" and is_text:
+        condition = json.dumps(f"{name} = 'yes'", ensure_ascii=False)
+        return f"Say which text is true: columns = {{ {field} = {{ sql = {condition} }} }}; nothing is cast silently."
+    wanted = _CASTS[kind]
     if kind == "key" and of_column in {"DOUBLE", "DECIMAL"}:
         wanted = "BIGINT"  # whole numbers with gaps: as text they would be 7.0, which is no other key
     note = ", which rounds" if wanted == "BIGINT" and not is_text else ""

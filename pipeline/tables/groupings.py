@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from pipeline.tables.schemas import GROUPING
 from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import polars as pl
 
 TOTAL = "all"
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:")
 _GROUPS, _CLUSTER, _SHOWN = "by:", "cluster:", "shown:"
 
 
@@ -84,6 +87,22 @@ def group_text(row: Mapping[str, Any]) -> str:
     if row[GROUPING.name] == TOTAL:
         return TOTAL
     return values_text([row[internal_name(name)] for name in row[GROUPING.name].split(",")])
+
+
+def spellings(text: str) -> tuple[str, ...]:
+    """Return how a value may be shown that is written as a text: as it is, or else as a boolean or a point in time."""
+    others: list[str] = []
+    if text.lower() in {"true", "false"}:
+        others = [text.lower(), text.capitalize()]
+    elif _TIME.match(text):
+        others = [f"{text[:10]} {text[11:]}", f"{text[:10]}T{text[11:]}"]
+    return tuple(dict.fromkeys([text, *others]))
+
+
+def written_groups(values: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Yield the groups that values may mean which are written as texts, the likeliest first."""
+    for texts in product(*map(spellings, values.values())):
+        yield dict(zip(values, texts, strict=True))
 
 
 def values_text(values: Sequence[object]) -> str:

@@ -166,7 +166,7 @@ FAULTS: dict[str, tuple[object, str]] = {
     ),
     "labels as text": (
         FRAME.with_columns(pl.col("label").cast(pl.String)),
-        "Cast it: columns = { label = { sql = 'CAST(label AS BOOLEAN)' } }; nothing is cast silently.",
+        "Say which text is true: columns = { label = { sql = \"label = 'yes'\" } }; nothing is cast silently.",
     ),
     "a cast that fails": (FRAME.lazy().with_columns(pl.col("source").cast(pl.Float64)), "conversion from `str`"),
     "a series": (FRAME["score"], "the rows of the polars.Series cannot be read: it is a column, not a table"),

@@ -125,7 +125,7 @@ def blocks_of(difference: RunDifference, before: PublishedRun, after: PublishedR
 
 
 def _sentences(difference: RunDifference) -> Iterator[str]:
-    tests = [test for stage in difference.stages for test in stage.tests]
+    tests = [test for stage in difference.stages for test in stage.tests if test.p_value is not None]
     if tests:
         n_significant = sum(test.is_significant for test in tests)
         yield (

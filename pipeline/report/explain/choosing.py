@@ -11,7 +11,7 @@ import polars as pl
 
 from pipeline.errors import UsageError
 from pipeline.runs.config_faults import near
-from pipeline.tables.groupings import Grouping, group_text, internal_name, users_name
+from pipeline.tables.groupings import Grouping, group_text, internal_name, spellings, users_name
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
@@ -161,9 +161,9 @@ def _conditions(stage: PublishedStage, measure: Measure, wish: Wish) -> dict[str
 
 
 def text_of(value: object) -> str:
-    """A value of a grouping column as people write it: NULL is `null`, and the text `null` is in double quotes."""
-    if value == NULL:
-        return f'"{NULL}"'
+    """A value of a grouping column as people write it: NULL is `null`; the texts `null` and none are in quotes."""
+    if value in (NULL, ""):
+        return f'"{value}"'
     return _plain_text(value)
 
 
@@ -178,11 +178,15 @@ def _plain_text(value: object) -> str:
 def _is(name: str, text: str, frame: pl.DataFrame) -> pl.Series:
     """Which rows have a value that is written as a text: `null` is NULL, or the text `null` where no value is NULL."""
     values = frame[name].to_list()
-    is_null = text == NULL and None in values
-    found = [value is None if is_null else _plain_text(value) == text for value in values]
-    if not any(found):  # in double quotes, as messages show values that would be read as something else
-        found = [value is not None and f'"{_plain_text(value)}"' == text for value in values]
-    return pl.Series(found, dtype=pl.Boolean)
+    if text == NULL and None in values:
+        return pl.Series([value is None for value in values], dtype=pl.Boolean)
+    # in double quotes, as messages show values that would be read as something else
+    for shown in (_plain_text, str, lambda value: f'"{_plain_text(value)}"'):
+        for spelling in spellings(text):
+            found = [value is not None and shown(value) == spelling for value in values]
+            if any(found):
+                return pl.Series(found, dtype=pl.Boolean)
+    return pl.Series([False] * len(values), dtype=pl.Boolean)
 
 
 def _of_group(

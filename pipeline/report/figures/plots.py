@@ -13,7 +13,7 @@ from pipeline.report.figures.pictures import PictureFormat, picture
 from pipeline.report.words import utc_time
 from pipeline.runs.config_faults import near
 from pipeline.storage.durable import make_folder, write_whole
-from pipeline.tables.groupings import values_text
+from pipeline.tables.groupings import values_text, written_groups
 from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:
@@ -111,7 +111,8 @@ def _group(drawn: Panels, values: dict[str, str]) -> Group | None:
     if not values:
         return drawn.first
     with_null = {name: None if value == "null" else value for name, value in values.items()}
-    matches = (group for meant in (with_null, values) for group in drawn.spans if _is_of(group, meant))
+    meanings: tuple[Mapping[str, str | None], ...] = (with_null, *written_groups(values))
+    matches = (group for meant in meanings for group in drawn.spans if _is_of(group, meant))
     return next(matches, None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from pipeline.metrics.comparison.one_sided import (
 from pipeline.metrics.comparison.significance import adjust_p_values
 from pipeline.runs.gates.rows import group_of
 from pipeline.runs.gates.settings import OF_DIFFERENCES
+from pipeline.tables.groupings import written_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -103,8 +105,9 @@ def judge(gate: Gate, now: Numbers, baseline: Numbers) -> list[Verdict]:
 def _wanted(gate: Gate, now: Numbers) -> list[Group]:
     if gate.by is not None:
         return list(now.rows)
-    group = group_of(gate.group or {})
-    return [group] if group in now.rows else []
+    texts = {name: str(value) for name, value in group_of(gate.group or {})}
+    groups = (group_of(written) for written in written_groups(texts))
+    return list(islice((group for group in groups if group in now.rows), 1))
 
 
 def _absent(gate: Gate, condition: Condition, now: Numbers) -> Verdict:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.plan.checks import file_check
 from pipeline.sources.canonical import canonical_relation
+from pipeline.stages.geocoding.contract import GOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,7 +47,9 @@ def _check(
 
     def words(faults: Faults) -> dict[str, object]:
         fault = faults[0]
-        remedy = "Correct these rows, leave them out with where, or make both NULL: not located."
+        remedy = "Correct these rows, or leave them out with where."
+        if source.name != GOLD.name:
+            remedy = "Correct these rows, leave them out with where, or make both NULL: not located."
         if fault["n_exchangeable"] == fault["n_rows"]:
             both = " and ".join(repr(source.source_name(coordinate)) for coordinate in PLACE)
             remedy = f"{both} are most likely exchanged: map them with columns = {{ latitude = …, … }}."

@@ -189,7 +189,8 @@ class _Planner:
             if len(of_ranking) < len(names):
                 yield _one_value_check(self.relevance, [name for name in names if name not in of_ranking])
         if self.params.duplicates == "error":
-            remedy = 'Keep one row per query and document, or set duplicates = "max" to keep the best of each.'
+            remedy = 'Keep one row per query and document, or set duplicates = "max" to keep the best of each'
+            remedy += ". A column that tells systems apart belongs in by."
             yield duplicate_check(self.ranking, (*of_ranking, *KEYS), remedy=remedy)
             if self.relevance is not None:
                 yield duplicate_check(self.relevance, KEYS, remedy=remedy)

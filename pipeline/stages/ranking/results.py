@@ -193,9 +193,9 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     messages = []
     excluded = max(summary["n_excluded"].to_list(), default=0)
     if excluded:
-        messages.append(
-            f"up to {excluded:,} rankings of a group have no relevant document and are left out of its means"
-        )
+        words = "ranking of a group has" if excluded == 1 else "rankings of a group have"
+        left_out = "is" if excluded == 1 else "are"
+        messages.append(f"up to {excluded:,} {words} no relevant document and {left_out} left out of its means")
     few = summary.filter(pl.col("n_queries").is_between(1, FEWEST_CLUSTERS - 1)).height
     if few:
         messages.append(

@@ -124,7 +124,9 @@ def test_a_query_without_relevant_documents_counts_as_the_config_says(
     summary = result.row("summary")
     assert (summary["map"], summary["n_excluded"]) == (mean, n_excluded)
     assert result.row("queries", query_id=4)["undefined"] == "no_relevant"
-    assert any("have no relevant document" in text for text in result.warnings) == (no_relevant == "null")
+    assert any("1 ranking of a group has no relevant document" in text for text in result.warnings) == (
+        no_relevant == "null"
+    )
 
 
 @pytest.mark.parametrize(
