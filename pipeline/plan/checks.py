@@ -43,6 +43,7 @@ def doubtful_groups(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterato
 
 OF_THRESHOLDS = "they are compared with the thresholds as DOUBLE"
 OF_ORDER = "scores that are equal in it are ties"
+_SYSTEMS = "A column that tells systems apart belongs in by."
 
 
 def doubtful_scores(source: Source, consequence: str = OF_THRESHOLDS) -> Iterator[str]:
@@ -171,8 +172,15 @@ def outside_check(source: Source, name: str, low: float, high: float) -> Check:
     return file_check("checks/outside_range", source, columns={"value": name}, values=limits)
 
 
-def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str) -> Check:
-    """Check that no key repeats; the message names two that do, how many more there are, and where the first is."""
+def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str, of_systems: bool = False) -> Check:
+    """Check that no key repeats; the message names two that do, how many more there are, and where the first is.
+
+    Args:
+        source: The input.
+        keys: The columns of the key.
+        remedy: What the user can do.
+        of_systems: Whether rows may be those of several systems, so that keys may repeat by a column that names them.
+    """
 
     def words(faults: Faults) -> dict[str, object]:
         examples = "; ".join(
@@ -186,7 +194,7 @@ def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str) -> Chec
             "repeat": "repeats" if len(keys) == 1 else "repeat",
             "examples": examples,
             "others": f"; and {more:,} more" if more else "",
-            "remedy": remedy,
+            "remedy": f"{remedy} {_SYSTEMS}" if of_systems else remedy,
         }
 
     return file_check("checks/repeated_key", source, keys, words=words)

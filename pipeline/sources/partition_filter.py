@@ -61,9 +61,12 @@ def left_out(where: exp.Expr | None, items: Sequence[T], truths: Truths) -> list
     """
     if where is None or not columns_that_decide(where, items):
         return []
-    return [
-        item for item, residual in zip(items, settled(where, items, truths), strict=True) if residual == exp.false()
-    ]
+    residuals = settled(where, items, truths)
+    return [item for item, residual in zip(items, residuals, strict=True) if _is_false(residual)]
+
+
+def _is_false(tree: exp.Expr) -> bool:
+    return isinstance(tree, exp.Boolean) and not tree.this
 
 
 def _has_partition(item: Partitioned, name: str) -> bool:

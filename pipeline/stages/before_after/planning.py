@@ -187,7 +187,7 @@ def _checks(run: Resolved) -> Iterator[Check]:
         raise DataError(message, remedy="Map article_id in both.")
     if run.params.duplicates == "error" and run.pairs.has("article_id"):
         remedy = 'Set duplicates = "max" to keep the highest score of each, or "keep" to count every row.'
-        yield duplicate_check(run.pairs, key_of_pair(run, run.by), remedy=remedy)
+        yield duplicate_check(run.pairs, key_of_pair(run, run.by), remedy=remedy, of_systems=True)
 
 
 def _warnings(run: Resolved) -> Iterator[str]:

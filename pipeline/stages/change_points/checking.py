@@ -163,7 +163,7 @@ def checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations)
     if params.duplicates == "error":
         keys = (*relations.of_predictions, SERIES_ID, POSITION)
         remedy = 'Set duplicates = "max" to keep the highest score of each, or "keep" to count every row.'
-        yield duplicate_check(inputs.predictions, keys, remedy=remedy)
+        yield duplicate_check(inputs.predictions, keys, remedy=remedy, of_systems=True)
 
 
 def _of_series(series: Source, params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[Check]:

@@ -129,4 +129,4 @@ class AlignedPlaces:
             yield missing_check(self.gold, self.cluster)
         yield duplicate_check(self.gold, (KEY,), remedy="Keep one row per gold mention.")
         if self.params.candidates == "error":
-            yield duplicate_check(self.predicted, (KEY, *self.systems), remedy=SEVERAL)
+            yield duplicate_check(self.predicted, (KEY, *self.systems), remedy=SEVERAL, of_systems=True)

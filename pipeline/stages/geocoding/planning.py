@@ -178,7 +178,7 @@ class _Planner:
         yield from self.mentions.checks()
         if self.params.candidates == "error" and all(self.predicted.has(name) for name in SPAN):
             keys = dict.fromkeys(("doc_id", *SPAN, *self.params.needs(), *self.mentions.systems))
-            yield duplicate_check(self.predicted, tuple(keys), remedy=SEVERAL)
+            yield duplicate_check(self.predicted, tuple(keys), remedy=SEVERAL, of_systems=True)
 
     def _transforms(self) -> Iterator[Transform]:
         number = self.predicted.rows + self.gold.rows

@@ -189,9 +189,8 @@ class _Planner:
             if len(of_ranking) < len(names):
                 yield _one_value_check(self.relevance, [name for name in names if name not in of_ranking])
         if self.params.duplicates == "error":
-            remedy = 'Keep one row per query and document, or set duplicates = "max" to keep the best of each'
-            remedy += ". A column that tells systems apart belongs in by."
-            yield duplicate_check(self.ranking, (*of_ranking, *KEYS), remedy=remedy)
+            remedy = 'Keep one row per query and document, or set duplicates = "max" to keep the best of each.'
+            yield duplicate_check(self.ranking, (*of_ranking, *KEYS), remedy=remedy, of_systems=True)
             if self.relevance is not None:
                 yield duplicate_check(self.relevance, KEYS, remedy=remedy)
         if self.params.ties == "order":

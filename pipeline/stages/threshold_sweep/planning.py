@@ -257,7 +257,7 @@ class _Planner:
         if self.params.duplicates == "error" and self.predictions.is_mapped("id"):  # a name too common to guess
             keys = ("id", *self.params.by_columns)  # the same item may be predicted once in each group
             remedy = 'Keep one row per item and group, or set duplicates = "keep" to count every row.'
-            yield duplicate_check(self.predictions, keys, remedy=remedy)
+            yield duplicate_check(self.predictions, keys, remedy=remedy, of_systems=True)
 
     def _warnings(self, by: Sequence[rows.Grouped]) -> Iterator[str]:
         yield from doubtful_groups([self.predictions], by)
