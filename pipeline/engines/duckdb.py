@@ -27,7 +27,6 @@ from pipeline.engines.memory import MIB, default_limit, process_limit
 from pipeline.engines.query_thread import QueryThread
 from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import DataError, ResourceError
-from pipeline.queries.by_file import FILE
 from pipeline.queries.dialect import column, render
 
 if TYPE_CHECKING:
@@ -149,19 +148,17 @@ class DuckDB:
             partitions: As for `scan`.
             located: As for `scan`.
         """
-        number: exp.Expr = exp.Literal.number(first)  # of all rows: a key that costs nothing
-        if len(files) > together:
-            group = exp.IntDiv(this=file_number(), expression=exp.Literal.number(together))
-            number = exp.Add(this=group, expression=number)
-        numbers = [exp.Literal.number(first + index // together) for index in range(len(files))]
-        self.define(name, self._rows_of(name, files, partitions, [number, *numbers], located=located))
+        numbers = [first + index // together for index in range(len(files))]
+        number = file_number(first, together if numbers[-1] > first else None)
+        self.define(name, self._rows_of(name, files, partitions, number, numbers, located=located))
 
     def _rows_of(
         self,
         name: str,
         files: Sequence[str],
         partitions: Sequence[Partition],
-        numbers: Sequence[exp.Expr] = (),
+        number: exp.Expr | None = None,
+        numbers: Sequence[int] = (),
         *,
         located: bool,
     ) -> exp.Query:
@@ -171,17 +168,17 @@ class DuckDB:
             name: The relation.
             files: Absolute paths.
             partitions: As for `scan`.
-            numbers: The number of the file of a row, and that of each file; empty: not asked for.
+            number: A select item of the number of a row's file; None: it is not asked for.
+            numbers: The same of each file.
             located: As for `scan`.
         """
         self._note_files(files)
-        numbered = [exp.alias_(exp.cast(number, "INT"), FILE, quoted=True) for number in numbers]
-        hides_them = (located or partitions or len(set(numbers)) > 1) and hides_numbers(files[0])
-        if hides_them:
-            return one_by_one(files, partitions, numbered[1:], located=located)
+        are_told_apart = located or partitions or numbers[:1] != numbers[-1:]
+        if are_told_apart and hides_numbers(files[0]):
+            return one_by_one(files, partitions, numbers, located=located)
         rows = files_query(self._variable(f"files_of_{name}", patterns(files)), located=located)
         values = [self._variable(f"partition_{index}_of_{name}", each.values) for index, each in enumerate(partitions)]
-        return rows.select(*map(partition_column, partitions, values), *numbered[:1])
+        return rows.select(*map(partition_column, partitions, values), *([] if number is None else [number]))
 
     def _note_files(self, files: Sequence[str]) -> None:
         self._files |= dict.fromkeys(files)

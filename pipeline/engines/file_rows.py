@@ -9,6 +9,7 @@ import duckdb
 import pyarrow.parquet as pq
 import sqlglot.expressions as exp
 
+from pipeline.queries.by_file import FILE
 from pipeline.queries.dialect import column
 
 if TYPE_CHECKING:
@@ -53,20 +54,21 @@ def files_query(paths: exp.Expr, *, located: bool, numbered: bool = True) -> exp
 
 
 def one_by_one(
-    files: Sequence[str], partitions: Sequence[Partition], numbers: Sequence[exp.Expr] = (), *, located: bool
+    files: Sequence[str], partitions: Sequence[Partition], numbers: Sequence[int] = (), *, located: bool
 ) -> exp.Query:
     """Return a query of the rows of files that cannot be told by their numbers: one scan of each.
 
     Args:
         files: Their paths.
         partitions: Columns to add, with their values in each file.
-        numbers: A further select item for each file; empty: none.
+        numbers: The number of each file, in the column `FILE`; empty: none.
         located: As for `DuckDB.scan`.
     """
     queries = []
     for index, file in enumerate(files):
         rows = files_query(written_list(patterns([file])), located=located, numbered=False)
-        queries.append(rows.select(*(each.constant(index) for each in partitions), *numbers[index : index + 1]))
+        number = [file_number(each) for each in numbers[index : index + 1]]
+        queries.append(rows.select(*(each.constant(index) for each in partitions), *number))
     return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False)
 
 
@@ -86,9 +88,18 @@ def read_every_value_through(connection: duckdb.DuckDBPyConnection, file: str) -
     connection.execute(text, {"file": glob.escape(file)}).fetchall()  # a result left open would block the next one
 
 
-def file_number() -> exp.Expr:
-    """Return an expression for the number of the file that a row of `files_query` comes from, from 0 on."""
-    return column(_NUMBER)
+def file_number(first: int, together: int | None = None) -> exp.Expr:
+    """Return a select item of `files_query`, the column `FILE`: a number of the file that a row comes from.
+
+    Args:
+        first: The lowest number.
+        together: How many files in a row have one number; None: all have the lowest, a key that costs nothing.
+    """
+    number: exp.Expr = exp.Literal.number(first)
+    if together is not None:
+        group = exp.IntDiv(this=column(_NUMBER), expression=exp.Literal.number(together))
+        number = exp.Add(this=group, expression=number)
+    return exp.alias_(exp.cast(number, "INT"), FILE, quoted=True)
 
 
 def partition_column(partition: Partition, values: exp.Expr) -> exp.Expr:

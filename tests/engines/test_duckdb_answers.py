@@ -10,6 +10,7 @@ import sqlglot
 
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.interrupts import StopRequest
+from pipeline.queries.by_file import FILE
 from pipeline.queries.dialect import column
 from pipeline.queries.partitions import Partition
 
@@ -68,3 +69,18 @@ def test_values_of_partitions_stay_with_their_files_whatever_a_filter_leaves_out
     texts, numbers = ("a", None, "c", "d"), (10, 11, None, 13)
     assert seen == [(paths[k % 4], k, texts[k % 4], numbers[k % 4]) for _, k, *_ in seen]
     assert {k for _, k, *_ in seen} == KEPT[where]
+
+
+@pytest.mark.parametrize("name", ["k2", "file_index"])
+@pytest.mark.parametrize("together", [1, 2, 5])
+def test_numbers_of_files_are_theirs_whatever_their_columns_are_called(
+    tmp_path: Path, name: str, together: int
+) -> None:
+    paths = write(tmp_path, "p", pl.DataFrame({"k": range(12), name: [7] * 12}), 4)
+    day = Partition("day", "VARCHAR", ("a", None, "c", "d"))
+    with DuckDB(Resources(scratch=tmp_path / "scratch"), [tmp_path], StopRequest()) as engine:
+        engine.scan_numbered("rows", paths, 10, together, partitions=(day,), located=True)
+        query = sqlglot.exp.select(*map(column, ("k", "day", "source_file", FILE, name))).from_("rows").order_by("k")
+        seen = engine.fetch(query).rows()
+    expected = [(k, day.values[k % 4], paths[k % 4], 10 + k % 4 // together, 7) for k in range(12)]
+    assert seen == expected
