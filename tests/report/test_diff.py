@@ -29,6 +29,9 @@ pytest_plugins = ("report.two_runs",)
 # Records -------------------------------------------------------------------------------------------------------------
 
 
+MEASURES = ("average_precision", "r_precision", "reciprocal_rank")
+
+
 def changed_record(run: PublishedRun, **changes: Any) -> PublishedRun:  # noqa: ANN401
     return replace(run, record=json.loads(json.dumps(run.record)) | changes)
 
@@ -112,6 +115,22 @@ def test_of_very_many_tests_and_numbers_the_first_are_shown_and_the_others_count
     text = plain.text_of(blocks_of(run_difference(*runs), *runs), 120)
     assert "100 further tests are left out" in text
     assert text.count("0.") > 20 * 3
+
+
+def test_tests_that_could_not_be_made_are_not_counted(two_runs: Path) -> None:
+    rng = np.random.default_rng(4)
+    values = rng.random((9, 3))
+    old = pl.concat([queries(values, group="shared"), queries(values, group="others")])
+    moved = values + rng.uniform(0.09, 0.11, (9, 3))
+    undefined = queries(values, group="others").with_columns(pl.lit(None, pl.Float64).alias(name) for name in MEASURES)
+    new = pl.concat([queries(moved, group="shared"), undefined])
+    stages = [stage_of("ranking", {"ranking_queries": table}) for table in (old, new)]
+    runs = [
+        replace(kept_run(two_runs, name), stages=(replace(stage, name="ranking"),))
+        for name, stage in zip("12", stages, strict=True)
+    ]
+    text = plain.text_of(blocks_of(run_difference(*runs), *runs), 200)
+    assert "3 of 3 differences that were tested on shared units are significant" in text
 
 
 def test_stages_with_tests_come_first(text: str) -> None:
