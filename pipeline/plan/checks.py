@@ -11,7 +11,7 @@ from pipeline.plan.nodes import Check
 from pipeline.queries.dialect import column
 from pipeline.queries.load import load, statement
 from pipeline.sources.source import MOST_EXACT, PASSES_WHERE
-from pipeline.sources.types import in_expression
+from pipeline.sources.types import as_mapping, in_expression
 from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
@@ -157,8 +157,8 @@ def or_map(source: Source, name: str) -> str:
     field, file_column = source.contract.field(name), source.binding(name).column
     if field is None or field.kind != "boolean" or file_column is None or not source.is_integer(name):
         return ""
-    mapped = f"{{ {name} = {{ sql = '{in_expression(file_column)} = 1' }} }}"
-    return f" Of other numbers say which are true: columns = {mapped}."
+    mapped = as_mapping(name, f"{in_expression(file_column)} = 1")
+    return f" Of other numbers say which are true: {mapped}."
 
 
 def negative_check(source: Source, name: str) -> Check:

@@ -44,7 +44,10 @@ def uncomputable(input_name: str, words: str, reason: str) -> DataError:
         reason: What the engine says.
     """
     message = f"input {input_name}: {words} cannot be computed: {reason}"
-    remedy = "It must have a value for every row: CAST to a wider type, or leave such rows out with CASE."
+    remedy = (
+        "It must have a value for every row: CAST to a wider type, take what a number cannot hold out of text with "
+        "replace, or leave such rows out with CASE."
+    )
     return DataError(message, remedy=remedy)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 TIME_TYPES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ"})
 TEXTS = frozenset({"string", "large_string", "string_view"})
 UNKNOWN = "NULL"
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")  # what TOML takes as a key without quotes
 _PLAIN_TYPES = {
     "bool": "BOOLEAN",
     "int8": "TINYINT",
@@ -92,6 +94,14 @@ def in_expression(column: str) -> str:
     return column if column.isidentifier() else '"{}"'.format(column.replace('"', '""'))
 
 
+def as_mapping(field: str, expression: str) -> str:
+    """How a config maps a field to an expression, as a line of TOML."""
+    name = field if _BARE_KEY.fullmatch(field) else json.dumps(field, ensure_ascii=False)
+    plain = "'" not in expression and expression.isprintable()
+    text = f"'{expression}'" if plain else json.dumps(expression, ensure_ascii=False)
+    return f"columns = {{ {name} = {{ sql = {text} }} }}"
+
+
 def how_to_cast(arrow: pa.DataType | str, kind: Kind, *, field: str, column: str) -> str:
     """Say how a column of a type that a field does not accept can be cast.
 
@@ -113,17 +123,27 @@ def how_to_cast(arrow: pa.DataType | str, kind: Kind, *, field: str, column: str
         return "Convert it before it is read; nothing is cast silently."
     name = in_expression(column)
     if kind == "instant" and is_number:
-        seconds = f"columns = {{ {field} = {{ sql = 'to_timestamp({name})' }} }}"
+        seconds = as_mapping(field, f"to_timestamp({name})")
         return f"Of seconds since 1970 write {seconds}, of milliseconds epoch_ms({name}); nothing is cast silently."
     if kind == "boolean" and is_text:
-        condition = json.dumps(f"{name} = 'yes'", ensure_ascii=False)
-        return f"Say which text is true: columns = {{ {field} = {{ sql = {condition} }} }}; nothing is cast silently."
+        condition = as_mapping(field, f"{name} = 'yes'")
+        return f"Say which text is true: {condition}; nothing is cast silently."
     wanted = _CASTS[kind]
     if kind == "key" and of_column in {"DOUBLE", "DECIMAL"}:
         wanted = "BIGINT"  # whole numbers with gaps: as text they would be 7.0, which is no other key
     note = ", which rounds" if wanted == "BIGINT" and not is_text else ""
-    cast = f"columns = {{ {field} = {{ sql = 'CAST({name} AS {wanted})' }} }}"
-    return f"Cast it: {cast}{note}; nothing is cast silently."
+    cast = f"Cast it: {as_mapping(field, f'CAST({name} AS {wanted})')}{note}; nothing is cast silently."
+    return cast + _of_text(name, wanted) if is_text else cast
+
+
+def _of_text(name: str, wanted: str) -> str:
+    """What reads text that a cast to a type cannot read; empty where it reads all text."""
+    if wanted == "TIMESTAMP":
+        return f" Of text such as '31-12-2026' write strptime({name}, '%d-%m-%Y')."
+    if wanted == "DOUBLE":
+        share, comma = f"CAST(rtrim({name}, ' %') AS DOUBLE) / 100", f"CAST(replace({name}, ',', '.') AS DOUBLE)"
+        return f" Of text such as '57%' write {share}, of '0,57' {comma}."
+    return f" Of text such as '1,234' write CAST(replace({name}, ',', '') AS BIGINT)." if wanted == "BIGINT" else ""
 
 
 def type_of_nulls(kind: Kind, elsewhere: str | None = None) -> str:

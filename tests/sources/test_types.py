@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+import tomllib
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -7,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.queries.dialect import column, double, render
-from pipeline.sources.types import ACCEPTS, canonical_type, finite, how_to_cast, typed
+from pipeline.sources.types import ACCEPTS, as_mapping, canonical_type, finite, how_to_cast, typed
 
 if TYPE_CHECKING:
     from pipeline.sources.inputs import Kind
@@ -88,22 +91,66 @@ VALUES = [
 ]
 
 
+def sql_of(remedy: str) -> str:
+    """The expression that a remedy maps the field to."""
+    line = re.search(r"columns = \{.*? \} \}", remedy)
+    assert line is not None
+    return str(tomllib.loads(line[0])["columns"]["field"]["sql"])
+
+
 @pytest.mark.parametrize("values", VALUES, ids=lambda values: str(values.type))
 @pytest.mark.parametrize("kind", ACCEPTS)
 def test_the_line_that_casts_a_column_runs_and_gives_what_the_field_accepts(values: pa.Array, kind: Kind) -> None:
     if canonical_type(values.type, kind) is not None:
         return
     remedy = how_to_cast(values.type, kind, field="field", column="it")
-    _, _, line = remedy.partition("sql = '")
-    if not line:
+    if "columns = " not in remedy:
         assert remedy == "Convert it before it is read; nothing is cast silently."
         return
     table = pa.table({"it": values})
     connection = duckdb.connect()
     connection.register("rows", table)
-    converted = connection.sql(f"SELECT {line.partition(chr(39))[0]} AS made FROM rows").to_arrow_table()  # noqa: S608
+    converted = connection.sql(f"SELECT {sql_of(remedy)} AS made FROM rows").to_arrow_table()  # noqa: S608
     assert canonical_type(converted.schema.field("made").type, kind) is not None
     assert converted.num_rows == len(values)
+
+
+WRITTEN: list[tuple[Kind, dict[str, object]]] = [
+    ("number", {"57%": 0.57, "5.5 %": 0.055, "0,57": 0.57}),
+    ("position", {"57%": 0.57, "0,57": 0.57}),
+    ("integer", {"1,234": 1234, "1,234,567": 1234567}),
+    ("instant", {"31-12-2026": datetime(2026, 12, 31), "01-02-2026": datetime(2026, 2, 1)}),  # noqa: DTZ001
+]
+
+
+def values_of(expression: str, name: str, text: str) -> list[object]:
+    """The value of an expression on a row of text; none where it cannot be computed."""
+    connection = duckdb.connect()
+    connection.register("rows", pa.table({name: [text]}))
+    try:
+        return [value for (value,) in connection.sql(f"SELECT {expression} FROM rows").fetchall()]  # noqa: S608
+    except duckdb.ConversionException:
+        return []
+
+
+@pytest.mark.parametrize(("kind", "read"), WRITTEN)
+@pytest.mark.parametrize("name", ["score", 'it\'s a "score"'])
+def test_text_that_a_cast_cannot_read_is_read_by_one_of_the_expressions_beside_it(
+    kind: Kind, read: dict[str, object], name: str
+) -> None:
+    remedy = how_to_cast(pa.string(), kind, field="field", column=name)
+    _, _, others = remedy.partition(" Of text such as ")
+    expressions = re.split(r"write |, of '[^']*' ", others.removesuffix("."))[1:]
+    for text, value in read.items():
+        assert values_of(sql_of(remedy), name, text) == []
+        made = [each for expression in expressions for each in values_of(expression, name, text)]
+        assert made == [pytest.approx(value) if isinstance(value, float) else value]
+    assert "Of text" not in how_to_cast(pa.float64(), "key", field="field", column=name)
+
+
+@pytest.mark.parametrize(("field", "expression"), [("score", "a = 'x'"), ("my field", '"it\'s"'), ("a", '"\\"\t"')])
+def test_a_mapping_is_a_line_of_toml(field: str, expression: str) -> None:
+    assert tomllib.loads(as_mapping(field, expression)) == {"columns": {field: {"sql": expression}}}
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.decimal128(10, 2)])
