@@ -63,6 +63,7 @@ class Source:
         tables: The versions of tables of table formats that its files belong to.
         others: The other inputs of the stage: they tell the type of a column that has no value in this one.
         shown: Columns of its files that rows carry along to be shown, with their place in the files; None: none do.
+        keyed: Fields whose column a key of the stage, of the same name, tells before `columns` does.
     """
 
     contract: InputContract
@@ -75,6 +76,7 @@ class Source:
     tables: tuple[LiveTable, ...] = ()
     others: tuple[Source, ...] = data_field(default=(), compare=False, repr=False)
     shown: tuple[str, ...] | None = None
+    keyed: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -338,11 +340,21 @@ class Source:
         message = f"input {self.name}: {noun} {binding.words!r} in {file.name} is {kind}, not {ACCEPTS[wanted.kind]}"
         if not wanted.required and binding.origin == "named" and self.contract.field(name) is not None:
             remedy += f" If it is something else: columns = {{ {name} = false }}."
-        return DataError(message, remedy=remedy)
+        return DataError(message, remedy=remedy + self._without_key(name))
 
     def _remedy(self, file: Rows, name: str) -> str:
         file_column = self.source_name(name)
         if mapping := mapping_of_expression(file, file_column, "" if name == file_column else name):
-            return mapping
+            return mapping + self._without_key(name)
         words = columns_in_words(file, file_column)
-        return words if is_index(file, file_column) else f'{words} Map it with columns = {{ {name} = "…" }}.'
+        if is_index(file, file_column):
+            return words
+        return (
+            f'{words} Write {name} = "…".'
+            if name in self.keyed
+            else f'{words} Map it with columns = {{ {name} = "…" }}.'
+        )
+
+    def _without_key(self, name: str) -> str:
+        """What lets a mapping in `columns` have an effect; empty unless a key tells the column of the field."""
+        return f" Leave the key {name} out then." if name in self.keyed and self.is_mapped(name) else ""

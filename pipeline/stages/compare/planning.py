@@ -52,7 +52,8 @@ def plan(params: CompareParameters, sources: Mapping[str, Source]) -> Plan:
     """
     units = sources["units"]
     columns = units.spec.columns | ({"system": params.system} if params.system is not None else {})
-    mapped = replace(units, spec=units.spec.model_copy(update={"columns": columns}))
+    keyed = frozenset({"system"} if params.system is not None or "system" not in columns else ())
+    mapped = replace(units, spec=units.spec.model_copy(update={"columns": columns}), keyed=keyed)
     mapped.types("system", Field("system", "key", "the system that the row is about"))
     metrics = params.metrics or (*_counted(mapped), *_floating(params, mapped))
     known = {field.name for field in units.contract.fields}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +129,34 @@ def test_the_seed_decides_the_random_swaps(tmp_path: Path) -> None:
     assert p_values("again", resamples=999, seed=0) == first
     assert p_values("other", resamples=999, seed=1) != first
     assert all((value * 1000) == pytest.approx(round(value * 1000)) and value >= 0.001 for value in first)
+
+
+def test_a_system_that_no_column_has_is_answered_with_the_key_that_names_one(tmp_path: Path) -> None:
+    frame = queries(3)
+    for keys in (KEYS | {"system": "modell"}, {"units": KEYS["units"]}):
+        with pytest.raises(DataError, match="the system that the row is about") as caught:
+            run_compare(tmp_path, frame, **keys)
+        assert 'Write system = "…".' in str(caught.value)
+        assert "columns = {" not in str(caught.value)
+    mapped = {"units": {"columns": {"unit": "query_id", "system": "modell"}}}
+    with pytest.raises(DataError, match=r"Map it with columns = \{ system"):
+        run_compare(tmp_path, frame, **mapped)
+
+
+@pytest.mark.parametrize("system", ["upper(model)", "number", "model's number"])
+def test_an_expression_as_system_is_mapped_in_place_of_the_key(tmp_path: Path, system: str) -> None:
+    number = pl.col("model").rank("dense").cast(pl.Float64)
+    frame = queries(3).with_columns(number.alias("number"), number.alias("model's number"))
+    with pytest.raises(DataError, match="Leave the key system out then") as caught:
+        run_compare(tmp_path, frame, **KEYS | {"system": system}, metrics=["ap"])
+    written = re.search(r"columns = \{ .* \} \}", str(caught.value))
+    assert written is not None
+    columns = {"unit": "query_id"} | tomllib.loads(written[0])["columns"]
+    tests = compared(tmp_path, frame, units={"columns": columns}, metrics=["ap"])["tests"]
+    assert tests.get_column("system_a").n_unique() == len(SYSTEMS) - 1
+    with pytest.raises(DataError, match="is double") as caught:
+        run_compare(tmp_path, frame.drop("model").rename({"number": "system"}), units=KEYS["units"])
+    assert "Leave the key" not in str(caught.value)
 
 
 def test_units_without_a_value_leave_the_tests_of_that_metric(tmp_path: Path) -> None:
