@@ -15,6 +15,7 @@ from pipeline.queries.load import statement
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
 from pipeline.sources.rows import mapping_of_expression
+from pipeline.sources.types import as_mapping, as_renaming, in_expression
 from pipeline.tables.groupings import internal_name, users_name
 
 if TYPE_CHECKING:
@@ -80,15 +81,13 @@ def _resolve(name: str, sources: Sequence[Source], key: str) -> Grouped:
         choices = " or ".join(f"{each.source}.{each.column}" for each in candidates)
         message = f"{key}: {name!r} is a column of {where}"
         plain = f"Write {choices}."
-        dotted = f'Give the column with a dot another name: columns = {{ my_column = "{name}" }}.'
+        dotted = f"Give the column with a dot another name: {as_renaming('my_column', name)}."
         raise DataError(message, remedy=dotted if any(each.column != name for each in candidates) else plain)
     if not candidates:
         for source in sources:
             if (role := source.bindings.role_of(name)) is not None:
                 message = f"{key}: the column {name!r} of {source.name} is mapped to {role}"
-                raise DataError(
-                    message, remedy=f"Write {role}, or map a copy: columns = {{ … = {{ sql = '{name}' }} }}."
-                )
+                raise DataError(message, remedy=_of_role(source, name, role, key))
         first_files = [file for source in sources for file in source.files[:1]]
         near = get_close_matches(name, [column_name for file in first_files for column_name in file.schema.names], n=1)
         mappings = filter(None, (mapping_of_expression(file, name) for file in first_files))
@@ -96,6 +95,13 @@ def _resolve(name: str, sources: Sequence[Source], key: str) -> Grouped:
         message = f"{key}: no input has a column {name!r}"
         raise DataError(message, remedy=f"Looked in {', '.join(source.name for source in sources)}.{hint}")
     return candidates[0]
+
+
+def _of_role(source: Source, name: str, role: str, key: str) -> str:
+    """How to group by a column that is mapped: by a copy where it is a field, whose name results may have."""
+    if source.contract.field(role) is None:
+        return f"Write {role}."
+    return f"Map a copy: {as_mapping(f'my_{name}', in_expression(name))}, and write my_{name} in {key}."
 
 
 @dataclass(frozen=True)

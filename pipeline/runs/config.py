@@ -18,12 +18,11 @@ from pipeline.runs.gates.files import GateFiles
 from pipeline.runs.gates.settings import Gate, parse_gates
 from pipeline.runs.places import store_of
 from pipeline.runs.substitution import substituted
+from pipeline.runs.taken_names import check_names
 from pipeline.runs.variables import NO_VARIABLES
 from pipeline.sources.paths import abridged, check_texts, local_path, shortened
 from pipeline.stages import STAGES, find_stage
-from pipeline.stages.stage import counts_table
 from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
-from pipeline.tables.schemas import result_names
 
 if TYPE_CHECKING:
     import os
@@ -301,18 +300,8 @@ def _stage(raw: dict[str, Any], number: int, origin: str) -> ConfiguredStage:
         raise ConfigError(message, remedy=f"Known kinds: {', '.join(kinds)}.")
     stage = entry.load()
     params = _validated(stage.parameters, {"name": kind} | raw, where=where, starter=entry.kind)
-    _check_names(stage, params, where)
+    check_names(stage, params, where)
     return ConfiguredStage(stage, params)
-
-
-def _check_names(stage: Stage, params: StageParameters, where: str) -> None:
-    """Refuse grouping columns with the name of a column of the results, in upper or lower case."""
-    taken = result_names((*stage.tables_of(params), counts_table(stage)))
-    for name in dict.fromkeys(name for grouping in params.by for name in grouping):
-        if name.lower() in taken:
-            message = f"{where}: by: {name!r} is also a column of the results"
-            remedy = f'Give it another name, for example columns = {{ my_{name} = "{name}" }}.'
-            raise ConfigError(message, remedy=remedy)
 
 
 def _validated(model: type[Model], values: dict[str, Any], *, where: str, starter: str) -> Model:

@@ -94,12 +94,20 @@ def in_expression(column: str) -> str:
     return column if column.isidentifier() else '"{}"'.format(column.replace('"', '""'))
 
 
+def _as_key(field: str) -> str:
+    return field if _BARE_KEY.fullmatch(field) else json.dumps(field, ensure_ascii=False)
+
+
+def as_renaming(field: str, column: str) -> str:
+    """How a config maps a field to a column of the files, as a line of TOML."""
+    return f"columns = {{ {_as_key(field)} = {json.dumps(column, ensure_ascii=False)} }}"
+
+
 def as_mapping(field: str, expression: str) -> str:
     """How a config maps a field to an expression, as a line of TOML."""
-    name = field if _BARE_KEY.fullmatch(field) else json.dumps(field, ensure_ascii=False)
     plain = "'" not in expression and expression.isprintable()
     text = f"'{expression}'" if plain else json.dumps(expression, ensure_ascii=False)
-    return f"columns = {{ {name} = {{ sql = {text} }} }}"
+    return f"columns = {{ {_as_key(field)} = {{ sql = {text} }} }}"
 
 
 def how_to_cast(arrow: pa.DataType | str, kind: Kind, *, field: str, column: str) -> str:

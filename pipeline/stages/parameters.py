@@ -19,6 +19,7 @@ from pipeline.metrics.uncertainty.resampling import (
     Resampling,
 )
 from pipeline.sources.bins import Grid
+from pipeline.sources.types import as_renaming
 from pipeline.tables.groupings import TOTAL, Grouping, cluster_name, internal_name, unlike_but_for_case
 from pipeline.tables.sweep import Boundary
 
@@ -86,13 +87,14 @@ def ascending(values: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _why_no_column(name: str) -> str | None:
-    """Why a name cannot be that of a grouping column; None: it can."""
+    """Why a name cannot be that of a grouping column, and what to do; None: it can."""
+    rename = f"rename it with {as_renaming('my_column', name)}, and write my_column"
     if not name:
-        return "it is empty"
+        return "it is empty, which no mapping can rename: write the file again with a name for that column"
     if "," in name:
-        return "the column `grouping` of results puts a comma between names"
+        return f"the column `grouping` of results puts a comma between names; {rename}"
     if name == TOTAL:
-        return f"the column `grouping` of results calls the total {TOTAL!r}"
+        return f"the column `grouping` of results calls the total {TOTAL!r}; {rename}"
     if any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in name):
         return "no file can have a column with such characters"
     return None
@@ -208,7 +210,7 @@ class StageParameters(BaseModel):
         for grouping in value:
             for name in grouping:
                 if why := _why_no_column(name):
-                    message = f"{name!r} cannot be a grouping column: {why}; rename it with columns = {{ … }}"
+                    message = f"{name!r} cannot be a grouping column: {why}"
                     raise ValueError(message)
             if len(set(grouping)) < len(grouping):
                 message = f"grouping {', '.join(grouping)} names a column twice"

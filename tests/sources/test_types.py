@@ -143,8 +143,8 @@ def test_text_that_a_cast_cannot_read_is_read_by_one_of_the_expressions_beside_i
     expressions = re.split(r"write |, of '[^']*' ", others.removesuffix("."))[1:]
     for text, value in read.items():
         assert values_of(sql_of(remedy), name, text) == []
-        made = [each for expression in expressions for each in values_of(expression, name, text)]
-        assert made == [pytest.approx(value) if isinstance(value, float) else value]
+        computed = [each for expression in expressions for each in values_of(expression, name, text)]
+        assert computed == [pytest.approx(value) if isinstance(value, float) else value]
     assert "Of text" not in how_to_cast(pa.float64(), "key", field="field", column=name)
 
 

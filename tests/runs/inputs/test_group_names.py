@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import random
+import re
+import tomllib
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,7 @@ import pytest
 import sqlglot.expressions as exp
 from running import read_table, run_stages, stage_config, swept
 
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, DataError
 from pipeline.queries.load import load, query_names, resource_folder
 from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
@@ -249,3 +251,55 @@ def test_names_that_cannot_stand_in_results_are_refused_before_anything_is_read(
     with pytest.raises(ConfigError, match=words) as refused:
         parse_config({"stages": [stage]}, base=Path())
     assert refused.value.code == 78
+
+
+ROWS = pl.DataFrame({"score": [0.1, 0.4, 0.4, 0.9], "label": [False, True, False, True], "a b": list("xxyy")})
+FILE = ROWS.with_columns(conf="score", precision=pl.Series(list("uvuv")))
+
+
+@pytest.mark.parametrize(
+    ("frame", "columns", "by", "groups"),
+    [
+        (FILE.drop("score"), {"score": "conf"}, "score", 3),
+        (FILE.drop("score"), {"score": "conf"}, "conf", 3),
+        (FILE.rename({"score": "Score"}), {"score": "Score"}, "Score", 3),
+        (FILE, {}, "score", 3),
+        (FILE, {}, "label", 2),
+        (FILE, {"weight": {"sql": "score + 1"}}, "weight", 3),
+        (FILE, {}, "precision", 2),
+        (FILE, {"precision": "a b"}, "precision", 2),
+        (FILE, {"precision": {"sql": "\"a b\" || 'z'"}}, "precision", 2),
+        (FILE, {"mine": "precision"}, "precision", 2),
+        (FILE, {"mine": "a b"}, "a b", 2),
+        (FILE.rename({"a b": "a,b"}), {}, "a,b", 2),
+        (FILE.rename({"a b": "all"}), {}, "all", 2),
+        (FILE.rename({"a b": 'it\'s "so", all', "score": "it's"}), {"score": "it's"}, "it's", 3),
+    ],
+)
+def test_the_remedy_for_a_name_that_groups_cannot_have_works_when_it_is_followed(
+    tmp_path: Path, frame: pl.DataFrame, columns: dict[str, Any], by: str, groups: int
+) -> None:
+    frame.write_parquet(tmp_path / "rows.parquet")
+
+    def run(mapping: dict[str, Any], name: str) -> pl.DataFrame:
+        predictions = {"path": str(tmp_path / "rows.parquet"), "columns": mapping}
+        stage = {"kind": "threshold_sweep", "predictions": predictions, "by": [[name]]}
+        grouped = run_stages({"output": str(tmp_path / "results"), "stages": [stage]})
+        return read_table(grouped, "threshold_sweep_areas", "threshold_sweep")
+
+    with pytest.raises((ConfigError, DataError)) as refused:
+        run(columns, by)
+    words = str(refused.value)
+    line, replaced = re.search(r"columns = \{.* \}", words), re.search(r"in place of (\w+)", words)
+    mapping = tomllib.loads(line[0])["columns"] if line is not None else {}
+    left = {key: value for key, value in columns.items() if replaced is None or key != replaced[1]}
+    name = next(iter(mapping), "mine")
+    assert f"rite {name}" in words
+    assert run(left | mapping, name).height == groups
+
+
+def test_a_column_without_a_name_needs_one_in_the_file() -> None:
+    stage = {"kind": "threshold_sweep", "predictions": "nowhere.parquet", "by": [""]}
+    with pytest.raises(ConfigError, match="no mapping can rename: write the file again") as refused:
+        parse_config({"stages": [stage]}, base=Path())
+    assert "columns = {" not in str(refused.value)
