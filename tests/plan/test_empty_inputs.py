@@ -70,6 +70,7 @@ def test_no_row_in_any_input_is_nothing_to_evaluate(tmp_path: Path, kind: str, g
         run_stages(config(tmp_path / "refused", kind, every, by))
     run = run_stages(config(tmp_path / "allowed", kind, every, by, allow_empty=True))
     assert all(any(f"input {name} has no rows" in text for text in run.warnings) for name in every)
+    assert not any("single cluster" in text for text in run.warnings)
     omitted = run.stages[0].omitted  # no column says what a unit of threshold_sweep is
     for table in next(entry for entry in STAGES if entry.kind == kind).load().tables:
         assert (run.path / table.name / f"{kind}.parquet").is_file() == (table.name not in omitted)

@@ -32,6 +32,12 @@ _MISSING: dict[Reason, str] = {  # reasons that lie in what was asked for, or in
     "one_replicate": "a single cluster has no spread",
     "budget": "thresholds × replicates are too many; ask for fewer of either",
 }
+_COUNTS = frozenset(  # columns of which one is above 0 wherever there are rows
+    {
+        *("n", "tp", "fp", "fn", "n_before", "n_after", "m_before", "m_after"),
+        *("n_documents", "n_gold", "n_series", "n_true", "n_predicted", "n_queries"),
+    }
+)
 
 
 def quality_of_sizes(sizes: NDArray[Any]) -> Quality:
@@ -70,7 +76,9 @@ def warnings_of_marks(tables: Mapping[str, pl.DataFrame], without: Sequence[Qual
 
 
 def _missing(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
-    """What tells that rows have no limits although limits were asked for."""
+    """What tells that rows have no limits although limits were asked for; nothing where nothing was counted."""
+    if _are_without_rows(tables):
+        return
     reasons = {
         name: set(table[UNDEFINED_INTERVAL].drop_nulls().unique())
         for name, table in tables.items()
@@ -83,6 +91,12 @@ def _missing(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
             phrases.append(f"{reason}, {meaning} ({', '.join(names)})")
     if phrases:
         yield f"limits are missing where undefined_interval says why: {'; '.join(phrases)}"
+
+
+def _are_without_rows(tables: Mapping[str, pl.DataFrame]) -> bool:
+    """Whether the tables have counts, all of which are 0: no cluster is there, so that none is alone."""
+    counts = [table[name] for table in tables.values() for name in table.columns if name in _COUNTS]
+    return bool(counts) and not any((column > 0).any() for column in counts)
 
 
 def _doubtful(tables: Mapping[str, pl.DataFrame], without: Sequence[Quality]) -> Iterator[str]:

@@ -119,3 +119,15 @@ def test_limits_that_were_asked_for_and_are_missing_are_told_with_the_reason() -
     assert "one_replicate, a single cluster has no spread (areas)" in words
     assert "budget, thresholds × replicates are too many; ask for fewer of either (curve)" in words
     assert "means" not in words
+
+
+def test_no_cluster_is_alone_where_nothing_was_counted() -> None:
+    rows = marked(None, None).with_columns(undefined_interval=pl.lit("one_replicate"))
+
+    def told(n: list[int], tp: list[int | None]) -> tuple[str, ...]:
+        counts = {"n": pl.Series(n), "tp": pl.Series(tp, dtype=pl.Int64)}
+        return warnings_of_marks({"curve": rows.with_columns(**counts), "bands": rows})
+
+    assert told([0, 0], [None, 0]) == ()
+    for (words,) in (told([0, 1], [None, 0]), told([0, 0], [None, 1])):
+        assert "a single cluster has no spread (curve, bands)" in words
