@@ -34,15 +34,15 @@ MOST_REPLICATES = 64  # of days and articles, so that counts by both parents sta
 PAIRS_OF_BOTH = "pairs_with_both_parents"
 PARENTS: tuple[Parent, ...] = get_args(Parent)
 _WORDS = {"day": "day", "article_id": "article"}
-_NEEDED = {
-    "day": "the window, events with event_time and articles with article_time, or every compared pair with its times",
-    "article_id": "article_id in pairs, and every compared pair as a row, or the window and the times of both",
-}
-UNKNOWN_PARENT = (
-    "intervals take pairs of one event for alike, but not pairs of one article or one day (one_parent): how "
-    f'many pairs of each were compared is not known. Give {_NEEDED["day"]}; or write cluster = "event_id" if '
-    "articles are not shared by events"
-)
+
+
+def unknown_parent(lacking: Mapping[Parent, str]) -> str:
+    """The warning that the pairs have no second parent, with what would give them one, see `choose_parent`."""
+    return (
+        "intervals take pairs of one event for alike, but not pairs of one article or one day (one_parent): how "
+        f'many pairs of each were compared is not known. Give {lacking["day"]}; or write cluster = "event_id" if '
+        "articles are not shared by events"
+    )
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Crossing:
         )
 
 
-def choose_parent(wanted: Parent | Literal["auto"], is_counted: Mapping[Parent, bool]) -> Parent | None:
+def choose_parent(wanted: Parent | Literal["auto"], lacking: Mapping[Parent, str]) -> Parent | None:
     """Choose the second parent of the pairs; None: there is none.
 
     By default it is the day where the times of the articles are known, else the article where every compared pair is a
@@ -118,14 +118,14 @@ def choose_parent(wanted: Parent | Literal["auto"], is_counted: Mapping[Parent, 
 
     Args:
         wanted: The parent that the config names, or `auto`.
-        is_counted: Of every parent, whether its numbers of compared pairs are known.
+        lacking: Of every parent, what would make its numbers of compared pairs known, in words; empty: they are.
 
     Raises:
         DataError: those of the parent that the config names are not.
     """
     if wanted == "auto":
-        return next((parent for parent in PARENTS if is_counted[parent]), None)
-    if not is_counted[wanted]:
+        return next((parent for parent in PARENTS if not lacking[parent]), None)
+    if lacking[wanted]:
         message = f"cluster: the compared pairs of every {_WORDS[wanted]} are not known"
-        raise DataError(message, remedy=f"Give {_NEEDED[wanted]}, or cluster by the events alone.")
+        raise DataError(message, remedy=f"Give {lacking[wanted]}, or cluster by the events alone.")
     return wanted

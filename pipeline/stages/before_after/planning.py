@@ -11,7 +11,7 @@ from pipeline.plan.plan import Plan
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, faults, fields, gold, plausibility, strata, trend
 from pipeline.stages.before_after.compared import has
-from pipeline.stages.before_after.crossing import CROSSED, PAIRS_OF_BOTH, UNKNOWN_PARENT
+from pipeline.stages.before_after.crossing import CROSSED, PAIRS_OF_BOTH, unknown_parent
 from pipeline.stages.before_after.estimate_tables import COUNT_NAMES
 from pipeline.stages.before_after.pairs import PAIR, USED_PAIRS, every_used_pair
 from pipeline.stages.before_after.relations import columns_of_events, key_of_pair, relations, used_pairs
@@ -205,6 +205,6 @@ def _warnings(run: Resolved) -> Iterator[str]:
         condition = "" if run.pairs.is_integer("lag_days") else "where they are whole days, "
         yield f"lags are in days: {condition}articles of the day of the event count as after it, whatever the hour"
     if run.crossing is None and run.units.replicated and run.params.second_parent == "auto":
-        yield UNKNOWN_PARENT
+        yield unknown_parent(run.lacking)
     yield from faults.dates(run.sources)
     yield from plausibility.lags_and_window(run.lag, run.bounds)

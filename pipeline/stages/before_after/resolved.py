@@ -19,6 +19,8 @@ from pipeline.stages.before_after.units import table_of_events
 from pipeline.stages.durations import EVERYTHING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from pipeline.metrics.before_after.timelines import Span
     from pipeline.plan.optional_tables import OptionalTable
     from pipeline.sources.source import Source
@@ -125,13 +127,36 @@ class Resolved:
         wanted = self.params.second_parent
         if not self.units.replicated or wanted is None:
             return None
-        are_rows = self.compared == "pairs"
-        is_counted: dict[Parent, bool] = {
-            "day": (are_rows or self.has_timelines) and self._timed_by is not None,
-            "article_id": self.pairs.has("article_id") and (are_rows or (self.has_timelines and self.names_articles)),
-        }
-        parent = choose_parent(wanted, is_counted)
+        parent = choose_parent(wanted, self.lacking)
         return None if parent is None else Crossing(parent, self._timed_by if parent == "day" else None, self.compared)
+
+    @cached_property
+    def lacking(self) -> dict[Parent, str]:
+        """Of every second parent, what would make its numbers of compared pairs known, in words; empty: they are."""
+        are_rows = self.compared == "pairs"
+        of_timelines = [] if are_rows or self.has_timelines else list(self._lacking_of_timelines())
+        of_day, of_article = list(of_timelines), list(of_timelines)
+        if self._timed_by is None and (not of_timelines or self.lag.column == "lag_days"):
+            of_day.append("article_time in pairs")
+        if not self.pairs.has("article_id"):
+            of_article.insert(0, "article_id in pairs")
+        if not are_rows and not has(self.articles, "article_id"):
+            of_article.append("article_id in articles")
+        every_pair = ", or every compared pair with its times" if of_timelines else ""
+        other = ", or article_id in pairs" if are_rows and of_article else ""
+        return {
+            "day": f"{_listed(of_day)}{every_pair}{other}" if of_day else "",
+            "article_id": f"{_listed(of_article)}{every_pair}" if of_article else "",
+        }
+
+    def _lacking_of_timelines(self) -> Iterator[str]:
+        """What timelines need and the run does not have."""
+        if self.params.window is None:
+            yield "the window"
+        if not has(self.events, "event_time"):
+            yield "events with event_time"
+        if not has(self.articles, "article_time"):
+            yield "articles with article_time"
 
     @property
     def _timed_by(self) -> TimedBy | None:
@@ -202,3 +227,7 @@ class Resolved:
             message = "a window is required to count articles around events"
             raise ConfigError(message)
         return self.params.window.span()
+
+
+def _listed(things: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(things[:-1]), things[-1])))

@@ -162,6 +162,33 @@ def test_without_timelines_given_numbers_know_events_alone_and_say_so(tmp_path: 
         run_stages(config)
 
 
+@pytest.mark.parametrize(
+    ("compared", "dropped", "keys", "words"),
+    [
+        ("events", (), {}, "Give the window, or every compared pair with its times;"),
+        ("events", ("articles",), {"window": WINDOW}, "Give articles with article_time, or every compared pair"),
+        ("events", ("event_time",), {"window": WINDOW}, "Give events with event_time, or every compared pair"),
+        (
+            "events",
+            ("event_time", "articles"),
+            {},
+            "Give the window, events with event_time and articles with article_time, or every compared pair",
+        ),
+        ("pairs", ("article_id", "events"), {}, "Give article_time in pairs, or article_id in pairs;"),
+    ],
+)
+def test_what_would_tell_of_the_second_parent_is_what_the_run_lacks(
+    tmp_path: Path, compared: str, dropped: tuple[str, ...], keys: dict[str, Any], words: str
+) -> None:
+    given = Archive().frames(compared)
+    frames = {name: frame.drop(dropped, strict=False) for name, frame in given.items() if name not in dropped}
+    warnings = run_stages(before_after_config(tmp_path / "run", frames, thresholds=THRESHOLDS, **keys)).warnings
+    (told,) = [text for text in warnings if "one_parent" in text]
+    assert words in told
+    whole = before_after_config(tmp_path / "whole", given, thresholds=THRESHOLDS, window=WINDOW)
+    assert not any("one_parent" in text for text in run_stages(whole).warnings)
+
+
 def test_a_lag_in_days_takes_the_day_from_the_listed_article_and_else_knows_none(tmp_path: Path) -> None:
     """A rounded lag would put most articles on a day beside their own, which makes limits too narrow."""
     frames = Archive(5).frames("timelines")
