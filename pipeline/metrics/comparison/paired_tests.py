@@ -170,7 +170,9 @@ def wilcoxon_signed_rank(a: ArrayLike, b: ArrayLike) -> PairedTest:
     positive, total = int(doubled[nonzero > 0].sum()), int(doubled.sum())
     smaller = min(positive, total - positive)
     if len(nonzero) <= _MOST_EXACT:
-        p_value = 2 * float(signed_rank_distribution(doubled)[: smaller + 1].sum())
+        probability = signed_rank_distribution(doubled)
+        is_central = not probability[smaller + 1 : total - smaller].any()  # both tails are all there is
+        p_value = 1.0 if is_central else 2 * float(probability[: smaller + 1].sum())
     else:
         step = 1.0 if (doubled % 2).any() else 2.0
         deviation = math.sqrt(float(doubled @ doubled))
@@ -212,7 +214,8 @@ def sign_test(a: ArrayLike, b: ArrayLike) -> PairedTest:
     """
     wins, _, losses = win_tie_loss(a, b)
     fewer, decided = min(wins, losses), wins + losses
-    p_value = min(2 * float(scipy.special.bdtr(fewer, decided, 0.5)), 1.0) if decided else 1.0
+    is_central = decided - 2 * fewer <= 1  # both tails are all there is, whatever the rounding of one
+    p_value = 1.0 if is_central else min(2 * float(scipy.special.bdtr(fewer, decided, 0.5)), 1.0)
     units = len(np.asarray(a))
     return PairedTest(units, *_means(a, b), float(wins), p_value if units else math.nan)
 

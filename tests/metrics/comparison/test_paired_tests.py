@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -61,6 +62,39 @@ def test_signed_ranks_are_those_of_all_signs(values: list[tuple[int, int]]) -> N
     expected = min(1.0, 2 * np.mean(signs @ ranks <= lesser)) if len(gap) else 1.0
     assert actual.p_value == pytest.approx(expected, rel=1e-12)
     assert actual.n_units == len(a)
+
+
+def test_exact_p_values_are_fractions_and_1_where_both_tails_are_all_there_is() -> None:
+    for decided in range(1, 130):
+        for wins in range(decided + 1):
+            signs = np.repeat([1.0, -1.0], [wins, decided - wins])
+            tail = sum(math.comb(decided, k) for k in range(min(wins, decided - wins) + 1))
+            exact = min(Fraction(1), Fraction(2 * tail, 2**decided))
+            actual = sign_test(signs, np.zeros(decided)).p_value
+            assert actual == pytest.approx(float(exact), rel=1e-13)
+            assert (actual == 1) == (exact == 1)
+
+
+@pytest.mark.parametrize("units", [1, 2, 3, 7, 8, 30, 63, 200])
+def test_exact_signed_ranks_are_fractions_and_1_where_both_tails_are_all_there_is(units: int) -> None:
+    rng = np.random.default_rng(units)
+    for most in (1, 3, units):
+        sizes = rng.integers(1, most + 1, units).astype(float)
+        ranks = (2 * stats.rankdata(sizes)).astype(int).tolist()
+        ways = [1]
+        for rank in ranks:
+            ways = [
+                (ways[n] if n < len(ways) else 0) + (ways[n - rank] if n >= rank else 0)
+                for n in range(len(ways) + rank)
+            ]
+        for share in (0.5, 0.4):
+            signs = np.where(np.arange(units) % 10 < 10 * share, 1.0, -1.0)
+            positive = sum(rank for rank, sign in zip(ranks, signs, strict=True) if sign > 0)
+            tail = sum(ways[: min(positive, sum(ranks) - positive) + 1])
+            exact = min(Fraction(1), Fraction(2 * tail, 2**units))
+            actual = wilcoxon_signed_rank(sizes * signs, np.zeros(units)).p_value
+            assert actual == pytest.approx(float(exact), rel=1e-12)
+            assert (actual == 1) == (exact == 1)
 
 
 @pytest.mark.parametrize("seed", range(5))
