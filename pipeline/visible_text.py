@@ -34,3 +34,8 @@ def with_edges(value: object) -> str:
 def _escaped(character: str) -> str:
     code = ord(character)
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - the first plane
+
+
+def rows_in_words(number: object) -> str:
+    """A number of rows in words."""
+    return "1 row" if number == 1 else f"{number:,} rows"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.cli.log_lines import json_line, numbers_of
 from pipeline.cli.terminal import cleaned
 from pipeline.errors import Interrupted, UsageError
+from pipeline.visible_text import rows_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -143,7 +144,7 @@ class Console:
         facts = {"stage": result.name, "rows": result.n_rows, "seconds": round(result.seconds, 3)}
         if self._json and result.key_figures is not None:
             facts |= numbers_of(result.key_figures)
-        message = f"stage {result.name}: {result.n_rows:,} rows in {result.seconds:.1f} s"
+        message = f"stage {result.name}: {rows_in_words(result.n_rows)} in {result.seconds:.1f} s"
         self.log("info", message, event="stage_finished", **facts)
         for words in result.reused:
             self.log("info", f"stage {result.name}: {words}", event="reuse", stage=result.name)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError, NoInputError, ThresherError, together
-from pipeline.plan.checks import missing_words, or_map, rows_in_words
+from pipeline.plan.checks import missing_words, or_map
 from pipeline.plan.fault_rows import first_place
 from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_STATE
+from pipeline.visible_text import rows_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

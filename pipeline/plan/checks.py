@@ -13,6 +13,7 @@ from pipeline.queries.load import load, statement
 from pipeline.sources.source import MOST_EXACT, PASSES_WHERE
 from pipeline.sources.types import as_mapping, in_expression
 from pipeline.tables.groupings import users_name
+from pipeline.visible_text import rows_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
     from pipeline.sources.source import Source
 
 Faults = list[dict[str, object]]
-
-
-def rows_in_words(number: object) -> str:
-    """A number of rows in words."""
-    return "1 row" if number == 1 else f"{number:,} rows"
 
 
 def shown_name(source: Source, name: str) -> str:

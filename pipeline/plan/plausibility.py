@@ -9,10 +9,9 @@ import polars as pl
 
 from pipeline.errors import DataError
 from pipeline.plan.accounting import USED, WHERE
-from pipeline.plan.checks import rows_in_words
 from pipeline.queries.load import statement
 from pipeline.tables.sweep import THRESHOLD
-from pipeline.visible_text import with_edges
+from pipeline.visible_text import rows_in_words, with_edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -165,9 +165,21 @@ def groups_without(
     for words, condition in conditions.items():
         number_of = groups.filter(condition).height
         if number_of:
-            where = "there is" if groups.height == 1 else f"{number_of:,} of {groups.height:,} groups have"
-            messages.append(f"{where} {words}: {consequence}")
+            messages.append(f"{groups_with(number_of, groups.height)} {words}: {consequence}")
     return tuple(messages)
+
+
+def groups_with(number_of: int, groups: int, *, only: str = "there is") -> str:
+    """The beginning of a sentence on what some of the groups have.
+
+    Args:
+        number_of: How many have it.
+        groups: How many there are.
+        only: What is said of a single group, where none need be told from it.
+    """
+    if groups == 1:
+        return only
+    return f"{number_of:,} of {groups:,} groups {'has' if number_of == 1 else 'have'}"
 
 
 def f1_curve(curve: pl.DataFrame, group: pl.DataFrame) -> tuple[tuple[float | None, ...] | None, str]:

@@ -62,7 +62,7 @@ def test_everything_that_differs_in_the_records_is_told(two_runs: Path) -> None:
     ]
     assert [change.name for change in changes.facts] == ["ranking.ties"]
     assert "ranking: something new" in changes.warnings_added
-    few_clusters = "2 of 2 groups have fewer than 15 queries: their means"
+    few_clusters = "2 of 2 groups have fewer than 15 queries: means"
     assert any(warning.startswith(f"ranking: {few_clusters}") for warning in changes.warnings_gone)
     record["results"]["ranking"]["warnings"] = [
         warning.replace("2 of 2", "1,002 of 1,003") for warning in run.record["results"]["ranking"]["warnings"]

@@ -76,7 +76,9 @@ def plan_run(run: PublishedRun, name: str, wish: Wish, goal: Goal) -> Plans:
         if first_error is None:
             message = "the run has no stage"
             raise UsageError(message)
-        message = f"{first_error.message}; none of the other {len(stages) - 1} stages can be planned either"
+        n_others = len(stages) - 1
+        none = "the other stage cannot" if n_others == 1 else f"none of the other {n_others} stages can"
+        message = f"{first_error.message}; {none} be planned either"
         raise UsageError(message, remedy=f"Name the stage that is meant; the stages are: {names}.")
     return Plans(run.folder.name, tuple(plans), refused)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pipeline.report.text.blocks import Cells, Curve, Heading, Items, Paragraph
 from pipeline.report.text.gates import blocks_of_gates
 from pipeline.runs.runner import warnings_once
+from pipeline.visible_text import rows_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +64,7 @@ def blocks_of_stage(stage: StageResult, most_rows: int | None = None) -> Iterato
     """
     summary = stage.summary
     task = "" if stage.kind == stage.name else f" ({stage.kind})"
-    yield Heading(f"{stage.name}{task}: {stage.n_rows:,} rows in {stage.seconds:.1f} s", level=2)
+    yield Heading(f"{stage.name}{task}: {rows_in_words(stage.n_rows)} in {stage.seconds:.1f} s", level=2)
     if stage.carried:
         yield Items("Not of this run:", (stage.carried,), tone="warning")
     if summary.rows:
@@ -79,17 +80,17 @@ def blocks_of_stage(stage: StageResult, most_rows: int | None = None) -> Iterato
     expected = {table: reason for table, reason in stage.omitted.items() if table not in stage.unrequested}
     if expected:
         yield Items("Not made:", tuple(f"{table}: {reason}" for table, reason in expected.items()))
-    if stage.unrequested:
-        yield Paragraph(f"Keys that make further tables: {', '.join(keys_on_request(stage.unrequested))}.")
+    if keys := keys_on_request(stage.unrequested):
+        yield Paragraph(f"Keys that make further tables: {', '.join(keys)}.")
 
 
 def keys_on_request(unrequested: Mapping[str, str]) -> list[str]:
     """Return the keys that make tables which the config does not ask for, each once, in the order of the alphabet.
 
     Args:
-        unrequested: Tables that were not asked for, with the key that makes each.
+        unrequested: Tables that were not asked for, with the key that makes each; empty where the config sets it.
     """
-    return sorted(set(unrequested.values()))
+    return sorted({key for key in unrequested.values() if key})
 
 
 def _cells(stage: StageResult, most_rows: int | None) -> Cells:

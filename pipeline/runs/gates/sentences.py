@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pipeline.metrics.uncertainty.qualities import DOUBTFUL
 from pipeline.runs.gates.settings import OF_DIFFERENCES
 from pipeline.tables.groupings import TOTAL, values_text
-from pipeline.visible_text import cleaned
+from pipeline.visible_text import cleaned, rows_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,7 +77,7 @@ def _predicate(verdict: Verdict) -> str:
     limit = verdict.gate.limit(condition)
     if condition == "min_rows":
         relation = "fewer than" if verdict.outcome == "failed" else "at least"
-        return f"rests on {row.n_rows:,.0f} rows, {relation} {limit:,.0f}"
+        return f"rests on {rows_in_words(round(row.n_rows or 0))}, {relation} {limit:,.0f}"
     if condition in OF_DIFFERENCES:
         return _of_difference(verdict, row, limit)
     return _of_limit(verdict, row, limit)

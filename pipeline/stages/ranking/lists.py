@@ -114,7 +114,8 @@ class Lists:
             return
         first = missing.sort([*self.of_ranking, QUERY], nulls_last=True).row(0, named=True)
         where = "".join(f", {users_name(name)} = {first[name]}" for name in self.of_ranking)
-        message = f"input ranking: no document of query {first[QUERY]}{where} ({missing.height:,} queries are missing)"
+        missing_in_words = "1 query is missing" if missing.height == 1 else f"{missing.height:,} queries are missing"
+        message = f"input ranking: no document of query {first[QUERY]}{where} ({missing_in_words})"
         remedy = 'Set missing_queries = "zero" to count such a query as 0, or "skip" to leave it out.'
         raise DataError(message, remedy=remedy)
 

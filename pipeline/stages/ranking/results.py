@@ -24,7 +24,7 @@ from pipeline.stages.ranking.contract import (
 )
 from pipeline.stages.ranking.means import Groups
 from pipeline.stages.ranking.selection import pool, why_no_null, with_average_precision_null, with_hits_null
-from pipeline.stages.stage import Summary, integer, interval, of_group, percent
+from pipeline.stages.stage import Summary, groups_with, integer, interval, of_group, percent
 from pipeline.tables.groupings import TOTAL, Grouping, group_text
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE
@@ -199,8 +199,8 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     few = summary.filter(pl.col("n_queries").is_between(1, FEWEST_CLUSTERS - 1)).height
     if few:
         messages.append(
-            f"{few:,} of {summary.height:,} groups have fewer than {FEWEST_CLUSTERS} queries: their means are very "
-            "uncertain, and intervals rest on few_clusters"
+            f"{groups_with(few, summary.height, only='there are')} fewer than {FEWEST_CLUSTERS} queries: means are "
+            "very uncertain, and intervals rest on few_clusters"
         )
     messages += warnings_of_marks(tables, without=("few_clusters",))
     if (queries["undefined"] == "small_pool").any():

@@ -10,7 +10,7 @@ from pipeline.metrics.curves.choices import operating_points
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS
-from pipeline.stages.stage import Summary, f1_curve, groups_without, integer, interval, number, of_group
+from pipeline.stages.stage import Summary, f1_curve, groups_with, groups_without, integer, interval, number, of_group
 from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
 from pipeline.stages.threshold_sweep.bands.results import bands_table
@@ -138,10 +138,10 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     }
     messages = groups_without(areas, conditions)
     few = areas.filter(pl.col("n_positive").is_between(1, FEW - 1)).height
-    words = f"{few:,} of {areas.height:,} groups have fewer than {FEW} positives: their areas are very uncertain"
+    words = f"{groups_with(few, areas.height, only='there are')} fewer than {FEW} positives: areas are very uncertain"
     lopsided = areas.filter((pl.col("n_positive") >= FEW) & (pl.col("n") - pl.col("n_positive")).is_between(1, FEW - 1))
-    lacking = f"{lopsided.height:,} of {areas.height:,} groups have fewer than {FEW} negatives"
-    of_negatives = f"{lacking}: their ROC AUC is very uncertain"
+    lacking = f"{groups_with(lopsided.height, areas.height, only='there are')} fewer than {FEW} negatives"
+    of_negatives = f"{lacking}: ROC AUC is very uncertain"
     # a bin of few rows or clusters is no surprise, and its own mark says so
     of_groups = {name: table for name, table in tables.items() if name != RELIABILITY_TABLE.name}
     outside = few_outside(tables)

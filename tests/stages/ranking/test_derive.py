@@ -167,7 +167,7 @@ def test_queries_are_listed_where_each_has_one_ranking() -> None:
     assert values == {("all", None): (3, 0.5), ("system", "a"): (2, 0.5), ("system", None): (1, 0.5)}
     assert summary["all", None]["undefined_interval"] is None
     assert result.warnings == (
-        "3 of 3 groups have fewer than 15 queries: their means are very uncertain, and intervals rest on few_clusters",
+        "3 of 3 groups have fewer than 15 queries: means are very uncertain, and intervals rest on few_clusters",
     )
     assert result.summary.sentence.endswith("50 are relevant: the mean over relevant documents of 3 queries.")
 

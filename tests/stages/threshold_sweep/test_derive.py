@@ -234,7 +234,7 @@ def test_areas_warn_of_few_positives_and_say_what_is_missing() -> None:
     assert (row["n"], row["n_positive"], row["average_precision"], row["undefined"]) == (2, 1, 0.75, None)
     assert (row["log_likelihood"], row["brier"]) == (-0.7, 0.25)
     assert row["undefined_interval"] == "few_positives"
-    assert result.warnings == ("1 of 1 groups have fewer than 20 positives: their areas are very uncertain",)
+    assert result.warnings == ("there are fewer than 20 positives: areas are very uncertain",)
     outside = sweep(rows, areas=areas, losses=[losses[0] | {"n_outside": 1}]).row("areas")
     assert (outside["brier"], outside["undefined"]) == (None, "no_probability")
 

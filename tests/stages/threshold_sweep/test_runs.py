@@ -399,7 +399,7 @@ def test_one_row_has_a_curve(tmp_path: Path, label: bool) -> None:  # noqa: FBT0
 def test_groups_without_a_class_and_with_few_positives_are_warned_of(tmp_path: Path) -> None:
     frame = predictions(12, 60).with_columns(label=(pl.col("model") != "a") & pl.col("label"))
     run = run_threshold_sweep(tmp_path, frame, by=["model"])
-    assert any("1 of 4 groups have no row with a true label" in warning for warning in run.warnings)
+    assert any("1 of 4 groups has no row with a true label" in warning for warning in run.warnings)
     assert any("fewer than 20 positives" in warning for warning in run.warnings)
 
 

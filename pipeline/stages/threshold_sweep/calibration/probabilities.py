@@ -12,6 +12,7 @@ from pipeline.plan.optional_tables import OptionalTable, Unfit
 from pipeline.plan.probability_sums import ProbabilitySums
 from pipeline.queries.load import statement
 from pipeline.stages.methods import named_group
+from pipeline.stages.stage import groups_with
 from pipeline.stages.threshold_sweep.calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
 from pipeline.stages.threshold_sweep.contract import CROSSED, CROSSED_CALIBRATION
 from pipeline.tables.schemas import COUNT_TABLE, GROUPING
@@ -148,8 +149,8 @@ def few_outside(tables: Mapping[str, pl.DataFrame]) -> list[str]:
         return []
     largest = few.row(0, named=True)
     rows = _others(largest["n_outside"], largest["n"], named_group(largest))
-    counts = f"{few.height:,} of {groups.height:,} groups"
-    return [f"{counts} have no calibration, which is of scores from 0 to 1: {rows}; calibration = true names the first"]
+    who = groups_with(few.height, groups.height)
+    return [f"{who} no calibration, which is of scores from 0 to 1: {rows}; calibration = true names the first"]
 
 
 def _others(outside: int, rows: int, group: str = "") -> str:
