@@ -46,7 +46,8 @@ class PublishedStage:
         seconds: How long it took.
         accounts: Rows of every input: by status, and `rows_in`.
         carried: Which run its numbers are of, if this one carried its tables forward; else empty.
-        unrequested: Those of `omitted` that the config does not ask for, with the key that would.
+        unrequested: Those of `omitted` that the config does not ask for, with the key that would; empty where the
+            config sets that key to something else.
     """
 
     name: str

@@ -29,10 +29,13 @@ from pipeline.tables.run_tables import BINDINGS, INPUTS, METRICS
 from pipeline.tables.schemas import COUNT_TABLE, conform, empty_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipeline.engines.engine import Engine
     from pipeline.interrupts import StopRequest
     from pipeline.plan.counting import Counted
     from pipeline.runs.config import Config
+    from pipeline.stages.parameters import StageParameters
     from pipeline.storage.states import States
     from pipeline.tables.schemas import Table
 
@@ -222,10 +225,15 @@ def _run_stage(
         seconds,
         n_rows,
         counted.omitted,
-        unrequested=counted.unrequested,
+        unrequested=_with_unset_keys(counted.unrequested, params),
         key_figures=key_figures,
     )
     return result, counted
+
+
+def _with_unset_keys(unrequested: Mapping[str, str], params: StageParameters) -> dict[str, str]:
+    """Tables that nobody asked for, with the key that would; empty where the config sets that key to something else."""
+    return {table: "" if key in params.model_fields_set else key for table, key in unrequested.items()}
 
 
 def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:

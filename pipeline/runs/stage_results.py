@@ -27,7 +27,8 @@ class StageResult:
         seconds: How long it took.
         n_rows: Number of rows of its inputs.
         omitted: Result tables that were not made, with the reason.
-        unrequested: Those of them that the config does not ask for, with the key that would.
+        unrequested: Those of them that the config does not ask for, with the key that would; empty where the
+            config sets that key to something else.
         carried: Which run its numbers are of, if this one did not count it but carried its tables forward; else empty.
         folder: Folder of its run, once that is published: then its tables are attributes under their short names,
             `curve` for `threshold_sweep_curve`, as Polars frames.

@@ -164,6 +164,21 @@ def test_a_table_of_rows_that_are_there_is_asked_for_or_absent(every_stage: Run)
         assert not any(table in text for table in result.unrequested for text in every_stage.warnings)
 
 
+def test_a_key_that_the_config_sets_makes_no_further_table(tmp_path: Path) -> None:
+    (example,) = (each for each in EXAMPLES if each.kind == "threshold_sweep")
+    keys = example.keys | {"operating_points": [{"min_recall": 0.5}], "net_benefit": False}
+    run = pipeline.run(stage_config(tmp_path, example.kind, example.frames, **keys))
+    (result,) = run.stages
+    assert result.unrequested["threshold_sweep_allocations"] == ""
+    words = "Keys that make further tables: bands, prevalence."
+    assert words in " ".join(call("show", str(run.path.parents[1])).out.split())
+    page = run.path.parents[1] / "report.html"
+    call("report", str(run.path.parents[1]), "--output", str(page))
+    assert "bands, prevalence</" in page.read_text(encoding="utf-8")
+    assert result.omitted.keys() >= {"threshold_sweep_allocations", "threshold_sweep_net_benefit"}
+    assert "allocations" not in call("show", str(run.path.parents[1])).out
+
+
 def test_keys_of_tables_that_nobody_asked_for_are_told_in_a_line(every_stage: Run) -> None:
     results = every_stage.path.parents[1]
     said = call("show", str(results), "threshold_sweep").out

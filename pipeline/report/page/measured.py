@@ -70,8 +70,8 @@ def _tables(published: PublishedStage) -> Iterator[tuple[str, str]]:
     for name, reason in published.omitted.items():
         if name not in published.unrequested:
             yield f"Not made: {name}", reason
-    if published.unrequested:
-        yield "Keys that make further tables", ", ".join(keys_on_request(published.unrequested))
+    if keys := keys_on_request(published.unrequested):
+        yield "Keys that make further tables", ", ".join(keys)
 
 
 def _account(account: Mapping[str, int]) -> str:
