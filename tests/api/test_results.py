@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 import pytest
 
 import thresher
+from pipeline.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,6 +75,44 @@ def test_null_and_the_text_null_are_two_groups() -> None:
         )
     alone = thresher.threshold_sweep(predictions=frame[30:], by=[["source"]], thresholds=[0.5])
     assert str(alone.explain("precision", source="null")) == str(alone.explain("precision", source='"null"'))
+    for only, absent in (("null", None), (None, "null")):
+        values = pl.Series([only] * 30 + ["x"] * 30, dtype=pl.String)
+        single = thresher.threshold_sweep(
+            predictions=frame[:60].with_columns(source=values), by=[["source"]], thresholds=[0.5]
+        )
+        for method, metric, keys in (
+            ("explain", "precision", {}),
+            ("plan", "precision", {"width": 0.3}),
+            ("plot", "by_threshold", {}),
+        ):
+            ask: Callable[..., object] = getattr(single, method)
+            ask(metric, **keys, source=only)
+            with pytest.raises(UsageError, match=r"has no group source|no figure has the group"):
+                ask(metric, **keys, source=absent)
+
+
+def test_a_group_that_is_called_all_is_not_the_total() -> None:
+    frame = pl.DataFrame(
+        {
+            "score": [(row * 7 % 30) / 30 for row in range(60)],
+            "label": [row % 3 == 0 for row in range(60)],
+            "site": ["all", "b"] * 30,
+            "day": ["all", "c", "d"] * 20,
+        }
+    )
+    result = thresher.threshold_sweep(predictions=frame, by=[[], ["site"], ["site", "day"]], thresholds=[0.5])
+    asked: tuple[tuple[dict[str, Any], str], ...] = (
+        ({}, "all groups together"),
+        ({"site": "all"}, 'group site = "all"'),
+        ({"site": '"all"'}, 'group site = "all"'),
+        ({"site": "b"}, "group site = b"),
+        ({"site": "all", "day": "all"}, "group site = all, day = all"),
+    )
+    for group, words in asked:
+        explained = str(result.explain("precision", **group)).splitlines()[0]
+        planned = str(result.plan("precision", width=0.3, **group)).splitlines()[0]
+        assert explained.endswith(f", {words}")
+        assert planned.endswith(f", {words}")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pipeline.errors import UsageError
+from pipeline.report.explain.other_columns import at_threshold, other_measures
 from pipeline.runs.config_faults import near
-from pipeline.tables.groupings import Grouping, group_text, internal_name, spellings, users_name
+from pipeline.tables.groupings import TOTAL, Grouping, group_text, internal_name, spellings, users_name
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
@@ -68,8 +69,11 @@ class Choice:
 
     @property
     def group_words(self) -> str:
-        """The group for people: `source = x`, or `all`."""
-        return ", ".join(f"{users_name(name)} = {text_of(value)}" for name, value in self.group.items()) or "all"
+        """The group for people: `source = x`, or `all`; a group that is called so is in quotes."""
+        texts = {users_name(name): text_of(value) for name, value in self.group.items()}
+        if list(texts.values()) == [TOTAL]:  # as in names of groups elsewhere
+            texts = dict.fromkeys(texts, f'"{TOTAL}"')
+        return ", ".join(f"{name} = {text}" for name, text in texts.items()) or TOTAL
 
 
 def choose(stage: PublishedStage, evidence: Evidence, wish: Wish) -> Choice:
@@ -84,12 +88,30 @@ def choose(stage: PublishedStage, evidence: Evidence, wish: Wish) -> Choice:
     frame, more_notes = _of_keys(stage, evidence, measure, frame, conditions, wish.option)
     group = {name: frame[name][0] for name in _columns(frame[GROUPING.name][0])}
     threshold, criterion, words = _threshold(stage, evidence, group, wish)
+    if measure not in evidence.measures:
+        choice = Choice(measure, measure.table, {}, group, threshold, (*notes, *more_notes, *words))
+        return _of_other_column(stage, evidence, frame, choice)
     if evidence.threshold in frame.columns and threshold is not None:
         frame = frame.filter(pl.col(evidence.threshold) == threshold)
     table, row = measure.table, frame.row(0, named=True)
     if criterion is not None and measure.name in criterion and measure.table == evidence.measures[0].table:
         table, row = evidence.points, {**row, **criterion}
     return Choice(measure, table, row, group, threshold, (*notes, *more_notes, *words))
+
+
+def _of_other_column(stage: PublishedStage, evidence: Evidence, frame: pl.DataFrame, choice: Choice) -> Choice:
+    """Choose the row of a number that is no measure: at the threshold, or at that which its table chose."""
+    if evidence.threshold not in frame.columns:
+        return replace(choice, row=frame.row(0, named=True))
+    key = next(table.key for table in stage.stage.tables if table.name == choice.table)
+    if evidence.threshold not in key:
+        row = frame.row(0, named=True)
+        return replace(choice, row=row, threshold=row[evidence.threshold])
+    if choice.threshold is None:
+        return replace(choice, row=frame.row(0, named=True))
+    frame, words = at_threshold(frame, evidence.threshold, choice.threshold)
+    row = frame.row(0, named=True)
+    return replace(choice, row=row, threshold=row[evidence.threshold], notes=(*choice.notes, *words))
 
 
 def _measure(stage: PublishedStage, evidence: Evidence, wish: Wish) -> tuple[Measure, Wish]:
@@ -106,9 +128,13 @@ def _measure(stage: PublishedStage, evidence: Evidence, wish: Wish) -> tuple[Mea
     by_name = _by_name(stage, evidence)
     if wish.metric in by_name:
         return by_name[wish.metric], replace(wish, metric="", group=(*wish.group, f"{MEASURE}={wish.metric}"))
+    others = other_measures(stage) if wish.verb == "explained" else {}
+    if wish.metric in others:
+        return others[wish.metric], wish
     names = [*measures, *metrics, *by_name]
-    message = f"stage {stage.name!r} has no metric {wish.metric!r}{near(wish.metric, names)}"
-    raise UsageError(message, remedy=f"Its metrics are: {', '.join(names)}.")
+    message = f"stage {stage.name!r} has no metric {wish.metric!r}{near(wish.metric, [*names, *others])}"
+    columns = ", and every number in its tables of groups" if others else ""
+    raise UsageError(message, remedy=f"Its metrics are: {', '.join(names)}{columns}.")
 
 
 def _by_name(stage: PublishedStage, evidence: Evidence) -> dict[str, Measure]:
@@ -176,12 +202,12 @@ def _plain_text(value: object) -> str:
 
 
 def _is(name: str, text: str, frame: pl.DataFrame) -> pl.Series:
-    """Which rows have a value that is written as a text: `null` is NULL, or the text `null` where no value is NULL."""
+    """Which rows have a value that is written as a text; `null` is NULL alone, the text `null` stands in quotes."""
     values = frame[name].to_list()
-    if text == NULL and None in values:
+    if text == NULL:
         return pl.Series([value is None for value in values], dtype=pl.Boolean)
     # in double quotes, as messages show values that would be read as something else
-    for shown in (_plain_text, str, lambda value: f'"{_plain_text(value)}"'):
+    for shown in (text_of, _plain_text, str, lambda value: f'"{_plain_text(value)}"'):
         for spelling in spellings(text):
             found = [value is not None and shown(value) == spelling for value in values]
             if any(found):
@@ -247,8 +273,10 @@ def _of_keys(
             message = f"stage {stage.name!r} has no {name} {text!r}{near(text, values)}"
             raise UsageError(message, remedy=f"There are: {', '.join(values[:MOST_NAMED])}.")
         if name not in conditions and len(values) > 1:
-            others = ", ".join(value for value in values if value != text)
-            notes.append(f"{name} = {text}; there are also {others}: {option}{name}=VALUE")
+            others = [value for value in values if value != text]
+            more = f" and {len(others) - MOST_NAMED:,} more" if len(others) > MOST_NAMED else ""
+            words = f"{', '.join(others[:MOST_NAMED])}{more}"
+            notes.append(f"{name} = {text}; there are also {words}: {option}{name}=VALUE")
         frame = frame.filter(_is(name, text, frame))
     return frame, notes
 

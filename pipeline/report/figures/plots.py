@@ -106,12 +106,13 @@ def write_plots(
 def _group(drawn: Panels, values: dict[str, str]) -> Group | None:
     """The group of these values; None if the figure does not have it, or shows all groups at once.
 
-    `null` is NULL, or the text `null` where no group is NULL.
+    `null` is NULL alone; the text `null` stands in quotes.
     """
     if not values:
         return drawn.first
-    with_null = {name: None if value == "null" else value for name, value in values.items()}
-    meanings: tuple[Mapping[str, str | None], ...] = (with_null, *written_groups(values))
+    meanings: Iterator[Mapping[str, str | None]] = (
+        {name: None if value == "null" else value for name, value in meant.items()} for meant in written_groups(values)
+    )
     matches = (group for meant in meanings for group in drawn.spans if _is_of(group, meant))
     return next(matches, None)
 

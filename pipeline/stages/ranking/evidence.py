@@ -34,6 +34,7 @@ def _rows(asked: Asked) -> exp.Query:
 def _queries(queries: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
     """Queries in the order of what is explained, the lowest first; those in which it is undefined are not shown."""
     name = {"map": "average_precision", OF_MEASURES: asked.row.get("measure", "")}.get(asked.measure, asked.measure)
+    name = name if name in queries.columns else "average_precision"  # of numbers that single queries have not
     same = (pl.col(key).eq_missing(pl.lit(value)) for key, value in asked.group.items())
     of_group = queries.filter(pl.col(GROUPING.name) == asked.row[GROUPING.name], *same)
     names = dict.fromkeys((*asked.group, *_SHOWN, name, "average_precision", "ap_expected"))
