@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pipeline.runs.config import ConfiguredStage
     from pipeline.runs.failures import Failure
+    from pipeline.runs.variables import Variables
     from pipeline.storage.kept import KeptRun
     from pipeline.storage.manifest import Manifest
 
@@ -58,15 +59,19 @@ def last_run(run: KeptRun | None) -> LastRun | None:
     return LastRun(run.folder, run.manifest, record, intact, not run.damage)
 
 
-def why_not(stage: StageRecord | None, configured: ConfiguredStage) -> str:
+def why_not(stage: StageRecord | None, configured: ConfiguredStage, last: LastRun, variables: Variables) -> str:
     """Return why the last results of a stage cannot be carried forward; empty if they can.
 
     Args:
         stage: The stage in the last run; None if that lacks it.
         configured: The stage in the config.
+        last: The last run.
+        variables: What the run is about that would carry them: numbers of other labels, or of a later day, are not its.
     """
     if stage is None:
         return "the last run has no intact results of it"
+    if foreign := _why_foreign(last.record, variables):
+        return foreign
     kind = stage.entries["configuration"].get("kind")
     if kind != configured.stage.kind:
         return f"the last run has it as {kind}"
@@ -82,12 +87,22 @@ def why_not(stage: StageRecord | None, configured: ConfiguredStage) -> str:
     return ""
 
 
+def _why_foreign(record: Mapping[str, Any], variables: Variables) -> str:
+    labels, day = record.get("labels") or {}, record.get("ds")
+    if labels != dict(variables.labels):
+        return f"the last run is of other labels: {_written(labels) or 'none'}"
+    if day is not None and variables.ds is not None and day > variables.ds:
+        return f"the last run is of a later day, {day}"
+    return ""
+
+
 def carried(
     stage: StageRecord,
     configured: ConfiguredStage,
     last: LastRun,
     failure: Failure | None,
     counted_again: Iterable[str],
+    variables: Variables,
 ) -> StageRecord:
     """Return the record of a stage that is carried forward, with the marks that say so.
 
@@ -97,25 +112,41 @@ def carried(
         last: The last run.
         failure: Why it was not counted; None: it was left out.
         counted_again: The stages of this run whose tables are new.
+        variables: What this run is about.
     """
     origin = dict(stage.result.get(CARRIED) or _origin(last))
     origin |= {"reason": "left_out", "exit": None, "error": None}
     if failure is not None:
         origin |= {"reason": "failed", "exit": failure.fault.code, "error": str(failure.fault)}
-    notes = [_sentence(origin, failure), *_changes(stage, configured, set(counted_again))]
+    others = _of_other_values(origin, variables)
+    notes = [_sentence(origin, failure), *others, *_changes(stage, configured, set(counted_again))]
     return stage.in_another_run(notes, **{CARRIED: origin})
 
 
 def _origin(last: LastRun) -> dict[str, Any]:
     """Which run counted a stage that is carried forward for the first time."""
     versions = last.record.get("versions")
+    about = {"ds": last.record.get("ds"), **(last.record.get("vars") or {})}
     return {
         "run_id": last.manifest.run_id,
         "generation": last.manifest.generation,
         "published_at": last.manifest.published_at,
         "version": versions.get("thresher") if isinstance(versions, dict) else None,
         "base": last.record.get("base"),
+        "variables": {name: value for name, value in about.items() if value is not None},
     }
+
+
+def _written(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
+
+
+def _of_other_values(origin: Mapping[str, Any], variables: Variables) -> Iterator[str]:
+    """Say with which logical date and which variables a stage was counted, where they are others now."""
+    counted, now = origin.get("variables") or {}, {"ds": variables.ds, **variables.record().get("vars", {})}
+    others = {name: value for name, value in counted.items() if now.get(name) != value}
+    if others:
+        yield f"these numbers are those of {_written(others)}"
 
 
 def _sentence(origin: Mapping[str, Any], failure: Failure | None) -> str:

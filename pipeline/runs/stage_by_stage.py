@@ -170,7 +170,8 @@ class StageByStage:
     def _why_not(self, configured: ConfiguredStage) -> str:
         if self.last is None:
             return "there is no earlier run"
-        return why_not(self.last.stages.get(configured.params.name), configured)
+        stage = self.last.stages.get(configured.params.name)
+        return why_not(stage, configured, self.last, self.config.variables)
 
     def _stage(self, configured: ConfiguredStage) -> None:
         """Count a stage, or take over its tables if they were counted before."""
@@ -237,7 +238,8 @@ class StageByStage:
         if not reason and self.last is not None:
             counted_again = [record.name for record in self.records if CARRIED not in record.result]
             stage = self.last.stages[configured.params.name]
-            self._add(configured, carried(stage, configured, self.last, failure, counted_again))
+            variables = self.config.variables
+            self._add(configured, carried(stage, configured, self.last, failure, counted_again, variables))
             return
         facts = {"kind": configured.stage.kind, "reason": "left_out", "exit": None, "error": None}
         warning = f"the stage was left out of this run (--only), and has no tables here: {reason}"

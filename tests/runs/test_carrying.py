@@ -122,6 +122,37 @@ def test_a_config_that_has_changed_since_is_said(nights: Nights) -> None:
     assert [stage.name for stage in gone.stages] == ["b"]
 
 
+@pytest.mark.parametrize(
+    ("then", "now", "reason"),
+    [
+        ({"region": "nl"}, {"region": "be"}, "the last run is of other labels: region = nl"),
+        ({"ds": "2026-11-03"}, {"ds": "2026-11-02"}, "the last run is of a later day, 2026-11-03"),
+    ],
+)
+def test_numbers_of_other_labels_or_of_a_later_day_are_not_carried_forward(
+    tmp_path: Path, then: dict[str, str], now: dict[str, str], reason: str
+) -> None:
+    nights = Nights(tmp_path / "nights")
+    labels = {"labels": {"region": "${region}"}} if "region" in then else {}
+    config = nights.config() | labels | {"vars": dict(then)}
+    thresher.run(config, vars=then)
+    nights.write("b", share=3)
+    run = thresher.run(config, only=["b"], vars=now)
+    assert [stage.name for stage in run.stages] == ["b"]
+    assert f": the stage was left out of this run (--only), and has no tables here: {reason}" in run.warnings[0]
+
+
+def test_numbers_of_an_earlier_day_say_so(tmp_path: Path) -> None:
+    nights = Nights(tmp_path / "nights")
+    config = nights.config()
+    thresher.run(config, vars={"ds": "2026-11-01"})
+    for day, share in (("2026-11-02", 3), ("2026-11-03", 4)):
+        nights.write("b", share=share)
+        run = thresher.run(config, only=["b"], vars={"ds": day})
+        assert ": these numbers are those of ds = 2026-11-01" in "; ".join(run.warnings)
+        assert record_of(run)["results"]["a"]["carried_from"]["variables"] == {"ds": "2026-11-01"}
+
+
 def test_a_first_run_of_one_stage_publishes_this_stage_with_a_warning(tmp_path: Path) -> None:
     nights = Nights(tmp_path / "new")
     run = nights.run("b")

@@ -14,6 +14,7 @@ from pipeline.report.explain.other_columns import at_threshold, other_measures
 from pipeline.runs.config_faults import near
 from pipeline.tables.groupings import TOTAL, Grouping, group_text, internal_name, spellings, users_name
 from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -296,7 +297,10 @@ def _threshold(
     thresholds = same_group(_table(stage, evidence.measures[0].table), group)[evidence.threshold].drop_nulls()
     thresholds = thresholds.unique().sort()
     if wish.threshold is not None:
-        return _at_or_below(thresholds, wish.threshold), None, _not_exact(thresholds, wish.threshold)
+        is_of_scores = evidence.threshold == THRESHOLD and stage.parameters.get("thresholds") in (None, "distinct")
+        next_above = is_of_scores and stage.parameters.get("boundary") == ">="
+        held, notes = _where_it_holds(thresholds, wish.threshold, next_above=next_above)
+        return held, None, notes
     if thresholds.is_empty():
         return None, None, ("there are no scores: every prediction counts",)
     if not evidence.points:
@@ -346,18 +350,28 @@ def threshold_of(value: Any) -> float:  # noqa: ANN401 - what Python code passes
         raise UsageError(message, remedy="Give a score, such as 0.5.") from error
 
 
-def _at_or_below(thresholds: pl.Series, wanted: float) -> float:
+def _where_it_holds(thresholds: pl.Series, wanted: float, *, next_above: bool) -> tuple[float, tuple[str, ...]]:
+    """Return the threshold whose row is shown for one that was asked for, and what to say where it is another.
+
+    Args:
+        thresholds: Those of the curve, rising.
+        wanted: What was asked for.
+        next_above: Whether the row of the next threshold above holds between two; else the next below is taken.
+
+    Raises:
+        UsageError: there is none on that side.
+    """
     if math.isnan(wanted):
         message = "threshold nan is no number"
         raise UsageError(message, remedy="Give a score, such as 0.5.")
-    below = thresholds.filter(thresholds <= wanted)
-    if below.is_empty():
-        message = f"no threshold is at or below {wanted:g}"
-        words = f"The lowest is {thresholds[0]:g}." if len(thresholds) else "The stage has no scores."
+    side = thresholds.filter(thresholds >= wanted if next_above else thresholds <= wanted)
+    end, index, extreme = ("above", 0, "highest") if next_above else ("below", -1, "lowest")
+    if side.is_empty():
+        message = f"no threshold is at or {end} {wanted:g}"
+        words = f"The {extreme} is {thresholds[-1 - index]:g}." if len(thresholds) else "The stage has no scores."
         raise UsageError(message, remedy=words)
-    return float(below[-1])
-
-
-def _not_exact(thresholds: pl.Series, wanted: float) -> tuple[str, ...]:
-    nearest = _at_or_below(thresholds, wanted)
-    return () if nearest == wanted else (f"{wanted!r} is no threshold of the run: {nearest!r}, the next below, is",)
+    held = float(side[index])
+    if held == wanted:
+        return held, ()
+    why = ", which retrieves the same" if next_above else ""
+    return held, (f"{wanted!r} is no threshold of the run: {held!r}, the next {end}{why}, is",)

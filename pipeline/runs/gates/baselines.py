@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,7 @@ class History:
         day: Its logical date.
         is_dated: Whether the run was given that date, so that earlier runs are those of earlier dates; else they are
             those that were published before.
+        values: Values of the variables that paths and SQL of the config refer to, by name.
     """
 
     layout: Layout
@@ -85,20 +87,21 @@ class History:
     inputs: Sequence[Mapping[str, Any]]
     day: date
     is_dated: bool = False
+    values: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, baseline: str, stages: frozenset[str]) -> tuple[EarlierRun | None, str]:
         """Return the run that a baseline means, and why there is none, empty if there is.
 
-        The previous run is the last one, by logical date if this run has one, in which the stages read other files. A
-        night that is run
-        again, because its run was damaged or because gates, config or code changed, is held against the night before.
+        The previous run is the last one, by logical date if this run has one, in which the stages read other data:
+        other files, or files through variables that had other values. A night that is run again, because its run was
+        damaged or because gates, config or code changed, is held against the night before.
 
         Args:
             baseline: `previous`, `same_weekday` or a run.
             stages: The stages whose files decide: the judged one, or those whose tables it reads.
         """
         if baseline == PREVIOUS:
-            return self._previous(stages), "there is no earlier run of other files yet"
+            return self._previous(stages), "there is no earlier run of other data yet"
         if baseline == SAME_WEEKDAY:
             wanted = self.day - WEEK
             return next((run for run in self._backwards() if run.day == wanted), None), f"there is no run of {wanted}"
@@ -110,13 +113,23 @@ class History:
     def _previous(self, stages: frozenset[str]) -> EarlierRun | None:
         now, previous = _files(self.inputs, stages), None
         for run in self._backwards():
-            if _files(run.record.get("inputs", ()), stages) in ([], now) or (self.is_dated and run.day >= self.day):
+            files = _files(run.record.get("inputs", ()), stages)
+            is_same = files == now and not self._had_other_values(run, stages)
+            if not files or is_same or (self.is_dated and run.day >= self.day):
                 continue
             if previous is None or run.day > previous.day:
                 previous = run
             if not self.is_dated or previous.day == self.day - DAY:
                 break
         return previous
+
+    def _had_other_values(self, run: EarlierRun, stages: frozenset[str]) -> bool:
+        """Whether the stages, as a run had them, refer to variables that have other values now."""
+        with suppress(KeyError, TypeError, AttributeError):
+            text = json.dumps([each for each in run.record["configuration"]["stages"] if each["name"] in stages])
+            values = run.record.get("vars", {}).items()
+            return any(f"${{{name}}}" in text and self.values.get(name) != value for name, value in values)
+        return False
 
     def _backwards(self) -> Iterator[EarlierRun]:
         """Yield the intact runs, the latest first."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pipeline.runs.config import Config
     from pipeline.runs.gates.settings import Gate
     from pipeline.runs.stage_results import StageResult
+    from pipeline.stages.parameters import StageParameters
     from pipeline.storage.publish import Staging
     from pipeline.storage.state import State
 
@@ -70,7 +71,8 @@ def judge_gates(
         inputs: The input records of the run.
         attempt: The record of the attempt, whose `ds` is the logical date of the run, if it has one.
     """
-    history = History(state.layout, state.kept, inputs, day_of(attempt, utc_now()), "ds" in attempt)
+    values = config.variables.record().get("vars", {})
+    history = History(state.layout, state.kept, inputs, day_of(attempt, utc_now()), "ds" in attempt, values)
     rows: list[Mapping[str, Any]] = []
     warnings: dict[str, tuple[str, ...]] = {}
     for gate in config.gates:
@@ -86,24 +88,34 @@ def _verdicts(gate: Gate, config: Config, folder: Path, history: History) -> lis
     stages = {configured.params.name: configured for configured in config.every}
     judged = stages[gate.stage]
     stage = judged.stage.as_asked(judged.params)
-    rows, missing = judged_rows(gate, stage, reader_of_folder(folder, gate.stage))
-    now = Numbers(rows, missing, judged.params.confidence)
+    next_above = _holds_next_above(judged.params)
+    like, missing = judged_rows(gate, stage, reader_of_folder(folder, gate.stage), next_above=next_above)
+    now = Numbers(like, missing, judged.params.confidence)
     if gate.baseline is None:
         return judge(gate, now, Numbers())
     other = stages.get(gate.baseline)
     if other is not None:
         reader = reader_of_folder(folder, gate.baseline)
-        rows, missing = judged_rows(gate, other.stage.as_asked(other.params), reader)
+        is_above, other_stage = _holds_next_above(other.params), other.stage.as_asked(other.params)
+        rows, missing = judged_rows(gate, other_stage, reader, next_above=is_above, like=like)
         words = f"stage {gate.baseline}"
         return judge(gate, now, Numbers(rows, missing and f"{words}: {missing}", other.params.confidence, "", words))
     earlier, reason = history.find(gate.baseline, frozenset(judged.upstream or (gate.stage,)))
     if earlier is None:
         return judge(gate, now, Numbers(missing=reason))
-    rows, missing = judged_rows(gate, stage, earlier.reader(gate.stage))
+    rows, missing = judged_rows(gate, stage, earlier.reader(gate.stage), next_above=next_above, like=like)
     words = f"run {generation_of(earlier.name)}"
     confidence = earlier.confidence(gate.stage) or DEFAULT_LEVEL
     missing = f"{words} has no such number" if missing else ""
     return judge(gate, now, Numbers(rows, missing, confidence, earlier.name, words))
+
+
+def _holds_next_above(params: StageParameters) -> bool:
+    """Whether a curve has, between two of its thresholds, the counts of the next above.
+
+    It has where every distinct score is a threshold and scores equal to it are retrieved.
+    """
+    return params.grid() is None and params.boundary == ">="
 
 
 def _row(verdict: Verdict) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
@@ -99,13 +99,24 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def judged_rows(gate: Gate, stage: Stage, read: ReadTable) -> tuple[dict[Group, JudgedRow], str]:
+def judged_rows(
+    gate: Gate,
+    stage: Stage,
+    read: ReadTable,
+    *,
+    next_above: bool = False,
+    like: Mapping[Group, JudgedRow] | None = None,
+) -> tuple[dict[Group, JudgedRow], str]:
     """Return the rows that a gate judges by group, and which table was not made; empty if one was read.
 
     Args:
         gate: The gate.
         stage: The task of its stage.
         read: Reads a table of the stage; None where it was not made.
+        next_above: Whether the row of the next threshold above holds at a threshold that a curve lacks, as where every
+            distinct score is one and equal scores are retrieved; else that of the next below.
+        like: The rows of these are compared with: those of the same criterion and, where the thresholds of a curve are
+            given and not the scores, of the same threshold; None: they are compared with no other rows.
     """
     not_made, is_read = "", False
     for table in _candidates(gate, stage):
@@ -115,12 +126,16 @@ def judged_rows(gate: Gate, stage: Stage, read: ReadTable) -> tuple[dict[Group, 
             continue
         is_read = True
         wanted = set(gate.columns)
-        rows = [row for row in _rows(gate, table, frame) if _columns_of(row) == wanted]
-        by_group: dict[Group, list[Row]] = {}
-        for row in rows:
-            by_group.setdefault(group_of(_group(row)), []).append(row)
-        if by_group:
-            return {group: _judged(gate, table, _chosen(rows, table)) for group, rows in by_group.items()}, ""
+        by_group = _by_group(_rows(gate, table, frame, next_above=next_above), wanted)
+        by_threshold = gate.threshold is not None and not next_above
+        judged = {
+            group: _of_group(gate, table, rows, (like or {}).get(group), by_threshold=by_threshold)
+            for group, rows in by_group.items()
+        }
+        if gate.threshold is not None and like is None:
+            judged |= _out_of_reach(gate, table, frame, judged, next_above=next_above)
+        if judged:
+            return judged, ""
     return {}, "" if is_read else not_made
 
 
@@ -134,12 +149,61 @@ def _candidates(gate: Gate, stage: Stage) -> Iterator[Table]:
     )
 
 
-def _rows(gate: Gate, table: Table, frame: pl.DataFrame) -> list[Row]:
+def _by_group(rows: Sequence[Row], columns: set[str]) -> dict[Group, list[Row]]:
+    """Return the rows of the grouping with these columns, by group."""
+    by_group: dict[Group, list[Row]] = {}
+    for row in rows:
+        if _columns_of(row) == columns:
+            by_group.setdefault(group_of(_group(row)), []).append(row)
+    return by_group
+
+
+def _of_group(
+    gate: Gate, table: Table, rows: Sequence[Row], other: JudgedRow | None, *, by_threshold: bool
+) -> JudgedRow:
+    """Return the row of a group that a gate means; if it is compared with another row, the one that may be."""
+    if other is None or (by_threshold and other.threshold is None):
+        return _judged(gate, table, _chosen(rows, table))
+    alike = [
+        row
+        for row in rows
+        if criterion_of(row, metric_key(table)) == other.criterion
+        and (not by_threshold or _float(row.get(THRESHOLD)) == other.threshold)
+    ]
+    if alike:
+        return _judged(gate, table, _chosen(alike, table))
+    at = f"the threshold {other.threshold:.10g}" if by_threshold else other.criterion
+    return _without_number(gate, table, rows[0], f"there is none at {at}")
+
+
+def _out_of_reach(
+    gate: Gate, table: Table, frame: pl.DataFrame, judged: Mapping[Group, JudgedRow], *, next_above: bool
+) -> dict[Group, JudgedRow]:
+    """Return the groups whose curves do not reach the threshold of the gate, without a number."""
+    missing = f"its curve has no threshold {'at or above' if next_above else 'at or below'} {gate.threshold:.10g}"
+    points = list(frame.filter(pl.col(THRESHOLD).is_not_null()).iter_rows(named=True))
+    return {
+        group: _without_number(gate, table, rows[0], missing)
+        for group, rows in _by_group(points, set(gate.columns)).items()
+        if group not in judged
+    }
+
+
+def _without_number(gate: Gate, table: Table, row: Row, missing: str) -> JudgedRow:
+    found = _judged(gate, table, row)
+    return replace(
+        found, threshold=None, value=None, lower=None, upper=None, quality=None, missing=missing, n_rows=None
+    )
+
+
+def _rows(gate: Gate, table: Table, frame: pl.DataFrame, *, next_above: bool) -> list[Row]:
     """Return the rows that the gate may mean: of a curve at its threshold, else those that are no points of a curve."""
     if gate.threshold is not None:
-        below = frame.filter(pl.col(THRESHOLD) <= gate.threshold).sort(THRESHOLD, maintain_order=True)
+        at = pl.col(THRESHOLD)
+        side = frame.filter(at >= gate.threshold if next_above else at <= gate.threshold)
+        side = side.sort(THRESHOLD, descending=next_above, maintain_order=True)
         keys = [name for name in frame.columns if name not in {column.name for column in table.columns}]
-        return list(below.unique([*keys, *metric_key(table)], keep="last", maintain_order=True).iter_rows(named=True))
+        return list(side.unique([*keys, *metric_key(table)], keep="last", maintain_order=True).iter_rows(named=True))
     of_no_curve = frame.filter(pl.col(THRESHOLD).is_null()) if THRESHOLD in table.key else frame
     rows: list[Row] = list(of_no_curve.iter_rows(named=True))
     if gate.criterion is None:

@@ -74,7 +74,7 @@ def test_with_a_logical_date_the_previous_run_is_that_of_the_last_date_before(la
 
 def test_without_an_earlier_run_there_is_a_reason(tmp_path: Path) -> None:
     history = History(Layout(tmp_path), (), inputs(1), date(2026, 11, 27))
-    assert history.find("previous", STAGES) == (None, "there is no earlier run of other files yet")
+    assert history.find("previous", STAGES) == (None, "there is no earlier run of other data yet")
 
 
 def test_the_same_weekday_is_seven_days_before_by_logical_date_or_else_by_publication(layout: Layout) -> None:

@@ -71,9 +71,63 @@ def test_of_a_curve_the_row_at_the_threshold_or_next_below(asked: float, judged_
     assert only(judged("threshold_sweep", {"curve": curve}, threshold=asked)[0]).threshold == judged_at
 
 
-def test_below_all_thresholds_there_is_none() -> None:
-    curve = [{"grouping": "all", "threshold": 0.5}]
-    assert judged("threshold_sweep", {"curve": curve}, threshold=0.4) == ({}, "")
+@pytest.mark.parametrize(("asked", "judged_at"), [(0.5, 0.5), (0.6, 0.9), (0.01, 0.1), (0.9, 0.9)])
+def test_of_the_scores_themselves_the_next_above_retrieves_the_same(asked: float, judged_at: float) -> None:
+    frames = {
+        "threshold_sweep_curve": pl.DataFrame([LIMITS | {"grouping": "all", "threshold": t} for t in (0.9, 0.1, 0.5)])
+    }
+    gate = Gate.model_validate({"stage": "s", "metric": "precision", "min": 0.1, "threshold": asked})
+    rows, _ = judged_rows(gate, stage_of("threshold_sweep"), frames.get, next_above=True)
+    assert only(rows).threshold == judged_at
+
+
+@pytest.mark.parametrize(
+    ("asked", "next_above", "side"), [(0.4, False, "at or below 0.4"), (0.6, True, "at or above 0.6")]
+)
+def test_a_group_whose_curve_does_not_reach_the_threshold_has_no_number(
+    asked: float, *, next_above: bool, side: str
+) -> None:
+    points = [("all", None, 0.5), ("source", "noon", 0.5), ("source", "wide", 0.1), ("source", "wide", 0.9)]
+    curve = [LIMITS | {"grouping": grouping, "source": source, "threshold": at} for grouping, source, at in points]
+    gate = Gate.model_validate({"stage": "s", "metric": "precision", "min": 0.1, "threshold": asked, "by": ["source"]})
+    frames = {"threshold_sweep_curve": pl.DataFrame(curve)}
+    rows, _ = judged_rows(gate, stage_of("threshold_sweep"), frames.get, next_above=next_above)
+    told = {row.group_text: (row.value, row.threshold, row.missing) for row in rows.values()}
+    reached = (0.5, 0.9 if next_above else 0.1, "")
+    assert told == {"wide": reached, "noon": (None, None, f"its curve has no threshold {side}")}
+
+
+def test_a_row_is_compared_with_that_of_the_same_criterion() -> None:
+    now = [{"grouping": "all", "tolerance_km": tolerance, "n_gold": 9} for tolerance in (10.0, 161.0, 1000.0)]
+    like = judged("geocoding", {"scores": now}, metric="recall")[0]
+    assert only(like).criterion == "tolerance_km=1000"
+    gate = Gate.model_validate({"stage": "s", "metric": "recall", "max_drop": 0.1, "baseline": "previous"})
+    for tolerances, missing in (((1000.0, 2000.0), ""), ((10.0, 161.0), "there is none at tolerance_km=1000")):
+        rows = [LIMITS | {"grouping": "all", "tolerance_km": each, "recall": each / 1e4} for each in tolerances]
+        frames = {"geocoding_scores": pl.DataFrame(rows)}
+        row = only(judged_rows(gate, stage_of("geocoding"), frames.get, like=like)[0])
+        assert (row.value, row.missing) == (None if missing else 0.1, missing)
+
+
+def test_on_given_thresholds_a_row_is_compared_with_that_of_the_same_threshold() -> None:
+    points = {"curve": [{"grouping": "all", "threshold": threshold} for threshold in (0.1, 0.5)]}
+    like = judged("threshold_sweep", points, threshold=0.5)[0]
+    gate = Gate.model_validate(
+        {"stage": "s", "metric": "precision", "max_drop": 0.1, "baseline": "previous", "threshold": 0.5}
+    )
+    frames = {"threshold_sweep_curve": pl.DataFrame([LIMITS | {"grouping": "all", "threshold": 0.4}])}
+    row = only(judged_rows(gate, stage_of("threshold_sweep"), frames.get, like=like)[0])
+    assert (row.value, row.missing) == (None, "there is none at the threshold 0.5")
+
+
+def test_where_the_scores_are_the_thresholds_a_row_is_compared_with_that_of_the_next_score() -> None:
+    frames = {"threshold_sweep_curve": pl.DataFrame([LIMITS | {"grouping": "all", "threshold": 0.6}])}
+    gate = Gate.model_validate(
+        {"stage": "s", "metric": "precision", "max_drop": 0.1, "baseline": "previous", "threshold": 0.5}
+    )
+    like = judged("threshold_sweep", {"curve": [{"grouping": "all", "threshold": 0.55}]}, threshold=0.55)[0]
+    row = only(judged_rows(gate, stage_of("threshold_sweep"), frames.get, like=like, next_above=True)[0])
+    assert (row.value, row.threshold) == (0.5, 0.6)
 
 
 def test_of_tolerances_the_largest() -> None:
