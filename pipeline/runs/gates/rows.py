@@ -190,9 +190,9 @@ def _out_of_reach(
 
 
 def _without_number(gate: Gate, table: Table, row: Row, missing: str) -> JudgedRow:
-    found = _judged(gate, table, row)
+    judged = _judged(gate, table, row)
     return replace(
-        found, threshold=None, value=None, lower=None, upper=None, quality=None, missing=missing, n_rows=None
+        judged, threshold=None, value=None, lower=None, upper=None, quality=None, missing=missing, n_rows=None
     )
 
 
