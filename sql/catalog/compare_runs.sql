@@ -1,17 +1,35 @@
--- Every metric in two runs, side by side: FROM compare_runs(), which compares the latest run with the one before it: that
--- of the day before, where runs have a day, ds.
+-- Every metric in two runs, side by side: FROM compare_runs(), which compares the latest run with the one before it: where
+-- runs have a day, ds, that of the last day before, if there is one with the same labels.
 -- earlier, later: run ids. `apart`: the two intervals do not overlap, which noise alone seldom does.
 CREATE OR REPLACE MACRO compare_runs(earlier := NULL, later := NULL) AS TABLE
-WITH latest AS (
+WITH placed AS (
   SELECT
     run_id,
-    lag(run_id) OVER (ORDER BY coalesce(ds, CAST(published_at AS DATE)), generation) AS run_before
+    generation,
+    ds,
+    labels,
+    coalesce(ds, CAST(published_at AS DATE)) AS day
   FROM runs
-  QUALIFY row_number() OVER (ORDER BY generation DESC) = 1
+),
+
+latest AS (
+  SELECT * FROM placed QUALIFY row_number() OVER (ORDER BY generation DESC) = 1
+),
+
+before AS (
+  SELECT placed.run_id
+  FROM placed, latest
+  WHERE placed.generation < latest.generation AND placed.day <= latest.day
+  ORDER BY
+    (latest.ds IS NULL OR placed.day < latest.day) DESC,
+    (placed.labels IS NOT DISTINCT FROM latest.labels) DESC,
+    placed.day DESC,
+    placed.generation DESC
+  LIMIT 1
 ),
 
 a AS (
-  SELECT * FROM history.metrics WHERE run_id = coalesce(earlier, (SELECT run_before FROM latest))
+  SELECT * FROM history.metrics WHERE run_id = coalesce(earlier, (SELECT run_id FROM before))
 ),
 
 b AS (

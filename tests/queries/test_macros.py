@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import duckdb
 import pytest
 
@@ -21,3 +23,40 @@ def test_at_threshold_is_the_nearest_at_or_below_in_every_group(wanted: float, t
     groups = [("all", None), (NAME, "x"), (NAME, None)] if thresholds else []
     expected = {("s", *group, threshold) for group, threshold in zip(groups, thresholds, strict=True)}
     assert set(rows) == expected
+
+
+DAYS = {
+    "the day before, not an earlier run of the day": ([(28, "nl"), (29, "nl"), (29, "nl")], 1),
+    "of the same labels": ([(28, "nl"), (28, "be"), (29, "be"), (29, "nl")], 1),
+    "whatever its labels, where none has the same": ([(28, "v7"), (29, "v8")], 1),
+    "never a later day": ([(28, "nl"), (30, "nl"), (29, "nl")], 1),
+    "the run before, where no day is before": ([(28, "nl"), (28, "nl")], 1),
+    "the run before, where runs have no day": ([(None, "nl"), (None, "nl"), (None, "nl")], 2),
+    "none, where it is the first": ([(28, "nl")], None),
+}
+
+
+@pytest.mark.parametrize("case", DAYS)
+def test_the_run_before_is_that_of_the_last_day_before(case: str) -> None:
+    runs, expected = DAYS[case]
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE runs (run_id TEXT, generation BIGINT, ds DATE, labels JSON, published_at TIMESTAMP)"
+        )
+        connection.execute("CREATE SCHEMA history")
+        connection.execute(
+            'CREATE TABLE history.metrics (run_id TEXT, stage TEXT, grouping TEXT, "group" TEXT, result_table TEXT, '
+            "criterion TEXT, metric TEXT, threshold DOUBLE, value DOUBLE, lower DOUBLE, upper DOUBLE)"
+        )
+        for generation, (day, label) in enumerate(runs, start=1):
+            ds = None if day is None else f"2026-11-{day}"
+            row = [str(generation), generation, ds, json.dumps({"label": label})]
+            connection.execute("INSERT INTO runs VALUES ($1, $2, $3, $4, '2026-12-01')", row)
+            metric = [str(generation), generation]
+            connection.execute(
+                "INSERT INTO history.metrics VALUES ($1, 's', 'all', '{}', 't', NULL, 'f1', NULL, $2, NULL, NULL)",
+                metric,
+            )
+        connection.execute((resource_folder("sql") / "catalog" / "compare_runs.sql").read_text("utf-8"))
+        rows = connection.execute("SELECT value_a, value_b FROM compare_runs()").fetchall()
+    assert rows == [(expected, len(runs))]
