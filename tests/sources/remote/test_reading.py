@@ -134,6 +134,29 @@ def test_what_is_hidden_below_a_folder_is_left_out(store: ObjectStore, tmp_path:
             assert file_names == expected, (start, pattern)
 
 
+@pytest.mark.parametrize("character", ["\t", "\n", "\x1b", "\x7f"])
+def test_a_control_character_in_a_key_is_told(store: ObjectStore, tmp_path: Path, character: str) -> None:
+    store.bucket("controls")
+    for name in (f"x{character}y.parquet", f"x{character}y/a.parquet", f"x{character}y/*.parquet"):
+        with pytest.raises(DataError, match=r"input predictions: s3://controls/(in/)?x\S*y\S* has a control character"):
+            find(tmp_path, f"s3://controls/{name}")
+    with pytest.raises(ConfigError, match="names no bucket"):
+        find(tmp_path, f"s3://con{character}trols/a.parquet")
+    with pytest.raises(ConfigError, match=r"output: s3://controls/re\S*sults has a control character in its key"):
+        pipeline.run(sweep(tmp_path, "s3://plain/in") | {"output": f"s3://controls/re{character}sults"})
+
+
+def test_keys_that_cannot_be_read_are_told_when_they_are_listed(store: ObjectStore, tmp_path: Path) -> None:
+    store.bucket("tabs")
+    store.put("tabs/in/tab\tx.parquet", parquet())
+    with pytest.raises(DataError, match="s3://tabs/in holds a key that cannot be read"):
+        find(tmp_path, "s3://tabs/in")
+    with pytest.raises(DataError, match="s3://tabs/in holds a key that cannot be read"):
+        find(tmp_path, "s3://tabs/in/tab\tx.*")
+    with pytest.raises(DataError, match="has a control character in its key"):
+        find(tmp_path, "s3://tabs/in/tab\tx.parquet")
+
+
 ODD_NAMES = (
     "q?m.parquet",
     "qxm.parquet",
