@@ -19,6 +19,7 @@ from pipeline.report.published import read_run
 from pipeline.runs import runner
 from pipeline.runs.config import Config, load_config, parse_config
 from pipeline.runs.document import overridden
+from pipeline.runs.gates.leftovers import removing_gate_files
 from pipeline.runs.places import results_at
 from pipeline.runs.run import Run
 from pipeline.runs.stage_results import StageResults
@@ -59,7 +60,9 @@ def run(
         ThresherError: its class and its `code` say what went wrong; published results are unchanged.
         ConfigError: `set` or `vars` goes with a config that is checked already.
     """
-    finished = runner.run(_checked(config, set, vars).only(only))
+    with removing_gate_files(config, set, vars):
+        checked = _checked(config, set, vars).only(only)
+    finished = runner.run(checked)
     stages = finished.stages or tuple(stage.result() for stage in read_run(finished.path).stages)
     return replace(finished, stages=StageResults(replace(stage, folder=finished.path) for stage in stages))
 

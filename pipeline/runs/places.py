@@ -20,6 +20,7 @@ from pipeline.storage.expire import Expired, Keeping, expire
 from pipeline.storage.stores.remote_folder import RemoteFolder
 from pipeline.storage.stores.store import DEFAULT_LIMIT, ResultsStore
 from pipeline.storage.verify import Verified, repair_on_store, verify
+from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +48,9 @@ def store_of(text: str | os.PathLike[str], *, what: str, limits: ResourceLimits 
     if any(mark in address.key for mark in "*?["):
         message = f"{what}: {shortened(written)} is a pattern, and results live in one folder"
         raise ConfigError(message, remedy="Name a folder without *, ? and [.")
+    if not address.is_readable:
+        message = f"{what}: {cleaned(shortened(written), layout='')} has a control character in its key"
+        raise ConfigError(message, remedy="Name a folder without control characters, such as tabs and ends of lines.")
     caches = folder_for_caches() / MIRRORS
     limit = DEFAULT_LIMIT
     if limits is not None and limits.copies is not None:

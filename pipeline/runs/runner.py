@@ -56,8 +56,9 @@ def run(config: Config, watcher: Watcher | None = None) -> Run:
 
 
 def _run(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InMemory] | None = None) -> Run:
-    refuse_after_fork()
-    return tried_again(config, lambda: _run_once(config, watcher, evaluated))
+    with config.gate_files.kept_by_success():
+        refuse_after_fork()
+        return tried_again(config, lambda: _run_once(config, watcher, evaluated))
 
 
 def _run_once(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InMemory] | None) -> Run:
@@ -66,6 +67,7 @@ def _run_once(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InM
         on_store = OnStore(config, stop)
         make_folder(layout.root, "output" if config.store is None else "resources.copies")
         with _attempt(layout, config, announcement, on_store) as attempt, exclusive(layout):
+            config.gate_files.remove()
             watcher.on_run(attempt.record["run_id"])
             config.check_engine()
             on_store.begin()
@@ -170,7 +172,6 @@ class _Job:
     started: float = field(default_factory=time.monotonic)
 
     def run(self) -> Run:
-        self.config.gate_files.remove()
         self.healed = heal(self.layout)
         self.last = last_run(next(reversed(self.healed.state.runs), None))
         self.verified = verification(self.config.verify_inputs, self.layout, self.last)
@@ -260,9 +261,10 @@ class _Job:
         clear_staging(self.layout)
         recorded, unverified = warnings_of_record(record), warnings_once(self.verified.warnings)
         unverified = tuple(text for text in unverified if text not in recorded)
-        warnings = (*recorded, *unverified, *self.healed.notes, *self.config.gate_files.write(record, status))
-        seconds = time.monotonic() - self.started
-        stages, gates = StageResults(results), tuple(record.get("gates", ()))
+        gates = tuple(record.get("gates", ()))
+        unwritten = self.config.gate_files.write(record, status, failure_code(failures) or exit_code(gates))
+        warnings = (*recorded, *unverified, *self.healed.notes, *unwritten)
+        seconds, stages = time.monotonic() - self.started, StageResults(results)
         return Run(path, manifest.run_id, manifest.generation, status, stages, warnings, seconds, failures, gates)
 
     def _unchanged(self, last: LastRun, results: tuple[StageResult, ...], failures: tuple[Failure, ...]) -> Run:

@@ -6,21 +6,22 @@ the table `gates`. A row that makes the run exit with 3 is a failure; one that i
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.errors import ThresherError
-from pipeline.runs.gates.failing import exit_code, is_failure
+from pipeline.errors import BusyError, ThresherError
+from pipeline.runs.gates.failing import is_failure
 from pipeline.sources.paths import local_path
-from pipeline.storage.durable import storage_errors, write_json, write_whole
+from pipeline.storage.durable import json_bytes, storage_errors, write_whole
 from pipeline.tables.groupings import TOTAL
 from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     Row = Mapping[str, Any]
 
@@ -69,41 +70,49 @@ class GateFiles(BaseModel):
             except OSError:  # the run says so when it cannot write the file
                 continue
 
-    def write(self, record: Row, status: str) -> tuple[str, ...]:
+    @contextmanager
+    def kept_by_success(self) -> Iterator[None]:
+        """Remove the files if what is done inside fails, unless another run is at work, whose files they are."""
+        try:
+            yield
+        except BusyError:
+            raise
+        except BaseException:
+            self.remove()
+            raise
+
+    def write(self, record: Row, status: str, code: int) -> tuple[str, ...]:
         """Write the files of a finished run, and return a warning for each that cannot be written.
 
         Args:
             record: The content of `run.json`.
             status: `published` or `unchanged`.
+            code: Exit code of the run.
         """
         warnings = []
-        writers = {self.gates_json: _write_json, self.gates_junit: _write_junit}
-        for path, write in writers.items():
+        contents: dict[Path | None, Callable[[], bytes]] = {
+            self.gates_json: lambda: json_bytes(gates_as_json(record, status, code)),
+            self.gates_junit: lambda: gates_as_junit(record),
+        }
+        for path, content in contents.items():
             if path is None:
                 continue
             try:
                 with storage_errors(f"writing {path}"):
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    write(path, record, status)
+                    write_whole(path, content())
             except ThresherError as error:
                 warnings.append(f"the results of the gates could not be written: {error.message}")
         return tuple(warnings)
 
 
-def _write_json(path: Path, record: Row, status: str) -> None:
-    write_json(path, gates_as_json(record, status))
-
-
-def _write_junit(path: Path, record: Row, _status: str) -> None:
-    write_whole(path, gates_as_junit(record))
-
-
-def gates_as_json(record: Row, status: str) -> dict[str, Any]:
+def gates_as_json(record: Row, status: str, code: int) -> dict[str, Any]:
     """Return what the JSON file holds.
 
     Args:
         record: The content of `run.json`.
         status: `published` or `unchanged`.
+        code: Exit code of the run.
 
     Returns:
         Run, status, exit code, the number of rows by outcome, and the rows of the table `gates`.
@@ -116,7 +125,7 @@ def gates_as_json(record: Row, status: str) -> dict[str, Any]:
         "status": status,
         "config": record.get("config"),
         "judged_at": record.get("ended_at"),
-        "exit": exit_code(rows),
+        "exit": code,
         **{outcome: outcomes.count(outcome) for outcome in ("passed", "failed", "undecided")},
         "gates": rows,
     }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pipeline.errors import ConfigError
 from pipeline.sources.paths import plain_text, shortened
+from pipeline.visible_text import cleaned
 
 SCHEMES = {"s3": "S3", "gs": "Google Cloud Storage", "az": "Azure Blob Storage"}
 SEPARATOR = "://"
@@ -16,6 +17,7 @@ ACCOUNTS = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT")  # variables 
 _SPELLINGS = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "azure": "az", "adl": "az"}  # of Hadoop and of table formats
 _IN_ACCOUNT = re.compile(r"(?:abfss?|wasbs?)://(?P<container>[^/@]+)@(?P<account>[^/.]+)[^/]*/(?P<key>.*)", re.DOTALL)
 _ADDRESS = re.compile(rf"(?P<scheme>{'|'.join(SCHEMES)})://(?P<bucket>[^/]*)(?:/(?P<key>.*))?", re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,11 @@ class Address:
     def folders(self) -> tuple[str, ...]:
         """The names of which the key consists."""
         return tuple(self.key.split("/")) if self.key else ()
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the library takes its key: one with a control character it takes for no key at all."""
+        return _CONTROL.search(self.key) is None
 
     def at(self, key: str) -> Address:
         """Return the address of another key of the same bucket."""
@@ -65,8 +72,8 @@ def parse_address(text: str, *, what: str) -> Address:
     if "@" in bucket or ":" in bucket:
         message = f"{what}: an address on {scheme}{SEPARATOR} has credentials in it"
         raise ConfigError(message, remedy="Write s3://bucket/key, and set credentials as environment variables.")
-    if not bucket or glob.has_magic(bucket):
-        message = f"{what}: {shortened(text)} names no bucket"
+    if not bucket or glob.has_magic(bucket) or _CONTROL.search(bucket):
+        message = f"{what}: {cleaned(shortened(text), layout='')} names no bucket"
         raise ConfigError(message, remedy=f"Write {scheme}{SEPARATOR}bucket/folder, with the name of one bucket.")
     key = key.removesuffix("/")
     if any(name in {"", ".", ".."} for name in key.split("/")) and key:

@@ -7,7 +7,7 @@ import glob
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pipeline.sources.finding import is_hidden
+from pipeline.sources.finding import SUM_ENDING, is_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,23 +35,41 @@ def fixed_part(names: _Names) -> _Names:
     return names[:number]
 
 
-def match_keys(keys: Iterable[str], pattern: _Names, endings: tuple[str, ...]) -> Matches:
-    """Sort the keys of a bucket by whether a folder or pattern means them.
+def match_keys(keys: Iterable[str], folder: _Names, pattern: _Names, endings: tuple[str, ...]) -> Matches:
+    """Sort the keys of a bucket by whether a folder, or a pattern below it, means them.
 
     Args:
         keys: Keys of objects.
-        pattern: The names of a folder, or of a pattern with `*`, `?`, `[…]` and `**`.
+        folder: The names of the folder, taken as they are.
+        pattern: Names below it, with `*`, `?`, `[…]` and `**`; none: the folder itself is meant.
         endings: Endings of the names of files in folders, in lower case.
     """
     matches = Matches()
-    is_pattern = any(map(glob.has_magic, pattern))
+    depth = len(folder)
+    of_folders = _without_any_depth_at_end(pattern)
+    is_of_files = pattern != () and of_folders == pattern
     for key in sorted(keys):
         names = tuple(key.split("/"))
-        if is_pattern and _fits(names, pattern):
+        below = names[depth:]
+        if names[:depth] != folder:
+            continue
+        if is_of_files and _fits(below, pattern):
             matches.chosen.append(key)
-        elif any(_fits(names[:n], pattern) and not any(map(is_hidden, names[n:])) for n in range(len(names))):
+        elif _is_visible(below, of_folders) and not key.endswith(SUM_ENDING):
             (matches.chosen if key.lower().endswith(endings) else matches.passed_over).append(key)
     return matches
+
+
+def _without_any_depth_at_end(pattern: _Names) -> _Names:
+    """Return the pattern of the folders that are searched: a `**` at the end is the folder with all below it."""
+    while pattern[-1:] == (_ANY_DEPTH,):
+        pattern = pattern[:-1]
+    return pattern
+
+
+def _is_visible(names: _Names, pattern: _Names) -> bool:
+    """Whether names lead to a file below a folder that a pattern matches, through no hidden name from there on."""
+    return any(_fits(names[:n], pattern) and not any(map(is_hidden, names[n:])) for n in range(len(names)))
 
 
 def _fits(names: _Names, pattern: _Names) -> bool:

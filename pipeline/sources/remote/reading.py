@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
-from pipeline.errors import DataError, NoInputError, PermissionDenied
+from pipeline.errors import DataError, NoInputError, PermissionDenied, ThresherError
 from pipeline.sources.listed import Listed
 from pipeline.sources.parquet_files import open_file, partitions_of
 from pipeline.sources.remote.addresses import parse_address
@@ -68,6 +68,7 @@ class RemoteFiles:
         self._copies = copies or Copies()
         self._convert = convert
         self._buckets: dict[str, Bucket] = {}
+        self._listings: dict[str, dict[str, RemoteObject]] = {}
         self._stopped = threading.Event()
         self.passed_over: list[PassedOver] = []
 
@@ -81,7 +82,7 @@ class RemoteFiles:
             ThresherError: the store refuses, or does not answer.
         """
         address = parse_address(text, what=f"input {self._name}")
-        if fixed_part(address.folders) != address.folders:
+        if not self._is_name(address):
             return None
         if address.key.endswith(ICEBERG_ENDINGS):
             depth = 2 if address.folders[-2:-1] == (ICEBERG_FOLDER,) else 1
@@ -107,16 +108,17 @@ class RemoteFiles:
         """
         address = parse_address(text, what=f"input {self._name}")
         bucket = self._bucket(address)
-        is_pattern = fixed_part(address.folders) != address.folders
-        single = None if is_pattern or not address.key else bucket.object(address.key)
+        is_name = self._is_name(address)
+        single = bucket.object(address.key) if is_name and address.key else None
         if single is not None:
             with suppress(PermissionDenied):  # who may get an object need not be able to list what is beside it
                 self._refuse_tables(bucket, address.folders[:-1], [])
             return [self._item(single, PurePosixPath(single.address.key).parent)]
-        fixed = fixed_part(address.folders)
-        objects = {item.address.key: item for item in bucket.listed("/".join(fixed))}
+        fixed = address.folders if is_name else fixed_part(address.folders)
+        objects = self._listing(address, fixed)
+        self._listings.pop(str(address), None)
         self._refuse_tables(bucket, fixed[:-1], objects)
-        matches = match_keys(objects, address.folders, self._endings)
+        matches = match_keys(objects, fixed, address.folders[len(fixed) :], self._endings)
         if not matches.chosen:
             raise self._nothing(address, matches)
         root = PurePosixPath(*fixed)
@@ -174,6 +176,35 @@ class RemoteFiles:
         if key not in self._buckets:
             self._buckets[key] = Bucket(address, what=f"input {self._name}")
         return self._buckets[key]
+
+    def _is_name(self, address: Address) -> bool:
+        """Whether an address is the name of an object or a folder: as among files, it may have `*`, `?` or `[` in it.
+
+        Raises:
+            ThresherError: as for `listed`.
+        """
+        fixed = fixed_part(address.folders)
+        if fixed == address.folders:
+            return True
+        try:
+            keys = self._listings[str(address)] = self._listing(address, fixed)
+        except PermissionDenied:
+            item = None
+            with suppress(ThresherError):
+                item = self._bucket(address).object(address.key)  # which may be read though it cannot be listed
+            if item is None:
+                raise
+            return True
+        is_name = any(key == address.key or key.startswith(f"{address.key}/") for key in keys)
+        if is_name:
+            del self._listings[str(address)]
+        return is_name
+
+    def _listing(self, address: Address, folder: Sequence[str]) -> dict[str, RemoteObject]:
+        """Return the objects below a folder by key; those that were looked at for a pattern are not listed twice."""
+        if str(address) in self._listings:
+            return self._listings[str(address)]
+        return {item.address.key: item for item in self._bucket(address).listed("/".join(folder))}
 
     def _item(self, item: RemoteObject, root: PurePosixPath) -> Listed:
         partitions = _partitions(item, root)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pipeline.errors import ConfigError, DataError, NoInputError, PermissionDenied, ThresherError, UnavailableError
 from pipeline.sources.paths import shortened
 from pipeline.sources.remote.addresses import ACCOUNTS
+from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -201,11 +202,14 @@ class Bucket:
     def _faults(self, address: Address, doing: str) -> Iterator[None]:
         """Translate what the library raises into errors that say what the store said, without secrets."""
         kinds = self._obstore.exceptions
+        remedy = "Rename the object: keys with control characters, empty names, . or .. are not supported."
+        if not address.is_readable:
+            message = f"{self._what}: {cleaned(str(address), layout='')} has a control character in its key"
+            raise DataError(message, remedy=remedy)
         try:
             yield
         except kinds.InvalidPathError as error:
             message = f"{self._what}: {address} holds a key that cannot be read: {_first_line(error)}"
-            remedy = "Rename the object: keys with empty names, . or .. are not supported."
             raise DataError(message, remedy=remedy) from None
         except (FileNotFoundError, kinds.BaseError) as error:  # the cause is dropped: its text may hold secrets
             statuses = {

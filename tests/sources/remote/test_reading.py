@@ -64,7 +64,7 @@ def find(folder: Path, path: Any = "s3://plain/in", *, limit: int = 10**9, **key
 
 def content(file: Rows) -> pl.DataFrame:
     assert isinstance(file, DataFile)
-    return pl.read_parquet(file.path)
+    return pl.read_parquet(file.path, glob=False)
 
 
 def names(folder: Path, path: Any) -> list[str]:  # noqa: ANN401 - as in a config
@@ -118,6 +118,92 @@ def test_an_object_a_folder_a_glob_and_a_list_name_their_objects(tmp_path: Path)
     assert [file.partitions for file in find(tmp_path, "s3://plain/in/day=3").files] == [{}]
     with pytest.raises(DataError, match=r"day=1/\S.* is named twice, by 's3://plain/in' and by 's3://plain/\*\*'"):
         find(tmp_path, ["s3://plain/in", "s3://plain/**"])
+
+
+def test_what_is_hidden_below_a_folder_is_left_out(store: ObjectStore, tmp_path: Path) -> None:
+    store.bucket("hidden")
+    for number, name in enumerate(("p", "_temporary/0/p", "sub/p", "_day=1/p", "sub/_x", ".h/p")):
+        store.put(f"hidden/in/{name}.parquet", parquet(number))
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / f"{name}.parquet").write_bytes(parquet(number))
+    store.put("hidden/in/_SUCCESS", b"")
+    shown = ["_day=1/p.parquet", "p.parquet", "sub/p.parquet"]
+    for pattern, expected in (("**", shown), ("sub/**", shown[2:]), ("**/sub/**", shown[2:])):
+        for start in ("s3://hidden/in", str(tmp_path / "in")):
+            file_names = [file.name.removeprefix(f"{start}/") for file in find(tmp_path, f"{start}/{pattern}").files]
+            assert file_names == expected, (start, pattern)
+
+
+@pytest.mark.parametrize("character", ["\t", "\n", "\x1b", "\x7f"])
+def test_a_control_character_in_a_key_is_told(store: ObjectStore, tmp_path: Path, character: str) -> None:
+    store.bucket("controls")
+    for name in (f"x{character}y.parquet", f"x{character}y/a.parquet", f"x{character}y/*.parquet"):
+        with pytest.raises(DataError, match=r"input predictions: s3://controls/(in/)?x\S*y\S* has a control character"):
+            find(tmp_path, f"s3://controls/{name}")
+    with pytest.raises(ConfigError, match="names no bucket"):
+        find(tmp_path, f"s3://con{character}trols/a.parquet")
+    with pytest.raises(ConfigError, match=r"output: s3://controls/re\S*sults has a control character in its key"):
+        pipeline.run(sweep(tmp_path, "s3://plain/in") | {"output": f"s3://controls/re{character}sults"})
+
+
+def test_keys_that_cannot_be_read_are_told_when_they_are_listed(store: ObjectStore, tmp_path: Path) -> None:
+    store.bucket("tabs")
+    store.put("tabs/in/tab\tx.parquet", parquet())
+    with pytest.raises(DataError, match="s3://tabs/in holds a key that cannot be read"):
+        find(tmp_path, "s3://tabs/in")
+    with pytest.raises(DataError, match="s3://tabs/in holds a key that cannot be read"):
+        find(tmp_path, "s3://tabs/in/tab\tx.*")
+    with pytest.raises(DataError, match="has a control character in its key"):
+        find(tmp_path, "s3://tabs/in/tab\tx.parquet")
+
+
+ODD_NAMES = (
+    "q?m.parquet",
+    "qxm.parquet",
+    "b[1].parquet",
+    "b1.parquet",
+    "d[1]/a.parquet",
+    "d1/a.parquet",
+    "s*/s.parquet",
+)
+
+
+def test_a_name_that_looks_like_a_pattern_is_looked_for_first(store: ObjectStore, tmp_path: Path) -> None:
+    store.bucket("odd")
+    for number, name in enumerate(ODD_NAMES):
+        store.put(f"odd/in/{name}", parquet(number))
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).write_bytes(parquet(number))
+    store.put("odd/other/_delta_log/0.json", b"{}")  # beside it, and no matter
+    for text, *expected in (
+        *((name, name) for name in ODD_NAMES),
+        ("d[1]", "d[1]/a.parquet"),
+        ("s*", "s*/s.parquet"),
+        ("b[12].parquet", "b1.parquet"),
+        ("q?*.parquet", "q?m.parquet", "qxm.parquet"),
+        ("d[1]*", "d1/a.parquet"),
+    ):
+        for start in ("s3://odd/in", str(tmp_path / "in")):
+            file_names = [file.name.removeprefix(f"{start}/") for file in find(tmp_path, f"{start}/{text}").files]
+            assert file_names == expected, (start, text)
+    store.requests.clear()
+    find(tmp_path, "s3://odd/in/q?*.parquet")
+    assert store.count("GET", "list-type=2") == 4  # once, and what would tell that the bucket is a table
+    store.put("odd/in/t[1]/_delta_log/0.json", b"{}")
+    with pytest.raises(DataError, match=r"s3://odd/in/t\[1\] cannot be read as a table of Delta Lake"):
+        find(tmp_path, "s3://odd/in/t[1]")
+
+
+def test_a_name_that_looks_like_a_pattern_needs_no_listing(store: ObjectStore, tmp_path: Path) -> None:
+    store.bucket("unlisted")
+    store.put("unlisted/b[1].parquet", parquet(1))
+    store.put("unlisted/b1.parquet", parquet(2))
+    refused = Fault(403, "<Error><Code>AccessDenied</Code><Message>no</Message></Error>")
+    store.fault = lambda _method, path: refused if "list-type" in path else None
+    (file,) = find(tmp_path, "s3://unlisted/b[1].parquet").files
+    assert content(file)["id"].to_list() == [11, 12]
+    with pytest.raises(PermissionDenied, match=r"listing s3://unlisted/: AccessDenied: no"):
+        find(tmp_path, "s3://unlisted/b[12].parquet")
 
 
 def test_objects_of_other_endings_are_told(store: ObjectStore, tmp_path: Path) -> None:
