@@ -201,9 +201,8 @@ def lower_limits(sample: Sample, thresholds: Floats, name: str) -> Callable[[flo
     weights = None
     if sample.weight is not None:
         squares = confusion(sample, thresholds, sample.weight**2)
-        heaviest = (sample.weight[mask].max(initial=0.0) for mask in (sample.label, ~sample.label))
-        positive, negative = (weight or float(sample.weight.max()) for weight in heaviest)
-        weights = Weights(_first(squares), positive, negative)
+        heaviest = float(sample.weight.max())  # no label gave the weights
+        weights = Weights(_first(squares), heaviest, heaviest)
     return lambda level: intervals_of_rows(_first(counts), weights, level, names=[name])[name][0]
 
 

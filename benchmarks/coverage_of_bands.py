@@ -121,8 +121,8 @@ class IndependentRows:
         weights = [np.exp(self.sigma * rng.standard_normal(len(scores))) for scores in classes]
         thresholds = self._thresholds(np.concatenate(classes))
         sums, squares = (_counted(classes, [w**power for w in weights], thresholds) for power in (1, 2))
-        heaviest = (float(w.max(initial=0.0)) or 1.0 for w in weights)
-        of_weights = Weights(squares, *heaviest) if self.sigma else None
+        heaviest = max(float(w.max(initial=0.0)) for w in weights)  # no label gave the weights
+        of_weights = Weights(squares, heaviest, heaviest) if self.sigma else None
         single = intervals_of_rows(sums, of_weights, CONFIDENCE, fixed_sizes=self.fixed, names=RATIOS)
         band = band_of_rows(sums, of_weights, CONFIDENCE, single, fixed_sizes=self.fixed, draws=draws)
         lower = np.concatenate([[-np.inf], thresholds[:-1]])

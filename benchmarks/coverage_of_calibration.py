@@ -191,6 +191,8 @@ def estimated(design: Design, binned: Binned, rows: pl.DataFrame) -> Estimates:
     label, weight = rows["label"].to_numpy(), rows["weight"].to_numpy()
     heaviest = tuple(float(weight[side].max(initial=0)) for side in (label, ~label))
     weights = None if design.weights == "none" else (heaviest[0] or heaviest[1], heaviest[1] or heaviest[0])
+    if design.weights == "lognormal":  # no label gave them
+        weights = (max(heaviest), max(heaviest))
     if design.clusters:
         return joined([estimates_of_clusters(*group, weights, CONFIDENCE) for group in binned.groups()])
     sides = (

@@ -150,9 +150,9 @@ class Counted:
         if not design.weighted:
             return cls(counts, None, None, bool(design.clusters))
         squares = confusion(design, sample, thresholds, 2)
-        label, weight = sample[1], sample[2]
-        heaviest = float(weight[label].max(initial=0.0)), float(weight[~label].max(initial=0.0))
-        return cls(counts, Weights(_rows(squares), *heaviest), heaviest, bool(design.clusters))
+        heaviest = float(sample[2].max(initial=0.0))  # no label gave the weights
+        either = (heaviest, heaviest)
+        return cls(counts, Weights(_rows(squares), *either), either, bool(design.clusters))
 
     def of_payoffs(self, payoffs: Payoffs) -> Limits:
         """Limits of a mean."""

@@ -15,7 +15,7 @@ from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
 from pipeline.metrics.uncertainty.limits import Interval, limit_columns, with_quality
 from pipeline.metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD
-from pipeline.stages.threshold_sweep.uncertainty import kind_of_counts
+from pipeline.stages.threshold_sweep.uncertainty import SEEN, kind_of_counts, with_fewest_seen
 from pipeline.tables.columns import by_group, doubles, nulls
 from pipeline.tables.sweep import add_up
 
@@ -77,10 +77,10 @@ def areas_table(
     in_cells = pl.col("average_precision_min").is_not_null() | pl.col("roc_auc_min").is_not_null()
     method = pl.when(in_cells).then(pl.lit("binned")).otherwise(pl.lit(params.method))
     frame = frame.with_columns(undefined.alias("undefined"), method.alias("method"))
-    rarer = (WEIGHTED_ROWS[0], WEIGHTED_ROWS[1])
-    frame = with_quality(frame, AREAS, clusters=clusters, keys=keys, events=rarer)
+    frame = with_fewest_seen(frame, counts.get("heaviest"), keys)
+    frame = with_quality(frame, AREAS, clusters=clusters, keys=keys, events=(*WEIGHTED_ROWS, SEEN))
     frame = frame.join(clusters.select(*keys, *CLUSTERS), on=list(keys), how="left", nulls_equal=True)
-    return frame.drop("n_negative", SCORED, *COUNT_NAMES[2:4], *WEIGHTED_ROWS, *WORKING)
+    return frame.drop("n_negative", SCORED, SEEN, *COUNT_NAMES[2:4], *WEIGHTED_ROWS, *WORKING)
 
 
 def _true_points(

@@ -11,10 +11,11 @@ from pipeline.metrics.uncertainty.marks import worst_of
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS
 from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
 from pipeline.stages.threshold_sweep.tables import AVERAGES
+from pipeline.stages.threshold_sweep.uncertainty import kind_of_counts
 from pipeline.tables.columns import nulls
 from pipeline.tables.groupings import Grouping
 from pipeline.tables.schemas import GROUPING, polars_types
-from pipeline.tables.sweep import THRESHOLD
+from pipeline.tables.sweep import THRESHOLD, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,20 +23,33 @@ if TYPE_CHECKING:
     from pipeline.stages.threshold_sweep.contract import Average, ThresholdSweepParameters
 
 AREAS = ("average_precision", "pr_auc", "roc_auc")
+_POSITIVES = "_positives"  # of a group: how many rows are positive, or how heavy they are together
 
 
 def averages_table(
-    params: ThresholdSweepParameters, curve: pl.DataFrame, areas: pl.DataFrame, keys: Sequence[str]
+    params: ThresholdSweepParameters,
+    counts: pl.DataFrame,
+    curve: pl.DataFrame,
+    areas: pl.DataFrame,
+    keys: Sequence[str],
 ) -> pl.DataFrame:
     """One row per average and threshold, and one for the areas.
 
     With every distinct score as threshold groups share no threshold, so that only the areas are averaged.
+
+    Args:
+        params: The parameters.
+        counts: The counts of every bin of the scores.
+        curve: The curve with limits.
+        areas: The areas with limits.
+        keys: Columns that identify a group.
     """
     by = [name for name in keys if name != GROUPING.name]
-    positives = areas.select(*keys, "n_positive")
-    frames = [areas.with_columns(nulls([THRESHOLD]))]
+    measured = [areas.with_columns(nulls([THRESHOLD]))]
     if params.threshold_values is not None:
-        frames.append(curve.join(positives, on=list(keys), how="left", nulls_equal=True))
+        measured.append(curve)
+    positives = _positives(counts, keys)
+    frames = [frame.join(positives, on=list(keys), how="left", nulls_equal=True) for frame in measured]
     order = [*keys, *(column.name for column in AVERAGES)]
     frames = [frame.sort([*keys, THRESHOLD]) for frame in frames]  # sums of one order are the same to the last bit
     averages = [rows.select(order) for frame in frames for rows in _averages(params, frame, by)]
@@ -43,6 +57,14 @@ def averages_table(
         return pl.concat(averages)
     of_table = {column.name: polars_types(column.type)[0] for column in AVERAGES}
     return pl.DataFrame(schema={name: curve.schema[name] for name in keys} | of_table)
+
+
+def _positives(counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """What the groups weigh in a weighted average: their positives, or the weights of these where rows have weights."""
+    name = f"{kind_of_counts(counts)}_positive"
+    is_weight = name == "weight_positive"
+    of_groups = pl.col(name).cast(pl.Float64 if is_weight else pl.Int64)
+    return add_up(counts, keys, [name]).select(*keys, of_groups.alias(_POSITIVES))
 
 
 def _averages(params: ThresholdSweepParameters, frame: pl.DataFrame, by: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -100,7 +122,7 @@ def _mean_with_limits(name: str, average: Average, *, shared: bool) -> Iterator[
     if average == "micro":
         yield from (each.mean() for each in (value, lower, upper))
         return
-    weight = pl.when(value.is_not_null()).then(pl.col("n_positive") if average == "weighted" else pl.lit(1))
+    weight = pl.when(value.is_not_null()).then(pl.col(_POSITIVES) if average == "weighted" else pl.lit(1))
     total = weight.sum()
     mean = value.mean() if average == "macro" else pl.when(total > 0).then((value * weight).sum() / total)
     yield mean.alias(name)

@@ -51,6 +51,7 @@ COUNT_NAMES = tuple(column.name for column in COUNTS)
 EVERY_HUNDREDTH = EvenThresholds(start=0.01, stop=0.99, count=99)
 Share = Annotated[float, Field(gt=0, lt=1)]
 HEAVIEST = ("heaviest_positive", "heaviest_negative")  # of a group: the largest weights, with rows that have any
+LIGHTEST = ("lightest_positive", "lightest_negative")  # and the smallest above 0
 
 
 class ThresholdSweepParameters(StageParameters):

@@ -27,7 +27,7 @@ from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_GIVEN
 from pipeline.stages.threshold_sweep.calibration import probabilities
-from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, HEAVIEST
+from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, HEAVIEST, LIGHTEST
 from pipeline.stages.threshold_sweep.outcomes import POINTS, OutcomeSampler
 from pipeline.stages.threshold_sweep.outcomes import TABLE as OUTCOMES
 from pipeline.stages.threshold_sweep.requested import requested_tables
@@ -224,7 +224,7 @@ class _Planner:
     def _heaviest(self) -> Iterator[Query]:
         """How heavy a row may be that was not observed, where rows have weights."""
         if self.weighted:
-            yield Query("threshold_sweep/heaviest", columns=HEAVIEST, into="heaviest", additive=False)
+            yield Query("threshold_sweep/heaviest", columns=(*HEAVIEST, *LIGHTEST), into="heaviest", additive=False)
 
     def _areas(self, by: Sequence[str]) -> Areas:
         predictions = {"weighted_predictions": "evaluated_predictions"} if self.params.counts_missed else {}

@@ -64,7 +64,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
         "threshold_sweep_curve": shown,
         "threshold_sweep_areas": areas,
         "threshold_sweep_operating_points": points.drop(working),
-        "threshold_sweep_averages": averages_table(params, shown, areas, keys),
+        "threshold_sweep_averages": averages_table(params, counts["counts"], shown, areas, keys),
         **calibration_tables(params, counts, clusters),
         **bands,
         **decision_tables(params, as_counted, Swept(cube, curve, points, clusters)),

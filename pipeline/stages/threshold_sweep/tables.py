@@ -176,7 +176,11 @@ _NULLABLE = of_chosen_row(
 )
 AVERAGES = (
     Column("averaged", "VARCHAR", "the grouping columns whose values are averaged over, comma-separated"),
-    Column("average", "VARCHAR", "`micro`: all rows together; `macro`: plain mean; `weighted`: by positives"),
+    Column(
+        "average",
+        "VARCHAR",
+        "`micro`: all rows together; `macro`: plain mean; `weighted`: by positives, or by their weights",
+    ),
     Column("threshold", "DOUBLE", "the threshold of the ratios; NULL: the row of the areas", nullable=True),
     Column("n_groups", "BIGINT", "groups that are averaged over"),
     Column(

@@ -23,7 +23,8 @@ from pipeline.metrics.uncertainty.proportions import (
     intervals_of_clusters,
     intervals_of_rows,
 )
-from pipeline.stages.threshold_sweep.contract import HEAVIEST
+from pipeline.metrics.uncertainty.qualities import FEWEST_EVENTS
+from pipeline.stages.threshold_sweep.contract import HEAVIEST, LIGHTEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
 CONFUSION = ("tp", "fp", "fn", "tn")
+SEEN = "_seen"  # events of a kind of row that a group has none of
+FAR_HEAVIER = 10  # times
+_BY_LABEL = "_by_label"
 
 
 def with_intervals(
@@ -74,13 +78,43 @@ def clusters_of_groups(params: ThresholdSweepParameters, cube: Cube) -> pl.DataF
 
 
 def with_heaviest(rows: pl.DataFrame, heaviest: pl.DataFrame | None, keys: Sequence[str]) -> pl.DataFrame:
-    """Rows with the heaviest weights of their groups; in place of those of a class without rows the other's."""
+    """Rows with how heavy a positive and a negative row of their group may be that was not observed.
+
+    Where all rows of a label weigh the same, in both labels, the label gave the weight, and a row weighs what those of
+    its label do; in place of a label without rows that of the other. Otherwise something else gave it, such as the
+    score that rows were sampled by, so that a row may be as heavy as any of its group: that no positive was drawn from
+    the stratum of the heaviest rows is no sign that it has none.
+    """
     if heaviest is None:
         return rows.with_columns(pl.lit(1.0).alias(name) for name in HEAVIEST)
-    largest = heaviest.group_by(keys).agg(pl.col(name).cast(pl.Float64).max() for name in HEAVIEST)
     either = pl.max_horizontal(HEAVIEST)
-    largest = largest.with_columns(pl.when(pl.col(name) > 0).then(name).otherwise(either) for name in HEAVIEST)
+    is_own = (pl.when(pl.col(_BY_LABEL) & (pl.col(name) > 0)).then(name) for name in HEAVIEST)
+    names = zip(is_own, HEAVIEST, strict=True)
+    largest = _weights(heaviest, keys).select(*keys, *(own.otherwise(either).alias(name) for own, name in names))
     return rows.join(largest, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+
+
+def with_fewest_seen(rows: pl.DataFrame, heaviest: pl.DataFrame | None, keys: Sequence[str]) -> pl.DataFrame:
+    """Rows with `SEEN`: few where a label has no row nearly as heavy as the heaviest of the group, which may hide one.
+
+    It is NULL elsewhere, and where the label gave the weights, see `with_heaviest`.
+    """
+    if heaviest is None:
+        return rows.with_columns(pl.lit(None, dtype=pl.Int64).alias(SEEN))
+    hides = ~pl.col(_BY_LABEL) & (pl.min_horizontal(HEAVIEST) * FAR_HEAVIER < pl.max_horizontal(HEAVIEST))
+    few = _weights(heaviest, keys).select(*keys, pl.when(hides).then(pl.lit(FEWEST_EVENTS - 1)).alias(SEEN))
+    return rows.join(few, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+
+
+def _weights(heaviest: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """The heaviest row of each label by group, and whether all rows of a label weigh the same, in both labels."""
+    extremes = heaviest.group_by(keys).agg(
+        *(pl.col(name).cast(pl.Float64).max() for name in HEAVIEST),
+        *(pl.col(name).cast(pl.Float64).min() for name in LIGHTEST),
+    )
+    sides = zip(HEAVIEST, LIGHTEST, strict=True)
+    alike = ((pl.col(high) <= 0) | (pl.col(high) == pl.col(low)) for high, low in sides)
+    return extremes.with_columns(pl.all_horizontal(*alike).alias(_BY_LABEL))
 
 
 def sizes_of(kind: str) -> tuple[str, str]:

@@ -55,6 +55,60 @@ def test_averages_are_those_of_scikit_learn(tmp_path: Path) -> None:
     assert sorted(keys, key=str) == sorted(((each, t) for each in EVERY for t in [*thresholds, None]), key=str)
 
 
+def test_averages_of_rows_with_weights_are_those_of_scikit_learn(tmp_path: Path) -> None:
+    """Weights that go along with the class, so that groups count otherwise by weight than by number."""
+    labels, scores = indicator(6)
+    own = np.indices(labels.shape)[1]
+    weights = np.random.default_rng(7).integers(1, 5, labels.shape) * np.array([1, 30, 2, 9])[own]
+    frame = long_form(labels, scores).with_columns(w=weights.ravel())
+    columns = {"predictions": {"columns": {"weight": "w"}}}
+    keys: dict[str, Any] = {"by": ["class"], "thresholds": [0.4, 0.9], "averages": ["macro", "weighted"]}
+    tables = swept(tmp_path, frame, **keys, **columns)
+    positives = (weights * labels).sum(axis=0)
+    for row in tables["averages"].iter_rows(named=True):
+        shares = positives / positives.sum() if row["average"] == "weighted" else np.full(CLASSES, 1 / CLASSES)
+        groups = {"precision": precision_score, "recall": recall_score, "f1": f1_score}
+        if row["threshold"] is None:
+            groups = {"average_precision": average_precision, "roc_auc": roc_auc_score}
+        for name, score in groups.items():
+            against = scores if row["threshold"] is None else scores >= row["threshold"]
+            of_classes = [
+                score(labels[:, each], against[:, each], sample_weight=weights[:, each]) for each in range(CLASSES)
+            ]
+            assert row[name] == pytest.approx(shares @ of_classes, rel=1e-9), name
+    curve = tables["curve"].filter(pl.col("threshold") == 0.4, pl.col("grouping") == "class").sort("class")
+    distances = (curve["recall"] - curve["recall_lower"]).to_numpy() * positives / positives.sum()
+    at = tables["averages"].filter(pl.col("threshold") == 0.4, pl.col("average") == "weighted").row(0, named=True)
+    assert at["recall"] - at["recall_lower"] == pytest.approx(np.sqrt((distances**2).sum()), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["precision", "recall", "f1"])
+def test_classes_are_weighted_as_by_scikit_learn_with_sample_weight(tmp_path: Path, name: str) -> None:
+    """One class per row, as of a classifier: the averages of scikit-learn need no help."""
+    rng = np.random.default_rng(8)
+    truth = rng.integers(0, 3, 90)
+    guess = np.where(rng.uniform(size=90) < np.array([0.5, 0.9, 0.7])[truth], truth, (truth + 1) % 3)
+    weights = rng.integers(1, 4, 90) * np.array([1, 20, 5])[truth]
+    rows = [
+        {
+            "id": item,
+            "class": each,
+            "score": float(guess[item] == each),
+            "label": truth[item] == each,
+            "w": weights[item],
+        }
+        for item in range(90)
+        for each in range(3)
+    ]
+    columns = {"predictions": {"columns": {"weight": "w"}}}
+    frame = pl.DataFrame(rows, schema_overrides={"label": pl.Boolean, "w": pl.Float64, "class": pl.Int64})
+    table = swept(tmp_path, frame, by=["class"], thresholds=[0.5], averages=["weighted"], **columns)["averages"]
+    score = {"precision": precision_score, "recall": recall_score, "f1": f1_score}[name]
+    wanted = score(truth, guess, average="weighted", sample_weight=weights)
+    assert table.filter(pl.col("threshold") == 0.5)[name].to_list() == pytest.approx([wanted], rel=1e-12)
+    assert abs(wanted - score(truth, guess, average="weighted")) > 0.01
+
+
 def test_micro_needs_the_whole_and_is_it(tmp_path: Path) -> None:
     frame = long_form(*indicator(2))
     tables = swept(tmp_path / "a", frame, by=["class"], thresholds=[0.4], averages=["micro"])

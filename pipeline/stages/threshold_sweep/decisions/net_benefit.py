@@ -1,4 +1,7 @@
-"""The table threshold_sweep_net_benefit: decision curves of scores that are probabilities."""
+"""The table threshold_sweep_net_benefit: decision curves of scores that are probabilities.
+
+Who acts by a threshold probability acts on the rows that the boundary of the stage retrieves: from it on, or above it.
+"""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _COST_PER_ROW = _number(
 )
 _THRESHOLD = Column("threshold", "DOUBLE", "score from which a row is predicted to be true")
 NET_BENEFIT = (
-    Column("threshold", "DOUBLE", "threshold probability p: the score from which a row is retrieved"),
+    Column("threshold", "DOUBLE", "threshold probability p: the score from which, by `boundary`, a row is retrieved"),
     Column("n", "BIGINT", "rows"),
     Column("n_positive", "BIGINT", "rows with a true label"),
     Column("tp", "BIGINT", "true positives: retrieved rows with a true label"),

@@ -227,6 +227,19 @@ def test_net_benefit_of_weights_in_clusters(tmp_path: Path) -> None:
     assert set(above["n_clusters"]) > {None} or above["n_clusters"].null_count() == 0
 
 
+@pytest.mark.parametrize(("boundary", "tp", "fp"), [(">=", 4, 1), (">", 2, 0)])
+@pytest.mark.parametrize("thresholds", ["distinct", [0.3, 0.7]])
+def test_net_benefit_acts_on_what_the_boundary_retrieves(
+    tmp_path: Path, boundary: str, tp: int, fp: int, thresholds: str | list[float]
+) -> None:
+    """Three scores of six equal the threshold probability, two of them of true rows."""
+    frame = pl.DataFrame({"score": [0.2, 0.5, 0.5, 0.5, 0.8, 0.9], "label": [False, True, True, False, True, True]})
+    keys: Row = {"net_benefit": True, "threshold_probabilities": [0.5], "thresholds": thresholds, "by": [[]]}
+    row = tables(tmp_path, frame, boundary=boundary, **keys)["net_benefit"].row(0, named=True)
+    assert (row["tp"], row["fp"]) == (tp, fp)
+    assert row["net_benefit"] == pytest.approx((tp - fp) / 6)
+
+
 def test_scores_that_are_no_probabilities_have_no_net_benefit(tmp_path: Path) -> None:
     frame = predictions(5)
     results = tables(tmp_path, frame, net_benefit=True, threshold_probabilities=[0, 0.5])["net_benefit"]
