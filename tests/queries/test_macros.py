@@ -25,7 +25,7 @@ def test_at_threshold_is_the_nearest_at_or_below_in_every_group(wanted: float, t
     assert set(rows) == expected
 
 
-DAYS = {
+DAYS: dict[str, tuple[list[tuple[int | None, str]], int | None]] = {
     "the day before, not an earlier run of the day": ([(28, "nl"), (29, "nl"), (29, "nl")], 1),
     "of the same labels": ([(28, "nl"), (28, "be"), (29, "be"), (29, "nl")], 1),
     "whatever its labels, where none has the same": ([(28, "v7"), (29, "v8")], 1),
