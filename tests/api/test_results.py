@@ -166,6 +166,26 @@ def test_a_number_of_a_file_is_explained_with_its_rows(tmp_path: Path) -> None:
     assert result.explain(rows=0).sections == {}
 
 
+@pytest.mark.parametrize(
+    ("boundary", "held", "note", "beyond"),
+    [
+        (">=", 0.8, "the next above, which retrieves the same, is", (0.95, "at or above 0.95")),
+        (">", 0.3, "the next below, is", (0.1, "at or below 0.1")),
+    ],
+)
+def test_between_two_scores_the_row_is_explained_that_holds_there(
+    boundary: str, held: float, note: str, beyond: tuple[float, str]
+) -> None:
+    frame = pl.DataFrame({"score": [0.9, 0.8, 0.3, 0.2], "label": [True, False, True, False]})
+    result = thresher.threshold_sweep(predictions=frame, boundary=boundary)
+    explained = result.explain("recall", 0.6)
+    assert f"0.6 is no threshold of the run: {held}, {note}" in repr(explained)
+    assert "recall = tp / (tp + fn) = 1 / (1 + 1) = 0.5" in repr(explained)
+    assert "no threshold of the run" not in repr(result.explain("recall", held))
+    with pytest.raises(UsageError, match=f"no threshold is {beyond[1]}"):
+        result.explain("recall", beyond[0])
+
+
 def test_a_number_of_a_frame_is_explained_without_rows(result: Result) -> None:
     explained = result.explain(sql=True, source="dawn")
     assert explained.sections == {}

@@ -146,6 +146,10 @@ def test_numbers_of_an_earlier_day_say_so(tmp_path: Path) -> None:
     nights = Nights(tmp_path / "nights")
     config = nights.config()
     thresher.run(config, vars={"ds": "2026-11-01"})
+    nights.write("b", share=5)
+    again = thresher.run(config, only=["b"], vars={"ds": "2026-11-01"})
+    assert "carried forward" in again.stages["a"].carried
+    assert "these numbers are those of" not in str(again.warnings)
     for day, share in (("2026-11-02", 3), ("2026-11-03", 4)):
         nights.write("b", share=share)
         run = thresher.run(config, only=["b"], vars={"ds": day})
