@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -174,7 +174,7 @@ def test_a_number_of_a_file_is_explained_with_its_rows(tmp_path: Path) -> None:
     ],
 )
 def test_between_two_scores_the_row_is_explained_that_holds_there(
-    boundary: str, held: float, note: str, beyond: tuple[float, str]
+    boundary: Literal[">=", ">"], held: float, note: str, beyond: tuple[float, str]
 ) -> None:
     frame = pl.DataFrame({"score": [0.9, 0.8, 0.3, 0.2], "label": [True, False, True, False]})
     result = thresher.threshold_sweep(predictions=frame, boundary=boundary)
