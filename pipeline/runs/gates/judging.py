@@ -165,6 +165,9 @@ def _of_size(gate: Gate, row: JudgedRow) -> Verdict:
 
 def _decided(verdict: Verdict, p_adjusted: float) -> Verdict:
     """Return a verdict with its adjusted p-value: it fails where that is small, and is undecided where it is nan."""
+    row = verdict.row
+    if verdict.gate.threshold is not None and row is not None and row.threshold is None:
+        return replace(verdict, outcome="failed", reason=row.missing)  # as where the group has no rows
     if verdict.condition == "min_rows":
         return verdict
     if math.isnan(p_adjusted):

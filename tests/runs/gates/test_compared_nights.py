@@ -62,6 +62,17 @@ def test_between_two_scores_a_gate_judges_what_is_retrieved_there(
     assert (of_curve["outcome"], of_curve["value"]) == (of_point["outcome"], of_point["value"]) == (outcome, value)
 
 
+@pytest.mark.parametrize("limit", [{"min": 0.5}, {"max_drop": 0.1, "baseline": "previous"}, {"min_rows": 1}])
+def test_a_gate_fails_where_no_score_reaches_its_threshold(tmp_path: Path, limit: dict[str, Any]) -> None:
+    results, path = tmp_path / "results", tmp_path / "scores.parquet"
+    for top in (0.9, 0.4):
+        scores = [top * number / 100 for number in range(101)]
+        pl.DataFrame({"score": scores, "label": [number > 50 for number in range(101)]}).write_parquet(path)
+        run = thresher.run(night(path, results, {"metric": "recall", "threshold": 0.45} | limit))
+    assert (run.exit_code, run.gates[0]["outcome"], run.gates[0]["value"]) == (3, "failed", None)
+    assert run.gates[0]["sentence"].endswith("fails: its curve has no threshold at or above 0.45")
+
+
 def test_another_operating_point_is_not_held_against_that_of_the_night_before(tmp_path: Path) -> None:
     gate = {"metric": "recall", "max_drop": 0.02, "baseline": "previous"}
     results = tmp_path / "results"
