@@ -20,6 +20,8 @@ import numpy as np
 from pipeline.metrics.before_after.intervals import intervals
 from pipeline.metrics.before_after.placebo import NearAndFar, placebo, placebo_joint
 from pipeline.metrics.before_after.sums import Sides
+from pipeline.metrics.uncertainty.serial import InTime
+from pipeline.metrics.uncertainty.spread import CELLS_OF_BOTH, replicate_of_both
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +48,7 @@ class Design:
         busy: Coefficient of variation of the numbers of articles of the days.
         rates: False positive rate at each threshold, falling.
         bunches: Days on which events happen; None: on any.
+        persistent: Correlation of the logarithms of the rates of neighbouring days.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Design:
     busy: float = 0.3
     rates: tuple[float, ...] = (0.05, 0.01, 0.003)
     bunches: int | None = None
+    persistent: float = 0.0
 
 
 DESIGNS = (
@@ -68,6 +72,9 @@ DESIGNS = (
     Design("days differ, events on 20 days", 0.5, 0.5, 0.7, bunches=20),
     Design("events differ much", 2.0, 0.5, 0.5),
     Design("all differ, busy days", 1.0, 1.0, 1.0, per_day=10, busy=1.0),
+    Design("days differ, and last", 0.5, 0.5, 0.7, persistent=0.64),
+    Design("days differ less, and last", 0.5, 0.5, 0.4, persistent=0.8),
+    Design("days differ, and last long", 0.5, 0.5, 0.7, persistent=0.9),
 )
 RECALL = (1.0, 0.9, 0.6)  # of the true pairs at each threshold
 COVERED = 1.0  # mean number of true pairs of an event
@@ -98,6 +105,16 @@ def _effects(rng: np.random.Generator, variation: float, size: int) -> NDArray[n
     return np.asarray(rng.lognormal(-square / 2, np.sqrt(square), size))
 
 
+def _effects_of_days(rng: np.random.Generator, design: Design) -> NDArray[np.float64]:
+    """Lognormal numbers with mean 1, whose logarithms are an autoregression of first order."""
+    if not design.persistent:
+        return _effects(rng, design.day, DAYS)
+    square, normal = np.log1p(design.day**2), rng.standard_normal(DAYS)
+    for day in range(1, DAYS):
+        normal[day] = design.persistent * normal[day - 1] + np.sqrt(1 - design.persistent**2) * normal[day]
+    return np.asarray(np.exp(np.sqrt(square) * normal - square / 2))
+
+
 def true_rates(design: Design) -> NDArray[np.float64]:
     """False positive rate at each threshold; below `rates` where effects would make a match more than certain."""
     rng, rates = np.random.default_rng(0), np.asarray(design.rates)
@@ -125,7 +142,7 @@ def draw(design: Design, n_events: int, rng: np.random.Generator) -> Pairs:
     article = np.arange(size.sum()) - np.repeat(size.cumsum() - size, size) + np.repeat(start, size)
     lag = timestamps[article] - events[event]
     effect = _effects(rng, design.event, n_events)[event] * _effects(rng, design.article, len(day))[article]
-    effect *= _effects(rng, design.day, DAYS)[day[article]]
+    effect *= _effects_of_days(rng, design)[day[article]]
     uniform, rates = rng.random(len(event)), np.asarray(design.rates)
     matches = uniform[:, None] < effect[:, None] * rates
     after = np.flatnonzero(lag >= 0)
@@ -137,9 +154,9 @@ def draw(design: Design, n_events: int, rng: np.random.Generator) -> Pairs:
     return Pairs(event, article, day[article], lag, np.where(is_true[:, None], is_retrieved, matches))
 
 
-def sides(pairs: Pairs, replicate: NDArray[np.int64]) -> tuple[Sides, NearAndFar]:
-    """Counts by the replicates of one clustering."""
-    _, numbers = np.unique(replicate, return_inverse=True)
+def sides(pairs: Pairs, replicate: NDArray[np.int64], cycle: int | None = None) -> tuple[Sides, NearAndFar]:
+    """Counts by the replicates of one clustering, of which there are so many if they follow each other in time."""
+    replicates, numbers = np.unique(replicate, return_inverse=True)
     n_replicates = int(numbers.max()) + 1
 
     def count(inside: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -149,18 +166,19 @@ def sides(pairs: Pairs, replicate: NDArray[np.int64]) -> tuple[Sides, NearAndFar
     before, near = pairs.lag < 0, (pairs.lag < 0) & (pairs.lag >= -NEAR)
     (m_before, n_before), (m_after, n_after), (m_near, n_near) = count(before), count(~before), count(near)
     periods = NearAndFar(m_before - m_near, m_near, n_before - n_near, n_near)
-    return Sides(m_before, m_after, n_before, n_after), periods
+    in_time = None if cycle is None else InTime(replicates, cycle)
+    return Sides(m_before, m_after, n_before, n_after, in_time), periods
 
 
 def clusterings(pairs: Pairs) -> dict[str, list[tuple[Sides, NearAndFar]]]:
     """Counts by events; by events, articles and pairs; by events, days and both."""
     by_event = sides(pairs, pairs.event)
-    by_pair = sides(pairs, (pairs.event * 7919 + pairs.article) % 251)
-    by_both = sides(pairs, (pairs.event * 16 + pairs.day) % 251)
+    by_pair = sides(pairs, (pairs.event * 7919 + pairs.article) % CELLS_OF_BOTH)
+    by_both = sides(pairs, replicate_of_both(pairs.event, pairs.day), CELLS_OF_BOTH)
     return {
         WAYS[0]: [by_event],
         WAYS[1]: [by_event, sides(pairs, pairs.article % 1000), by_pair],
-        WAYS[2]: [by_event, sides(pairs, pairs.day), by_both],
+        WAYS[2]: [by_event, sides(pairs, pairs.day, DAYS), by_both],
     }
 
 

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from pipeline.metrics.before_after.days import spread_of
 from pipeline.metrics.before_after.references import doubt_in_choice
 from pipeline.metrics.before_after.resampled import resampled
 from pipeline.metrics.before_after.sums import ROUNDING, Sums
@@ -42,7 +43,6 @@ from pipeline.metrics.uncertainty.jackknife import (
     tail,
 )
 from pipeline.metrics.uncertainty.limits import Interval, union
-from pipeline.metrics.uncertainty.spread import JackknifeSpread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pipeline.metrics.uncertainty.jackknife import Floats, Limits
     from pipeline.metrics.uncertainty.reasons import Reason
     from pipeline.metrics.uncertainty.resampling import Resampling
+    from pipeline.metrics.uncertainty.spread import JackknifeSpread
 
 Counts: TypeAlias = "NDArray[np.int64]"
 Reasons: TypeAlias = "NDArray[np.str_]"
@@ -100,7 +101,7 @@ def intervals(
         return dict.fromkeys(INTERVAL_NAMES, Interval.none(events.m_before.shape[1], reason))
     counts = [clustering.with_data for clustering in sides]
     totals = Sums.of(reference, reference_recalls[0], [values.sum(axis=0) for values in counts[0].columns])
-    spread = JackknifeSpread(tuple(len(clustering.n_before) for clustering in counts))
+    spread = spread_of(counts)
     columns = zip(*([leave_one_out(values) for values in clustering.columns] for clustering in counts), strict=True)
     jackknifed = Sums.of(reference, reference_recalls[0], [np.concatenate(values) for values in columns])
     limits = [

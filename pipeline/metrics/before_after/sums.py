@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.metrics.uncertainty.serial import InTime
 
 Counts: TypeAlias = "NDArray[np.int64]"
 
@@ -29,12 +30,14 @@ class Sides:
         m_after: Shape (G, T): the same after the event.
         n_before: Shape (G,): compared pairs before the event.
         n_after: Shape (G,): the same after the event.
+        in_time: How the replicates follow each other, of days and of intersections with days; None: they do not.
     """
 
     m_before: Counts
     m_after: Counts
     n_before: Counts
     n_after: Counts
+    in_time: InTime | None = None
 
     @property
     def used(self) -> NDArray[np.bool_]:
@@ -44,7 +47,8 @@ class Sides:
     @property
     def with_data(self) -> Sides:
         """The replicates that have any compared pair."""
-        return Sides(*(values[self.used] for values in (self.m_before, self.m_after, self.n_before, self.n_after)))
+        used, in_time = self.used, None if self.in_time is None else self.in_time[self.used]
+        return Sides(self.m_before[used], self.m_after[used], self.n_before[used], self.n_after[used], in_time)
 
     @property
     def columns(self) -> tuple[Counts, Counts, Counts, Counts]:

@@ -53,6 +53,8 @@ class GroupCounts:
         replicates: Shape (G,), rising; at least those of the counts.
         boundary: `>`: the bins are scores, and a score equal to the threshold is not retrieved.
         crossed: The counts of the same group by other clusterings; none: its rows have one parent.
+        cycle: How many replicates there may be, where they follow each other in time and the first follows the last;
+            None: their order means nothing.
     """
 
     counts: pl.DataFrame
@@ -60,6 +62,7 @@ class GroupCounts:
     replicates: Ints
     boundary: Boundary = ">="
     crossed: tuple[GroupCounts, ...] = ()
+    cycle: int | None = None
 
     @classmethod
     def of(
@@ -182,6 +185,8 @@ class Cube:
         boundary: Without thresholds: whether a score equal to the threshold is retrieved.
         crossed: The count tables of the same rows by the second parent of rows that have two, and by the intersections
             of both; none: rows have one parent.
+        cycles: Of each of these how many replicates there may be, where second parents follow each other in time; none:
+            they do not.
     """
 
     counts: pl.DataFrame
@@ -189,6 +194,7 @@ class Cube:
     thresholds: tuple[float, ...] | None
     boundary: Boundary = ">="
     crossed: tuple[pl.DataFrame, ...] = ()
+    cycles: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -243,6 +249,7 @@ class Cube:
         """
         clusterings = [by_group(counts, self.keys) for counts in (self.counts, *self.crossed)]
         boundary = self.boundary if self.thresholds is None else ">="
+        cycles = self.cycles or (None,) * len(self.crossed)
         for key, rows in by_group(curve.sort(THRESHOLD), self.keys).items():
             thresholds = rows[THRESHOLD].to_numpy()
             tables = [groups[key] for groups in clusterings if key in groups]
@@ -251,6 +258,7 @@ class Cube:
                 GroupCounts(counts, thresholds, numbers, boundary)
                 for counts, numbers in zip(tables, replicates, strict=True)
             )
+            crossed = [replace(counts, cycle=cycle) for counts, cycle in zip(crossed, cycles, strict=False)]
             yield rows, replace(group, crossed=tuple(crossed) if len(crossed) == len(self.crossed) else ())
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:

@@ -225,20 +225,21 @@ def clusters_of_parents(cube: Cube, sizes: Sequence[str]) -> pl.DataFrame:
     return pl.concat(parents).sort(order, nulls_last=True).unique(list(cube.keys), keep="first", maintain_order=True)
 
 
-def of_one_parent(clusters: pl.DataFrame, groups: pl.DataFrame | None = None) -> pl.DataFrame:
-    """What `clusters_of` gives, of intervals that know one parent of rows that have two.
+def marked(clusters: pl.DataFrame, mark: Quality, groups: pl.DataFrame | None = None) -> pl.DataFrame:
+    """What `clusters_of` gives, with a mark in the place of `good`.
 
     Args:
         clusters: As from `clusters_of`.
-        groups: Those for which this is so; None: all.
+        mark: Such as `one_parent`, of intervals that know one parent of rows that have two.
+        groups: Those for which it holds; None: all.
     """
     keys = clusters.columns[: clusters.columns.index(N_CLUSTERS)]
     groups = clusters.select(keys) if groups is None else groups
-    is_alone = pl.col("_is_alone").is_not_null() & (pl.col(_OF_CLUSTERS) == "good")
-    quality = pl.when(is_alone).then(_named("one_parent")).otherwise(pl.col(_OF_CLUSTERS)).alias(_OF_CLUSTERS)
-    marked = groups.select(*keys, pl.lit(value=True).alias("_is_alone"))
-    joined = clusters.join(marked, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    return joined.with_columns(quality).drop("_is_alone")
+    is_marked = pl.col("_is_marked").is_not_null() & (pl.col(_OF_CLUSTERS) == "good")
+    quality = pl.when(is_marked).then(_named(mark)).otherwise(pl.col(_OF_CLUSTERS)).alias(_OF_CLUSTERS)
+    labels = groups.select(*keys, pl.lit(value=True).alias("_is_marked"))
+    joined = clusters.join(labels, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return joined.with_columns(quality).drop("_is_marked")
 
 
 def with_clusters(table: pl.DataFrame, cube: Cube, sizes: Sequence[str], *, wanted: bool) -> pl.DataFrame:

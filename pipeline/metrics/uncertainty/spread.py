@@ -9,6 +9,9 @@ than who knows one of them.
 The variance over intersections is no such bound. Where what rows share cancels in a statistic, as the level of an event
 cancels in the difference of its near and its far pairs, that over the parent is the smaller one, and the intersections
 hold what cancels. And where rows are independent, a bound that is as high as the variance itself raises it on average.
+
+Second parents that follow each other in time, such as days, may go together with their neighbours; what that adds, see
+`serial`, is added where it is positive.
 """
 
 from __future__ import annotations
@@ -18,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.metrics.uncertainty.jackknife import covariance, effective_degrees
+from pipeline.metrics.uncertainty.jackknife import FEWEST_DEGREES, covariance, effective_degrees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.metrics.uncertainty.serial import SerialCorrelation
 
 Moments = tuple["Floats", "Floats", "Floats"]
 
@@ -51,9 +55,11 @@ class JackknifeSpread:
     Attributes:
         sizes: Number of replicates of every clustering, in their order on axis 0: of the one clustering, or of the
             first parent, of the second parent, and of their intersections.
+        serial: How second parents go together over time; None: they are independent, or there are none.
     """
 
     sizes: tuple[int, ...]
+    serial: SerialCorrelation | None = None
 
     def __post_init__(self) -> None:
         """Refuse any other number of clusterings."""
@@ -73,7 +79,12 @@ class JackknifeSpread:
         Args:
             values: Shape (sum of `sizes`, …): the statistic without each replicate of each clustering in turn.
         """
-        return combined([covariance(of_clustering) for of_clustering in self._by_clustering(values)])
+        clusterings = list(self._by_clustering(values))
+        variance = combined([covariance(of_clustering) for of_clustering in clusterings])
+        if self.serial is None:
+            return variance
+        _, second, both = clusterings
+        return np.asarray(variance + np.fmax(self.serial.covariance((second, second), (both, both)), 0.0))
 
     @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def moments(self, top: Floats, bottom: Floats, ratio: Floats) -> Moments:
@@ -84,7 +95,7 @@ class JackknifeSpread:
             bottom: The same of another, of a shape that broadcasts.
             ratio: Where two clusterings are combined, they are combined as for top - ratio × bottom.
         """
-        pairs = zip(self._by_clustering(top), self._by_clustering(bottom), strict=True)
+        pairs = list(zip(self._by_clustering(top), self._by_clustering(bottom), strict=True))
         moments = [(covariance(over), covariance(under), covariance(over, under)) for over, under in pairs]
         if len(moments) == ONE_WAY:
             return moments[0]
@@ -98,14 +109,30 @@ class JackknifeSpread:
         smaller = np.where(of_first <= of_second, 0, 1)
         chosen = np.where(of_sum >= np.minimum(of_first, of_second), 2, smaller)
         over, under, shared = (np.choose(chosen, choices) for choices in zip(*candidates, strict=True))
-        return over, under, shared
+        if self.serial is None:
+            return over, under, shared
+        (_, (second_over, second_under), (both_over, both_under)), serial = pairs, self.serial
+        more_over = serial.covariance((second_over, second_over), (both_over, both_over))
+        more_under = serial.covariance((second_under, second_under), (both_under, both_under))
+        more_shared = serial.covariance((second_over, second_under), (both_over, both_under))
+        is_more = more_over - 2 * ratio * more_shared + ratio**2 * more_under > 0
+        return (
+            over + np.where(is_more, more_over, 0.0),
+            under + np.where(is_more, more_under, 0.0),
+            shared + np.where(is_more, more_shared, 0.0),
+        )
 
     def degrees(self, values: Floats) -> Floats:
         """Degrees of freedom of the variance: of two parents the fewer (Cameron, Gelbach & Miller 2011, 2.4)."""
-        parents = list(self._by_clustering(values))[:2]
-        return np.asarray(np.min([effective_degrees(of_clustering) for of_clustering in parents], axis=0))
+        of_parents = [effective_degrees(of_parent) for of_parent in list(self._by_clustering(values))[:2]]
+        if self.serial is not None:
+            of_parents[1] = np.maximum(of_parents[1] / self.serial.divisor_of_degrees, FEWEST_DEGREES)
+        return np.asarray(np.min(of_parents, axis=0))
 
     @property
-    def most_degrees(self) -> int:
+    def most_degrees(self) -> float:
         """Degrees of freedom if the clusters are alike: the number of replicates of the smaller parent less one."""
-        return min(self.sizes[:2]) - 1
+        most = min(self.sizes[:2]) - 1
+        if self.serial is None:
+            return most
+        return min(most, max((self.sizes[1] - 1) / self.serial.divisor_of_degrees, FEWEST_DEGREES))

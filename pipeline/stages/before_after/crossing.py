@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from pipeline.stages.before_after.matchers import Matchers
     from pipeline.stages.before_after.pairs import TimedBy
 
-CROSSED = ("counts_of_second_parent", "counts_of_both_parents")  # count tables
-MOST_REPLICATES = 64  # of days and articles, so that counts by both parents stay few
+CROSSED: dict[Parent, tuple[str, str]] = {  # count tables
+    "day": ("counts_of_days", "counts_of_events_and_days"),
+    "article_id": ("counts_of_articles", "counts_of_events_and_articles"),
+}
+MOST_REPLICATES = 64  # of days, in turn, and of articles, so that counts by both parents stay few
 PAIRS_OF_BOTH = "pairs_with_both_parents"
 PARENTS: tuple[Parent, ...] = get_args(Parent)
 _WORDS = {"day": "day", "article_id": "article"}
@@ -59,6 +62,11 @@ class Crossing:
     parent: Parent
     timed_by: TimedBy | None
     compared: Compared
+
+    @property
+    def tables(self) -> tuple[str, str]:
+        """The count tables by the second parent and by both."""
+        return CROSSED[self.parent]
 
     def relations(self, groups: Sequence[str]) -> Iterator[Relation]:
         """The pairs with the replicate of their second parent.
@@ -105,8 +113,8 @@ class Crossing:
             reads | matchers.frames(),
             compute,
             COUNTS_AROUND,
-            into=CROSSED[0],
-            crossed=CROSSED,
+            into=self.tables[0],
+            crossed=self.tables,
         )
 
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from pipeline.metrics.before_after.days import correlation_of_days
 from pipeline.metrics.before_after.intervals import MIN_REPLICATES
-from pipeline.metrics.uncertainty.limits import clusters_of_parents, of_one_parent
+from pipeline.metrics.uncertainty.limits import clusters_of_parents, marked
+from pipeline.stages.before_after.uncertainty import groups_of
 from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
@@ -29,8 +31,26 @@ def clusters(cube: Cube, params: BeforeAfterParameters, *, crossed: bool = True)
     if params.second_parent is None:  # the config says that events alone are parents
         return clusters_of_parents(cube, MATCHES)
     if not crossed or not cube.crossed:
-        return of_one_parent(clusters_of_parents(replace(cube, crossed=()), MATCHES))
-    return of_one_parent(clusters_of_parents(cube, MATCHES), _without_second_parent(cube))
+        return marked(clusters_of_parents(replace(cube, crossed=()), MATCHES), "one_parent")
+    return marked(clusters_of_parents(cube, MATCHES), "one_parent", _without_second_parent(cube))
+
+
+def with_correlated_days(clusters: pl.DataFrame, curve: pl.DataFrame, cube: Cube) -> pl.DataFrame:
+    """`clusters` with `correlated_days` where neighbouring days are alike in how often pairs match by chance.
+
+    Args:
+        clusters: What `clusters` gives.
+        curve: Estimates, one row per group × threshold.
+        cube: The counts that they rest on.
+    """
+    if not cube.cycles or not cube.within_budget(curve.height):
+        return clusters
+    correlated = [
+        group.rows.head(1).select(cube.keys)
+        for group in groups_of(curve, cube)
+        if correlation_of_days([sides.with_data for sides in group.clusterings]) is not None
+    ]
+    return marked(clusters, "correlated_days", pl.concat(correlated)) if correlated else clusters
 
 
 def _without_second_parent(cube: Cube) -> pl.DataFrame:

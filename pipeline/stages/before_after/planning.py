@@ -11,7 +11,7 @@ from pipeline.plan.plan import Plan
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, faults, fields, gold, plausibility, strata, trend
 from pipeline.stages.before_after.compared import has
-from pipeline.stages.before_after.crossing import CROSSED, PAIRS_OF_BOTH, unknown_parent
+from pipeline.stages.before_after.crossing import PAIRS_OF_BOTH, unknown_parent
 from pipeline.stages.before_after.estimate_tables import COUNT_NAMES
 from pipeline.stages.before_after.pairs import PAIR, USED_PAIRS, every_used_pair
 from pipeline.stages.before_after.relations import columns_of_events, key_of_pair, relations, used_pairs
@@ -144,7 +144,8 @@ def _main_counts(run: Resolved) -> Iterator[Query | CountFunction]:
     replicated, missed = run.units.replicated, run.counts_missed
     main = Sweep("pairs", every_used_pair(relation), "score", run.params.grid(), replicated=replicated, missed=missed)
     query = "before_after/every_pair" if run.compared == "pairs" else "before_after/matches"
-    yield Query(query, run.bounds, COUNT_NAMES, sweep=main, beside=beside, crossed=CROSSED if beside else ())
+    crossed = () if run.crossing is None else run.crossing.tables
+    yield Query(query, run.bounds, COUNT_NAMES, sweep=main, beside=beside, crossed=crossed)
     if run.compared == "events":
         yield Query("before_after/compared", {}, COUNT_NAMES)
     if run.compared == "timelines" or (run.compared == "events" and run.has_timelines):

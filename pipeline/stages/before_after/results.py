@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,9 +16,10 @@ from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.limits import with_numbers, with_quality
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
+from pipeline.metrics.uncertainty.spread import CELLS_OF_BOTH
 from pipeline.stages.before_after import adjusted, audit, gold, marks, placebo, plausibility, reference, strata, trend
 from pipeline.stages.before_after import verdict as assumption
-from pipeline.stages.before_after.crossing import CROSSED
+from pipeline.stages.before_after.crossing import CROSSED, MOST_REPLICATES
 from pipeline.stages.before_after.estimate_tables import COUNT_NAMES
 from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.uncertainty import with_design_effects, with_intervals, with_safe_limits
@@ -35,8 +37,7 @@ if TYPE_CHECKING:
 def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """Estimates at every threshold, the chosen operating points, and matches per day."""
     keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
-    crossed = [counts[name] for name in CROSSED if name in counts]
-    cube = Cube.of(counts["counts"], keys, params.threshold_values, params.boundary, crossed)
+    cube = _cube(params, counts, keys)
     frame = cube.curve(["m_before", "m_after"], ["n_before", "n_after"])
     _check_matches(cube)
     recall = params.recall_reference.middle
@@ -48,7 +49,7 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
         threshold=params.recall_reference.threshold,
         reference_recall=recall,
     )
-    parents = marks.clusters(cube, params)
+    parents = marks.with_correlated_days(marks.clusters(cube, params), curve, cube)
     curve = with_intervals(curve, cube, params, parents)
     points = _operating_points(curve, cube, params, parents)
     first = points.filter(pl.col("criterion") == params.operating_points[0].text).select(*keys, THRESHOLD)
@@ -59,6 +60,14 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
         "before_after_sensitivity": sensitive,
         **dict(_optional_tables(params, counts, curve, cube)),
     }
+
+
+def _cube(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> Cube:
+    """The counts of pairs, by both of their parents where they have two."""
+    parent = next((parent for parent, names in CROSSED.items() if names[0] in counts), None)
+    crossed = [] if parent is None else [counts[name] for name in CROSSED[parent]]
+    cube = Cube.of(counts["counts"], keys, params.threshold_values, params.boundary, crossed)
+    return replace(cube, cycles=(MOST_REPLICATES, CELLS_OF_BOTH)) if parent == "day" else cube
 
 
 def _operating_points(

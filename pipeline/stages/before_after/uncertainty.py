@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.before_after import estimates as estimator
+from pipeline.metrics.before_after.days import spread_of
 from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, MIN_REPLICATES, intervals
 from pipeline.metrics.before_after.placebo import NearAndFar, realised_precision_interval
 from pipeline.metrics.before_after.simultaneous import precision_at_least
@@ -17,7 +18,7 @@ from pipeline.metrics.before_after.sums import Sides
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
 from pipeline.metrics.uncertainty.limits import Interval, with_limits
 from pipeline.metrics.uncertainty.qualities import DESIGN_EFFECT
-from pipeline.metrics.uncertainty.spread import JackknifeSpread
+from pipeline.metrics.uncertainty.serial import InTime
 from pipeline.tables.columns import doubles, nulls
 from pipeline.tables.sweep import THRESHOLD
 
@@ -100,7 +101,8 @@ class EstimatedGroup:
 def _sides(counts: GroupCounts) -> Sides:
     """The four counts of one clustering."""
     swept, totals = counts.at_or_above, counts.totals
-    return Sides(swept("m_before"), swept("m_after"), totals("n_before"), totals("n_after"))
+    in_time = None if counts.cycle is None else InTime(counts.replicates, counts.cycle)
+    return Sides(swept("m_before"), swept("m_after"), totals("n_before"), totals("n_after"), in_time)
 
 
 def groups_of(curve: pl.DataFrame, cube: Cube) -> Iterator[EstimatedGroup]:
@@ -132,8 +134,8 @@ def with_intervals(
 def with_design_effects(points: pl.DataFrame, cube: Cube, *, wanted: bool) -> pl.DataFrame:
     """Operating points with `design_effect`: the variance of the false positive rate over that of independent pairs.
 
-    Kish (1965): V / (FPR (1 - FPR) / N_b), V being the jackknife variance over events, or over both parents. NULL where
-    V or its divisor is not known or 0.
+    Kish (1965): V / (FPR (1 - FPR) / N_b), V being the jackknife variance over events, or over both parents with the
+    correlation of days. NULL where V or its divisor is not known or 0.
 
     Args:
         points: Columns of the keys, `threshold`, `fpr`, `n_before` and others.
@@ -161,7 +163,7 @@ def _design_effect(group: EstimatedGroup) -> Floats:
     without = [leave_one_out(sides.m_before) / leave_one_out(sides.n_before)[:, None] for sides in used]
     fpr, pairs = group.rows["fpr"].to_numpy(), group.rows["n_before"].to_numpy()
     independent = fpr * (1 - fpr) / pairs
-    effect = JackknifeSpread(tuple(map(len, without))).variance(np.concatenate(without)) / independent
+    effect = spread_of(used).variance(np.concatenate(without)) / independent
     return np.where(np.isfinite(effect) & (effect > 0), effect, np.nan)
 
 

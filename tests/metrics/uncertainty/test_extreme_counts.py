@@ -61,7 +61,8 @@ def test_before_and_after(
     counts: tuple[Ints, ...], reference: int | None, level: float, recalls: tuple[float, ...], choice: Choice | None
 ) -> None:
     m_before, _, n_before, _, m_near, n_near = counts
-    sides = [Sides(*counts[:4])]
+    m_before, m_after, n_before, n_after = counts[:4]
+    sides = [Sides(m_before, m_after, n_before, n_after)]
     actual = intervals(sides, reference=reference, reference_recalls=recalls, choice=choice, confidence=level)
     realised = realised_precision_interval(*counts, reference=reference, reference_recalls=recalls, confidence=level)
     for interval in (*actual.values(), realised):

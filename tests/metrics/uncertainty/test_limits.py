@@ -19,9 +19,9 @@ from pipeline.metrics.uncertainty.limits import (
     intervals_of,
     limit_columns,
     limit_names,
+    marked,
     no_limits,
     of_chosen,
-    of_one_parent,
     with_limits,
     with_quality,
 )
@@ -189,9 +189,9 @@ def test_the_worst_that_holds_is_the_quality(group: str, events: tuple[int, int]
     row = {"group": group, "tp": events[0], "fp": events[1], "precision_lower": 0.1, "precision_upper": None}
     table = pl.DataFrame([row, row | {"precision_lower": None}], schema_overrides={"precision_upper": pl.Float64})
     clusters = clusters_of(clustered(SIZES), ["group"], ["n"])
-    marked = with_quality(table, ["precision"], clusters=clusters, keys=["group"], events=["tp", "fp"])
-    assert marked["interval_quality"].to_list() == [wanted, None]
-    assert marked.columns == [*table.columns, "interval_quality"]
+    graded = with_quality(table, ["precision"], clusters=clusters, keys=["group"], events=["tp", "fp"])
+    assert graded["interval_quality"].to_list() == [wanted, None]
+    assert graded.columns == [*table.columns, "interval_quality"]
     alone = with_quality(table, ["precision"], events=["tp", "fp"])["interval_quality"][0]
     assert alone == ("good" if "clusters" in wanted and 0 not in events else alone)
     assert alone in get_args(Quality)
@@ -215,12 +215,12 @@ def test_rows_whose_second_parent_is_not_known_are_marked_unless_something_is_wo
     table = pl.DataFrame([row | {"group": group} for group in ("good", "few", "heavy")])
 
     def qualities(clusters: pl.DataFrame) -> list[str]:
-        marked = with_quality(table, ["precision"], clusters=clusters, keys=["group"], events=["tp", "fp"])
-        return marked["interval_quality"].to_list()
+        graded = with_quality(table, ["precision"], clusters=clusters, keys=["group"], events=["tp", "fp"])
+        return graded["interval_quality"].to_list()
 
     assert qualities(clusters) == ["good", "few_clusters", "size_may_matter"]
-    assert qualities(of_one_parent(clusters)) == ["one_parent", "few_clusters", "size_may_matter"]
-    alone = of_one_parent(clusters, pl.DataFrame({"group": ["few"]}))
+    assert qualities(marked(clusters, "one_parent")) == ["one_parent", "few_clusters", "size_may_matter"]
+    alone = marked(clusters, "one_parent", pl.DataFrame({"group": ["few"]}))
     assert qualities(alone) == ["good", "few_clusters", "size_may_matter"]
 
 

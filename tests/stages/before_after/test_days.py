@@ -1,0 +1,84 @@
+"""Days in a row that match alike: wider limits, a mark and a warning, unless days are not known."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from running import before_after_config, read_table, run_stages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DAYS, EVENTS, PER_DAY = 100, 120, 12
+START = dt.datetime(2026, 1, 1)  # noqa: DTZ001 - a time without a zone, as many files have
+RATIOS = ("fpr", "precision")
+
+
+def pairs(persistent: float, seed: int = 3) -> pl.DataFrame:
+    """Every compared pair; the rate of false matches is an autoregression over days with a spread of 0.7 in the log."""
+    rng = np.random.default_rng(seed)
+    log_rate = np.zeros(DAYS)
+    for day, normal in enumerate(rng.normal(size=DAYS)):
+        log_rate[day] = persistent * log_rate[day - 1] + np.sqrt(1 - persistent**2) * normal
+    articles = np.sort(rng.uniform(0, DAYS, PER_DAY * DAYS))
+    frames = []
+    for event, time in enumerate(rng.uniform(8, DAYS - 4, EVENTS)):
+        (inside,) = np.nonzero((articles >= time - 7) & (articles < time + 3))
+        lag = articles[inside] - time
+        matches = rng.random(len(inside)) < 0.1 * np.exp(0.7 * log_rate[articles[inside].astype(int)] - 0.25)
+        matches |= (lag >= 0) & (rng.random(len(inside)) < 0.1)
+        times = [START + dt.timedelta(days=float(articles[article])) for article in inside]
+        columns = {"event_id": event, "article_id": inside, "lag_hours": lag * 24, "score": matches * 1.0}
+        frames.append(pl.DataFrame(columns).with_columns(pl.Series("article_time", times)))
+    return pl.concat(frames)
+
+
+def estimated(folder: Path, rows: pl.DataFrame, **keys: Any) -> tuple[dict[str, Any], tuple[str, ...]]:  # noqa: ANN401
+    """The row of the threshold 1 of the total, and the warnings of the run."""
+    folder.mkdir()
+    window = {"before": "168h", "after": "72h"}
+    config = before_after_config(
+        folder, {"pairs": rows}, thresholds=[0.0, 1.0], window=window, compared="pairs", duplicates="keep", **keys
+    )
+    run = run_stages(config)
+    table = read_table(run, "before_after_estimates").filter(pl.col("threshold") == 1, pl.col("grouping") == "all")
+    return table.row(0, named=True), run.warnings
+
+
+def width(row: dict[str, Any], ratio: str) -> float:
+    return float(row[f"{ratio}_upper"] - row[f"{ratio}_lower"])
+
+
+def test_days_that_go_together_are_marked_and_make_limits_wider(tmp_path: Path) -> None:
+    rows = pairs(0.9)
+    together, warnings = estimated(tmp_path / "together", rows)
+    assert together["interval_quality"] == "correlated_days"
+    assert any("correlated_days (before_after_estimates, before_after_operating_points)" in text for text in warnings)
+    # the same pairs, whose days are put in another order: what they contribute is the same, their neighbours are not
+    rng = np.random.default_rng(1)
+    moved = {day: int(other) for day, other in zip(range(DAYS), rng.permutation(DAYS), strict=True)}
+    day = (pl.col("article_time") - pl.lit(START)).dt.total_days()
+    shift = pl.duration(days=day.replace_strict(moved) - day)
+    apart, warnings = estimated(tmp_path / "apart", rows.with_columns(pl.col("article_time") + shift))
+    assert apart["interval_quality"] == "chosen_on_same_data" or apart["interval_quality"] == "good"
+    assert not any("correlated_days" in text for text in warnings)
+    for ratio in RATIOS:
+        assert together[ratio] == pytest.approx(apart[ratio], rel=1e-12)
+        assert width(together, ratio) > 1.3 * width(apart, ratio)
+
+
+def test_independent_days_are_not_marked(tmp_path: Path) -> None:
+    row, warnings = estimated(tmp_path / "run", pairs(0.0))
+    assert row["interval_quality"] == "good"
+    assert not any("correlated_days" in text for text in warnings)
+
+
+@pytest.mark.parametrize("cluster", ["event_id", ["event_id", "article_id"]])
+def test_without_days_as_parents_nothing_is_known_of_their_order(tmp_path: Path, cluster: object) -> None:
+    row, warnings = estimated(tmp_path / "run", pairs(0.9), cluster=cluster)
+    assert row["interval_quality"] == "good"
+    assert not any("correlated_days" in text for text in warnings)
