@@ -1,4 +1,5 @@
--- One metric in every kept run that counted it, with its change since the one before: FROM trend('precision').
+-- One metric in every kept run that counted it, with its change since the one before with the same labels:
+-- FROM trend('precision').
 -- Rows that were carried forward are left out as long as the run that counted them is kept. Runs are in order of the day
 -- that they are about, ds, and of their publication where they have none, or the same.
 -- of_metric: a metric; of_stage, of_criterion: NULL for all.
@@ -7,6 +8,7 @@ SELECT
   ds,
   published_at,
   run_id,
+  labels,
   stage,
   grouping,
   "group",
@@ -17,7 +19,7 @@ SELECT
   lower,
   upper,
   value - lag(value) OVER (
-    PARTITION BY stage, grouping, "group", result_table, criterion
+    PARTITION BY labels, stage, grouping, "group", result_table, criterion
     ORDER BY coalesce(ds, CAST(published_at AS DATE)), published_at
   ) AS change
 FROM history.metrics AS metrics
@@ -33,4 +35,4 @@ WHERE
       AND carried.stage = metrics.stage
       AND carried.carried_from IN (SELECT runs.run_id FROM runs)
   )
-ORDER BY stage, result_table, grouping, "group", criterion, coalesce(ds, CAST(published_at AS DATE)), published_at
+ORDER BY labels, stage, result_table, grouping, "group", criterion, coalesce(ds, CAST(published_at AS DATE)), published_at

@@ -61,3 +61,28 @@ def test_the_run_before_is_that_of_the_last_day_before(case: str) -> None:
         connection.execute((resource_folder("sql") / "catalog" / "compare_runs.sql").read_text("utf-8"))
         rows = connection.execute("SELECT value_a, value_b FROM compare_runs()").fetchall()
     assert rows == [(expected, len(runs))]
+
+
+def test_a_trend_goes_from_run_to_run_of_the_same_labels() -> None:
+    values = [(1, "nl", 0.5), (2, "be", 0.9), (3, "nl", 0.25), (4, "be", 1.0), (5, None, 0.1)]
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE runs (run_id TEXT)")
+        connection.execute("CREATE SCHEMA history")
+        connection.execute("CREATE TABLE history.stages (run_id TEXT, stage TEXT, carried_from TEXT)")
+        connection.execute(
+            "CREATE TABLE history.metrics (run_id TEXT, published_at TIMESTAMP, ds DATE, labels JSON, stage TEXT, "
+            'grouping TEXT, "group" TEXT, result_table TEXT, criterion TEXT, metric TEXT, threshold DOUBLE, '
+            "value DOUBLE, lower DOUBLE, upper DOUBLE)"
+        )
+        for day, region, value in values:
+            labels = None if region is None else json.dumps({"region": region})
+            row = [str(day), f"2026-11-0{day}", labels, value]
+            connection.execute(
+                "INSERT INTO history.metrics VALUES "
+                "($1, $2, $2, $3, 's', 'all', '{}', 't', NULL, 'f1', NULL, $4, NULL, NULL)",
+                row,
+            )
+        connection.execute((resource_folder("sql") / "catalog" / "trend.sql").read_text("utf-8"))
+        rows = connection.execute("SELECT run_id, labels ->> 'region', change FROM trend('f1')").fetchall()
+    assert [row[:2] for row in rows] == [("2", "be"), ("4", "be"), ("1", "nl"), ("3", "nl"), ("5", None)]
+    assert [row[2] for row in rows] == [None, pytest.approx(0.1), None, -0.25, None]
