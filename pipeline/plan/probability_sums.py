@@ -97,11 +97,12 @@ class ProbabilitySums:
 
     def _in_cells(self, cells: ProbabilityCells | None) -> exp.Query:
         """The rows with the number of their cell; without cells, with their score as cell, -0 as 0."""
-        score, whole_cell, rows = column("probability"), column("whole_cell"), self.rows.subquery("probabilities_alone")
+        score, first_bin, rows = column("probability"), column("first_bin"), self.rows.subquery("probabilities_alone")
         if cells is None:
             return exp.select(exp.Star(), exp.alias_(score + double(0.0), CELL)).from_(rows)
-        in_cells = exp.select(exp.Star(), exp.alias_(cells.cell(score), "whole_cell")).from_(rows).subquery("in_cells")
-        return exp.select(exp.Star(), exp.alias_(cells.number(whole_cell, score), CELL)).from_(in_cells)
+        in_bins = exp.select(exp.Star(), exp.alias_(cells.first_bin(score), first_bin.name)).from_(rows)
+        in_cells = exp.select(exp.Star(), exp.alias_(cells.number(first_bin, score), CELL))
+        return in_cells.from_(in_bins.subquery("in_bins"))
 
     def _query(self, segment: Sequence[str]) -> exp.Query:
         return expand(load(self.name), (*self.beside, *segment), zero=[] if self.replicated else [REPLICATE])

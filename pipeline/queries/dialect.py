@@ -6,6 +6,7 @@ from functools import cache
 
 from sqlglot import ErrorLevel, exp
 
+from pipeline.queries.duckdb_text import for_duckdb
 from pipeline.queries.spark_text import for_spark
 
 
@@ -19,8 +20,7 @@ def render(tree: exp.Expr, dialect: str = "duckdb", *, pretty: bool = True, copy
 
     Without `copy` the tree may change meanwhile: for trees that were made to be written once.
     """
-    if dialect != "duckdb":
-        tree = for_spark(tree)
+    tree = for_duckdb(tree, copy=copy) if dialect == "duckdb" else for_spark(tree)
     return tree.sql(dialect=dialect, pretty=pretty, copy=copy, comments=False, unsupported_level=ErrorLevel.RAISE)
 
 

@@ -18,6 +18,7 @@ from sqlglot import exp, parse
 
 from pipeline.errors import ThresherError
 from pipeline.queries.dialect import column, double
+from pipeline.queries.duckdb_text import mark_sums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,6 +105,7 @@ def load(name: str) -> Query:
         raise ThresherError(message)
     tree = _without_text(statements[0])
     tree.meta[FILE] = name
+    mark_sums(tree)
     query = Query(name, tree, _header(text))
     _check_header(query)
     return query

@@ -5,14 +5,14 @@ A score s lies in the cell ⌈N (⁸√s - ⁸√(1 - s))⌉: at 1/2 a cell is a
 every engine, and rounded they still rise with the score, so that every engine puts a score into the same cell. Cells do
 not depend on the data, so that counts in them add up over files.
 
-Bins of equal width have edges inside cells. Scores above such an edge have a number of their own, so that no number
-stands for scores of two bins.
+Bins of equal width have edges inside cells, and no number may stand for scores of two bins. The number of a score is
+the sum of its cell and of its bin: neither falls while scores rise, so that two scores have the same number only if
+they have the same cell and the same bin.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,50 +45,42 @@ class ProbabilityCells:
         """How many numbers there are."""
         return 2 * self.fineness + self.bins
 
-    @cached_property
-    def _edges(self) -> dict[int, float]:
-        """The edges of bins by the cell that they lie in."""
-        edges = np.arange(1, self.bins) / self.bins
-        return dict(zip(self._cells(edges).tolist(), edges.tolist(), strict=True))
+    def first_bin(self, score: exp.Expr) -> exp.Expr:
+        """SQL expression of a bin that a score lies in, or just below its bin; bins count from 0.
 
-    def cell(self, score: exp.Expr) -> exp.Expr:
-        """SQL expression of the cell of a score from 0 to 1; it rises with the score."""
-        complement = exp.paren(exp.Sub(this=exp.Literal.number(1), expression=score.copy()))
-        difference = exp.paren(exp.Sub(this=_eighth_root(score.copy()), expression=_eighth_root(complement)))
-        steps = exp.Ceil(this=exp.Mul(this=double(float(self.fineness)), expression=difference))
-        return exp.cast(steps, "INT")
+        One bin fewer makes it certain, whatever is rounded, that it is never a bin above.
+        """
+        return exp.Floor(this=exp.Mul(this=score.copy(), expression=double(float(self.bins - 1))))
 
-    def number(self, cell: exp.Expr, score: exp.Expr) -> exp.Expr:
-        """SQL expression of the number of a score: twice its cell, and 1 more above the edge of a bin inside the cell.
+    def number(self, first_bin: exp.Expr, score: exp.Expr) -> exp.Expr:
+        """SQL expression of the number of a score: the sum of its cell and of its bin, neither of which ever falls.
 
         Args:
-            cell: The cell of the score.
+            first_bin: `first_bin` of the score.
             score: The score.
         """
-        edge = exp.Case(this=cell.copy())
-        for cell_of_edge, value in self._edges.items():
-            edge = edge.when(exp.convert(cell_of_edge), double(value), copy=False)
-        is_above = exp.and_(cell.copy().isin(*self._edges), exp.GT(this=score.copy(), expression=edge))
-        twice = exp.Mul(this=exp.Literal.number(2), expression=cell.copy())
-        more = exp.Add(this=twice.copy(), expression=exp.Literal.number(1))
-        return exp.cast(exp.Case().when(is_above, more).else_(twice), "INT")
-
-    def _cells(self, scores: Floats) -> NDArray[np.int64]:
-        """The cells of scores, by the same arithmetic as in SQL."""
-        roots = [np.sqrt(np.sqrt(np.sqrt(values))) for values in (scores, 1 - scores)]
-        return np.ceil(float(self.fineness) * (roots[0] - roots[1])).astype(np.int64)
+        complement = exp.paren(exp.Sub(this=exp.Literal.number(1), expression=score.copy()))
+        difference = exp.paren(exp.Sub(this=_eighth_root(score.copy()), expression=_eighth_root(complement)))
+        cell = exp.Ceil(this=exp.Mul(this=double(float(self.fineness)), expression=difference))
+        next_bin = exp.paren(exp.Add(this=first_bin.copy(), expression=exp.Literal.number(1)))
+        edge = exp.Div(this=next_bin, expression=double(float(self.bins)))
+        is_above = exp.cast(exp.paren(exp.GT(this=score.copy(), expression=edge)), "DOUBLE")
+        number = exp.Add(this=exp.Add(this=cell, expression=first_bin.copy()), expression=is_above)
+        return exp.cast(number, "SMALLINT")  # an engine can aggregate in a table that it indexes
 
     def _numbers(self, scores: Floats) -> NDArray[np.int64]:
-        cells = self._cells(scores)
-        edges = np.array([self._edges.get(cell, 1.0) for cell in range(-self.fineness, self.fineness + 1)])
-        return 2 * cells + (scores > edges[cells + self.fineness])
+        """The numbers of scores, by the same arithmetic as in SQL."""
+        roots = [np.sqrt(np.sqrt(np.sqrt(values))) for values in (scores, 1 - scores)]
+        cells = np.ceil(float(self.fineness) * (roots[0] - roots[1]))
+        first_bins = np.floor(scores * float(self.bins - 1))
+        return (cells + first_bins + (scores > (first_bins + 1) / self.bins)).astype(np.int64)
 
     def edges(self, numbers: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """The lower and the upper edges of numbers: their scores lie above the lower, and the upper may be one of them.
 
         The upper edge is the highest double that has the number or a lower one; it is found by bisection.
         """
-        return np.where(numbers <= -2 * self.fineness, 0.0, self._highest(numbers - 1)), self._highest(numbers)
+        return np.where(numbers <= -self.fineness, 0.0, self._highest(numbers - 1)), self._highest(numbers)
 
     def _highest(self, numbers: NDArray[np.int64]) -> Floats:
         """The highest double up to 1 whose number is not above a number; 0 where there is none."""

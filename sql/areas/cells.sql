@@ -7,7 +7,7 @@ SELECT
   cell_block,
   cell,
   CAST(count_if(label) AS BIGINT) AS positive,
-  CAST(count_if(NOT label) AS BIGINT) AS negative
+  CAST(count(label) - count_if(label) AS BIGINT) AS negative
 FROM scored_cells
 GROUP BY segment, cell_block, cell
 ORDER BY segment, cell_block, cell

@@ -7,7 +7,7 @@ SELECT
   cell_block,
   cell,
   CAST(count_if(label) AS BIGINT) AS positive,
-  CAST(count_if(NOT label) AS BIGINT) AS negative,
+  CAST(count(label) - count_if(label) AS BIGINT) AS negative,
   min(score) AS lowest,
   max(score) AS highest
 FROM unit_rows_in_cells

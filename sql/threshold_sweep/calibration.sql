@@ -8,7 +8,7 @@ SELECT
   replicate,
   cell,
   CAST(count_if(label) AS BIGINT) AS n_positive,
-  CAST(count_if(NOT label) AS BIGINT) AS n_negative,
+  CAST(count(label) - count_if(label) AS BIGINT) AS n_negative,
   CAST(sum(CAST(probability AS DECIMAL(18, 15))) AS DECIMAL(38, 15)) AS scores,
   CAST(sum(CAST(CASE WHEN label THEN probability ELSE 0 END AS DECIMAL(18, 15))) AS DECIMAL(38, 15)) AS scores_positive,
   CAST(sum(CAST(probability * probability AS DECIMAL(18, 15))) AS DECIMAL(38, 15)) AS score_squares,

@@ -8,7 +8,7 @@ SELECT
   replicate,
   bin,
   CAST(count_if(label) AS BIGINT) AS n_positive,
-  CAST(count_if(NOT label) AS BIGINT) AS n_negative,
+  CAST(count(label) - count_if(label) AS BIGINT) AS n_negative,
   min(score) AS lowest,
   max(score) AS highest
 FROM predictions

@@ -4,7 +4,7 @@
 -- caution: for rows without weights, so that sums of weights are numbers of rows; what likelihood.sql says holds, too,
 --   but rows without a bin must not be added to n and to what follows it, and their scores are NULL, because an engine
 --   may answer comparisons from statistics that leave out NaN; a probability is at least 1e-15, so that three digits
---   hold its logarithm
+--   hold its logarithm, and four its square
 SELECT
   segment,
   replicate,
@@ -17,7 +17,7 @@ SELECT
   CAST(count(label) AS DECIMAL(38, 15)) AS squares,
   CAST(sum(CAST(log_likelihood AS DECIMAL(18, 15))) AS DECIMAL(38, 15)) AS first,
   CAST(sum(CAST(log_likelihood AS DECIMAL(18, 15))) AS DECIMAL(38, 15)) AS weighted,
-  sum(CAST(log_likelihood * log_likelihood AS DECIMAL(38, 15))) AS second,
+  CAST(sum(CAST(log_likelihood * log_likelihood AS DECIMAL(19, 15))) AS DECIMAL(38, 15)) AS second,
   CAST(sum(CAST(distance * distance AS DECIMAL(18, 15))) AS DECIMAL(38, 15)) AS squared_errors,
   min(score) AS lowest,
   max(score) AS highest
@@ -29,8 +29,8 @@ FROM (
     score,
     label,
     is_outside,
-    ln(CASE WHEN label THEN clipped ELSE 1 - clipped END) AS log_likelihood,
-    CASE WHEN is_outside THEN 0 WHEN label THEN 1 - score ELSE score END AS distance
+    ln(abs(clipped - CAST(NOT label AS DOUBLE))) AS log_likelihood,
+    CASE WHEN is_outside THEN 0 ELSE abs(score - CAST(label AS DOUBLE)) END AS distance
   FROM (
     SELECT
       segment,
@@ -38,17 +38,29 @@ FROM (
       bin,
       score,
       label,
-      score < 0 OR score > 1 AS is_outside,
-      least(greatest(score, CAST('1e-15' AS DOUBLE)), 1 - CAST('1e-15' AS DOUBLE)) AS clipped
+      CASE WHEN is_inner THEN FALSE ELSE score < 0 OR score > 1 END AS is_outside,
+      CASE
+        WHEN is_inner THEN score
+        ELSE least(greatest(score, CAST('1e-15' AS DOUBLE)), 1 - CAST('1e-15' AS DOUBLE))
+      END AS clipped
     FROM (
       SELECT
         segment,
         replicate,
         bin,
-        CASE WHEN NOT bin IS NULL THEN score END AS score,
-        label
-      FROM predictions
-    ) AS scored
+        score,
+        label,
+        abs(score - CAST('0.5' AS DOUBLE)) < CAST('0.49999999999999' AS DOUBLE) AS is_inner
+      FROM (
+        SELECT
+          segment,
+          replicate,
+          bin,
+          CASE WHEN NOT bin IS NULL THEN score END AS score,
+          label
+        FROM predictions
+      ) AS scored
+    ) AS placed
   ) AS probabilities
 ) AS losses
 GROUP BY segment, replicate, bin

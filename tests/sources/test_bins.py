@@ -298,7 +298,7 @@ ODD = [[math.nan], [math.nan, math.inf, -math.inf, None]]
 
 @pytest.mark.parametrize("writer", ["polars", "pyarrow"])
 @pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("scores", [[5.0, 5.0], [0.2, 0.9], [-3.0, 8.0], []])
+@pytest.mark.parametrize("scores", [[5.0, 5.0], [0.3, 0.3], [0.2, 0.9], [-3.0, 8.0], []])
 def test_no_score_that_is_nan_infinite_or_null_has_a_cell_whatever_the_statistics_say(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path, writer: str, scores: list[float], odd: list[float | None]
 ) -> None:

@@ -24,9 +24,9 @@ def hard_scores(bins: int) -> np.ndarray:
 @pytest.mark.parametrize(("fineness", "bins"), [(1024, 10), (32, 7), (256, 100), (64, 2)])
 def test_scores_lie_in_their_cells_and_cells_in_their_bins(fineness: int, bins: int) -> None:
     cells, scores = ProbabilityCells(fineness, bins), hard_scores(bins)
-    score, cell = column("score"), column("cell")
-    in_cells = exp.select(exp.alias_(cells.cell(score), "cell"), score).from_("rows").subquery("in_cells")
-    query = exp.select(exp.alias_(cells.number(cell, score), "number"), score).from_(in_cells)
+    score, first_bin = column("score"), column("first_bin")
+    in_bins = exp.select(exp.alias_(cells.first_bin(score), "first_bin"), score).from_("rows").subquery("in_bins")
+    query = exp.select(exp.alias_(cells.number(first_bin, score), "number"), score).from_(in_bins)
     with duckdb.connect() as connection:
         connection.register("rows", pa.table({"score": scores}))
         numbered = connection.sql(render(query)).pl()
@@ -43,7 +43,7 @@ def test_scores_lie_in_their_cells_and_cells_in_their_bins(fineness: int, bins: 
 
 def test_edges_of_neighbours_meet() -> None:
     cells = ProbabilityCells(32, 10)
-    numbers = np.arange(-64, 66)
+    numbers = np.arange(-32, 42)
     lower, upper = cells.edges(numbers)
     assert (lower[1:] == upper[:-1]).all()
     assert (np.diff(upper) >= 0).all()
