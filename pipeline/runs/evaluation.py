@@ -16,6 +16,7 @@ import polars as pl
 from pipeline.interrupts import stop_requests
 from pipeline.plan.counting import after_results, count
 from pipeline.plan.user_sql import naming_user_sql
+from pipeline.runs.early_imports import NEEDED_FOR_INTERVALS, importing_meanwhile
 from pipeline.runs.forks import refuse_after_fork
 from pipeline.runs.opening import OpenedStage, open_inputs
 from pipeline.runs.provenance import settings
@@ -187,7 +188,8 @@ def _run_stage(
     started = time.monotonic()
     stage, params, plan = opened.configured.stage, opened.configured.params, opened.plan
     by = [each.name for each in plan.by]
-    with naming_user_sql(engine, plan):
+    needed_later = NEEDED_FOR_INTERVALS if params.is_replicated else ()
+    with naming_user_sql(engine, plan), importing_meanwhile(needed_later):
         counted = count(engine, params, plan)
     metadata = {"thresher": json.dumps(settings(opened), sort_keys=True)}
 
