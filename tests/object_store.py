@@ -68,7 +68,8 @@ class ObjectStore:
             with urllib.request.urlopen(request) as answer:  # noqa: S310
                 return answer.status, dict(answer.headers), answer.read()
         except urllib.error.HTTPError as error:
-            return error.code, dict(error.headers), error.read()
+            with error:
+                return error.code, dict(error.headers), error.read()
 
     def put(self, key: str, body: bytes) -> None:
         """Put an object, `bucket/key`."""
@@ -125,7 +126,8 @@ class _Door(BaseHTTPRequestHandler):
             with urllib.request.urlopen(request) as answer:  # noqa: S310
                 status, headers, body = answer.status, dict(answer.headers), answer.read()
         except urllib.error.HTTPError as error:
-            status, headers, body = error.code, dict(error.headers), error.read()
+            with error:
+                status, headers, body = error.code, dict(error.headers), error.read()
         if fault is not None and fault.late:
             return self._send(fault.status, {}, fault.body.encode(), len(fault.body.encode()))
         length = int(headers.get("Content-Length", len(body))) if self.command == "HEAD" else len(body)

@@ -9,6 +9,7 @@ new run or the old one, complete, and the next run does the missing steps or rem
 from __future__ import annotations
 
 import io
+import os
 import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -280,7 +281,7 @@ class Staging:
 
 def _share(source: Path, path: Path) -> None:
     try:
-        path.hardlink_to(source)
+        os.link(source, path, follow_symlinks=False)  # Python 3.14 would follow one in its place
     except FileNotFoundError:
         raise
     except (OSError, NotImplementedError):  # other file systems, too many links

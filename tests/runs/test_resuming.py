@@ -119,7 +119,7 @@ def test_only_what_is_the_same_is_taken_over(
     note = layout.finished(run_id) / "a.json"
     assert usable(layout) == ["a", "b"]
     with monkeypatch.context() as patch:  # a file system without links
-        patch.setattr("pathlib.Path.hardlink_to", _refuse)
+        patch.setattr("os.link", _refuse)
         assert usable(layout) == ["a", "b"]
     spoiled: dict[str, Callable[[], object]] = {
         "a table with a changed byte": lambda: table.write_bytes(table.read_bytes()[:-1] + b"x"),
@@ -152,7 +152,7 @@ def usable(layout: Layout) -> list[str]:
     return names
 
 
-def _refuse(*_: object) -> None:
+def _refuse(*_: object, **_options: object) -> None:
     raise OSError(errno.EMLINK, "Too many links")
 
 

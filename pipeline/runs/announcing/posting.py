@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import urllib.error
 import urllib.request
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -40,5 +41,9 @@ def post(url: str, content: bytes, timeout: float = TIMEOUT) -> None:
     if key := os.environ.get(KEY):
         headers["Authorization"] = f"Bearer {key}"
     request = urllib.request.Request(address, content, headers, method="POST")  # noqa: S310 - http or https, checked
-    with urllib.request.build_opener(_NoRedirects()).open(request, timeout=timeout) as answer:
-        answer.read(1)
+    try:
+        with urllib.request.build_opener(_NoRedirects()).open(request, timeout=timeout) as answer:
+            answer.read(1)
+    except urllib.error.HTTPError as refusal:
+        refusal.close()  # an answer as well, whose connection would stay open as long as the error is held
+        raise
