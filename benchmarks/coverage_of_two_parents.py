@@ -20,8 +20,9 @@ import numpy as np
 from pipeline.metrics.before_after.intervals import intervals
 from pipeline.metrics.before_after.placebo import NearAndFar, placebo, placebo_joint
 from pipeline.metrics.before_after.sums import Sides
-from pipeline.metrics.uncertainty.serial import InTime
+from pipeline.metrics.uncertainty.serial import Cycle, InTime
 from pipeline.metrics.uncertainty.spread import CELLS_OF_BOTH, replicate_of_both
+from pipeline.stages.before_after.crossing import MOST_REPLICATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -166,7 +167,7 @@ def sides(pairs: Pairs, replicate: NDArray[np.int64], cycle: int | None = None) 
     before, near = pairs.lag < 0, (pairs.lag < 0) & (pairs.lag >= -NEAR)
     (m_before, n_before), (m_after, n_after), (m_near, n_near) = count(before), count(~before), count(near)
     periods = NearAndFar(m_before - m_near, m_near, n_before - n_near, n_near)
-    in_time = None if cycle is None else InTime(replicates, cycle)
+    in_time = None if cycle is None else InTime(replicates, Cycle(cycle, BEFORE))
     return Sides(m_before, m_after, n_before, n_after, in_time), periods
 
 
@@ -174,11 +175,12 @@ def clusterings(pairs: Pairs) -> dict[str, list[tuple[Sides, NearAndFar]]]:
     """Counts by events; by events, articles and pairs; by events, days and both."""
     by_event = sides(pairs, pairs.event)
     by_pair = sides(pairs, (pairs.event * 7919 + pairs.article) % CELLS_OF_BOTH)
-    by_both = sides(pairs, replicate_of_both(pairs.event, pairs.day), CELLS_OF_BOTH)
+    day = pairs.day % MOST_REPLICATES
+    by_both = sides(pairs, replicate_of_both(pairs.event, day))
     return {
         WAYS[0]: [by_event],
         WAYS[1]: [by_event, sides(pairs, pairs.article % 1000), by_pair],
-        WAYS[2]: [by_event, sides(pairs, pairs.day, DAYS), by_both],
+        WAYS[2]: [by_event, sides(pairs, day, MOST_REPLICATES), by_both],
     }
 
 

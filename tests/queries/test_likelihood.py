@@ -58,9 +58,9 @@ def test_sums_are_those_of_plain_comparisons(name: str) -> None:
     with duckdb.connect() as connection:
         connection.register("predictions", hard_predictions())
         connection.register("weighted_predictions", hard_predictions())
-        found = connection.sql(render(tree)).project(columns).order("bin").fetchall()
+        summed = connection.sql(render(tree)).project(columns).order("bin").fetchall()
         expected = connection.sql(PLAIN).fetchall()
-    assert found == expected
+    assert summed == expected
 
 
 @pytest.mark.parametrize("scores", [[0.3, 0.3], [0.2, 0.9], [0.0, 0.0], [2.0, 2.0]])
@@ -77,8 +77,8 @@ def test_rows_that_statistics_leave_out_are_in_no_sum(tmp_path: Path, scores: li
             rows.create_view("predictions")
             tree = expand(load("threshold_sweep/counts_and_likelihood"), [])
             columns = "bin, n_outside, first, second, squared_errors"
-            found = connection.sql(render(tree)).filter("bin IS NOT NULL").project(columns).order("bin").fetchall()
+            summed = connection.sql(render(tree)).filter("bin IS NOT NULL").project(columns).order("bin").fetchall()
             connection.register("finite", pa.table({"score": scores, "label": labels[:2]}))
             rows_alone = connection.sql("SELECT * FROM finite").project(f"score, label, {cell} AS bin")
             rows_alone.create_view("predictions", replace=True)
-            assert found == connection.sql(PLAIN).fetchall()
+            assert summed == connection.sql(PLAIN).fetchall()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from running import run_threshold_sweep
 
 from pipeline.runs import early_imports
 from pipeline.runs.early_imports import importing_meanwhile
-from tests.running import run_threshold_sweep
 
 NAME = "module_that_is_imported_early"
 

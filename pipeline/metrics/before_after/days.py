@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.metrics.uncertainty.jackknife import leave_one_out
+from pipeline.metrics.uncertainty.jackknife import covariance, leave_one_out
 from pipeline.metrics.uncertainty.serial import serial_correlation
 from pipeline.metrics.uncertainty.spread import JackknifeSpread
 
@@ -37,14 +37,15 @@ def correlation_of_days(sides: Sequence[Sides]) -> SerialCorrelation | None:
     Args:
         sides: As for `intervals`, of replicates that have compared pairs.
     """
-    _, *crossed = sides
-    orders = [clustering.in_time for clustering in crossed if clustering.in_time is not None]
-    matches, pairs = sides[0].m_before.sum(axis=0), sides[0].n_before.sum()
-    if len(orders) != len(crossed) or not orders or not matches.any():
+    in_time = sides[1].in_time if len(sides) > 1 else None
+    matches, pairs = sides[0].m_before.sum(axis=0), float(sides[0].n_before.sum())
+    if in_time is None or not matches.any():
         return None
     telling = int(np.argmax(matches * (1 - matches / pairs)))
-    of_days, of_both = (_rates(clustering, telling) for clustering in crossed)
-    return serial_correlation(of_days, of_both, (orders[0], orders[1]))
+    of_events, of_days = (_rates(clustering, telling) for clustering in sides[:2])
+    rate = float(matches[telling]) / pairs
+    of_rows = rate * (1 - rate) / pairs
+    return serial_correlation(of_days, in_time, of_first=float(covariance(of_events)), of_rows=of_rows)
 
 
 def _rates(sides: Sides, threshold: int) -> Floats:

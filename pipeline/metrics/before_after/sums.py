@@ -30,7 +30,7 @@ class Sides:
         m_after: Shape (G, T): the same after the event.
         n_before: Shape (G,): compared pairs before the event.
         n_after: Shape (G,): the same after the event.
-        in_time: How the replicates follow each other, of days and of intersections with days; None: they do not.
+        in_time: How the replicates follow each other, where they are days; None: they do not.
     """
 
     m_before: Counts

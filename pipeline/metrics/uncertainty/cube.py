@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pipeline.metrics.uncertainty.serial import Cycle
     from pipeline.tables.sweep import Boundary
 
 Counts: TypeAlias = "NDArray[Any]"  # int64, or float64 for decimals and doubles
@@ -53,8 +54,7 @@ class GroupCounts:
         replicates: Shape (G,), rising; at least those of the counts.
         boundary: `>`: the bins are scores, and a score equal to the threshold is not retrieved.
         crossed: The counts of the same group by other clusterings; none: its rows have one parent.
-        cycle: How many replicates there may be, where they follow each other in time and the first follows the last;
-            None: their order means nothing.
+        cycle: How the replicates follow each other in time; None: their order means nothing.
     """
 
     counts: pl.DataFrame
@@ -62,7 +62,7 @@ class GroupCounts:
     replicates: Ints
     boundary: Boundary = ">="
     crossed: tuple[GroupCounts, ...] = ()
-    cycle: int | None = None
+    cycle: Cycle | None = None
 
     @classmethod
     def of(
@@ -185,8 +185,7 @@ class Cube:
         boundary: Without thresholds: whether a score equal to the threshold is retrieved.
         crossed: The count tables of the same rows by the second parent of rows that have two, and by the intersections
             of both; none: rows have one parent.
-        cycles: Of each of these how many replicates there may be, where second parents follow each other in time; none:
-            they do not.
+        cycle: How the second parents follow each other in time; None: they do not, or there are none.
     """
 
     counts: pl.DataFrame
@@ -194,7 +193,7 @@ class Cube:
     thresholds: tuple[float, ...] | None
     boundary: Boundary = ">="
     crossed: tuple[pl.DataFrame, ...] = ()
-    cycles: tuple[int, ...] = ()
+    cycle: Cycle | None = None
 
     @classmethod
     def of(
@@ -249,7 +248,6 @@ class Cube:
         """
         clusterings = [by_group(counts, self.keys) for counts in (self.counts, *self.crossed)]
         boundary = self.boundary if self.thresholds is None else ">="
-        cycles = self.cycles or (None,) * len(self.crossed)
         for key, rows in by_group(curve.sort(THRESHOLD), self.keys).items():
             thresholds = rows[THRESHOLD].to_numpy()
             tables = [groups[key] for groups in clusterings if key in groups]
@@ -258,7 +256,7 @@ class Cube:
                 GroupCounts(counts, thresholds, numbers, boundary)
                 for counts, numbers in zip(tables, replicates, strict=True)
             )
-            crossed = [replace(counts, cycle=cycle) for counts, cycle in zip(crossed, cycles, strict=False)]
+            crossed[:1] = [replace(counts, cycle=self.cycle) for counts in crossed[:1]]
             yield rows, replace(group, crossed=tuple(crossed) if len(crossed) == len(self.crossed) else ())
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:

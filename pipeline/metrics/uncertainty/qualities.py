@@ -39,7 +39,9 @@ MEANINGS: dict[Quality, str] = {  # the worst first
         f"{LARGEST_SIZE_ERROR:.0%}: where the outcome goes along with the size, limits fall short"
     ),
     "one_parent": "the rows have a second parent, such as articles, of which these intervals know nothing",
-    "correlated_days": "neighbouring days are alike in how often pairs match by chance: limits know it, but fall short",
+    "correlated_days": (
+        "neighbouring days are alike in how often pairs match by chance: limits allow for it as far as the days tell"
+    ),
     "skewed": f"fewer units than {UNITS_PER_SQUARED_SKEWNESS} × the squared skewness of their values, by Student's t",
     "at_edge": "a ratio is 0 or 1, so that one of its limits rests on a rule and not on a spread",
     "few_events_of_interest": f"fewer than {FEWEST_EVENTS} of the rarer of what a ratio weighs against each other",

@@ -83,8 +83,8 @@ class JackknifeSpread:
         variance = combined([covariance(of_clustering) for of_clustering in clusterings])
         if self.serial is None:
             return variance
-        _, second, both = clusterings
-        return np.asarray(variance + np.fmax(self.serial.covariance((second, second), (both, both)), 0.0))
+        second = clusterings[1]
+        return np.asarray(variance + np.fmax(self.serial.covariance(second, second), 0.0))
 
     @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def moments(self, top: Floats, bottom: Floats, ratio: Floats) -> Moments:
@@ -111,10 +111,9 @@ class JackknifeSpread:
         over, under, shared = (np.choose(chosen, choices) for choices in zip(*candidates, strict=True))
         if self.serial is None:
             return over, under, shared
-        (_, (second_over, second_under), (both_over, both_under)), serial = pairs, self.serial
-        more_over = serial.covariance((second_over, second_over), (both_over, both_over))
-        more_under = serial.covariance((second_under, second_under), (both_under, both_under))
-        more_shared = serial.covariance((second_over, second_under), (both_over, both_under))
+        above, below = pairs[1]
+        more_over, more_under = self.serial.covariance(above, above), self.serial.covariance(below, below)
+        more_shared = self.serial.covariance(above, below)
         is_more = more_over - 2 * ratio * more_shared + ratio**2 * more_under > 0
         return (
             over + np.where(is_more, more_over, 0.0),

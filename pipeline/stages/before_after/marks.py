@@ -10,10 +10,13 @@ import polars as pl
 from pipeline.metrics.before_after.days import correlation_of_days
 from pipeline.metrics.before_after.intervals import MIN_REPLICATES
 from pipeline.metrics.uncertainty.limits import clusters_of_parents, marked
+from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
 from pipeline.stages.before_after.uncertainty import groups_of
 from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from pipeline.metrics.uncertainty.cube import Cube
     from pipeline.stages.before_after.contract import BeforeAfterParameters
 
@@ -43,7 +46,7 @@ def with_correlated_days(clusters: pl.DataFrame, curve: pl.DataFrame, cube: Cube
         curve: Estimates, one row per group × threshold.
         cube: The counts that they rest on.
     """
-    if not cube.cycles or not cube.within_budget(curve.height):
+    if cube.cycle is None or not cube.within_budget(curve.height):
         return clusters
     correlated = [
         group.rows.head(1).select(cube.keys)
@@ -51,6 +54,16 @@ def with_correlated_days(clusters: pl.DataFrame, curve: pl.DataFrame, cube: Cube
         if correlation_of_days([sides.with_data for sides in group.clusterings]) is not None
     ]
     return marked(clusters, "correlated_days", pl.concat(correlated)) if correlated else clusters
+
+
+def warnings(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
+    """Whether days in a row go together in any group, and what to do."""
+    if (tables["before_after_estimates"][INTERVAL_QUALITY] == "correlated_days").any():
+        yield (
+            "neighbouring days are alike in how often pairs match by chance: limits allow for it as far as these days "
+            "tell, see interval_quality (correlated_days); more days tell more, and where it is weekdays that differ, "
+            'strata = "weekday" takes it out'
+        )
 
 
 def _without_second_parent(cube: Cube) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.limits import with_numbers, with_quality
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
-from pipeline.metrics.uncertainty.spread import CELLS_OF_BOTH
+from pipeline.metrics.uncertainty.serial import SHORTEST_SPAN, Cycle
 from pipeline.stages.before_after import adjusted, audit, gold, marks, placebo, plausibility, reference, strata, trend
 from pipeline.stages.before_after import verdict as assumption
 from pipeline.stages.before_after.crossing import CROSSED, MOST_REPLICATES
@@ -67,7 +67,10 @@ def _cube(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], key
     parent = next((parent for parent, names in CROSSED.items() if names[0] in counts), None)
     crossed = [] if parent is None else [counts[name] for name in CROSSED[parent]]
     cube = Cube.of(counts["counts"], keys, params.threshold_values, params.boundary, crossed)
-    return replace(cube, cycles=(MOST_REPLICATES, CELLS_OF_BOTH)) if parent == "day" else cube
+    if parent != "day":
+        return cube
+    days = 0.0 if params.window is None else params.window.before / trend.HOURS
+    return replace(cube, cycle=Cycle(MOST_REPLICATES, max(days, SHORTEST_SPAN)))
 
 
 def _operating_points(
@@ -145,7 +148,8 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         return ()
     doubtful = (plausibility.one_sided(total), plausibility.strictest_precision(total), reference.doubtful(tables))
     messages = [words for words in doubtful if words is not None]
-    messages += warnings_of_marks(tables, without=("one_parent",))  # of which the plan has told
+    messages += marks.warnings(tables)
+    messages += warnings_of_marks(tables, without=("one_parent", "correlated_days"))  # of which others have told
     messages += assumption.warnings(tables)
     messages += audit.contradictions(tables)
     return tuple(messages)

@@ -101,7 +101,8 @@ class EstimatedGroup:
 def _sides(counts: GroupCounts) -> Sides:
     """The four counts of one clustering."""
     swept, totals = counts.at_or_above, counts.totals
-    in_time = None if counts.cycle is None else InTime(counts.replicates, counts.cycle)
+    numbers = np.nan_to_num(counts.replicates, nan=-1).astype(np.int64)  # the time of an article may not be known
+    in_time = None if counts.cycle is None else InTime(numbers, counts.cycle)
     return Sides(swept("m_before"), swept("m_after"), totals("n_before"), totals("n_after"), in_time)
 
 

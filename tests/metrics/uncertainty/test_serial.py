@@ -1,4 +1,4 @@
-"""Serial correlation of days against a double sum over cells, and how often it is found where there is none."""
+"""Serial correlation of days against a double sum over days, and how often it is found where there is none."""
 
 from __future__ import annotations
 
@@ -10,98 +10,101 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.metrics.uncertainty.jackknife import covariance, effective_degrees, leave_one_out
-from pipeline.metrics.uncertainty.serial import FEWEST_TIMES, InTime, SerialCorrelation, serial_correlation
-from pipeline.metrics.uncertainty.spread import CELLS_OF_BOTH, JackknifeSpread, replicate_of_both
+from pipeline.metrics.uncertainty.serial import FEWEST_NEIGHBOURS, Cycle, InTime, SerialCorrelation, serial_correlation
+from pipeline.metrics.uncertainty.spread import JackknifeSpread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
 
-EVENTS, DAYS = 8, 12
-CELLS = replicate_of_both(np.arange(EVENTS)[:, None], np.arange(DAYS)).ravel()  # each has its own
+EVENTS, DAYS, SPAN = 40, 60, 10
 
 
-def clusterings(cells: Floats) -> tuple[Floats, Floats, Floats]:
-    """A total of cells (events × days) without each event, each day and each cell in turn."""
-    return tuple(leave_one_out(sums) for sums in (cells.sum(axis=1), cells.sum(axis=0), cells.ravel()))  # type: ignore[return-value]
+def in_time(numbers: NDArray[np.int64], size: int = DAYS) -> InTime:
+    return InTime(numbers, Cycle(size, SPAN))
 
 
-def orders(cells: NDArray[np.int64] = CELLS, days: int = DAYS) -> tuple[InTime, InTime]:
-    return InTime(np.arange(days), days + 40), InTime(cells, CELLS_OF_BOTH)
+def whole(days: int) -> InTime:
+    return in_time(np.arange(days), days + 9)
 
 
-def double_sum(cells: Floats, weights: Floats) -> float:
-    """Products of cells of different events on days up to so many apart, of both orders, by their weights."""
+def double_sum(first: Floats, second: Floats, weights: Floats) -> float:
+    """Products of deviations of one number and of another on other days that are near, by their weights."""
+    deviations = [values - values.mean() for values in (first, second)]
     total = 0.0
-    for lag, weight in enumerate(weights, start=1):
-        for day in range(cells.shape[1] - lag):
-            for event, of_event in enumerate(cells):
-                others = np.delete(cells[:, day + lag], event).sum()
-                total += 2 * weight * of_event[day] * others
+    for day, other in np.ndindex(len(first), len(first)):
+        lag = abs(day - other)
+        if 0 < lag <= len(weights):
+            total += weights[lag - 1] * deviations[0][day] * deviations[1][other]
     return total
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_what_days_add_is_the_double_sum_over_cells_of_other_events_on_days_nearby(seed: int) -> None:
-    """Over 16 numbers of days an event has but one cell a day, so that cells of lag l are those of the same event."""
+def test_what_days_add_is_the_double_sum_over_days_nearby(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    cells = rng.normal(size=(EVENTS, DAYS)) + rng.normal(size=DAYS) + rng.normal(size=(EVENTS, 1))
-    cells -= cells.mean()
-    _, days, both = clusterings(cells)
-    serial = SerialCorrelation(*orders(), bandwidth=2.5)
+    first, second = rng.normal(size=(2, 12)).cumsum(axis=1)
+    serial = SerialCorrelation(whole(12), bandwidth=2.5, share=0.75)
     assert serial.weights == pytest.approx([0.6, 0.2])
-    raised = DAYS / (DAYS - 1 - 2 * 0.8) - 1
-    ratio = DAYS / (DAYS - 1), EVENTS * DAYS / (EVENTS * DAYS - 1)  # `leave_one_out` raises totals
-    sums = cells.sum(axis=0)
-    lagged = sum(2 * w * (sums[lag:] * sums[:-lag]).sum() for lag, w in ((1, 0.6), (2, 0.2)))
-    within = sum(2 * w * (cells[:, lag:] * cells[:, :-lag]).sum() for lag, w in ((1, 0.6), (2, 0.2)))
-    assert lagged - within == pytest.approx(double_sum(cells, serial.weights), rel=1e-9, abs=1e-9)
-    expected = ratio[0] ** 2 * lagged - ratio[1] ** 2 * within
-    expected += raised * (float(covariance(days)) + ratio[0] ** 2 * lagged)
-    assert float(serial.covariance((days, days), (both, both))) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    over_time = double_sum(first, second, serial.weights)
+    assert float(serial.over_time(first, second)) == pytest.approx(over_time, rel=1e-9)
+    raised = 12 / (12 - 1 - 2 * 0.8) - 1
+    expected = 0.75 * (over_time + raised * (float(covariance(first, second)) + over_time))
+    assert float(serial.covariance(first, second)) == pytest.approx(expected, rel=1e-9)
 
 
-@given(st.integers(0, 99), st.integers(0, 51), st.integers(0, CELLS_OF_BOTH - 1))
-def test_it_does_not_matter_which_day_is_the_first_or_in_which_order_they_come(seed: int, day: int, cell: int) -> None:
+@given(st.integers(0, 99), st.integers(0, 20))
+def test_it_does_not_matter_which_day_is_the_first_or_in_which_order_they_come(seed: int, day: int) -> None:
     rng = np.random.default_rng(seed)
-    _, days, both = clusterings(rng.normal(size=(EVENTS, DAYS)))
-    shuffled, order = rng.permutation(DAYS), rng.permutation(EVENTS * DAYS)
-    plain = SerialCorrelation(*orders(), bandwidth=3.0)
-    other = SerialCorrelation(
-        InTime((np.arange(DAYS)[shuffled] + day) % 52, 52),
-        InTime((CELLS[order] + cell) % CELLS_OF_BOTH, CELLS_OF_BOTH),
-        bandwidth=3.0,
-    )
-    expected = plain.covariance((days, days), (both, both))
-    again = days[shuffled], both[order]
-    assert other.covariance((again[0],) * 2, (again[1],) * 2) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    values, order = rng.normal(size=12), rng.permutation(12)
+    plain = SerialCorrelation(in_time(np.arange(12), 21), bandwidth=3.0)
+    other = SerialCorrelation(in_time((np.arange(12)[order] + day) % 21, 21), bandwidth=3.0)
+    expected = pytest.approx(plain.covariance(values, values), rel=1e-9, abs=1e-9)
+    assert other.covariance(values[order], values[order]) == expected
 
 
-def drawn(rng: np.random.Generator, persistent: float, days: int = 60, events: int = 40) -> tuple[Floats, Floats]:
-    """A total without each day and without each cell, whose days are an autoregression and whose events differ."""
-    level = np.zeros(days)
-    for day, normal in enumerate(rng.normal(size=days)):
-        level[day] = persistent * level[day - 1] + np.sqrt(1 - persistent**2) * normal
-    cells = level + rng.normal(size=(events, 1)) + 2 * rng.normal(size=(events, days))
-    # an event lies on ten days
-    starts = rng.integers(0, days - 10, events)[:, None]
-    inside = (np.arange(days) >= starts) & (np.arange(days) < starts + 10)
+def test_days_that_are_not_known_or_apart_add_nothing() -> None:
+    values = np.random.default_rng(2).normal(size=10)
+    unknown = in_time(np.append(np.arange(9), -1))
+    assert unknown.neighbours == 8
+    assert unknown.placed(values)[:10].tolist() == [*(values - values.mean())[:9], 0.0]
+    weekly = in_time(np.arange(0, 60, 7))
+    assert weekly.neighbours == 0
+    assert float(SerialCorrelation(weekly, 3.0).over_time(values[:9], values[:9])) == 0
+
+
+def drawn(rng: np.random.Generator, persistent: float, *, level: float = 1.0) -> tuple[Floats, float, float]:
+    """A total without each day, its variance over events and that of independent cells.
+
+    Cells are events × days, an event lies on ten days; days are an autoregression, and events differ by their level.
+    """
+    of_day = np.zeros(DAYS)
+    for day, normal in enumerate(rng.normal(size=DAYS)):
+        of_day[day] = persistent * of_day[day - 1] + np.sqrt(1 - persistent**2) * normal
+    cells = of_day + level * rng.normal(size=(EVENTS, 1)) + 2 * rng.normal(size=(EVENTS, DAYS))
+    starts = rng.integers(0, DAYS - SPAN, EVENTS)[:, None]
+    inside = (np.arange(DAYS) >= starts) & (np.arange(DAYS) < starts + SPAN)
     cells = np.where(inside, cells, 0.0)
-    sums = np.zeros(CELLS_OF_BOTH)
-    np.add.at(sums, replicate_of_both(np.arange(events)[:, None], np.arange(days)).ravel(), cells.ravel())
-    return leave_one_out(cells.sum(axis=0)), leave_one_out(sums)
+    of_events = float(covariance(leave_one_out(cells.sum(axis=1))))
+    return leave_one_out(cells.sum(axis=0)), of_events, float((cells**2).sum())
 
 
-def found(persistent: float, *, datasets: int = 400) -> list[SerialCorrelation | None]:
-    rng = np.random.default_rng(7)
-    in_time = InTime(np.arange(60), 60), InTime(np.arange(CELLS_OF_BOTH), CELLS_OF_BOTH)
-    return [serial_correlation(*drawn(rng, persistent), in_time) for _ in range(datasets)]
+def found(persistent: float, *, datasets: int = 400, level: float = 1.0) -> list[SerialCorrelation | None]:
+    rng, days = np.random.default_rng(7), in_time(np.arange(DAYS))
+    totals = (drawn(rng, persistent, level=level) for _ in range(datasets))
+    return [serial_correlation(total, days, of_first=first, of_rows=rows) for total, first, rows in totals]
 
 
-def test_it_is_hardly_ever_found_where_days_are_independent_though_events_last_for_days() -> None:
-    share = np.mean([correlation is not None for correlation in found(0.0)])
-    assert share < 0.06
+@pytest.mark.parametrize("level", [0.0, 1.0, 3.0])
+def test_it_is_hardly_ever_found_where_days_are_independent_though_events_last_for_days(level: float) -> None:
+    assert np.mean([correlation is not None for correlation in found(0.0, level=level)]) < 0.06
+
+
+def test_the_level_of_events_alone_would_be_taken_for_days_that_go_together() -> None:
+    rng, days = np.random.default_rng(7), in_time(np.arange(DAYS))
+    totals = [drawn(rng, 0.0, level=3.0)[0] for _ in range(100)]
+    alone = [serial_correlation(total, days, of_first=0.0, of_rows=0.0) for total in totals]
+    assert np.mean([correlation is not None for correlation in alone]) > 0.5
 
 
 def test_it_is_found_where_days_go_together_with_a_longer_reach_the_longer_they_do() -> None:
@@ -110,34 +113,42 @@ def test_it_is_found_where_days_go_together_with_a_longer_reach_the_longer_they_
     assert np.mean([correlation is not None for correlation in long]) > 0.5
     reaches = [np.median([each.bandwidth for each in some if each is not None]) for some in (short, long)]
     assert 1 < reaches[0] < reaches[1] <= 20
+    assert all(0 < each.share <= 1 for each in (*short, *long) if each is not None)
 
 
-def test_few_days_and_days_without_any_spread_tell_nothing() -> None:
+def test_few_neighbours_and_days_without_any_spread_tell_nothing() -> None:
     rng = np.random.default_rng(3)
-    level = np.sin(np.arange(30) / 5) * 10 + rng.normal(size=30)
-    both = InTime(np.arange(CELLS_OF_BOTH), CELLS_OF_BOTH)
-    noise = leave_one_out(rng.normal(size=CELLS_OF_BOTH) / 10)
-    for days, is_found in ((30, True), (FEWEST_TIMES - 1, False)):
-        correlation = serial_correlation(leave_one_out(level[:days]), noise, (InTime(np.arange(days), days), both))
-        assert (correlation is not None) is is_found
-    still = np.ones(30)
-    assert serial_correlation(still, np.ones(CELLS_OF_BOTH), (InTime(np.arange(30), 30), both)) is None
+    level = np.sin(np.arange(60) / 5) * 10 + rng.normal(size=60)
+
+    def is_found(numbers: NDArray[np.int64]) -> bool:
+        values = leave_one_out(level[numbers])
+        return serial_correlation(values, in_time(numbers, 64), of_first=1.0, of_rows=1.0) is not None
+
+    assert is_found(np.arange(30))
+    assert not is_found(np.arange(FEWEST_NEIGHBOURS))
+    assert is_found(np.arange(FEWEST_NEIGHBOURS * 3))
+    assert not is_found(np.arange(0, 60, 2))
+    assert serial_correlation(np.ones(30), whole(30), of_first=1.0, of_rows=1.0) is None
 
 
 def test_days_that_go_together_only_add_to_the_variance_and_take_degrees_of_freedom() -> None:
     rng = np.random.default_rng(5)
-    level = np.repeat(rng.normal(size=DAYS // 4) * 3, 4)
-    top, bottom = (rng.normal(size=(EVENTS, DAYS)) + factor * level for factor in (1.0, 0.3))
-    tops, bottoms = (np.concatenate(clusterings(cells))[:, None] for cells in (top, bottom))
-    sizes = (EVENTS, DAYS, EVENTS * DAYS)
-    plain = JackknifeSpread(sizes)
-    spread = JackknifeSpread(sizes, SerialCorrelation(*orders(), bandwidth=4.0))
+    sizes, days = (8, 12, 96), slice(8, 20)
+    level = np.repeat(rng.normal(size=3) * 3, 4)
+
+    def without_each(cells: Floats) -> Floats:
+        sums = (cells.sum(axis=1), cells.sum(axis=0), cells.ravel())
+        return np.concatenate([leave_one_out(values) for values in sums])[:, None]
+
+    tops, bottoms = (without_each(rng.normal(size=(8, 12)) + factor * level) for factor in (1.0, 0.3))
+    plain, spread = JackknifeSpread(sizes), JackknifeSpread(sizes, SerialCorrelation(whole(12), bandwidth=4.0))
     ratio = np.array([0.4])
     assert (spread.variance(tops) > 1.2 * plain.variance(tops)).all()
     over, under, shared = spread.moments(tops, bottoms, ratio)
     assert over - 2 * ratio * shared + ratio**2 * under == pytest.approx(spread.variance(tops - ratio * bottoms))
-    opposite = np.concatenate(clusterings(rng.normal(size=(EVENTS, DAYS)) + 3 * (-1.0) ** np.arange(DAYS)))[:, None]
+    opposite = without_each(rng.normal(size=(8, 12)) + 3 * (-1.0) ** np.arange(12))
     assert (spread.variance(opposite) >= plain.variance(opposite)).all()
-    assert spread.most_degrees == pytest.approx(11 / (1 + 2 * (0.75**2 + 0.5**2 + 0.25**2)))
-    of_days = effective_degrees(tops[EVENTS : EVENTS + DAYS]) / (1 + 2 * (0.75**2 + 0.5**2 + 0.25**2))
-    assert spread.degrees(tops) == pytest.approx(np.minimum(effective_degrees(tops[:EVENTS]), np.maximum(of_days, 4)))
+    divisor = 1 + 2 * (0.75**2 + 0.5**2 + 0.25**2)
+    assert spread.most_degrees == pytest.approx(max(11 / divisor, 4))
+    of_days = np.maximum(effective_degrees(tops[days]) / divisor, 4)
+    assert spread.degrees(tops) == pytest.approx(np.minimum(effective_degrees(tops[:8]), of_days))

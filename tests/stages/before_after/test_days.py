@@ -57,7 +57,7 @@ def test_days_that_go_together_are_marked_and_make_limits_wider(tmp_path: Path) 
     rows = pairs(0.9)
     together, warnings = estimated(tmp_path / "together", rows)
     assert together["interval_quality"] == "correlated_days"
-    assert any("correlated_days (before_after_estimates, before_after_operating_points)" in text for text in warnings)
+    assert ['strata = "weekday"' in text for text in warnings if "correlated_days" in text] == [True]
     # the same pairs, whose days are put in another order: what they contribute is the same, their neighbours are not
     rng = np.random.default_rng(1)
     moved = {day: int(other) for day, other in zip(range(DAYS), rng.permutation(DAYS), strict=True)}
@@ -81,4 +81,22 @@ def test_independent_days_are_not_marked(tmp_path: Path) -> None:
 def test_without_days_as_parents_nothing_is_known_of_their_order(tmp_path: Path, cluster: object) -> None:
     row, warnings = estimated(tmp_path / "run", pairs(0.9), cluster=cluster)
     assert row["interval_quality"] == "good"
+    assert not any("correlated_days" in text for text in warnings)
+
+
+def test_a_time_that_is_not_known_and_the_names_of_events_change_nothing_of_the_order_of_days(tmp_path: Path) -> None:
+    rows = pairs(0.9)
+    named, _ = estimated(tmp_path / "named", rows.with_columns("e" + pl.col("event_id").cast(pl.String)))
+    unknown = pl.when(pl.int_range(pl.len()) == 0).then(None).otherwise(pl.col("article_time"))
+    lacking, _ = estimated(tmp_path / "lacking", rows.with_columns(unknown.alias("article_time")))
+    whole, _ = estimated(tmp_path / "whole", rows)
+    assert {row["interval_quality"] for row in (named, lacking, whole)} == {"correlated_days"}
+    assert width(named, "fpr") == pytest.approx(width(whole, "fpr"), rel=0.1)
+    assert width(lacking, "fpr") == pytest.approx(width(whole, "fpr"), rel=0.1)
+
+
+def test_a_paper_that_appears_once_a_week_has_no_days_in_a_row(tmp_path: Path) -> None:
+    day = (pl.col("article_time") - pl.lit(START)).dt.total_days()
+    row, warnings = estimated(tmp_path / "run", pairs(0.9).filter(day % 7 == 0))
+    assert row["interval_quality"] != "correlated_days"
     assert not any("correlated_days" in text for text in warnings)
