@@ -152,3 +152,26 @@ def test_days_that_go_together_only_add_to_the_variance_and_take_degrees_of_free
     assert spread.most_degrees == pytest.approx(max(11 / divisor, 4))
     of_days = np.maximum(effective_degrees(tops[days]) / divisor, 4)
     assert spread.degrees(tops) == pytest.approx(np.minimum(effective_degrees(tops[:8]), of_days))
+
+
+@pytest.mark.parametrize("lasting", [0.0, 1.0, 30.0])
+def test_the_share_of_levels_that_last_for_ten_days_is_taken_off(lasting: float) -> None:
+    values = leave_one_out(np.sin(np.arange(DAYS) / 4) + np.random.default_rng(1).normal(size=DAYS) / 5)
+    correlation = serial_correlation(values, in_time(np.arange(DAYS)), of_first=0.5 + lasting, of_rows=0.5)
+    assert correlation is not None
+    total = (
+        double_sum(values, values, correlation.weights)
+        + 2
+        * sum(  # the first day follows the last
+            weight * np.roll(values - values.mean(), -lag)[-lag:] @ (values - values.mean())[-lag:]
+            for lag, weight in enumerate(correlation.weights, start=1)
+        )
+    )
+    of_levels = sum(2 * weight * (SPAN - lag) for lag, weight in enumerate(correlation.weights[: SPAN - 1], start=1))
+    expected = 1 - lasting / (SPAN * (SPAN - 1)) * of_levels / total
+    assert correlation.share == pytest.approx(expected, rel=1e-9)
+
+
+def test_nothing_is_left_where_levels_that_last_bring_it_all() -> None:
+    values = leave_one_out(np.sin(np.arange(DAYS) / 4) + np.random.default_rng(1).normal(size=DAYS) / 5)
+    assert serial_correlation(values, in_time(np.arange(DAYS)), of_first=1e4, of_rows=0.5) is None
