@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pipeline.metrics.uncertainty.jackknife import Floats
     from pipeline.metrics.uncertainty.serial import SerialCorrelation
 
+_FEWEST = 2  # events, and days, that a spread needs
+
 
 def spread_of(sides: Sequence[Sides]) -> JackknifeSpread:
     """The spread over the clusterings of the pairs, with what days in a row add to it.
@@ -29,7 +31,7 @@ def spread_of(sides: Sequence[Sides]) -> JackknifeSpread:
 
 @np.errstate(divide="ignore", invalid="ignore")
 def correlation_of_days(sides: Sequence[Sides]) -> SerialCorrelation | None:
-    """The serial correlation of the false positive rate over days; None where there is none, or no day is known.
+    """The serial correlation of the false positive rate over days; None where there is none, or it cannot be known.
 
     It is that at the threshold whose matches before the event tell most: their number times the share of compared
     pairs that do not match is highest there.
@@ -39,7 +41,7 @@ def correlation_of_days(sides: Sequence[Sides]) -> SerialCorrelation | None:
     """
     in_time = sides[1].in_time if len(sides) > 1 else None
     matches, pairs = sides[0].m_before.sum(axis=0), float(sides[0].n_before.sum())
-    if in_time is None or not matches.any():
+    if in_time is None or not matches.any() or min(len(clustering.n_before) for clustering in sides[:2]) < _FEWEST:
         return None
     telling = int(np.argmax(matches * (1 - matches / pairs)))
     of_events, of_days = (_rates(clustering, telling) for clustering in sides[:2])

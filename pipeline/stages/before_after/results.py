@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """Estimates at every threshold, the chosen operating points, and matches per day."""
     keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
-    cube = _cube(params, counts, keys)
+    cube = cube_of(params, counts, keys)
     frame = cube.curve(["m_before", "m_after"], ["n_before", "n_after"])
     _check_matches(cube)
     recall = params.recall_reference.middle
@@ -62,7 +62,7 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
     }
 
 
-def _cube(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> Cube:
+def cube_of(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> Cube:
     """The counts of pairs, by both of their parents where they have two."""
     parent = next((parent for parent, names in CROSSED.items() if names[0] in counts), None)
     crossed = [] if parent is None else [counts[name] for name in CROSSED[parent]]

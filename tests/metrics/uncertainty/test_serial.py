@@ -67,7 +67,7 @@ def test_days_that_are_not_known_or_apart_add_nothing() -> None:
     values = np.random.default_rng(2).normal(size=10)
     unknown = in_time(np.append(np.arange(9), -1))
     assert unknown.neighbours == 8
-    assert unknown.placed(values)[:10].tolist() == [*(values - values.mean())[:9], 0.0]
+    assert unknown.placed(values).tolist() == [*(values - values.mean())[:9], *[0.0] * (DAYS - 9)]
     weekly = in_time(np.arange(0, 60, 7))
     assert weekly.neighbours == 0
     assert float(SerialCorrelation(weekly, 3.0).over_time(values[:9], values[:9])) == 0
@@ -125,7 +125,8 @@ def test_few_neighbours_and_days_without_any_spread_tell_nothing() -> None:
         return serial_correlation(values, in_time(numbers, 64), of_first=1.0, of_rows=1.0) is not None
 
     assert is_found(np.arange(30))
-    assert not is_found(np.arange(FEWEST_NEIGHBOURS))
+    assert not is_found(np.arange(FEWEST_NEIGHBOURS))  # one neighbour fewer than days
+    assert is_found(np.arange(FEWEST_NEIGHBOURS + 1))
     assert is_found(np.arange(FEWEST_NEIGHBOURS * 3))
     assert not is_found(np.arange(0, 60, 2))
     assert serial_correlation(np.ones(30), whole(30), of_first=1.0, of_rows=1.0) is None
@@ -175,3 +176,24 @@ def test_the_share_of_levels_that_last_for_ten_days_is_taken_off(lasting: float)
 def test_nothing_is_left_where_levels_that_last_bring_it_all() -> None:
     values = leave_one_out(np.sin(np.arange(DAYS) / 4) + np.random.default_rng(1).normal(size=DAYS) / 5)
     assert serial_correlation(values, in_time(np.arange(DAYS)), of_first=1e4, of_rows=0.5) is None
+
+
+@pytest.mark.parametrize("scale", [0.97, 1.03])
+def test_the_covariance_of_neighbours_is_judged_by_what_a_mean_takes_away_and_levels_bring(scale: float) -> None:
+    values = leave_one_out(np.sin(np.arange(DAYS) / 4) + np.random.default_rng(1).normal(size=DAYS))
+    deviations = values - values.mean()
+    products = deviations * np.roll(deviations, -1)
+    above = products.sum() + (deviations**2).sum() / DAYS - 1.645 * np.sqrt((products**2).sum())
+    assert above > 0
+    correlation = serial_correlation(values, in_time(np.arange(DAYS)), of_first=above * SPAN * scale, of_rows=0.0)
+    assert (correlation is not None) is (scale < 1)
+
+
+@given(st.integers(0, 99), st.floats(-3, 3))
+def test_moments_are_those_of_the_difference_whatever_the_ratio(seed: int, ratio: float) -> None:
+    rng = np.random.default_rng(seed)
+    tops, bottoms = rng.normal(size=(2, 8 + 12 + 30, 1))
+    spread = JackknifeSpread((8, 12, 30), SerialCorrelation(whole(12), bandwidth=3.5))
+    over, under, shared = spread.moments(tops, bottoms, np.array([ratio]))
+    expected = pytest.approx(spread.variance(tops - ratio * bottoms), rel=1e-6, abs=1e-9)
+    assert over - 2 * ratio * shared + ratio**2 * under == expected

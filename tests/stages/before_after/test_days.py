@@ -10,6 +10,11 @@ import polars as pl
 import pytest
 from running import before_after_config, read_table, run_stages
 
+from pipeline.metrics.uncertainty.serial import Cycle
+from pipeline.stages.before_after.contract import BeforeAfterParameters
+from pipeline.stages.before_after.crossing import CROSSED
+from pipeline.stages.before_after.results import cube_of
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -100,3 +105,34 @@ def test_a_paper_that_appears_once_a_week_has_no_days_in_a_row(tmp_path: Path) -
     row, warnings = estimated(tmp_path / "run", pairs(0.9).filter(day % 7 == 0))
     assert row["interval_quality"] != "correlated_days"
     assert not any("correlated_days" in text for text in warnings)
+
+
+def test_a_group_of_one_event_has_no_days_to_compare(tmp_path: Path) -> None:
+    rows = pairs(0.9)
+    kind = pl.when(pl.col("event_id") == 0).then(pl.lit("one")).otherwise(pl.lit("many"))
+    config = before_after_config(
+        tmp_path,
+        {"pairs": rows.with_columns(kind.alias("kind"))},
+        thresholds=[0.0, 1.0],
+        window={"before": "168h", "after": "72h"},
+        compared="pairs",
+        duplicates="keep",
+        by=[["kind"]],
+    )
+    table = read_table(run_stages(config), "before_after_estimates").filter(pl.col("threshold") == 1)
+    marks = dict(table.select("kind", "interval_quality").iter_rows())
+    assert marks == {"one": None, "many": "correlated_days"}
+    alone, _ = estimated(tmp_path / "alone", rows.filter(pl.col("event_id") == 0))
+    assert (alone["fpr_lower"], alone["undefined_interval"]) == (None, "one_replicate")
+
+
+@pytest.mark.parametrize(("window", "span"), [({"before": "96h", "after": "24h"}, 4), (None, 2), ({"before": "1h"}, 2)])
+def test_an_event_lasts_for_the_days_of_the_window_before_it(window: dict[str, str] | None, span: float) -> None:
+    keys = {"kind": "before_after", "name": "b", "pairs": "p.parquet", "thresholds": [1.0]}
+    params = BeforeAfterParameters.model_validate(
+        keys | ({} if window is None else {"window": {"after": "1h"} | window})
+    )
+    empty = {name: pl.DataFrame({"replicate": [0]}) for name in ("counts", *CROSSED["day"])}
+    assert cube_of(params, empty, []).cycle == Cycle(64, span)
+    without = {name: pl.DataFrame({"replicate": [0]}) for name in ("counts", *CROSSED["article_id"])}
+    assert cube_of(params, without, []).cycle is None
