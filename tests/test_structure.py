@@ -190,7 +190,7 @@ def test_no_folder_is_a_drawer_for_everything() -> None:
 def test_files_and_functions_keep_their_budgets() -> None:
     for path in MODULES:
         text = path.read_text(encoding="utf-8")
-        assert len(text.splitlines()) <= 400, relative(path)
+        assert len(text.splitlines()) <= 800, relative(path)
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 body = node.body[1:] if ast.get_docstring(node) else node.body
