@@ -63,6 +63,10 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
         "faults of disk and process, injected by the hundred below Python, on Linux with a C compiler",
         (("-c", "import sys; sys.path.insert(0, 'tests'); from runs.faults.driver import main; sys.exit(main())"),),
     ),
+    "golden": (
+        "`golden freeze DIR` keeps every output of a wide set of inputs, `golden compare DIR` shows what differs now",
+        (("tests/golden.py",),),
+    ),
     "check": (
         "format, lint, types, import contract",
         (
