@@ -1,7 +1,9 @@
-"""Set up a virtual environment from the lock file and run a task in it: python3 dev.py TASK.
+"""Set up a virtual environment from the lock files and run a task in it: python3 dev.py TASK.
 
-It needs only Python 3.11 or later. The environment is in .venv, that of the lowest versions in .venv-lowest; each is
-recreated when its lock file, the project file or the Python version changes.
+It needs only Python 3.11 or later. The environment is in .venv: first what running needs, then what the tests and the
+checks need, each from a lock file of its own when a task first asks for it. That of the lowest versions is in
+.venv-lowest, that of the schedulers in .venv-schedulers. An environment is made anew when one of its lock files, the
+project file or the Python version changes.
 """
 
 from __future__ import annotations
@@ -15,10 +17,14 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
-NEWEST = (ROOT / ".venv", ROOT / "requirements.lock")
-SPARK = ROOT / "requirements.spark.lock"  # beside the newest: 450 MB, for the tests on Apache Spark alone
-LOWEST = (ROOT / ".venv-lowest", ROOT / "requirements.lowest.lock")
-SCHEDULERS = (ROOT / ".venv-schedulers", ROOT / "requirements.schedulers.lock")
+RUNNING, TESTS = "requirements.lock", "requirements.dev.lock"
+SPARK = "requirements.spark.lock"  # 450 MB, for the tests on Apache Spark alone
+TO_RUN = (".venv", (RUNNING,))
+NEWEST = (".venv", (RUNNING, TESTS))
+WITH_SPARK = (".venv", (RUNNING, TESTS, SPARK))
+LOWEST = (".venv-lowest", ("requirements.lowest.lock",))
+SCHEDULERS = (".venv-schedulers", ("requirements.schedulers.lock",))
+ENVIRONMENTS = {"demo": TO_RUN, "spark": WITH_SPARK, "lowest": LOWEST, "schedulers": SCHEDULERS}
 ALL_TESTS = ("-m", "pytest", "-n", "auto", "--dist", "worksteal", "--ignore=tests/schedulers")
 QUICK_TESTS = (
     "tests/cases",
@@ -99,9 +105,10 @@ def main() -> int:
         for task, (summary, _) in TASKS.items():
             print(f"  {task:12} {summary}")
         return 0 if name in {"help", "-h", "--help"} else 2
-    python = set_up(*(LOWEST if name.endswith("lowest") else SCHEDULERS if name.endswith("schedulers") else NEWEST))
-    if name == "spark" or (name == "test" and "THRESHER_SPARK" in os.environ):
-        add_spark(python)
+    if name == "test" and "THRESHER_SPARK" in os.environ:
+        python = set_up(*WITH_SPARK)
+    else:
+        python = set_up(*ENVIRONMENTS.get(name.removeprefix("setup-"), NEWEST))
     # without bytecode every worker and every process of the tests compiles all modules anew
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     for number, command in enumerate(commands := TASKS[name][1], start=1):
@@ -112,40 +119,40 @@ def main() -> int:
     return 0
 
 
-def set_up(venv: Path, lock: Path) -> Path:
-    """Create an environment unless it matches its lock file already; return its Python."""
+def set_up(folder: str, locks: tuple[str, ...]) -> Path:
+    """Install what the lock files name, unless it is there already; return the Python of the environment."""
+    venv = ROOT / folder
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    stamp = venv / "made-from"
-    wanted = hashlib.sha256(
-        lock.read_bytes() + (ROOT / "pyproject.toml").read_bytes() + platform.python_version().encode()
-    ).hexdigest()
-    if stamp.is_file() and stamp.read_text() == wanted and python.is_file():
+    stamps = {lock: (venv / f"made-from-{lock}", _digest(lock)) for lock in locks}
+    missing = [lock for lock, (stamp, digest) in stamps.items() if not stamp.is_file() or stamp.read_text() != digest]
+    if python.is_file() and not missing:
         return python
-    print(f"setting up {venv.name} (once)", file=sys.stderr)
-    shutil.rmtree(venv, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    print(f"setting up {folder} (once): {', '.join(missing or locks)}", file=sys.stderr)
+    is_outdated = any(stamp.is_file() for stamp, _ in (stamps[lock] for lock in missing))
+    if is_outdated or not python.is_file():
+        shutil.rmtree(venv, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+        missing = list(locks)
     pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-    # The lock file names everything, and a resolver may want more than that: pip before 23.3 takes `coverage[toml]` for
-    # the newest coverage, whatever version of it is locked. Bytecode is written of the modules that are used, when they
-    # are: of all it would take longer than the rest.
-    options = ["--no-deps", "--no-compile", "--only-binary", ":all:", "--require-hashes"]
-    subprocess.run([*pip, *options, "-r", str(lock)], check=True)
-    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], check=True)
-    stamp.write_text(wanted)
+    for lock in missing:
+        # The lock file names everything, and a resolver may want more than that: pip before 23.3 takes `coverage[toml]`
+        # for the newest coverage, whatever version of it is locked. Bytecode is written of the modules that are used,
+        # when they are: of all it would take longer than the rest.
+        options = ["--no-deps", "--no-compile", "--only-binary", ":all:", "--require-hashes"]
+        if lock == SPARK:  # which comes as source alone, and which the pinned setuptools builds
+            options += ["--no-build-isolation", "--no-binary", "pyspark"]
+        subprocess.run([*pip, *options, "-r", str(ROOT / lock)], check=True)
+        if lock == locks[0]:
+            subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], check=True)
+        stamp, digest = stamps[lock]
+        stamp.write_text(digest)
     return python
 
 
-def add_spark(python: Path) -> None:
-    """Install Spark into the environment unless it is there."""
-    stamp = python.parent.parent / "spark-made-from"
-    if stamp.is_file() and stamp.read_bytes() == SPARK.read_bytes():
-        return
-    print("adding Apache Spark (once)", file=sys.stderr)
-    pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-    # Spark comes as source alone, which the pinned setuptools builds
-    options = ["--no-deps", "--no-build-isolation", "--only-binary", ":all:", "--no-binary", "pyspark"]
-    subprocess.run([*pip, *options, "--require-hashes", "-r", str(SPARK)], check=True)
-    stamp.write_bytes(SPARK.read_bytes())
+def _digest(lock: str) -> str:
+    """Return what an environment depends on, as text."""
+    project = (ROOT / "pyproject.toml").read_bytes()
+    return hashlib.sha256((ROOT / lock).read_bytes() + project + platform.python_version().encode()).hexdigest()
 
 
 if __name__ == "__main__":

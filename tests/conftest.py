@@ -24,6 +24,7 @@ from hypothesis import settings
 from one_database import OneDatabase
 
 import pipeline
+from pipeline.engines import duckdb as engine
 from pipeline.storage import catalog
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def _engines_share_a_database(request: pytest.FixtureRequest, _one_database: One
         ):
             _one_database.share(patch)
         yield
+    engine.forget_databases()
 
 
 @pytest.fixture(scope="session")

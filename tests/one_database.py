@@ -15,16 +15,13 @@ if TYPE_CHECKING:
 
     import pytest
 
-LIMITS = ("memory_limit", "threads", "max_temp_directory_size")
-_SKIPPED = ("SET memory_limit", "SET allowed_directories", "SET enable_external_access", "SET lock_configuration")
-
 
 class OpenConnection:
-    """A connection to a database that serves others, too, and thus cannot be locked; its folders are remembered."""
+    """A connection to a database that serves others, too, and thus is not locked; it remembers its folders."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, folders: Sequence[str] = ()) -> None:
         self._connection = connection
-        self.folders: list[Path] = []
+        self.folders = [Path(folder) for folder in folders]
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a connection has
         return getattr(self._connection, name)
@@ -35,11 +32,9 @@ class OpenConnection:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
-    def execute(self, text: str, params: Any = None) -> duckdb.DuckDBPyConnection:  # noqa: ANN401 - as of a connection
-        """Run a statement, unless it is a setting of the database."""
-        if text.startswith("SET allowed_directories"):
-            self.folders = [Path(folder) for folder in params[0]]
-        return self._connection if text.startswith(_SKIPPED) else self._connection.execute(text, params)
+    def cursor(self) -> OpenConnection:
+        """A connection of its own, with the same folders."""
+        return OpenConnection(self._connection.cursor(), [str(folder) for folder in self.folders])
 
 
 class _Library:
@@ -69,10 +64,12 @@ class OneDatabase:
         That an engine reads files of its folders alone is asserted here; what locks a connection is tested elsewhere.
         """
 
-        def connect(name: str, config: dict[str, Any] | None = None) -> duckdb.DuckDBPyConnection | OpenConnection:
-            if config is None or any(limit in config for limit in LIMITS):
-                return duckdb.connect(name) if config is None else duckdb.connect(name, config=config)
-            return self._connected()
+        def database(
+            resources: engine.Resources, scratch: str, folders: list[str], *, watched: bool = False
+        ) -> duckdb.DuckDBPyConnection | OpenConnection:
+            limits = (resources.memory, resources.threads, resources.scratch_limit)
+            shared = limits == (None,) * 3 and not watched
+            return self._connected(folders) if shared else start(resources, scratch, folders, watched=watched)
 
         def note(engine_itself: engine.DuckDB, files: Sequence[str]) -> None:
             connection: object = engine_itself._connection
@@ -81,14 +78,21 @@ class OneDatabase:
                 assert all(any(Path(file).is_relative_to(folder) for folder in folders) for file in files), folders
             note_files(engine_itself, files)
 
-        note_files = engine.DuckDB._note_files
+        start, note_files = engine._database, engine.DuckDB._note_files
+        engine.forget_databases()
         patch.setattr(engine.DuckDB, "_note_files", note)
-        patch.setattr(engine, "duckdb", _Library(connect))
+        patch.setattr(engine, "_database", database)
         patch.setattr(expression_types, "duckdb", _Library(lambda *_, **__: self._connected()))
 
-    def _connected(self) -> OpenConnection:
+    def _connected(self, folders: Sequence[str] = ()) -> OpenConnection:
         if self._started is None:
             # tests write a file again within the moment that a time stamp tells: what was read of it must not be kept
-            config: dict[str, Any] = {"preserve_insertion_order": False, "enable_external_file_cache": False}
+            config: dict[str, Any] = {
+                "preserve_insertion_order": False,
+                "enable_external_file_cache": False,
+                "python_enable_replacements": False,
+                "perfect_ht_threshold": engine.PERFECT_HASH_BITS,
+            }
             self._started = duckdb.connect(":memory:", config=config)
-        return OpenConnection(self._started.cursor())
+            self._started.execute("SET GLOBAL TimeZone = 'UTC'")
+        return OpenConnection(self._started.cursor(), folders)

@@ -8,24 +8,8 @@ from importlib.metadata import version
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from pipeline.api.explained import Explained
-from pipeline.api.planned import Planned
 from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import UsageError
-from pipeline.report.explain.choosing import NULL, Wish, text_of, threshold_of
-from pipeline.report.explain.evidence import MOST_ROWS
-from pipeline.report.explain.explaining import Shown, explain
-from pipeline.report.figures.chart import Chart
-from pipeline.report.figures.panels import panels
-from pipeline.report.figures.plots import chosen_group
-from pipeline.report.page.markup import drawing, element, joined
-from pipeline.report.planning.goals import Goal
-from pipeline.report.planning.planning import plan_run
-from pipeline.report.published import read_run
-from pipeline.report.text.html import markup_of
-from pipeline.report.text.summary import blocks_of_stage, warnings_block
-from pipeline.runs import runner
-from pipeline.runs.rendering import render_opened
 from pipeline.sources.paths import path_text
 from pipeline.tables.groupings import users_name
 
@@ -34,6 +18,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from pipeline.api.explained import Explained
+    from pipeline.api.planned import Planned
+    from pipeline.report.figures.chart import Chart
     from pipeline.report.figures.panels import Group, Panels
     from pipeline.runs.config import Config
     from pipeline.runs.evaluation import Evaluation, InMemory
@@ -105,6 +92,10 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Say the same with a table and figures, for notebooks."""
+        from pipeline.report.page.markup import drawing, element, joined
+        from pipeline.report.text.html import markup_of
+        from pipeline.report.text.summary import blocks_of_stage, warnings_block
+
         warnings = (warnings_block(self.warnings),) if self.warnings else ()
         (stage,) = self._evaluation.results
         charts = [self._chart(drawn, drawn.first)._repr_svg_() for drawn in self._figures[:FIGURES_SHOWN]]
@@ -113,6 +104,8 @@ class Result:
 
     @cached_property
     def _figures(self) -> tuple[Panels, ...]:
+        from pipeline.report.figures.panels import panels
+
         params = self._stage.params
         inside = {users_name(column): column for column in params.by_columns}
         tables = {
@@ -137,6 +130,9 @@ class Result:
         Raises:
             UsageError: there is no such figure, or it has no such group.
         """
+        from pipeline.report.explain.choosing import NULL, text_of
+        from pipeline.report.figures.plots import chosen_group
+
         drawn = next((drawn for drawn in self._figures if figure in {"", drawn.figure.name}), None)
         if drawn is None:
             message = f"no figure is called {figure!r}" if figure else "there is nothing to draw"
@@ -147,6 +143,8 @@ class Result:
         return self._chart(drawn, chosen_group(drawn, values))
 
     def _chart(self, drawn: Panels, group: Group) -> Chart:
+        from pipeline.report.figures.chart import Chart
+
         return Chart(drawn, group, f"{self.name} · thresher {version('thresher')}")
 
     def explain(
@@ -155,7 +153,7 @@ class Result:
         threshold: float | None = None,
         *,
         sql: bool = False,
-        rows: int = MOST_ROWS,
+        rows: int | None = None,
         **group: object,
     ) -> Explained:
         """Explain where a number comes from: definition, counts, inputs, parameters, and the rows behind it.
@@ -166,18 +164,26 @@ class Result:
             metric: The number; default: the main one of the stage.
             threshold: Its threshold; default: that of the first operating point. The nearest at or below it is taken.
             sql: Whether the SQL that counts it is wanted, too.
-            rows: Most rows of a section; 0: no rows.
+            rows: Most rows of a section; None: ten; 0: no rows.
             group: The group by its grouping columns, `source="north"`, None for NULL, or by other columns that tell
                 rows apart, `average="macro"`; default: the total, or the first group.
 
         Raises:
             ThresherError: there is no such number, threshold or group, or an input has changed since it was read.
         """
+        from pipeline.api.explained import Explained
+        from pipeline.report.explain.choosing import Wish, text_of, threshold_of
+        from pipeline.report.explain.evidence import MOST_ROWS
+        from pipeline.report.explain.explaining import Shown, explain
+        from pipeline.report.published import read_run
+        from pipeline.runs.rendering import render_opened
+
         texts = tuple(f"{name}={text_of(value)}" for name, value in group.items())
         wish = Wish(metric, None if threshold is None else threshold_of(threshold), texts, option="")
         with TemporaryDirectory(dir=scratch_folder(self._config.resources.scratch)) as folder:
             run = read_run(self.save(folder).path)
-            explanation = explain(run, self.name, wish, Shown(most_rows=rows, rows=rows > 0))
+            shown = Shown(most_rows=MOST_ROWS if rows is None else rows, rows=rows != 0)
+            explanation = explain(run, self.name, wish, shown)
         statements = render_opened(self._evaluation.opened[0], dialect="duckdb") if sql else ""
         return Explained(replace(explanation, run="", published_at="", sql=statements))
 
@@ -212,6 +218,12 @@ class Result:
         Raises:
             ThresherError: there is no such number, threshold or group, or nothing can be planned of it.
         """
+        from pipeline.api.planned import Planned
+        from pipeline.report.explain.choosing import Wish, text_of, threshold_of
+        from pipeline.report.planning.goals import Goal
+        from pipeline.report.planning.planning import plan_run
+        from pipeline.report.published import read_run
+
         goal = Goal(width, difference, margin, claim, power, confidence).checked(str)
         texts = tuple(f"{name}={text_of(value)}" for name, value in group.items())
         wish = Wish(metric, None if threshold is None else threshold_of(threshold), texts, "", criterion, "planned")
@@ -230,5 +242,7 @@ class Result:
         Raises:
             ThresherError: the folder is no path or cannot be written, or an input has changed since it was read.
         """
+        from pipeline.runs import runner
+
         config = self._config.at(path_text(folder, what="folder"), what="folder")
         return runner.publish(config, self._evaluation, self._in_memory)

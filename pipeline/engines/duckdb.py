@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import glob
+import os
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +31,8 @@ from pipeline.engines.query_thread import QueryThread
 from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import DataError, ResourceError
 from pipeline.queries.dialect import column, render
+from pipeline.queries.kept import number_of
+from pipeline.queries.kept import text as kept_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -111,7 +116,9 @@ class DuckDB:
     def close(self) -> None:
         """Close the connection and end its thread; a query that does not stop is abandoned."""
         self._thread.close()
-        if not self._thread.is_abandoned:
+        if self._thread.is_abandoned:
+            forget_databases()
+        else:
             self._connection.close()
         breadcrumbs.end()
 
@@ -200,7 +207,9 @@ class DuckDB:
 
     def define(self, name: str, query: exp.Query, *, keep: bool = False) -> None:
         """Give a query a name; with `keep` its rows are computed once and stored."""
-        text = render(_temporary(exp.table_(name), query, "TABLE" if keep else "VIEW"), copy=False)
+        kind, number = "TABLE" if keep else "VIEW", number_of(query)
+        key = None if number is None else ("define", name, kind, number)
+        text = kept_text(key, lambda: render(_temporary(exp.table_(name), query, kind), copy=False))
         self._run(lambda: self._connection.execute(text), text)
 
     def fetch(
@@ -218,8 +227,21 @@ class DuckDB:
             Interrupted: a signal asked to stop.
         """
         text = render(query)
-        frame: pl.DataFrame = self._run(lambda: self._connection.sql(text, params=dict(params or {})).pl(), text)
-        return frame
+        return self._run(lambda: self._fetched(text, params), text)
+
+    def _fetched(self, text: str, params: Mapping[str, float] | None) -> pl.DataFrame:
+        """Run a statement once: a relation is bound when it is made, and again when its rows are asked for.
+
+        What relations use themselves has no public name; where it is missing, they do it.
+        """
+        import polars as pl  # noqa: PLC0415 - as in `stream`
+
+        submit = getattr(self._connection, "_submit", None)
+        if submit is None:
+            frame: pl.DataFrame = self._connection.sql(text, params=dict(params or {})).pl()
+            return frame
+        table = submit(text, dict(params) if params else None, "arrow", BLOCK_ROWS).arrow_table(to_polars=True)
+        return pl.DataFrame(pl.from_arrow(table, rechunk=False))
 
     def count(
         self,
@@ -295,9 +317,7 @@ class DuckDB:
 
     def memory(self) -> int:
         """Return the memory limit of the connection in bytes."""
-        limit = exp.func("current_setting", exp.Literal.string("memory_limit"))
-        size = exp.alias_(exp.func("parse_formatted_bytes", limit), "size")
-        return int(self.fetch(exp.select(size)).item())
+        return int(self._run(lambda: _memory_limit(self._connection), "memory_limit"))
 
     def _run(self, work: Callable[[], T], text: str) -> T:
         return self._result(self._thread.submit(work), text)
@@ -306,6 +326,8 @@ class DuckDB:
         try:
             return self._thread.result(future)
         except duckdb.Error as error:
+            if isinstance(error, duckdb.FatalException | duckdb.InternalException | duckdb.OutOfMemoryException):
+                forget_databases()
             unclear = type(error) is duckdb.Error  # what the decoder of a page raises: it names no file
             broken = self._broken_file() if unclear or isinstance(error, duckdb.InvalidInputException) else None
             if broken is not None and (message := broken_text(broken)) is not None:
@@ -343,13 +365,61 @@ def _temporary(name: exp.Table, query: exp.Query, kind: str) -> exp.Create:
     return exp.Create(this=name.copy(), kind=kind, expression=query.copy(), replace=True, properties=properties)
 
 
+_KEPT: dict[tuple[object, ...], duckdb.DuckDBPyConnection] = {}
+_MOST_KEPT = 2
+_KEEPING = threading.Lock()
+
+
 def _connect(resources: Resources, folders: list[str], progress: bool) -> duckdb.DuckDBPyConnection:  # noqa: FBT001
+    """Return a connection of its own to a database of this process with these limits and folders.
+
+    To start and lock a database takes longer than to count a few rows. Views, temporary tables and variables belong to
+    a connection and vanish with it. Where somebody watches, the database is a new one: to tell its progress is set for
+    one connection, before the database is locked.
+    """
+    scratch = str(scratch_folder(resources.scratch))
+    if progress:
+        return _database(resources, scratch, folders, watched=True)
+    free = process_limit() if resources.memory is None else None
+    key = (resources, scratch, tuple(folders), free)
+    with _KEEPING:
+        database = _KEPT.pop(key, None) or _database(resources, scratch, folders)
+        _KEPT[key] = database
+        while len(_KEPT) > _MOST_KEPT:
+            del _KEPT[next(iter(_KEPT))]
+        return database.cursor()
+
+
+def forget_databases() -> None:
+    """Start a new database for the next connection, as after an error that may have broken one."""
+    with _KEEPING:
+        _KEPT.clear()
+
+
+def _leave_databases() -> None:
+    """Do the same in a forked process without ending the databases of its parent, whose threads it does not have."""
+    global _KEPT, _KEEPING
+    _LEFT.append(_KEPT)
+    _KEPT, _KEEPING = {}, threading.Lock()
+
+
+_LEFT: list[object] = []
+atexit.register(forget_databases)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_databases)
+
+
+def _database(
+    resources: Resources, scratch: str, folders: list[str], *, watched: bool = False
+) -> duckdb.DuckDBPyConnection:
     config: dict[str, str | bool | int | float | list[str]] = {
-        "temp_directory": str(scratch_folder(resources.scratch)),
+        "temp_directory": scratch,
         "preserve_insertion_order": False,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "enable_external_file_cache": False,  # the system keeps what was read of files, within no limit of ours
+        "python_enable_replacements": False,
+        "perfect_ht_threshold": PERFECT_HASH_BITS,
     }
     limits = {
         "memory_limit": resources.memory,
@@ -361,12 +431,10 @@ def _connect(resources: Resources, folders: list[str], progress: bool) -> duckdb
         connection = duckdb.connect(":memory:", config=config)
         if resources.memory is None:
             connection.execute("SET memory_limit = $1", [f"{_default_memory(connection) // MIB}MiB"])
-        set_progress(connection, watched=progress)
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.execute("SET python_enable_replacements = false")
-        connection.execute("SET perfect_ht_threshold = $1", [PERFECT_HASH_BITS])
+        set_progress(connection, watched=watched)
         if duckdb.__version__.startswith("1."):  # a join would push filters into frames that their scan cannot apply
             connection.execute("SET disabled_optimizers = 'join_filter_pushdown'")
+        connection.execute("SET GLOBAL TimeZone = 'UTC'")
         connection.execute("SET allowed_directories = $1", [folders])
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
@@ -391,5 +459,5 @@ def _default_memory(connection: duckdb.DuckDBPyConnection) -> int:
 
 
 def _memory_limit(connection: duckdb.DuckDBPyConnection) -> int:
-    row = connection.execute("SELECT parse_formatted_bytes(current_setting('memory_limit'))").fetchone()
-    return 0 if row is None else int(row[0])
+    ((limit,),) = connection.execute("SELECT parse_formatted_bytes(current_setting('memory_limit'))").fetchall()
+    return int(limit)

@@ -58,8 +58,6 @@ class CountTables:
             columns: The counts; those of the whole table are those of the first counts that come in.
         """
         opened = self._open.setdefault(table, _OpenTable(tuple(keys), tuple(columns)))
-        if THRESHOLD not in counts.columns:
-            counts = counts.with_columns(pl.lit(None, dtype=pl.Float64).alias(THRESHOLD))
         opened.add(tuple(segment), counts)
 
     def __getitem__(self, table: str) -> pl.DataFrame:
@@ -84,10 +82,13 @@ class _OpenTable:
     counts: dict[tuple[str, ...], list[pl.DataFrame]] = field(default_factory=dict)
 
     def add(self, segment: tuple[str, ...], counts: pl.DataFrame) -> None:
-        lacking = [pl.lit(0, dtype=pl.Int64).alias(name) for name in self.columns if name not in counts.columns]
-        selected = counts.with_columns(*lacking, pl.col(REPLICATE).cast(pl.Int64)).select(
-            *segment, REPLICATE, THRESHOLD, *self.keys, *(pl.col(name).fill_null(0) for name in self.columns)
+        present = set(counts.columns)
+        threshold = pl.col(THRESHOLD) if THRESHOLD in present else pl.lit(None, dtype=pl.Float64).alias(THRESHOLD)
+        numbers = (
+            pl.col(name).fill_null(0) if name in present else pl.lit(0, dtype=pl.Int64).alias(name)
+            for name in self.columns
         )
+        selected = counts.select(*segment, pl.col(REPLICATE).cast(pl.Int64), threshold, *self.keys, *numbers)
         self.counts.setdefault(segment, []).append(selected)
 
     def of_all(self, groupings: Sequence[Grouping], by: Sequence[str]) -> pl.DataFrame:

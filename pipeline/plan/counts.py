@@ -14,6 +14,7 @@ from pipeline.metrics.uncertainty.spread import replicate_of_both
 from pipeline.plan.count_tables import BIN
 from pipeline.plan.nodes import Parameters, Phase, Statement, frames_of, shown_reads
 from pipeline.queries.dialect import column, double, is_finite
+from pipeline.queries.kept import kept, part
 from pipeline.queries.load import expand, load
 from pipeline.tables.schemas import COUNT_TABLE
 from pipeline.tables.sweep import REPLICATE, SECOND_REPLICATE, THRESHOLD
@@ -61,6 +62,10 @@ class Sweep:
 
     def by_cell(self) -> exp.Select:
         """Rows with their arithmetic cell as bin; without a grid the score itself, -0 as 0."""
+        key = ("cells", part(self.rows), self.score, self.grid, self.exact)
+        return kept(key, self._by_cell)
+
+    def _by_cell(self) -> exp.Select:
         score = column(self.score)
         if self.exact and self.grid is not None:
             return self._with_bin(self.grid.exact(score))
@@ -241,7 +246,8 @@ def _in_exact_bins(
 
 def _reading(tree: exp.Query, name: str, other: str) -> exp.Query:
     """The same query over another relation of the same columns."""
-    for table in tree.find_all(exp.Table):
+    tree = tree.copy()
+    for table in list(tree.find_all(exp.Table)):
         if table.name == name:
             table.replace(exp.to_table(other).as_(name))
     return tree

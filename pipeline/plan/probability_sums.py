@@ -12,6 +12,7 @@ import sqlglot.expressions as exp
 from pipeline.plan.counts import by_parent
 from pipeline.plan.nodes import Phase, Statement
 from pipeline.queries.dialect import column, double
+from pipeline.queries.kept import kept, part
 from pipeline.queries.load import expand, load
 from pipeline.sources.probability_cells import ProbabilityCells
 from pipeline.tables.schemas import COUNT_TABLE, GROUPING
@@ -97,6 +98,9 @@ class ProbabilitySums:
 
     def _in_cells(self, cells: ProbabilityCells | None) -> exp.Query:
         """The rows with the number of their cell; without cells, with their score as cell, -0 as 0."""
+        return kept(("in_cells", part(self.rows), cells), lambda: self._made_in_cells(cells))
+
+    def _made_in_cells(self, cells: ProbabilityCells | None) -> exp.Query:
         score, first_bin, rows = column("probability"), column("first_bin"), self.rows.subquery("probabilities_alone")
         if cells is None:
             return exp.select(exp.Star(), exp.alias_(score + double(0.0), CELL)).from_(rows)

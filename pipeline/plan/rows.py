@@ -11,6 +11,7 @@ import sqlglot.expressions as exp
 from pipeline.errors import DataError
 from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column
+from pipeline.queries.kept import kept, number_of, parts
 from pipeline.queries.load import statement
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
@@ -168,17 +169,24 @@ def read(
     located = located or source.shown is not None
     fields = fields_of(source, wanted, by)
     score = "score" if "score" in fields and source.field("score") is not None else None
+    canonical = canonical_relation(source, fields, score=score, located=located)
+    number = number_of(canonical)
+    key = None if number is None else ("read", number, parts(derived), tuple(lookups))
+    query = kept(key, lambda: _with_derived(canonical, derived, lookups))
+    reads = tuple(dict.fromkeys(field.name for field in fields.values()))
+    name, scans = f"{source.name}_read", source.scans
+    return Relation(name, query, scans=scans, source=source, located=located, reads=reads)
+
+
+def _with_derived(query: exp.Query, derived: Mapping[str, exp.Expr], lookups: Sequence[Lookup]) -> exp.Query:
     computed = [exp.alias_(value, name, quoted=True) for name, value in derived.items()]
-    query = canonical_relation(source, fields, score=score, located=located)
     if computed:
         every = exp.Column(this=exp.Star(), table=exp.to_identifier("canonical"))
         query = exp.select(every, *computed).from_(query.subquery("canonical"))
         for lookup in lookups:
             is_match = column(lookup.key, "canonical").eq(column(lookup.key, lookup.alias))
             query = query.join(exp.to_table(lookup.relation).as_(lookup.alias), on=is_match, join_type="left")
-    reads = tuple(dict.fromkeys(field.name for field in fields.values()))
-    name, scans = f"{source.name}_read", source.scans
-    return Relation(name, query, scans=scans, source=source, located=located, reads=reads)
+    return query
 
 
 def fields_of(source: Source, wanted: Iterable[str], by: Iterable[Grouped]) -> dict[str, Field]:

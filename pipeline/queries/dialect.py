@@ -6,6 +6,7 @@ from functools import cache
 
 from sqlglot import ErrorLevel, exp
 
+from pipeline.queries import kept
 from pipeline.queries.duckdb_text import for_duckdb
 from pipeline.queries.spark_text import for_spark
 
@@ -20,6 +21,12 @@ def render(tree: exp.Expr, dialect: str = "duckdb", *, pretty: bool = True, copy
 
     Without `copy` the tree may change meanwhile: for trees that were made to be written once.
     """
+    number = kept.number_of(tree)
+    key = None if number is None else (number, dialect, pretty)
+    return kept.text(key, lambda: _rendered(tree, dialect, pretty=pretty, copy=copy or number is not None))
+
+
+def _rendered(tree: exp.Expr, dialect: str, *, pretty: bool, copy: bool) -> str:
     tree = for_duckdb(tree, copy=copy) if dialect == "duckdb" else for_spark(tree)
     return tree.sql(dialect=dialect, pretty=pretty, copy=copy, comments=False, unsupported_level=ErrorLevel.RAISE)
 

@@ -19,9 +19,10 @@ from sqlglot import exp, parse
 from pipeline.errors import ThresherError
 from pipeline.queries.dialect import column, double
 from pipeline.queries.duckdb_text import mark_sums
+from pipeline.queries.kept import kept, number_of, parts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     Segment = Sequence[str] | Mapping[str, Sequence[str]]  # of all relations alike, or by the name of the relation
 
@@ -106,7 +107,7 @@ def load(name: str) -> Query:
     tree = _without_text(statements[0])
     tree.meta[FILE] = name
     mark_sums(tree)
-    query = Query(name, tree, _header(text))
+    query = Query(name, kept((FILE, name, text), lambda: tree), _header(text))
     _check_header(query)
     return query
 
@@ -169,6 +170,23 @@ def statement(
         columns: The column or condition to read, by the name that the file gives it; default: the same name.
         values: Literals for parameters, for a query that becomes a relation: views take no parameters.
     """
+    key = ("statement", name, _segment_part(segment), parts(relations), parts(columns), parts(values))
+    return kept(key, lambda: _statement(name, segment, relations, columns, values))
+
+
+def _segment_part(segment: Segment) -> Hashable:
+    if isinstance(segment, Mapping):
+        return tuple((name, tuple(names)) for name, names in segment.items())
+    return tuple(segment)
+
+
+def _statement(
+    name: str,
+    segment: Segment,
+    relations: Mapping[str, str | exp.Query] | None,
+    columns: Mapping[str, str | exp.Expr] | None,
+    values: Mapping[str, float | str] | None,
+) -> exp.Query:
     tree = _with_columns(load(name).tree.copy(), columns or {})
     tree = _expanded(tree, segment)
     for table in list(tree.find_all(exp.Table)):
@@ -196,6 +214,12 @@ def expand(query: Query, segment: Segment, *, zero: Sequence[str] = ()) -> exp.Q
             stands for the names of `events`, and `segment` alone for those of "" or, without it, for the names of all.
         zero: Columns it groups by that are 0 in every row: written as that, so that no engine groups by them.
     """
+    number = number_of(query.tree)
+    key = None if number is None else ("expand", number, _segment_part(segment), tuple(zero))
+    return kept(key, lambda: _expanded_copy(query, segment, zero))
+
+
+def _expanded_copy(query: Query, segment: Segment, zero: Sequence[str]) -> exp.Query:
     tree = query.tree.copy()
     for name in zero:
         _write_zero(tree, name)

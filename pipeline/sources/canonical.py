@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.queries.dialect import column, double, is_finite
+from pipeline.queries.kept import kept
 from pipeline.sources.bound_sql import bound
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.rows import is_partition, partition_column
@@ -15,7 +16,7 @@ from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, SCORE_STATE, Sour
 from pipeline.sources.types import TIME_TYPES, UNKNOWN, canonical_type, microseconds, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
 
     from pipeline.sources.inputs import Field, Kind
     from pipeline.sources.rows import Rows
@@ -38,6 +39,28 @@ def canonical_relation(
         located: Whether to keep `source_file` and `file_row_number` of a located scan.
     """
     types = {name: (field, source.types(field.name, field)) for name, field in wanted.items()}
+    key = None if located else _key(source, types, score)
+    return kept(key, lambda: _canonical(source, types, score, located=located))
+
+
+def _key(source: Source, types: Mapping[str, tuple[Field, str]], score: str | None) -> Hashable | None:
+    """Return what the relation depends on; None where values of the files or another input decide, too."""
+    spec = source.spec
+    if spec.where is not None or source.others or any(file.partitions for file in source.files):
+        return None
+    said = repr([(name, value) for name, value in spec if name != "path"])
+    schemas = tuple(
+        (type(group[0]), tuple((field.name, str(field.type)) for field in group[0].schema)) for group in source.groups
+    )
+    wanted = tuple(
+        (name, repr(field), sql_type, repr(source.binding(field.name))) for name, (field, sql_type) in types.items()
+    )
+    return "canonical", source.name, said, schemas, wanted, source.shown, source.keyed, score
+
+
+def _canonical(
+    source: Source, types: Mapping[str, tuple[Field, str]], score: str | None, *, located: bool
+) -> exp.Query:
     selects = [
         _select(source, f"{source.name}_files_{number}", files, types, score, located=located)
         for number, files in enumerate(source.groups)

@@ -186,11 +186,16 @@ def empty_table(table: Table, groups: pl.DataFrame, by: Sequence[str]) -> pl.Dat
         groups: A frame with the `by` columns, which keep the type they have.
         by: Internal names of the grouping columns.
     """
+    schema = groups.schema if by else {}
+    return _empty(table, tuple((name, schema[name]) for name in by)).clone()
+
+
+@cache
+def _empty(table: Table, by: tuple[tuple[str, pl.DataType], ...]) -> pl.DataFrame:
     import polars as pl  # noqa: PLC0415 - see polars_types
 
     types = {column.name: polars_types(column.type)[-1] for column in table.columns}
-    leading = {GROUPING.name: pl.String(), **{name: groups.schema[name] for name in by}}
-    return pl.DataFrame(schema={**leading, **types})
+    return pl.DataFrame(schema={GROUPING.name: pl.String(), **dict(by), **types})
 
 
 def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str]) -> pl.DataFrame:
@@ -213,20 +218,25 @@ def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str])
         message = f"table {table.name}: its columns and its contract differ in {odd}"
         raise ThresherError(message)
     decimals = [column.name for column in table.columns if column.type == "DECIMAL"]
-    frame = frame.with_columns(pl.col(decimals).cast(pl.Decimal(38, 15)))  # a sum of no weights is an integer 0
+    if decimals:
+        frame = frame.with_columns(pl.col(decimals).cast(pl.Decimal(38, 15)))  # a sum of no weights is an integer 0
     schema = frame.schema  # made anew each time it is asked for
     for column in table.columns:
-        if schema[column.name] not in polars_types(column.type):
+        if not any(schema[column.name] == each for each in polars_types(column.type)):
             message = f"table {table.name}: {column.name} is {schema[column.name]}, not {column.type}"
             raise ThresherError(message)
-    _refuse_values(frame, table)
-    key = [GROUPING.name, *by, *table.key]
-    ordered = frame.select(names).sort(_order(table, key), nulls_last=True, maintain_order=True)
-    same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in key)
-    if ordered.select(same).to_series()[1:].any():
-        message = f"table {table.name}: rows repeat in {', '.join(key)}"
-        raise ThresherError(message)
-    return ordered.select(pl.lit(stage).alias(STAGE_COLUMN.name), pl.all())
+    ordered = pl.DataFrame([frame.get_column(name) for name in names])
+    if frame.height:
+        _refuse_values(frame, table)
+        key = [GROUPING.name, *by, *table.key]
+        if frame.height > 1:
+            ordered = ordered.sort(_order(table, key), nulls_last=True, maintain_order=True)
+            same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in key)
+            if ordered.select(same).to_series()[1:].any():
+                message = f"table {table.name}: rows repeat in {', '.join(key)}"
+                raise ThresherError(message)
+    stages = pl.Series(STAGE_COLUMN.name, [stage], dtype=pl.String).new_from_index(0, frame.height)
+    return ordered.insert_column(0, stages)
 
 
 def _order(table: Table, key: Sequence[str]) -> list[pl.Expr]:
@@ -245,11 +255,10 @@ def _refuse_values(frame: pl.DataFrame, table: Table) -> None:
     import polars as pl  # noqa: PLC0415 - see polars_types
 
     doubles = [column.name for column in table.columns if column.type == "DOUBLE"]
-    n_null = frame.null_count().row(0, named=True)
     is_finite = frame.select(pl.col(doubles).is_finite().all()).row(0, named=True) if doubles else {}  # NULL aside
     for column in table.columns:
-        if not column.nullable and n_null[column.name]:
-            message = f"table {table.name}: {column.name} is NULL in {n_null[column.name]} rows"
+        if not column.nullable and (n_null := frame.get_column(column.name).null_count()):
+            message = f"table {table.name}: {column.name} is NULL in {n_null} rows"
             raise ThresherError(message)
         if not is_finite.get(column.name, True):
             message = f"table {table.name}: {column.name} is not finite; an undefined value must be NULL"

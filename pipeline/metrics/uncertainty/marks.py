@@ -80,7 +80,7 @@ def _missing(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
     if _are_without_rows(tables):
         return
     reasons = {
-        name: set(table[UNDEFINED_INTERVAL].drop_nulls().unique())
+        name: _values(table[UNDEFINED_INTERVAL])
         for name, table in tables.items()
         if {INTERVAL_QUALITY, UNDEFINED_INTERVAL} <= set(table.columns)
     }
@@ -93,6 +93,11 @@ def _missing(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
         yield f"limits are missing where undefined_interval says why: {'; '.join(phrases)}"
 
 
+def _values(column: pl.Series) -> set[str]:
+    """The values that are there, but NULL."""
+    return {value for value in column.unique().to_list() if value is not None}
+
+
 def _are_without_rows(tables: Mapping[str, pl.DataFrame]) -> bool:
     """Whether the tables have counts, all of which are 0: no cluster is there, so that none is alone."""
     counts = [table[name] for table in tables.values() for name in table.columns if name in _COUNTS]
@@ -102,7 +107,7 @@ def _are_without_rows(tables: Mapping[str, pl.DataFrame]) -> bool:
 def _doubtful(tables: Mapping[str, pl.DataFrame], without: Sequence[Quality]) -> Iterator[str]:
     """What tells which marks stand in which tables."""
     marked = {name: table for name, table in tables.items() if INTERVAL_QUALITY in table.columns}
-    qualities = {name: set(table[INTERVAL_QUALITY].drop_nulls().unique()) for name, table in marked.items()}
+    qualities = {name: _values(table[INTERVAL_QUALITY]) for name, table in marked.items()}
     phrases = []
     for quality in DOUBTFUL:
         names = [name for name, present in qualities.items() if quality in present]

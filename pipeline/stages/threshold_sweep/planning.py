@@ -24,7 +24,9 @@ from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
 from pipeline.plan.samples import Sample
 from pipeline.queries.dialect import column, double, is_finite
+from pipeline.queries.kept import kept
 from pipeline.queries.load import statement
+from pipeline.sources.rows import is_passed_in
 from pipeline.sources.source import SCORE_GIVEN
 from pipeline.stages.threshold_sweep.calibration import probabilities
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, HEAVIEST, LIGHTEST
@@ -49,6 +51,8 @@ MOST_WEIGHT, LEAST_WEIGHT = 1e6, 1e-6
 MOST_ROWS_FOR_OUTCOMES = 1_000_000
 MOST_BINS_WITH_SUMS = 4096  # from some ten thousand on, sums by bin take longer than another scan
 GROUPS = 16  # that are expected where rows are grouped
+FEW_ROWS = 50_000
+_ALL_EVALUATED = kept("all evaluated", lambda: exp.select("*").from_("evaluated_predictions"))
 LIKELIHOOD = ("n", "n_outside", "weights", "squares", "first", "weighted", "second", "squared_errors")
 
 
@@ -71,7 +75,8 @@ class _Planner:
         names = [each.name for each in by]
         evaluated = self._evaluated(names)
         missed = self.params.counts_missed
-        sweep = Sweep("predictions", evaluated, "score", self.params.grid(), replicated=self.replicated, missed=missed)
+        swept = _ALL_EVALUATED if self.is_small else evaluated
+        sweep = Sweep("predictions", swept, "score", self.params.grid(), replicated=self.replicated, missed=missed)
         return Plan(
             nodes=(
                 *self._relations(by, evaluated),
@@ -140,6 +145,12 @@ class _Planner:
         return UnitsOfSweep(self.params, self.predictions)
 
     @property
+    def is_small(self) -> bool:
+        """Whether rows are so few that planning a query takes longer than its scan: they are kept, ready to be read."""
+        files = self.predictions.files
+        return all(is_passed_in(file) for file in files) and self.predictions.rows <= FEW_ROWS
+
+    @property
     def weighted(self) -> bool:
         """Whether rows have weights."""
         return self.predictions.has("weight")
@@ -180,7 +191,7 @@ class _Planner:
         yield rows.read(self.predictions, [*names, *self._clusters()], by, self._derived())
         if self.replicated:
             yield from self._replicates()
-        yield Relation("evaluated_predictions", evaluated)
+        yield Relation("evaluated_predictions", evaluated, keep=self.is_small)
         segment = [*self.beside, *(grouped.name for grouped in by)]
         yield Relation("weighted_predictions", statement("threshold_sweep/weighted_predictions", segment))
 
