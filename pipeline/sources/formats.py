@@ -34,6 +34,7 @@ ENDINGS: dict[Format, tuple[str, ...]] = {
 }
 SEPARATED = frozenset({"csv", "tsv"})
 TEXTS = SEPARATED | {"trec_run", "trec_qrels"}
+TOKENS = "tokens.parquet"
 SPREADSHEETS = (".xlsx", ".xls", ".xlsb", ".ods")
 _DATE = "%Y-%m-%d"
 _TIMES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
@@ -103,7 +104,8 @@ def convert(
         name: Name of the input in messages.
 
     Returns:
-        What is to be said of rows that are not read as they are written, with the number of such rows.
+        What is to be said of rows that are not read as they are written, with the number of such rows; 0: of all.
+        The tokens of CoNLL files are in `TOKENS`, beside the rows.
 
     Raises:
         DataError: the file is not of that format, or a value does not fit its field.
@@ -122,7 +124,12 @@ def convert(
         if kind == "arrow" and _has_extension_types(path):
             _write_batches(path, target, name=name)
             return {}
-        frame = _scan(path, kind, spec, alone=alone, name=name)
+        if kind == "conll":
+            tokens, said = line_formats.tagged_tokens(path, alone=alone, tags=spec.tags, name=name)
+            tokens.write_parquet(target.with_name(TOKENS))
+            line_formats.mentions_of(tokens).write_parquet(target)
+            return said
+        frame = _scan(path, kind, spec, name=name)
         names = frame.collect_schema().names()
         if kind in SEPARATED:
             _check_header(path, names, _separator(kind, spec), name=name)
@@ -186,7 +193,7 @@ def _separator(kind: Format, spec: Input) -> str:
     return spec.delimiter or ("\t" if kind == "tsv" else ",")
 
 
-def _scan(path: Path, kind: Format, spec: Input, *, alone: bool, name: str) -> pl.LazyFrame:
+def _scan(path: Path, kind: Format, spec: Input, *, name: str) -> pl.LazyFrame:
     import polars as pl  # noqa: PLC0415 - see convert
 
     from pipeline.sources import line_formats  # noqa: PLC0415 - see convert
@@ -195,8 +202,6 @@ def _scan(path: Path, kind: Format, spec: Input, *, alone: bool, name: str) -> p
         return pl.scan_ipc(glob.escape(str(path)))  # a pattern to the reader
     if kind in {"trec_run", "trec_qrels"}:
         return line_formats.trec(path, line_formats.RUN if kind == "trec_run" else line_formats.QRELS, name=name)
-    if kind == "conll":
-        return line_formats.conll(path, alone=alone, name=name)
     if kind == "brat":
         return line_formats.brat(path, name=name)
     if kind == "jsonl":

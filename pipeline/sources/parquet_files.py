@@ -45,7 +45,9 @@ class DataFile:
         holder: What removes the file once nothing refers to it; None for files of the user's.
         origin: The file of another format that its rows come from, whose identity it has; else None.
         partition_types: Column → its type, for the partitions that are not text; a table format says them.
-        notices: What is to be said of rows that are not read as that file has them, with the number of such rows.
+        notices: What is to be said of rows that are not read as that file has them, with the number of such rows; 0:
+            it is said of the whole file.
+        tokens: The file of the tokens that its mentions are made of; None: there are none.
         largest_group: Bytes of the largest row group before compression, from the footer.
     """
 
@@ -60,6 +62,7 @@ class DataFile:
     origin: Path | None = None
     partition_types: dict[str, pa.DataType] = data_field(default_factory=dict)
     notices: dict[str, int] = data_field(default_factory=dict, compare=False)
+    tokens: Path | None = data_field(default=None, compare=False)
     largest_group: int = data_field(default=0, compare=False)
     _bounds: dict[str, tuple[float, float] | None] = data_field(default_factory=dict, compare=False, repr=False)
 
