@@ -157,7 +157,22 @@ def badly_encoded() -> bytes:
 BADLY_ENCODED = badly_encoded()
 FAULTS: dict[str, tuple[str, bytes, str]] = {
     "another delimiter": ("a.csv", b"score;label\n1;0\n", "delimiter = ';'"),
-    "too many values": ("a.csv", b"score,label\n1,0\n1,0,1\n", "cannot be read as csv: found more fields"),
+    "too many values": (
+        "a.csv",
+        b"score,label\n1,0\n1,0,1\n",
+        "1 row without 2 values, as its header has (first: line 3, which has 3",
+    ),
+    "too few values": (
+        "a.csv",
+        b'score,label,s\n1,0,"a\nb"\n1,0\n1\n',
+        "2 rows without 3 values, as its header has (first: line 4, which has 2 values)",
+    ),
+    "too few values, tabs": ("a.tsv", b"score\tlabel\n1\t0\n1\n", "read as tsv: 1 row without 2 values, as its header"),
+    "too few values, compressed": (
+        "a.csv.gz",
+        gzip.compress(b"score,label\n1,0\n1"),
+        "(first: line 3, which has 1 value)",
+    ),
     "nothing": ("a.csv", b"", "cannot be read as csv"),
     "no UTF-8": (
         "a.csv",
@@ -259,6 +274,27 @@ def test_a_fault_of_a_row_names_the_file_that_it_came_from(tmp_path: Path) -> No
     (tmp_path / "a.csv").write_text("score,label\n0.5,1\nnan,0\n")
     with pytest.raises(DataError, match=r"\(1 in .*/a\.csv, first at row 2\)"):
         thresher.threshold_sweep(predictions=str(tmp_path / "a.csv"))
+
+
+def test_what_a_short_row_is_told_to_have_makes_it_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,score,label,system\nq,0.5,1,a\nq,0.4,0\n")
+    with pytest.raises(DataError, match="an empty value is nothing between two separators"):
+        read(str(tmp_path / "a.csv"))
+    (tmp_path / "a.csv").write_text("id,score,label,system\nq,0.5,1,a\nq,0.4,0,\n")
+    assert read(str(tmp_path / "a.csv"))["system"].to_list() == ["a", None]
+
+
+@pytest.mark.parametrize("end", ["\n", "\n\n\r\n", "\n  \n", "\n,,\n,\n", ""])
+def test_blank_lines_at_the_end_are_no_rows(end: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"score,label,s\n1,0,\n0.5,1,x{end}")
+    assert read(str(tmp_path / "a.csv")).rows() == [(1.0, False, None), (0.5, True, "x")]
+
+
+def test_a_blank_line_of_one_column_is_nothing_that_is_known(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("score\n1\n\n2\n")
+    (file,) = find_files(Input(path=(str(tmp_path / "a.csv"),)), tmp_path, name="rows").files
+    assert isinstance(file, DataFile)
+    assert pl.read_parquet(file.path)["score"].to_list() == ["1", None, "2"]
 
 
 def test_lines_without_a_value_are_no_rows(tmp_path: Path) -> None:
