@@ -44,7 +44,7 @@ _DATE = "%Y-%m-%d"
 _TIMES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
 _ZONED = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z")
 EXTENSION = b"ARROW:extension:name"  # in the metadata of a column whose type is of another library
-_REMEDY = 'Write the file again, or say what it is: format = "…".'
+_REMEDY = 'If it is of another format, say which: format = "…".'
 _RENAMED = re.compile(r"(?P<name>.+)_duplicated_\d+")  # what the reader makes of a name that repeats
 _EXPECTED: dict[Kind, str] = {
     "number": "a number",

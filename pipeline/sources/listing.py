@@ -92,7 +92,7 @@ class Listing:
                     message = (
                         f"input {self.name}: {item.name} is named twice, by {asked[item.name]!r} and by {pattern!r}"
                     )
-                    raise DataError(message, remedy="Its rows would count twice: remove one of the two.")
+                    raise DataError(message, remedy="Its rows would count twice: name it once.")
                 asked[item.name] = pattern
                 self.items.append(item)
         _refuse_twins(paths, name=self.name)
@@ -213,4 +213,4 @@ def _refuse_twins(paths: Iterable[Path], *, name: str) -> None:
         twin = path_of.setdefault((stat.st_dev, stat.st_ino), path) if stat.st_ino else path  # 0: not numbered here
         if twin != path:
             message = f"input {name}: {twin} and {path} are one and the same file"
-            raise DataError(message, remedy="Its rows would count twice: remove one of the two.")
+            raise DataError(message, remedy="Its rows would count twice: name it once.")
