@@ -36,6 +36,7 @@ def entity_recognition(
     minimum_overlap: float = 0.0,
     overlap_of: Literal["union", "gold"] = "union",
     max_centre_distance: float = 10.0,
+    align: Literal["exact", "prefix"] = "exact",
     averages: Sequence[Literal["micro", "macro", "semeval", "semeval_micro"]] = (
         "micro",
         "macro",
@@ -74,6 +75,9 @@ def entity_recognition(
         minimum_overlap: For `overlap`: smallest share of characters in common.
         overlap_of: What that is a share of: characters in either mention (`union`), or in the gold mention.
         max_centre_distance: For `text_near`: the centres are less than this number of characters apart.
+        align: What becomes of CoNLL sentences whose tokens in gold and predicted differ: `exact`: none may;
+            `prefix`: the tokens with which a sentence begins alike are compared, and a warning says what is
+            left out.
         averages: Which averages: `micro`: all mentions together; `macro`: mean of documents where defined;
             `semeval`: the macro scores of the scorer of SemEval-2019 Task 12; `semeval_micro`: its micro
             scores.
@@ -114,6 +118,7 @@ def entity_recognition(
             "minimum_overlap": minimum_overlap,
             "overlap_of": overlap_of,
             "max_centre_distance": max_centre_distance,
+            "align": align,
             "averages": averages,
             "operating_points": operating_points,
             "outcomes": outcomes,

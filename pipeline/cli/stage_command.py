@@ -32,7 +32,7 @@ def stage_command(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own comma
         text = f"{contract.meaning[0].upper()}{contract.meaning[1:]}; may be given several times."
         option = typer.Option(f"--{contract.name.replace('_', '-')}", metavar="PATH", help=text, show_default=False)
         options[contract.name] = Annotated[list[str] if contract.required else list[str] | None, option]
-    keys = f"Set any other key: {', '.join(_keys(stage))}."
+    keys = f"Set any other key: {', '.join(_keys(stage))}; or one of an input, for example '{first}.format=\"csv\"'."
     options |= {
         "mapping": _many(
             "--map",

@@ -15,7 +15,7 @@ from pipeline.errors import (
     os_fault,
 )
 
-UNREADABLE = "Write the file again, or leave it out."
+UNREADABLE = "It is damaged: restore it from where it came from, or leave it out by a glob."
 
 
 _TOO_LARGE = "Arrow Appender: The maximum total string size"

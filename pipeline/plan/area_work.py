@@ -237,7 +237,9 @@ class _Work:
             for name in ("score", "label"):
                 if block[name].null_count():
                     message = f"an input is damaged: {name} is NULL in a row, and the footer of its file says in none"
-                    raise DataError(message, remedy="Write the file again, or leave it out.")
+                    raise DataError(
+                        message, remedy="It is damaged: restore it from where it came from, or leave it out by a glob."
+                    )
             yield from block.iter_slices(PART_ROWS)
 
     def _rows(self, block: pl.DataFrame) -> Rows:

@@ -57,7 +57,7 @@ def count(engine: Engine, options: Options, plan: Plan) -> Counted:
     counts = progress.counts[COUNT_TABLE]
     accounts = account(engine, options, plan, _rows_counted(plan, counts))
     refuse_nothing(options, plan, accounts)
-    alarms = [*implausible(engine, options, plan, accounts)]
+    alarms = [*progress.alarms, *implausible(engine, options, plan, accounts)]
     run_nodes(engine, options, plan, progress, Phase.AREAS, Phase.FRAMES)
     omitted = omitted_tables(engine, plan, progress.counts)
     warnings = [*emptiness(accounts), *unscored(engine, options, plan, accounts)]

@@ -69,12 +69,14 @@ class Progress:
         tables: Frames by name: rows as they are, and tables made of rows in order.
         faults: What the checks found.
         warnings: What the cross-checks found.
+        alarms: What cross-checks found that must be said before all other warnings.
     """
 
     counts: CountTables
     tables: dict[str, pl.DataFrame] = field(default_factory=dict)
     faults: list[DataError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    alarms: list[str] = field(default_factory=list)
 
 
 class Node(Protocol):
@@ -199,11 +201,13 @@ class CrossCheck:
     Attributes:
         reads: The rows it needs, by name.
         function: Says in words what differs; nothing when all agrees.
+        is_alarm: Whether that must be said before all other warnings.
     """
 
     phase: ClassVar[Phase] = Phase.CROSS_CHECKS
     reads: Mapping[str, exp.Query]
     function: Callable[[Mapping[str, pl.DataFrame]], tuple[str, ...]]
+    is_alarm: bool = False
 
     @property
     def into(self) -> str:
@@ -216,7 +220,8 @@ class CrossCheck:
         Raises:
             DataError: the difference is too large for a warning.
         """
-        progress.warnings += self.function(frames_of(engine, self.reads))
+        found = progress.alarms if self.is_alarm else progress.warnings
+        found += self.function(frames_of(engine, self.reads))
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
         """The queries of the rows."""

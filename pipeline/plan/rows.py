@@ -215,7 +215,9 @@ def check_keys(sources: Iterable[Source], key: str) -> None:
     if len(by_type) > 1 and not set(by_type) <= {"BIGINT", "UBIGINT"}:  # integers of either kind compare exactly
         kinds = " but ".join(f"{sql_type} in {source.name}" for sql_type, source in sorted(by_type.items()))
         message = f"column {key} is {kinds}: the two cannot be compared"
-        raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
+        raise DataError(
+            message, remedy=f'Make both text: columns = {{ {key} = {{ sql = "CAST({key} AS VARCHAR)" }} }}.'
+        )
 
 
 def units_relations(

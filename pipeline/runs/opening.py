@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pipeline.runs.variables import Variables
     from pipeline.sources.rows import Rows
     from pipeline.sources.source import Source
+    from pipeline.stages.parameters import StageParameters
 
 
 @dataclass(frozen=True)
@@ -123,15 +124,31 @@ def _open_inputs(
     opened = _opened(config, configured)
     if isinstance(params, UpstreamParameters) and params.results:
         opened = {name: named_by_address(source) for name, source in opened.items()}
+    opened, cut = _aligned(config, params, opened)
     sources = with_others(_labelled(opened, config.variables, run))
     plan = configured.stage.plan(configured.params, sources)
     if config.engine == "duckdb":
         limits = config.resources
         refuse_wide_values(plan, None if limits.memory is None else bytes_of(limits.memory), limits.threads)
     _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
-    notices = (*_skipped_warnings(sources), *_rows_read_otherwise(sources), *_unbound_by_rule(plan))
+    notices = (*cut, *_skipped_warnings(sources), *_rows_read_otherwise(sources), *_unbound_by_rule(plan))
     warnings = tuple(config.variables.concealed(text) for text in (*notices, *plan.warnings))
     return OpenedStage(configured, sources, replace(plan, warnings=warnings), run, config.variables)
+
+
+def _aligned(
+    config: Config, params: StageParameters, sources: dict[str, Source]
+) -> tuple[dict[str, Source], tuple[str, ...]]:
+    """Hold the tokens of gold and predictions against each other, for a stage that says how; say what that cuts."""
+    align = getattr(params, "align", None)  # of entity_recognition
+    if align is None:
+        return sources, ()
+    from pipeline.sources.token_alignment import aligned  # noqa: PLC0415 - loads polars
+
+    gold, predicted, cut = aligned(
+        sources["gold"], sources["predicted"], align, config.resources.scratch, judged="documents" in sources
+    )
+    return sources | {"gold": gold, "predicted": predicted}, cut
 
 
 def _read(plan: Plan) -> set[tuple[str, str]]:
@@ -234,7 +251,8 @@ def _rows_read_otherwise(sources: Mapping[str, Source]) -> Iterator[str]:
         for file in source.files:
             totals.update(file.notices if isinstance(file, DataFile) else {})
         for notice, total in totals.items():
-            yield f"input {source.name}: in {total:,} of {source.rows:,} rows {notice}"
+            share = f"in {total:,} of {source.rows:,} rows " if total else ""
+            yield f"input {source.name}: {share}{notice}"
 
 
 def _skipped_warnings(sources: Mapping[str, Source]) -> Iterator[str]:

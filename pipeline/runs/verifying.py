@@ -130,7 +130,7 @@ class Verification:
                 pages = check_pages(file.path, [column])
             except PageFaultError as error:
                 message = f"input {source.name}: {file.name} is damaged: {error}"
-                raise DataError(message, remedy="Restore it from a copy, or write it again.") from error
+                raise DataError(message, remedy="Restore it from a copy, or leave it out by a glob.") from error
             self._pages[file.path, column] = pages
             self._count(pages_verified=pages.verified, pages_without_checksum=pages.without)
 
@@ -277,5 +277,5 @@ def _in_sidecar(name: str, path: Path, label: str) -> str:
     sums = {match["sha256"].lower() for match in named or matches}
     if len(sums) != 1:
         message = f"input {name}: {label}{SUM_ENDING} does not tell the SHA-256 of {path.name}"
-        raise DataError(message, remedy=f"Write it with sha256sum {path.name} > {sidecar.name}, or remove it.")
+        raise DataError(message, remedy=f"Write it with: sha256sum {path.name} > {sidecar.name}")
     return sums.pop()

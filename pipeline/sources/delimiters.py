@@ -19,6 +19,15 @@ DELIMITERS = (",", ";", "\t", "|")
 _DEFAULTS = {"csv": ",", "tsv": "\t"}
 _NAMES = {"\\t": "\t", "tab": "\t"}
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f]")
+_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_LINES: dict[Format, re.Pattern[str]] = {
+    "trec_run": re.compile(rf"\s*\S+\s+\S+\s+\S+\s+{_NUMBER}\s+{_NUMBER}\s+\S+\s*$"),
+    "trec_qrels": re.compile(rf"\s*\S+\s+\S+\s+\S+\s+{_NUMBER}\s*$"),
+    "brat": re.compile(r"[TREAMN#*]\d*\t\S+ \S"),
+}
+_TAGGED = re.compile(r"\S.*[\t ]([BIESLU]-\S+|O)([\t ]|$)")
+_OF_CONLL = re.compile(rf"#|-DOCSTART-|\d+[-.]\d+\t|{_TAGGED.pattern}")
 _MOST_LINES = 200
 _MOST_CHARACTERS = 10_000  # of a line
 
@@ -52,16 +61,40 @@ def keys_of_file(path: Path, delimiter: str | None, format_: Format | None, *, n
     Raises:
         ThresherError: the file cannot be read; by the number of the error of the operating system.
     """
-    keys: dict[str, str] = {}
     kind = format_of(path, format_)
     try:
         if format_ is None and kind == "parquet" and path.suffix.lower() != ".parquet":
-            kind = "parquet" if starts_with(path, MAGIC) else _guessed_format(path, delimiter)
+            kind = "parquet" if starts_with(path, MAGIC) else _guessed_format(_first_lines(path), delimiter)
         lines = _first_lines(path) if kind in SEPARATED else []
     except OSError as error:
         raise os_fault(error, f"input {name}: reading {path}") from error
-    if format_ is not None or kind != format_of(path, None):
-        keys["format"] = kind
+    keys: dict[str, str] = {"format": kind} if format_ is not None or kind != format_of(path, None) else {}
+    return keys | _keys_of_values(lines, kind, delimiter)
+
+
+def keys_of_text(path: Path) -> dict[str, str] | None:
+    """Return the keys that an input needs to read a text file whatever it is called: none if they cannot be guessed.
+
+    Args:
+        path: The file, compressed or not.
+
+    Returns:
+        The keys; None if the file holds no text.
+    """
+    try:
+        lines = _first_lines(path)
+    except OSError:  # it is compressed by its name alone, for example
+        return None
+    text = "".join(lines)
+    if MAGIC.decode().startswith(text[: len(MAGIC)]) or _CONTROL.search(text):
+        return None  # nothing, the beginning of a Parquet file, or no text
+    kind = _guessed_format(lines, None)
+    return {} if kind == "parquet" else {"format": kind} | _keys_of_values(lines, kind, None)
+
+
+def _keys_of_values(lines: list[str], kind: Format, delimiter: str | None) -> dict[str, str]:
+    """The keys that say how the values of a separated file are written; none for other files."""
+    keys: dict[str, str] = {}
     if kind in SEPARATED:
         separator = delimiter or _guessed_delimiter(lines, _DEFAULTS[kind])
         if separator != _DEFAULTS[kind]:
@@ -71,11 +104,16 @@ def keys_of_file(path: Path, delimiter: str | None, format_: Format | None, *, n
     return keys
 
 
-def _guessed_format(path: Path, delimiter: str | None) -> Format:
-    lines = _first_lines(path)
-    header = lines[0] if lines else ""
-    if header.lstrip("\ufeff").startswith("{"):
+def _guessed_format(lines: list[str], delimiter: str | None) -> Format:
+    """The format that the first lines of a file are written in; `parquet` if that is none of text."""
+    header = lines[0].lstrip("\ufeff") if lines else ""
+    if header.startswith("{"):
         return "jsonl"
+    for kind, pattern in _LINES.items():
+        if lines and all(map(pattern.match, lines)):
+            return kind
+    if any(map(_TAGGED.match, lines)) and all(map(_OF_CONLL.match, lines)):
+        return "conll"
     return "csv" if delimiter or any(character in header for character in DELIMITERS) else "parquet"
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipeline.sources.inputs import Input
 
 TABLE, PARQUET = "table", "parquet"
-_OF_FILES = ("format", "delimiter", "null_values")
+_OF_FILES = ("format", "delimiter", "null_values", "tags")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one letter is a drive of Windows
 
 
@@ -186,7 +186,7 @@ def refuse_overlaps(items: Iterable[object], *, name: str) -> None:
             earlier = place_of.setdefault(file, rows.name)
             if earlier != rows.name:
                 message = f"input {name}: {file} belongs to {earlier} and to {rows.name}"
-                raise DataError(message, remedy="Its rows would count twice: remove one of the two.")
+                raise DataError(message, remedy="Its rows would count twice: name it once.")
 
 
 def relabelled(rows: EngineRows, label: str) -> EngineRows:

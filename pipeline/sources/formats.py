@@ -6,15 +6,18 @@ not fit is an error that names it. Columns that are bound to no field stay text.
 
 from __future__ import annotations
 
+import csv
 import glob
+import io
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, os_error_number
 from pipeline.sources.encodings import RowsError, arrow_not_utf8, not_utf8
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path, PurePath
 
     import polars as pl
@@ -34,12 +37,14 @@ ENDINGS: dict[Format, tuple[str, ...]] = {
 }
 SEPARATED = frozenset({"csv", "tsv"})
 TEXTS = SEPARATED | {"trec_run", "trec_qrels"}
+TOKENS = "tokens.parquet"
 SPREADSHEETS = (".xlsx", ".xls", ".xlsb", ".ods")
+TAB = "\t"
 _DATE = "%Y-%m-%d"
 _TIMES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
 _ZONED = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z")
 EXTENSION = b"ARROW:extension:name"  # in the metadata of a column whose type is of another library
-_REMEDY = 'Write the file again, or say what it is: format = "…".'
+_REMEDY = 'If it is of another format, say which: format = "…".'
 _RENAMED = re.compile(r"(?P<name>.+)_duplicated_\d+")  # what the reader makes of a name that repeats
 _EXPECTED: dict[Kind, str] = {
     "number": "a number",
@@ -103,7 +108,8 @@ def convert(
         name: Name of the input in messages.
 
     Returns:
-        What is to be said of rows that are not read as they are written, with the number of such rows.
+        What is to be said of rows that are not read as they are written, with the number of such rows; 0: of all.
+        The tokens of CoNLL files are in `TOKENS`, beside the rows.
 
     Raises:
         DataError: the file is not of that format, or a value does not fit its field.
@@ -122,22 +128,117 @@ def convert(
         if kind == "arrow" and _has_extension_types(path):
             _write_batches(path, target, name=name)
             return {}
-        frame = _scan(path, kind, spec, alone=alone, name=name)
-        names = frame.collect_schema().names()
-        if kind in SEPARATED:
-            _check_header(path, names, _separator(kind, spec), name=name)
-        if kind in {*TEXTS, "jsonl"}:
-            frame = frame.with_columns(_typed(frame, kinds(names), path, kind, spec, name=name))
-        frame.sink_parquet(target)
-        return line_formats.notices(target) if kind == "brat" else {}
+        if kind == "conll":
+            tokens, said = line_formats.tagged_tokens(path, alone=alone, tags=spec.tags, name=name)
+            tokens.write_parquet(target.with_name(TOKENS))
+            line_formats.mentions_of(tokens).write_parquet(target)
+            return said
+        return _write_table(path, kind, spec, kinds, target, name=name)
     except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and os_error_number(error) is not None:
             raise
         if "utf" in str(error).lower() and (fault := _not_utf8(path, kind, spec, name=name)) is not None:
             raise fault from error
+        if kind in SEPARATED and isinstance(error, pl.exceptions.ComputeError):
+            _refuse_uneven(path, None, _separator(kind, spec), name=name)
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         message = f"input {name}: {path} cannot be read as {kind}: {reason}"
         raise DataError(message, remedy=_remedy(kind)) from error
+
+
+def _write_table(
+    path: Path, kind: Format, spec: Input, kinds: Callable[[list[str]], Mapping[str, Kind]], target: Path, *, name: str
+) -> dict[str, int]:
+    """Write rows to a Parquet file, text with the types of its fields; arguments are those of `convert`."""
+    from pipeline.sources import line_formats  # noqa: PLC0415 - see convert
+
+    frame = _scan(path, kind, spec, name=name)
+    names = frame.collect_schema().names()
+    if kind in SEPARATED:
+        _check_header(path, names, _separator(kind, spec), name=name)
+    if kind in {*TEXTS, "jsonl"}:
+        frame = frame.with_columns(_typed(frame, kinds(names), path, kind, spec, name=name))
+    frame.sink_parquet(target)
+    if kind in SEPARATED and len(names) > 1 and _ends_in_nulls(target):  # as rows with too few values do
+        _refuse_uneven(path, len(names), _separator(kind, spec), name=name)
+    return line_formats.notices(target) if kind == "brat" else {}
+
+
+def _ends_in_nulls(rows: Path) -> bool:
+    """Whether the last column of a Parquet file has a NULL."""
+    import polars as pl  # noqa: PLC0415 - see convert
+
+    return bool(pl.scan_parquet(rows).select(pl.last().is_null().any()).collect().item())
+
+
+def _refuse_uneven(path: Path, width: int | None, separator: str, *, name: str) -> None:
+    """Refuse a file with rows that have more or fewer values than its header; a line without any value is no row.
+
+    Args:
+        path: The file, compressed or not.
+        width: Number of the values of its header; None: to be counted.
+        separator: What separates them.
+        name: Name of the input in messages.
+
+    Raises:
+        DataError: names the first such row by its line.
+    """
+    if width is not None and not _may_be_uneven(path, separator):
+        return
+    uneven, first = 0, (0, 0)
+    with _text_lines(path) as lines:
+        reader = csv.reader(lines, delimiter=separator)
+        for values in reader:
+            if width is None:
+                width = len(values)
+            if len(values) != width and any(map(str.strip, values)):
+                first = first if uneven else (reader.line_num, len(values))
+                uneven += 1
+    if uneven:
+        rows = "1 row" if uneven == 1 else f"{uneven:,} rows"
+        has = f"{first[1]:,} {'value' if first[1] == 1 else 'values'}"
+        message = (
+            f"input {name}: {path} cannot be read as {'tsv' if separator == TAB else 'csv'}: {rows} without {width:,} "
+            f"values, as its header has (first: line {first[0]:,}, which has {has})"
+        )
+        raise DataError(
+            message,
+            remedy="Every row needs as many: an empty value is nothing between two separators, and a value with a "
+            "separator or a line break in it stands in quotes.",
+        )
+
+
+def _may_be_uneven(path: Path, separator: str) -> bool:
+    """Whether another reader finds a row without as many values as the header, which is quicker than counting."""
+    from pyarrow import csv as arrow  # noqa: PLC0415 - see convert
+
+    uneven = []
+
+    def noted(row: arrow.InvalidRow) -> str:
+        uneven.append(row)
+        return "error"
+
+    options = {
+        "read_options": arrow.ReadOptions(autogenerate_column_names=True),
+        "parse_options": arrow.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=noted),
+        "convert_options": arrow.ConvertOptions(include_columns=["f0"], column_types={"f0": "binary"}),
+    }
+    try:
+        with arrow.open_csv(path, **options) as rows:
+            for _ in rows:
+                pass
+    except (ValueError, OSError):  # by such a row, or by anything else: counting will tell
+        return True
+    return False
+
+
+@contextmanager
+def _text_lines(path: Path) -> Iterator[Iterator[str]]:
+    """The lines of a text file, compressed or not, which end in a line feed and nowhere else; bytes as characters."""
+    import pyarrow as pa  # noqa: PLC0415 - see convert
+
+    with io.BufferedReader(pa.input_stream(str(path))) as file:
+        yield (line.decode("latin-1").rstrip("\r\n").replace("\r", " ") + "\n" for line in file)
 
 
 def _remedy(kind: Format) -> str:
@@ -183,10 +284,10 @@ def starts_with(path: Path, magic: bytes) -> bool:
 
 
 def _separator(kind: Format, spec: Input) -> str:
-    return spec.delimiter or ("\t" if kind == "tsv" else ",")
+    return spec.delimiter or (TAB if kind == "tsv" else ",")
 
 
-def _scan(path: Path, kind: Format, spec: Input, *, alone: bool, name: str) -> pl.LazyFrame:
+def _scan(path: Path, kind: Format, spec: Input, *, name: str) -> pl.LazyFrame:
     import polars as pl  # noqa: PLC0415 - see convert
 
     from pipeline.sources import line_formats  # noqa: PLC0415 - see convert
@@ -195,8 +296,6 @@ def _scan(path: Path, kind: Format, spec: Input, *, alone: bool, name: str) -> p
         return pl.scan_ipc(glob.escape(str(path)))  # a pattern to the reader
     if kind in {"trec_run", "trec_qrels"}:
         return line_formats.trec(path, line_formats.RUN if kind == "trec_run" else line_formats.QRELS, name=name)
-    if kind == "conll":
-        return line_formats.conll(path, alone=alone, name=name)
     if kind == "brat":
         return line_formats.brat(path, name=name)
     if kind == "jsonl":
@@ -209,7 +308,9 @@ def _separated(frame: pl.LazyFrame, spec: Input) -> pl.LazyFrame:
     import polars as pl  # noqa: PLC0415 - see convert
 
     if len(frame.collect_schema()) > 1:  # where there is one column, an empty line is a NULL
-        frame = frame.filter(pl.any_horizontal(pl.all().is_not_null()))
+        is_blank = pl.first().str.contains(r"^\s+$")
+        others = pl.any_horizontal(pl.nth(range(1, len(frame.collect_schema()))).is_not_null())
+        frame = frame.filter(others | (pl.first().is_not_null() & ~is_blank))
     words = list(spec.null_values)
     return frame.with_columns(pl.when(~pl.all().is_in(words)).then(pl.all())) if words else frame
 

@@ -73,6 +73,7 @@ class Input(BaseModel):
         delimiter: What separates the columns of CSV files; None: a comma, and a tab in TSV files.
         decimal: Decimal separator of the numbers in CSV and TSV files.
         null_values: Texts that mean NULL in CSV and TSV files, beside empty ones.
+        tags: The column of CoNLL files that holds the tags, counted from 1; None: the only one that holds tags.
         version: Version of a Delta Lake table, id of a snapshot of an Apache Iceberg table; None: the latest.
         timestamp: A point in time in ISO 8601: the version of such a table that was the latest then.
     """
@@ -89,6 +90,7 @@ class Input(BaseModel):
     delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] | None = None
     decimal: Literal[".", ","] = "."
     null_values: tuple[str, ...] = ()
+    tags: Annotated[int, Constraint(strict=True, ge=1)] | None = None
     version: Annotated[int, Constraint(strict=True, ge=0)] | None = None
     timestamp: str | None = None
 

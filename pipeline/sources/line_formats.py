@@ -9,6 +9,7 @@ import polars as pl
 from pipeline.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 RUN = ("query_id", "q0", "doc_id", "rank", "score", "system")
@@ -17,7 +18,8 @@ DOCUMENT_MARK = "-DOCSTART-"
 PIECES = "n_pieces"
 _NEW_DOCUMENT = r"^#\s*(newdoc|begin document)\b"  # of CoNLL-U and of CoNLL-2012
 _TAG = r"^(O$|[BIESLU]-.)"
-_NUMBER = r"^\d+$"
+_ID = r"^\d+([-.]\d+)?$"  # of a token, of a range of tokens, of an empty node
+_RANGE = r"^\d+[-.]\d+$"
 _JOINED = (
     "an annotation of several pieces is read as one span, from the start of its first piece to the end of its last; "
     f'where = "{PIECES} = 1" leaves such rows out'
@@ -46,13 +48,22 @@ def trec(path: Path, names: tuple[str, ...], *, name: str) -> pl.LazyFrame:
     return values.select(pl.col("values").list.get(number).alias(column) for number, column in enumerate(names))
 
 
-def conll(path: Path, *, alone: bool, name: str) -> pl.LazyFrame:
-    """Read tagged tokens as mentions: one token a line, its tag last, an empty line between sentences.
+def conll(path: Path, *, alone: bool, tags: int | None = None, name: str) -> pl.LazyFrame:
+    """Read tagged tokens as mentions, as `tagged_tokens` and `mentions_of` say; arguments are those of the former."""
+    return mentions_of(tagged_tokens(path, alone=alone, tags=tags, name=name)[0]).lazy()
 
-    Tags are BIO (IOB2), IOB1 or IOBES/BILOU; a mention that begins with I is taken as begun, as conlleval does. The
-    token is the first value of a line, or the second where all first values are numbers, as in CoNLL-U. Lines that
-    begin with `#` before the first token of a sentence are comments, unless they end in a tag and have as many values
-    as most lines: then `#` is a token.
+
+def tagged_tokens(
+    path: Path, *, alone: bool, tags: int | None = None, name: str
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Read the tokens of a CoNLL file: one token a line with its tag, an empty line between sentences.
+
+    Where a line of a token has a tab, tabs alone separate the columns of the file, so that a token may hold blanks;
+    else blanks do. The token is the first value of a line, or the second where the first values number the tokens of
+    every sentence, as in CoNLL-U; of such files, lines of a range (`1-2`) and of an empty node (`2.1`) are no tokens.
+    The tag is in the only column that holds nothing but tags. Lines that begin with `#` before the first token of a
+    sentence are comments, unless they end in a tag and have as many values as most lines of a file without numbers:
+    then `#` is a token.
 
     Characters are counted as if the tokens of a document were joined by single blanks. A document is the number of
     lines so far that begin with `-DOCSTART-`, `# newdoc` or `#begin document`; where an input has several files, with
@@ -62,73 +73,193 @@ def conll(path: Path, *, alone: bool, name: str) -> pl.LazyFrame:
     Args:
         path: The file.
         alone: Whether it is the only file of its input.
+        tags: The column of the tags, from 1; None: the one that holds them.
         name: Name of the input in messages.
 
     Returns:
-        Columns doc_id, start, end, text, type.
+        Columns doc_id, sentence (its number in its document, from 1), number (the line), token, tag, start (first
+        character); and what was taken for granted, which is to be said.
 
     Raises:
-        DataError: a line has no tag, or its tag is none.
+        DataError: a line has no token or no tag, or several columns hold tags.
     """
-    values = pl.col("values")
-    lines = _lines(path).with_columns(values=pl.col(_LINE).str.extract_all(r"\S+")).collect()
-    lines = lines.with_columns(
-        is_mark=values.list.first().eq(DOCUMENT_MARK).fill_null(value=False) | pl.col(_LINE).str.contains(_NEW_DOCUMENT)
+    lines = _split(_lines(path).collect())
+    plain = lines.filter(_is_plain())
+    is_numbered = _is_numbered(plain)
+    tokens = lines.filter(_width() > 0, ~pl.col("is_mark"), ~_is_comment(lines, is_numbered=is_numbered))
+    if is_numbered:
+        tokens = tokens.filter(~_first().str.contains(_RANGE))
+    at = _column_of_tags(tokens, path, tags, int(is_numbered), name=name)
+    token = int(is_numbered) + int(at == int(is_numbered))  # the next column, where the tags stand in front
+    tokens = tokens.with_columns(token=_value(token), tag=_value(at).str.strip_chars())
+    _check_tokens(tokens, at, path, name=name)
+    length = pl.col("token").str.len_chars().cast(pl.Int64)
+    placed = tokens.with_columns(
+        doc_id=pl.concat_str(pl.lit("" if alone else f"{path.stem}:"), pl.col("document").cast(pl.String)),
+        sentence=pl.col("sentence").rank("dense").over("document").cast(pl.Int64),
+        start=(length + 1).cum_sum().over("document") - length - 1,
     )
-    lines = lines.with_columns(
-        sentence=((values.list.len() == 0) | pl.col("is_mark")).cum_sum(), document=pl.col("is_mark").cum_sum()
-    )
-    tokens = lines.filter(values.list.len() > 0, ~pl.col("is_mark"), ~_is_comment(lines))
-    is_numbered = tokens.select((values.list.first().str.contains(_NUMBER) & (values.list.len() > 2)).all()).item()  # noqa: PLR2004 - number, token and tag
-    tokens = tokens.with_columns(token=values.list.get(int(is_numbered), null_on_oob=True), tag=values.list.last())
-    _check_tags(tokens, path, name=name)
-    return _mentions(tokens, "" if alone else f"{path.stem}:").lazy()
+    said = {} if tags is not None else dict.fromkeys(_taken_for_granted(plain, at, token, is_numbered=is_numbered), 0)
+    return placed.select("doc_id", "sentence", "number", "token", "tag", "start"), said
 
 
-def _is_comment(lines: pl.DataFrame) -> pl.Series:
+def _split(lines: pl.DataFrame) -> pl.DataFrame:
+    """Lines with their values, and the numbers of their sentence and document."""
+    line = pl.col(_LINE).str.strip_chars_end()
+    lines = lines.with_columns(
+        is_mark=line.str.contains(rf"^{DOCUMENT_MARK}(\s|$)") | line.str.contains(_NEW_DOCUMENT), is_empty=line == ""
+    )
+    has_tabs = lines.select((line.str.contains("\t") & ~pl.col("is_mark") & ~line.str.starts_with("#")).any()).item()
+    values = line.str.split("\t") if has_tabs else line.str.extract_all("[^ ]+")
+    return lines.with_columns(
+        values=pl.when("is_empty").then(pl.lit([], dtype=pl.List(pl.String))).otherwise(values),
+        sentence=(pl.col("is_empty") | pl.col("is_mark")).cum_sum(),
+        document=pl.col("is_mark").cum_sum(),
+    )
+
+
+def _width() -> pl.Expr:
+    return pl.col("values").list.len().cast(pl.Int64)
+
+
+def _value(column: int) -> pl.Expr:
+    return pl.col("values").list.get(column, null_on_oob=True)
+
+
+def _first() -> pl.Expr:
+    return _value(0)
+
+
+def _is_plain() -> pl.Expr:
+    """Whether lines hold a token, whatever it is: they are neither empty nor a mark, and no comment."""
+    return (_width() > 0) & ~pl.col("is_mark") & ~pl.col(_LINE).str.starts_with("#")
+
+
+def _is_numbered(plain: pl.DataFrame) -> bool:
+    """Whether the first values of lines number the tokens of each sentence, from 0 or 1 on in the first one."""
+    if plain.is_empty() or not plain.select((_first().str.contains(_ID) & (_width() > 2)).all()).item():  # noqa: PLR2004 - number, token and tag
+        return False
+    numbers = plain.select("sentence", id=_first().cast(pl.Int64, strict=False)).drop_nulls()
+    steps = numbers.select((pl.col("id").diff().over("sentence") == 1).all()).item()
+    return bool(steps) and (numbers.is_empty() or numbers["id"][0] in {0, 1})
+
+
+def _is_comment(lines: pl.DataFrame, *, is_numbered: bool) -> pl.Series:
     """Whether lines are comments, from their values, sentences and marks of documents."""
-    values = pl.col("values")
+    plain = lines.filter(_is_plain())
+    widths = plain.select(_width().alias("width"))["width"]
+    usual = widths.mode().max() if len(widths) and not is_numbered else 0
+    is_token = _value(-1).str.contains(_TAG) & _width().eq(usual)
+    begins = _is_plain().cast(pl.Int64).cum_sum().over("sentence") == 0
     is_hash = pl.col(_LINE).str.starts_with("#")
-    is_plain = ~is_hash & ~pl.col("is_mark") & (values.list.len() > 0)
-    widths = lines.filter(is_plain).select(values.list.len().alias("width"))["width"]
-    is_token = values.list.last().str.contains(_TAG) & values.list.len().eq(widths.mode().max() if len(widths) else 0)
-    begins = is_plain.cast(pl.Int64).cum_sum().over("sentence") == 0
     return lines.select((is_hash & begins & ~is_token.fill_null(value=False)).alias("is_comment"))["is_comment"]
 
 
-def _check_tags(tokens: pl.DataFrame, path: Path, *, name: str) -> None:
-    odd = tokens.filter(~pl.col("tag").str.contains(_TAG) | (pl.col("values").list.len() == 1))
+def _column_of_tags(tokens: pl.DataFrame, path: Path, tags: int | None, first: int, *, name: str) -> int:
+    """Where the tags stand in the values of lines, from 0, or from -1 at their ends where these are of unequal length.
+
+    Args:
+        tokens: The lines of the tokens.
+        path: The file.
+        tags: The column that the config says, from 1.
+        first: Where the token stands, unless the tags do.
+        name: Name of the input in messages.
+
+    Raises:
+        DataError: several columns hold tags.
+    """
+    if tags is not None or tokens.is_empty():
+        return -1 if tags is None else tags - 1
+    least, most = tokens.select(_width().min().alias("least"), _width().max().alias("most")).row(0)
+    candidates = [*range(first, least), *(range(-1, first - least, -1) if most > least else ())]
+    hits = tokens.select(_value(column).str.contains(_TAG).sum().alias(str(column)) for column in candidates).row(0)
+    holding = [column for column, n_tags in zip(candidates, hits, strict=True) if n_tags == tokens.height]
+    behind = [column for column in holding if column != first]
+    if len(behind) > 1:
+        words = " and ".join(_ordinal(column) for column in behind)
+        message = f"input {name}: several columns of {path} hold tags: {words} ({_told(tokens.head(1), count=False)})"
+        number = max(behind) + 1
+        raise DataError(
+            message,
+            remedy=f"Say which column holds those that count, from 1: tags = {number} beside the path of {name}, or "
+            f"--set {name}.tags={number} on the command line.",
+        )
+    if holding:
+        return next(iter(behind), first)
+    last = -1 if most > least else int(most) - 1
+    n_tags, best = max(zip(hits, candidates, strict=True), default=(0, last))
+    return best if 2 * n_tags > tokens.height and best != first else last
+
+
+def _ordinal(column: int) -> str:
+    return f"column {column + 1}" if column >= 0 else "the last" if column == -1 else f"column {-column} from the end"
+
+
+def _taken_for_granted(plain: pl.DataFrame, at: int, token: int, *, is_numbered: bool) -> Iterator[str]:
+    """What was guessed of the columns of a file, from the lines of its tokens."""
+    if plain.is_empty():
+        return
+    widths = plain.select(_width().max()).item()
+    if at not in {-1, widths - 1}:
+        yield (
+            f"the tags are taken from column {at + 1} of {widths}, the only one with nothing but tags, and the tokens "
+            f"from column {token + 1}; tags = {at + 1} ends this notice"
+        )
+    if not is_numbered and plain.select((_first().str.contains(_ID) & (_width() > 2)).all()).item():  # noqa: PLR2004 - as in _is_numbered
+        yield "the first column is taken for the tokens: it holds numbers, which do not count the tokens of a sentence"
+
+
+def _check_tokens(tokens: pl.DataFrame, at: int, path: Path, *, name: str) -> None:
+    is_tag = pl.col("tag").str.contains(_TAG).fill_null(value=False)
+    odd = tokens.filter(~is_tag | (_width() == 1))
     if odd.height:
-        message = f"input {name}: {path} has lines that do not end in a tag: {_told(odd)}"
-        raise DataError(message, remedy="A tag is O, or B-, I-, E-, S-, L- or U- with a type behind it.")
+        usual = tokens.select(_width().mode().max()).item()
+        where = "do not end in a tag" if at in {-1, usual - 1} else f"have no tag in column {at + 1}"
+        message = f"input {name}: {path} has lines that {where}: {_told(odd)}"
+        raise DataError(
+            message,
+            remedy="A tag is O, or B-, I-, E-, S-, L- or U- with a type behind it. Tabs, or blanks in a file without "
+            f"tabs, separate the columns; if another column holds the tags, say which: tags = 2, for example, or "
+            f"--set {name}.tags=2 on the command line.",
+        )
+    empty = tokens.filter(pl.col("token").fill_null("") == "")
+    if empty.height:
+        message = f"input {name}: {path} has lines without a token: {_told(empty)}"
+        raise DataError(message, remedy="Write the token in front of its tag; a line without either ends a sentence.")
 
 
-def _mentions(tokens: pl.DataFrame, prefix_of_documents: str) -> pl.DataFrame:
-    """Mentions from tokens with their tags, sentences and documents."""
-    prefix, kind = pl.col("tag").str.head(1), pl.col("tag").str.slice(2)
-    length = pl.col("token").str.len_chars().cast(pl.Int64)
+def mentions_of(tokens: pl.DataFrame) -> pl.DataFrame:
+    """The mentions of tagged tokens.
+
+    Tags are BIO (IOB2), IOB1 or IOBES/BILOU; a mention that begins with I is taken as begun, as conlleval does.
+
+    Args:
+        tokens: Columns doc_id, sentence, token, tag, start, in the order of the text.
+
+    Returns:
+        Columns doc_id, start, end, text, type.
+    """
     placed = tokens.with_columns(
-        prefix=prefix,
-        kind=pl.when(pl.col("tag") != "O").then(kind),
-        start=(length + 1).cum_sum().over("document") - length - 1,
-        length=length,
+        prefix=pl.col("tag").str.head(1),
+        kind=pl.when(pl.col("tag") != "O").then(pl.col("tag").str.slice(2)),
+        end=pl.col("start") + pl.col("token").str.len_chars().cast(pl.Int64),
     )
     continues = (  # the token before is of the same mention
         pl.col("kind").is_not_null()
         & pl.col("kind").eq_missing(pl.col("kind").shift())
-        & pl.col("sentence").eq_missing(pl.col("sentence").shift())  # which ends with its document
+        & pl.col("sentence").eq_missing(pl.col("sentence").shift())
+        & pl.col("doc_id").eq_missing(pl.col("doc_id").shift())
         & ~pl.col("prefix").is_in(["B", "S", "U"])
         & ~pl.col("prefix").shift().is_in(["E", "S", "L", "U"]).fill_null(value=False)
     )
-    document = pl.concat_str(pl.lit(prefix_of_documents), pl.col("document").cast(pl.String))
     return (
-        placed.with_columns(mention=(~continues).cum_sum(), doc_id=document)
+        placed.with_columns(mention=(~continues).cum_sum())
         .filter(pl.col("kind").is_not_null())
         .group_by("mention", maintain_order=True)
         .agg(
             pl.col("doc_id").first(),
             pl.col("start").first(),
-            (pl.col("start") + pl.col("length")).last().alias("end"),
+            pl.col("end").last(),
             pl.col("token").str.join(" ").alias("text"),
             pl.col("kind").first().alias("type"),
         )
@@ -194,7 +325,7 @@ def _lines(path: Path) -> pl.LazyFrame:
     return lines.with_columns(pl.col(_LINE).fill_null("")).with_row_index("number", offset=1)
 
 
-def _told(lines: pl.DataFrame) -> str:
-    """How many lines there are, and the first with its number."""
-    text = lines[_LINE][0]
-    return f"{lines.height:,} (first: line {lines['number'][0]:,}, {text[:60]!r})"
+def _told(lines: pl.DataFrame, *, count: bool = True) -> str:
+    """The first of some lines with its number; before it how many there are, unless that says nothing."""
+    first = f"line {lines['number'][0]:,}, {lines[_LINE][0][:60]!r}"
+    return f"{lines.height:,} (first: {first})" if count else first

@@ -11,7 +11,7 @@ from pipeline.breadcrumbs import reading
 from pipeline.errors import ConfigError, DataError, NoInputError, os_fault
 from pipeline.sources.engine_rows import EngineRows, is_address, look_at_address, look_at_table, refuse_overlaps
 from pipeline.sources.finding import Search
-from pipeline.sources.formats import ENDINGS, convert, format_of, refuse_spreadsheet
+from pipeline.sources.formats import ENDINGS, TOKENS, convert, format_of, refuse_spreadsheet
 from pipeline.sources.frames import Frame
 from pipeline.sources.listed import Listed
 from pipeline.sources.parquet_files import DataFile, identity_of, open_file, partitions_of
@@ -92,11 +92,12 @@ class Listing:
                     message = (
                         f"input {self.name}: {item.name} is named twice, by {asked[item.name]!r} and by {pattern!r}"
                     )
-                    raise DataError(message, remedy="Its rows would count twice: remove one of the two.")
+                    raise DataError(message, remedy="Its rows would count twice: name it once.")
                 asked[item.name] = pattern
                 self.items.append(item)
         _refuse_twins(paths, name=self.name)
         refuse_overlaps(self.items, name=self.name)
+        self._refuse_tags()
 
     @property
     def passed_over(self) -> tuple[PassedOver, ...]:
@@ -134,6 +135,12 @@ class Listing:
             paths.append(file)
             yield Listed(str(file), partitions_of(file, root), partial(self._open, file, root))
 
+    def _refuse_tags(self) -> None:
+        names = (PurePosixPath(item.name) for item in self.items if isinstance(item, Listed))
+        if self.spec.tags is not None and not any(format_of(each, self.spec.format) == "conll" for each in names):
+            message = f"input {self.name}: tags is of CoNLL files, and there is none"
+            raise ConfigError(message, remedy='Remove tags, or say format = "conll" beside it.')
+
     def _at_address(self, address: str, look: Looks) -> EngineRows:
         kind = format_of(PurePosixPath(address), None)
         if kind != "parquet":
@@ -169,7 +176,8 @@ class Listing:
 
         converted, holder = spooled(write, label, self.scratch, name=self.name)
         file = open_file(converted, converted.parent, name=self.name, label=label, holder=holder)
-        return replace(file, notices=notices)
+        tokens = converted.with_name(TOKENS)
+        return replace(file, notices=notices, tokens=tokens if tokens.exists() else None)
 
 
 def _is_remote(item: Listed | Frame | EngineRows) -> bool:
@@ -205,4 +213,4 @@ def _refuse_twins(paths: Iterable[Path], *, name: str) -> None:
         twin = path_of.setdefault((stat.st_dev, stat.st_ino), path) if stat.st_ino else path  # 0: not numbered here
         if twin != path:
             message = f"input {name}: {twin} and {path} are one and the same file"
-            raise DataError(message, remedy="Its rows would count twice: remove one of the two.")
+            raise DataError(message, remedy="Its rows would count twice: name it once.")

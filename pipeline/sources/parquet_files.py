@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field as data_field
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 MAGIC = b"PAR1"
+_LEAVE_OUT = "If it is still being written, let its writer finish; else name the files by a glob or a list without it."
 _TAIL = 8
 _SAMPLE_ROWS = 8
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -45,7 +47,9 @@ class DataFile:
         holder: What removes the file once nothing refers to it; None for files of the user's.
         origin: The file of another format that its rows come from, whose identity it has; else None.
         partition_types: Column → its type, for the partitions that are not text; a table format says them.
-        notices: What is to be said of rows that are not read as that file has them, with the number of such rows.
+        notices: What is to be said of rows that are not read as that file has them, with the number of such rows; 0:
+            it is said of the whole file.
+        tokens: The file of the tokens that its mentions are made of; None: there are none.
         largest_group: Bytes of the largest row group before compression, from the footer.
     """
 
@@ -60,6 +64,7 @@ class DataFile:
     origin: Path | None = None
     partition_types: dict[str, pa.DataType] = data_field(default_factory=dict)
     notices: dict[str, int] = data_field(default_factory=dict, compare=False)
+    tokens: Path | None = data_field(default=None, compare=False)
     largest_group: int = data_field(default=0, compare=False)
     _bounds: dict[str, tuple[float, float] | None] = data_field(default_factory=dict, compare=False, repr=False)
 
@@ -178,7 +183,7 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
         if os_error_number(error) is not None:
             raise os_fault(error, f"input {name}: reading {label or path}") from error
         message = f"input {name}: {label or path} is not a whole Parquet file ({error})"
-        raise DataError(message, remedy="Write the file again, or remove it from the input.") from error
+        raise DataError(message, remedy=_LEAVE_OUT) from error
     identity = _of_stat(stat)
     partitions = partitions_of(path, root)
     return DataFile(
@@ -240,10 +245,31 @@ def _footer(path: Path, size: int, label: str, *, name: str) -> str:
         tail = file.read(_TAIL)
         length = int.from_bytes(tail[: _TAIL // 2], "little")
         if head != MAGIC or tail[_TAIL // 2 :] != MAGIC or length + _TAIL + len(MAGIC) > size:
-            message = f"input {name}: {label} is not a whole Parquet file ({size:,} bytes, no valid footer)"
-            raise DataError(message, remedy="It was cut off or has another format: write it again, or remove it.")
+            raise _no_parquet(path, label, size, name=name)
         file.seek(size - _TAIL - length)
         return hashlib.sha256(file.read(length)).hexdigest()
+
+
+def _no_parquet(path: Path, label: str, size: int, *, name: str) -> DataError:
+    """The error of a file that does not begin and end as Parquet files do; of a text file it says how to read it."""
+    from pipeline.sources.delimiters import keys_of_text  # noqa: PLC0415 - which imports this module
+
+    keys = keys_of_text(path)
+    if keys is None:
+        message = f"input {name}: {label} is not a whole Parquet file ({size:,} bytes, no valid footer)"
+        return DataError(message, remedy=_LEAVE_OUT)
+    is_named = label.lower().endswith(".parquet")
+    what = f"is not a whole Parquet file ({size:,} bytes) but text" if is_named else "is text, not Parquet"
+    looks = f"its lines look like {keys['format']}" if keys else "its lines do not tell of which format"
+    settings = {key: json.dumps(value, ensure_ascii=False) for key, value in (keys or {"format": "…"}).items()}
+    in_config = ", ".join(f"{key} = {value}" for key, value in settings.items())
+    in_config = f"{name} = {{ path = …, {in_config} }}"
+    flags = " ".join(f"--set '{name}.{key}={value}'" for key, value in settings.items())
+    formats = "" if keys else ": csv, tsv, jsonl, trec_run, trec_qrels, conll or brat"
+    return DataError(
+        f"input {name}: {label} {what}; {looks}",
+        remedy=f"Say what it is, in the config {in_config}, on the command line {flags}{formats}.",
+    )
 
 
 def partitions_of(path: Path, root: Path) -> dict[str, str | None]:

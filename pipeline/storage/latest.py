@@ -29,7 +29,7 @@ def point_to_latest(layout: Layout, name: str) -> Iterator[str]:
         return
     if not layout.latest.is_symlink() and layout.latest.exists():
         if not _is_copy_of_a_run(layout.latest):
-            yield f"{layout.latest} is not the link that thresher makes: remove it, then it is made again"
+            yield f"{layout.latest} is not the link that thresher makes: move it away, then it is made"
             return
         aside = layout.staging / f"latest.{os.getpid()}.copy"
         layout.latest.rename(aside)

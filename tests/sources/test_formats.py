@@ -157,7 +157,22 @@ def badly_encoded() -> bytes:
 BADLY_ENCODED = badly_encoded()
 FAULTS: dict[str, tuple[str, bytes, str]] = {
     "another delimiter": ("a.csv", b"score;label\n1;0\n", "delimiter = ';'"),
-    "too many values": ("a.csv", b"score,label\n1,0\n1,0,1\n", "cannot be read as csv: found more fields"),
+    "too many values": (
+        "a.csv",
+        b"score,label\n1,0\n1,0,1\n",
+        "1 row without 2 values, as its header has (first: line 3, which has 3",
+    ),
+    "too few values": (
+        "a.csv",
+        b'score,label,s\n1,0,"a\nb"\n1,0\n1\n',
+        "2 rows without 3 values, as its header has (first: line 4, which has 2 values)",
+    ),
+    "too few values, tabs": ("a.tsv", b"score\tlabel\n1\t0\n1\n", "read as tsv: 1 row without 2 values, as its header"),
+    "too few values, compressed": (
+        "a.csv.gz",
+        gzip.compress(b"score,label\n1,0\n1"),
+        "(first: line 3, which has 1 value)",
+    ),
     "nothing": ("a.csv", b"", "cannot be read as csv"),
     "no UTF-8": (
         "a.csv",
@@ -261,6 +276,27 @@ def test_a_fault_of_a_row_names_the_file_that_it_came_from(tmp_path: Path) -> No
         thresher.threshold_sweep(predictions=str(tmp_path / "a.csv"))
 
 
+def test_what_a_short_row_is_told_to_have_makes_it_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,score,label,system\nq,0.5,1,a\nq,0.4,0\n")
+    with pytest.raises(DataError, match="an empty value is nothing between two separators"):
+        read(str(tmp_path / "a.csv"))
+    (tmp_path / "a.csv").write_text("id,score,label,system\nq,0.5,1,a\nq,0.4,0,\n")
+    assert read(str(tmp_path / "a.csv"))["system"].to_list() == ["a", None]
+
+
+@pytest.mark.parametrize("end", ["\n", "\n\n\r\n", "\n  \n", "\n,,\n,\n", ""])
+def test_blank_lines_at_the_end_are_no_rows(end: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"score,label,s\n1,0,\n0.5,1,x{end}")
+    assert read(str(tmp_path / "a.csv")).rows() == [(1.0, False, None), (0.5, True, "x")]
+
+
+def test_a_blank_line_of_one_column_is_nothing_that_is_known(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("score\n1\n\n2\n")
+    (file,) = find_files(Input(path=(str(tmp_path / "a.csv"),)), tmp_path, name="rows").files
+    assert isinstance(file, DataFile)
+    assert pl.read_parquet(file.path)["score"].to_list() == ["1", None, "2"]
+
+
 def test_lines_without_a_value_are_no_rows(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,score,label\n1,0.5,1\n\n,,\nNA,NA,NA\n\n")
     frame = read(str(tmp_path / "a.csv"), null_values=["NA"])
@@ -278,3 +314,51 @@ def test_the_folder_for_temporary_data_is_made(tmp_path: Path) -> None:
     (file,) = find_files(Input(path=("rows.csv",)), tmp_path, tmp_path / "new" / "scratch", name="rows").files
     assert isinstance(file, DataFile)
     assert file.path.is_relative_to(tmp_path / "new" / "scratch")
+
+
+RUN_LINES = "q1 Q0 d1 1 3.5 bm25\nq1 Q0 d2 2 2.5e0 bm25\n"
+QRELS_LINES = "q1 0 d1 0\nq1 0 d2 1\n"
+
+
+@pytest.mark.parametrize(("run", "qrels"), [("bm25.txt", "judged.txt"), ("bm25", "judged"), ("a.b.trec", "q.rel.gz")])
+def test_text_of_any_name_is_told_its_format(run: str, qrels: str, tmp_path: Path) -> None:
+    for name, lines in ((run, RUN_LINES), (qrels, QRELS_LINES)):
+        content = lines.encode()
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    inputs: dict[str, Any] = {"ranking": {"path": tmp_path / run}, "relevance": {"path": tmp_path / qrels}}
+    for name, kind in (("ranking", "trec_run"), ("relevance", "trec_qrels")):
+        with pytest.raises(DataError) as caught:
+            thresher.ranking(**inputs)
+        text = str(caught.value)
+        assert f"input {name}: {inputs[name]['path']} is text, not Parquet; its lines look like {kind}" in text
+        assert f'in the config {name} = {{ path = …, format = "{kind}" }}' in text
+        assert f"on the command line --set '{name}.format=\"{kind}\"'" in text
+        assert "whole" not in text
+        inputs[name]["format"] = kind
+    assert thresher.ranking(**inputs).queries["average_precision"].to_list() == [0.5]
+
+
+LOOKS = {
+    "rows.txt": ("score;label\n0,5;1\n", 'format = "csv", delimiter = ";", decimal = ","'),
+    "rows.dat": ("score\tlabel\n1\t0\n", 'format = "csv", delimiter = "\\t"'),
+    "rows": ('{"score": 1, "label": true}\n', 'format = "jsonl"'),
+    "rows.parquet": ("score,label\n1,0\n", 'format = "csv"'),
+    "gold.txt": ("# sent_id = 1\n1-2\tdel\t_\t_\n1\tde\t_\tO\n2\tRio\t_\tB-LOC\n", 'format = "conll"'),
+    "gold.iob2": ("EU B-ORG\nsays O\n", 'format = "conll"'),
+    "doc.a2": ("T1\tLocation 0 6\tLondon\n", 'format = "brat"'),
+    "notes.txt": (
+        "hello\nworld\n",
+        'format = "…" }, on the command line --set \'predictions.format="…"\': csv, tsv, jsonl, trec_run',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_text_is_told_what_its_lines_look_like(name: str, tmp_path: Path) -> None:
+    content, words = LOOKS[name]
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError) as caught:
+        read(str(tmp_path / name))
+    assert words in str(caught.value)
+    assert "remove" not in str(caught.value)
+    assert "again" not in str(caught.value)

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import thresher
-from pipeline.errors import DataError
+from pipeline.errors import ConfigError, DataError
 from pipeline.sources.line_formats import QRELS, RUN, brat, conll, trec
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 CONLL = """-DOCSTART- -X- -X- O
@@ -207,3 +208,194 @@ def test_gold_and_predictions_in_their_own_formats_meet(tmp_path: Path) -> None:
         gold=tmp_path / "gold.conll", predicted=tmp_path / "system.conll", match_type=True, averages=["micro"]
     )
     assert result.scores.select("tp", "fp", "fn").row(0) == (4, 2, 2)
+
+
+Segment = tuple[list[str], str | None]  # tokens, and the type of the mention that they are; None: they are in none
+WORDS = st.text("aé中🙂#1-.O", min_size=1, max_size=3)
+WIDE_WORDS = st.one_of(WORDS, st.builds("{} {}".format, WORDS, WORDS))  # a token with a blank
+
+
+def prefixes(length: int, scheme: str, *, follows: bool) -> list[str]:
+    """The first letters of the tags of a mention in a scheme; `follows`: one of the same type ends right before it."""
+    if scheme == "IOB1":
+        return ["B" if follows else "I", *"I" * (length - 1)]
+    if scheme == "IOB2":
+        return ["B", *"I" * (length - 1)]
+    begin, inside, last, single = list(scheme)
+    return [single] if length == 1 else [begin, *inside * (length - 2), last]
+
+
+def tagged(sentence: Sequence[Segment], scheme: str) -> list[tuple[str, str]]:
+    """Tokens with their tags."""
+    rows: list[tuple[str, str]] = []
+    before = None
+    for tokens, kind in sentence:
+        tags = ["O"] * len(tokens)
+        if kind is not None:
+            tags = [f"{letter}-{kind}" for letter in prefixes(len(tokens), scheme, follows=kind == before)]
+        rows += zip(tokens, tags, strict=True)
+        before = kind
+    return rows
+
+
+def expected_mentions(documents: Sequence[Sequence[Sequence[Segment]]]) -> list[tuple[str, int, int, str, str]]:
+    """The mentions with their places in documents whose tokens are joined by blanks."""
+    mentions = []
+    for number, document in enumerate(documents, start=1):
+        place = 0
+        for tokens, kind in (segment for sentence in document for segment in sentence):
+            text = " ".join(tokens)
+            if kind is not None:
+                mentions.append((str(number), place, place + len(text), text, kind))
+            place += len(text) + 1
+    return mentions
+
+
+def in_columns(documents: Sequence[Sequence[Sequence[Segment]]], scheme: str, separator: str) -> str:
+    """A file of CoNLL-2003: token, part of speech, tag."""
+    text = ""
+    for document in documents:
+        text += separator.join(["-DOCSTART-", "-X-", "O"]) + "\n\n"
+        for sentence in document:
+            text += "".join(separator.join([token, "NN", tag]) + "\n" for token, tag in tagged(sentence, scheme)) + "\n"
+    return text
+
+
+def in_conll_u(documents: Sequence[Sequence[Sequence[Segment]]], scheme: str) -> str:
+    """A file of CoNLL-U: id, token, lemma, tag, miscellany, with comments, ranges and empty nodes."""
+    text = ""
+    for document in documents:
+        text += "# newdoc\n"
+        for sentence in document:
+            text += "# sent_id = 1\n# text = a\tb O\n0.1\tnothing\t_\t_\t_\n"
+            rows = tagged(sentence, scheme)
+            for number, (token, tag) in enumerate(rows, start=1):
+                text += f"{number}-{number + 1}\tboth\t_\tB-X\t_\n" if number % 2 and number < len(rows) else ""
+                text += f"{number}\t{token}\t_\t{tag}\tSpaceAfter=No\n"
+                text += f"{number}.1\tnothing\t_\t_\t_\n" if number == 2 else ""
+            text += "\n"
+    return text
+
+
+def documents_of(words: st.SearchStrategy[str]) -> st.SearchStrategy[list[list[list[Segment]]]]:
+    segments = st.tuples(st.lists(words, min_size=1, max_size=3), st.sampled_from([None, "X", "Y"]))
+    sentences = st.lists(segments, min_size=1, max_size=4)
+    return st.lists(st.lists(sentences, min_size=1, max_size=3), min_size=1, max_size=3)
+
+
+@given(
+    data=st.data(),
+    scheme=st.sampled_from(["IOB1", "IOB2", "BILU", "BIES"]),
+    form=st.sampled_from(["CoNLL-U", "\t", " "]),
+)
+def test_a_file_has_the_mentions_that_were_written_to_it(
+    data: st.DataObject, scheme: str, form: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    documents = data.draw(documents_of(WORDS if form == " " else WIDE_WORDS))
+    path = tmp_path_factory.getbasetemp() / "written.conll"
+    text = in_conll_u(documents, scheme) if form == "CoNLL-U" else in_columns(documents, scheme, form)
+    path.write_text(text, encoding="utf-8")
+    mentions = conll(path, alone=True, tags=4 if form == "CoNLL-U" else 3, name="gold").collect()
+    assert mentions.rows() == expected_mentions(documents)
+
+
+@pytest.mark.parametrize("line", ["1-2\tdel\t_\t_", "1.1\tnada\t_\tB-LOC", "0.1\tnada\t_\tO"])
+def test_ranges_and_empty_nodes_are_no_tokens(line: str, tmp_path: Path) -> None:
+    (tmp_path / "a.conllu.conll").write_text(f"{line}\n1\tde\t_\tO\n2\tel\t_\tO\n3\tRio\t_\tB-LOC\n")
+    mentions = conll(tmp_path / "a.conllu.conll", alone=True, name="gold").collect()
+    assert mentions.rows() == [("0", 6, 9, "Rio", "LOC")]
+
+
+RANGE = "1-2\tdel\t_\tO\n1\tde\t_\tO\n2\tel\t_\tO\n3\tRio\t_\tB-LOC\n\n1\tvive\t_\tO\n2\ten\t_\tO\n3\tLima\t_\tO\n"
+CITIES = "New York\tB-LOC\nis\tO\nNew Delhi\tO\n"
+
+
+@pytest.mark.parametrize(("gold", "places"), [(RANGE, ("Rio\t_", "Lima\t_")), (CITIES, ("New York", "New Delhi"))])
+def test_another_city_is_no_match(gold: str, places: tuple[str, str], tmp_path: Path) -> None:
+    first, second = places
+    predicted = gold.replace(f"{first}\tB-LOC", f"{first}\tO").replace(f"{second}\tO", f"{second}\tB-LOC")
+    (tmp_path / "gold.conll").write_text(gold)
+    (tmp_path / "predicted.conll").write_text(predicted)
+    for match in ("text", "span"):
+        result = thresher.entity_recognition(
+            gold=tmp_path / "gold.conll", predicted=tmp_path / "predicted.conll", match=match, averages=["micro"]
+        )
+        assert result.scores.select("tp", "fp", "fn").row(0) == (0, 1, 1)
+
+
+def test_tabs_alone_separate_columns_where_there_are_tabs(tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_text("New York\tB-LOC\nis\u00a0not\tO\r\nNew Delhi\tS-LOC\t\n")
+    mentions = conll(tmp_path / "a.conll", alone=True, name="gold").collect()
+    assert mentions.rows() == [("0", 0, 8, "New York", "LOC"), ("0", 16, 25, "New Delhi", "LOC")]
+
+
+def test_only_blanks_separate_columns_where_there_are_no_tabs(tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_text("20\u00a0000 B-X\nkm  O\n")
+    assert conll(tmp_path / "a.conll", alone=True, name="gold").collect()["text"].to_list() == ["20\u00a0000"]
+
+
+def test_numbers_that_do_not_count_tokens_are_tokens(tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_text("1996 CD B-YEAR\n1997 CD O\n\n12 CD O\n")
+    (tmp_path / "b.conll").write_text("1996 CD O\n1997 CD O\n\n12 CD B-YEAR\n")
+    spec = {"path": tmp_path / "a.conll"}
+    result = thresher.entity_recognition(gold=spec, predicted=tmp_path / "b.conll", averages=["micro"])
+    assert result.scores.select("tp", "fp", "fn").row(0) == (0, 1, 1)
+    assert any("input gold: the first column is taken for the tokens: it holds numbers" in w for w in result.warnings)
+
+
+CHUNKED = "-DOCSTART- -X- -X- O\n\nU.N. NNP I-NP I-ORG\nsays VB I-VP O\nhello UH O O\n"
+
+
+def test_which_of_several_columns_holds_the_tags_is_asked(tmp_path: Path) -> None:
+    path = tmp_path / "a.conll"
+    path.write_text(CHUNKED)
+    with pytest.raises(DataError) as caught:
+        thresher.entity_recognition(gold=path, predicted=path)
+    assert f"several columns of {path} hold tags: column 3 and column 4 (line 3, 'U.N. NNP I-NP I-ORG')" in str(
+        caught.value
+    )
+    assert "tags = 4 beside the path of gold, or --set gold.tags=4 on the command line" in str(caught.value)
+    for column, mentions in ((4, 1), (3, 2)):
+        spec = {"path": path, "tags": column}
+        result = thresher.entity_recognition(gold=spec, predicted=spec, averages=["micro"], uncertainty="none")
+        assert result.scores.select("tp", "fp", "fn").row(0) == (mentions, 0, 0)
+        assert not result.warnings
+    with pytest.raises(DataError, match=r"has lines that have no tag in column 5: 3 \(first: line 3, 'U\.N\."):
+        thresher.entity_recognition(gold={"path": path, "tags": 5}, predicted=path)
+
+
+@pytest.mark.parametrize(
+    ("text", "notice"),
+    [
+        (
+            "1\tA\tB-X\t-\tann\n2\tb\tO\t-\tann\n",
+            "column 3 of 5, the only one with nothing but tags, and the tokens from column 2",
+        ),
+        ("B-X\tA\nO\tb\n", "column 1 of 2, the only one with nothing but tags, and the tokens from column 2"),
+    ],
+    ids=["behind it more columns", "before the token"],
+)
+def test_a_column_of_tags_that_is_not_the_last_is_told(text: str, notice: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.conll"
+    path.write_text(text)
+    result = thresher.entity_recognition(gold=path, predicted=path, match="text", averages=["micro"])
+    assert result.scores.select("tp", "fp", "fn").row(0) == (1, 0, 0)
+    assert [warning for warning in result.warnings if notice in warning]
+    column = 1 if text.startswith("B") else 3
+    spec = {"path": path, "tags": column}
+    result = thresher.entity_recognition(gold=spec, predicted=spec, match="text", averages=["micro"])
+    assert not [warning for warning in result.warnings if "tags" in warning]
+
+
+def test_a_line_without_a_token_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_text("EU\tB-ORG\n\tO\n")
+    with pytest.raises(DataError, match=r"a\.conll has lines without a token: 1 \(first: line 2, '\\tO'\)"):
+        conll(tmp_path / "a.conll", alone=True, name="gold")
+
+
+def test_tags_of_files_without_tokens_have_no_effect(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"doc_id": [1], "start": [0], "end": [1]})
+    frame.write_parquet(tmp_path / "a.parquet")
+    spec = {"path": tmp_path / "a.parquet", "tags": 4}
+    with pytest.raises(ConfigError, match="input gold: tags is of CoNLL files, and there is none"):
+        thresher.entity_recognition(gold=spec, predicted=frame)

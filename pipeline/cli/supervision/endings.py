@@ -117,7 +117,7 @@ class Ending:
 
 
 _CANNOT_READ = 1
-_UNREADABLE = "Write the file again, or leave it out."
+_UNREADABLE = "It is damaged: restore it from where it came from, or leave it out by a glob."
 
 
 def _unreadable(files: Sequence[str], ceiling: int) -> list[str]:

@@ -80,7 +80,9 @@ def _check_same(predictions: Source, runs: Source, grouped: rows.Grouped) -> Non
     known_types = sorted(sql_type for sql_type in types if sql_type is not None)
     if len(known_types) > 1:
         message = f"column {grouped.column} is {' but '.join(known_types)} in predictions and runs"
-        raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
+        raise DataError(
+            message, remedy='Give one the type of the other: columns = { … = { sql = "CAST(… AS VARCHAR)" } }.'
+        )
 
 
 def _check_true_points(params: ChangePointsParameters, inputs: Inputs) -> None:

@@ -108,7 +108,7 @@ class _Planner:
                 (kind, f"{kind} in {source.name}.{name}") for kind, (source, name) in source_by_kind.items()
             )
             message = f"positions are {' but '.join(words for _, words in columns)}: the two cannot be compared exactly"
-            raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
+            raise DataError(message, remedy='Compute one of them as the other is: columns = { … = { sql = "…" } }.')
         kind = next(iter(source_by_kind), "times" if self.params.margin.is_duration else "integers")
         checking.check_lengths(self.params, self.inputs, kind)
         if kind == "times" and self.params.annotators == "tcpd":

@@ -141,6 +141,8 @@ class EntityRecognitionParameters(MentionParameters):
         gold: Gold mentions.
         documents: The documents that are judged.
         match: Which mentions may be matched.
+        align: What becomes of CoNLL sentences whose tokens in gold and predicted differ: `exact`: none may; `prefix`:
+            the tokens with which a sentence begins alike are compared, and a warning says what is left out.
         averages: Which averages: `micro`: all mentions together; `macro`: mean of documents where defined; `semeval`:
             the macro scores of the scorer of SemEval-2019 Task 12; `semeval_micro`: its micro scores.
         operating_points: Thresholds to choose by the counts of all mentions: `{ beta = 1 }`, `{ min_precision = 0.9 }`,
@@ -153,6 +155,7 @@ class EntityRecognitionParameters(MentionParameters):
     gold: Input
     documents: Input | None = None
     match: Match = "span"
+    align: Literal["exact", "prefix"] = "exact"
     thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = "distinct"
     averages: tuple[Average, ...] = ("micro", "macro")
     operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)

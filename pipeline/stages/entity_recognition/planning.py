@@ -68,6 +68,7 @@ class _Planner:
                 *mentions.relations(),
                 listed,
                 *self._checks(),
+                *mentions.cross_checks(),
                 Transform("mentions", frames, (DOCUMENT,), match, self.predicted.rows + self.gold.rows),
                 *self._counts(),
                 *self._sums_of_documents(),

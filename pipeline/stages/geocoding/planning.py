@@ -74,6 +74,7 @@ class _Planner:
             nodes=(
                 *places.relations(),
                 *self._checks(),
+                *(() if self.params.match is None else self.mentions.cross_checks()),
                 *self._transforms(),
                 exchanged(),
                 Query("geocoding/located", columns=COUNT_NAMES, sweep=sweep),

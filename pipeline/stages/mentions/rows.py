@@ -10,16 +10,18 @@ import sqlglot.expressions as exp
 from pipeline.errors import DataError
 from pipeline.plan import rows
 from pipeline.plan.checks import file_check, missing_check
-from pipeline.plan.nodes import Relation
+from pipeline.plan.nodes import CrossCheck, Relation
 from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import SCORE_STATE
-from pipeline.stages.mentions.rules import DOCUMENT, FARTHEST_CHARACTER, FILE_ORDER, TYPE
+from pipeline.stages.mentions.rules import DOCUMENT, FARTHEST_CHARACTER, FILE_ORDER, PLACE, TYPE
 from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import polars as pl
 
     from pipeline.plan.nodes import Check
     from pipeline.sources.source import Source
@@ -88,6 +90,14 @@ class MentionRows:
         return tuple(dict.fromkeys((*self.needs, *(name for name in self.shown if source.can_show(name)))))
 
     @property
+    def with_texts(self) -> bool:
+        """Whether gold and predictions both have texts with their places, which can be held against each other."""
+        sources = (self.gold, self.predicted)
+        return all(source.can_show(name) for source in sources for name in (*PLACE, "text")) and {
+            key_type(source, "text") for source in sources
+        } == {"VARCHAR"}
+
+    @property
     def cluster(self) -> str | None:
         """Column of the documents whose values are independent; None: the documents themselves are."""
         return None if self.params.cluster == "doc_id" else self.params.cluster_column
@@ -120,8 +130,10 @@ class MentionRows:
         located = self.located or self.in_file_order
         score = self._score
         fault = {"fault": fault_of(self.needs, has_score=bool(score))}
-        yield rows.read(self.predicted, [*self.taken(self.predicted), *score], groups, fault, located=located)
-        yield rows.read(self.gold, self.taken(self.gold), self.by, {}, located=located)
+        compared = (*PLACE, "text") if self.with_texts else ()
+        predicted = dict.fromkeys((*self.taken(self.predicted), *compared, *score))
+        yield rows.read(self.predicted, predicted, groups, fault, located=located)
+        yield rows.read(self.gold, dict.fromkeys((*self.taken(self.gold), *compared)), self.by, {}, located=located)
         yield from self._documents()
         yield systems_relation(self.systems)
 
@@ -181,6 +193,38 @@ class MentionRows:
         if "start" in self.needs:
             for source in (self.gold, self.predicted):
                 yield file_check("mentions/checks/misplaced", source, values={"farthest": FARTHEST_CHARACTER})
+
+    def cross_checks(self) -> Iterator[CrossCheck]:
+        """Whether gold and predictions count characters of the same texts, in the same way."""
+        if self.with_texts:
+            farthest = {"farthest": FARTHEST_CHARACTER}
+            other = statement("mentions/other_texts", self.systems)
+            shifted = statement("mentions/shifted_texts", self.systems, values=farthest)
+            yield CrossCheck({"other": other, "shifted": shifted}, texts_in_words, is_alarm=True)
+
+
+def texts_in_words(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    """What the texts of equal places, and the places of equal texts, tell of how characters were counted."""
+    words = []
+    for row in found["other"].iter_rows(named=True):
+        places = "1 place has" if row["n_places"] == 1 else f"{row['n_places']:,} places have"
+        first = f"document {row['doc_id']}, {row['start']:,} to {row['end']:,}"
+        words.append(
+            f"{places} another text in predicted than in gold (first: {first}: gold {row['gold_text']!r}, predicted "
+            f"{row['predicted_text']!r}): do both count the characters of the same texts?"
+        )
+    for row in found["shifted"].iter_rows(named=True):
+        texts = "1 text stands" if row["n_texts"] == 1 else f"{row['n_texts']:,} texts stand"
+        gold, predicted = (
+            f"{side} {row['text']!r} at {row[f'{side}_start']:,} to {row[f'{side}_end']:,}"
+            for side in ("gold", "predicted")
+        )
+        words.append(
+            f"{texts} at another place in predicted than in gold (first: document {row['doc_id']}: {gold}, {predicted})"
+            ": do both count characters alike? An emoji is one character, two units of UTF-16 or four bytes, and end is "
+            "the character after the last"
+        )
+    return tuple(words)
 
 
 def key_type(source: Source, name: str) -> str:

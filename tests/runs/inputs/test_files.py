@@ -81,7 +81,7 @@ def test_an_empty_file_beside_full_ones_changes_nothing(workplace: Workplace) ->
 @pytest.mark.parametrize("size", [0, 3, 4, 11, 12, 100, -1, -8])
 def test_a_truncated_file_is_named(workplace: Workplace, size: int) -> None:
     cut(workplace, size)
-    workplace.refuse(65, "pairs.parquet is not a whole Parquet file", "write it again")
+    workplace.refuse(65, "pairs.parquet is not a whole Parquet file", "let its writer finish; else name the files by a glob")
 
 
 def test_a_truncated_file_among_whole_ones_is_named(workplace: Workplace) -> None:
@@ -112,7 +112,7 @@ def test_a_page_of_garbage_is_named(workplace: Workplace) -> None:
     content = bytearray(path.read_bytes())
     content[4:2000] = b"\xa5" * 1996
     path.write_bytes(content)
-    workplace.refuse(65, "pairs.parquet cannot be read", "Write the file again")
+    workplace.refuse(65, "pairs.parquet cannot be read", "leave it out by a glob")
 
 
 def test_a_folder_that_ends_like_a_file_is_no_file(workplace: Workplace) -> None:
