@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.stages import methods
+from pipeline.stages.before_after import verdict as assumption
 from pipeline.tables.groupings import TOTAL
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
@@ -97,7 +98,7 @@ def _placebo(tables: Mapping[str, pl.DataFrame]) -> str:
     p_value = None if rows.is_empty() else rows["p_value"].item(0)
     if p_value is None:
         return "The assumption of equal false positive rates was not tested."
-    verdict = "contradicts" if p_value < 0.05 else "does not contradict"  # noqa: PLR2004 - the usual level
+    verdict = "contradicts" if assumption.contradicts(tables) else "does not contradict"
     return (
         f"A placebo test of the rates of matches near to the event and far from it, both before it, {verdict} equal "
         f"false positive rates (p = {p_value:.2g}, wild bootstrap: Davidson and Flachaire 2008)."

@@ -31,6 +31,7 @@ from pipeline.tables.sweep import REPLICATE, THRESHOLD, at_or_above
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pipeline.metrics.uncertainty.qualities import Quality
     from pipeline.stages.before_after.contract import BeforeAfterParameters
 
 
@@ -54,12 +55,14 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
     points = _operating_points(curve, cube, params, parents)
     first = points.filter(pl.col("criterion") == params.operating_points[0].text).select(*keys, THRESHOLD)
     sensitive = sensitivity.over_references(frame, keys, first, params.recall_reference.min_precision, recall)
-    return {
-        "before_after_estimates": curve,
-        "before_after_operating_points": points,
-        "before_after_sensitivity": sensitive,
-        **dict(_optional_tables(params, counts, curve, cube)),
-    }
+    return assumption.with_marks(
+        {
+            "before_after_estimates": curve,
+            "before_after_operating_points": points,
+            "before_after_sensitivity": sensitive,
+            **dict(_optional_tables(params, counts, curve, cube)),
+        }
+    )
 
 
 def cube_of(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> Cube:
@@ -144,12 +147,13 @@ def _lags(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], key
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     """Warnings that the numbers themselves give rise to."""
     total = tables["before_after_estimates"].filter(pl.col(GROUPING.name) == "all")
-    if total.is_empty():
-        return ()
-    doubtful = (plausibility.one_sided(total), plausibility.strictest_precision(total), reference.doubtful(tables))
-    messages = [words for words in doubtful if words is not None]
+    messages: list[str] = []
+    if not total.is_empty():
+        doubtful = (plausibility.one_sided(total), plausibility.strictest_precision(total), reference.doubtful(tables))
+        messages += (words for words in doubtful if words is not None)
     messages += marks.warnings(tables)
-    messages += warnings_of_marks(tables, without=("one_parent", "correlated_days"))  # of which others have told
+    of_others: tuple[Quality, ...] = ("assumption_failed", "one_parent", "correlated_days")  # who tell of them
+    messages += warnings_of_marks(tables, without=of_others)
     messages += assumption.warnings(tables)
     messages += audit.contradictions(tables)
     return tuple(messages)
