@@ -76,7 +76,9 @@ def _window(window: Mapping[str, object] | None) -> str:
 
 def _reference(reference: Mapping[str, object]) -> str:
     recall = reference["recall"]
-    share = f"between {recall[0]:.0%} and {recall[1]:.0%}" if isinstance(recall, list) else f"{recall:.10g}"
+    share = (
+        f"between {100 * recall[0]:.10g}% and {100 * recall[1]:.10g}%" if isinstance(recall, list) else f"{recall:.10g}"
+    )
     least = f"an uncorrected precision of at least {reference['min_precision']:.10g}"
     place = {
         "fixed": f"the threshold {reference['threshold']}",

@@ -24,9 +24,11 @@ from pipeline.stages.before_after.estimate_tables import COUNT_NAMES
 from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.uncertainty import with_design_effects, with_intervals, with_safe_limits
 from pipeline.stages.stage import Summary, f1_curve, integer, interval, number, of_group
+from pipeline.stages.standard_numbers import CHOICE, SAME_DATA, on_other_data, words_of_choice
 from pipeline.tables.groupings import group_text
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, at_or_above
+from pipeline.visible_text import of_every
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -185,8 +187,10 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     best = points.filter(pl.col("criterion") != "recall_reference")
     best = best.filter(pl.col("criterion") == best["criterion"][0]) if not best.is_empty() else points
     labels = best.columns[2 : best.columns.index("criterion")]
-    shown = best.sort("m_after", descending=True, nulls_last=True).sort(
-        pl.col(GROUPING.name) != "all", maintain_order=True
+    shown = (
+        on_other_data(best)
+        .sort("m_after", descending=True, nulls_last=True)
+        .sort(pl.col(GROUPING.name) != "all", maintain_order=True)
     )
     cells = tuple(
         (
@@ -217,6 +221,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         ),
         curve=values,
         curve_title=title,
+        on_same_data=bool((shown[CHOICE] == SAME_DATA).any()),
     )
 
 
@@ -225,6 +230,6 @@ def _sentence(row: Mapping[str, object]) -> str:
     if not isinstance(precision, float) or not isinstance(recall, float):
         return "No threshold has both a precision and a recall."
     return (
-        f"Keeping scores of {number(row['threshold'])} or more, about {precision * 100:.0f} of every 100 kept matches "
-        f"are right, and about {recall * 100:.0f} of every 100 true matches are kept."
+        f"Keeping scores of {number(row['threshold'])} or more, about {of_every(precision)} kept matches are right, "
+        f"and about {of_every(recall)} true matches are kept{words_of_choice(row)}."
     )
