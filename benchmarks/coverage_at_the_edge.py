@@ -5,7 +5,8 @@
 - Promises: how often the truth of a threshold that was chosen with confidence .95 is below its minimum (`wrong`), how
   often there is one (`chosen`), its mean recall, and how often the choice without a confidence is wrong. `flat` designs
   have a true precision just below the minimum at every threshold, so that every choice is wrong.
-- Choices of the best F1: mean error of the value in the sample and of the cross-fitted one, in hundredths.
+- Choices of the best F1: mean error of the value in the sample and of the cross-fitted one, in hundredths, and how
+  often nominal .95 limits of each hold the precision, the recall and the F1 that the chosen threshold has in truth.
 - Zero counts: exact coverage of nominal .95 by enumeration over 2,000 probabilities.
 - Unseen heavy rows: stratified samples of 1,035 positives of weight 2 and 18 of weight 50, by their miss rates.
 - Few units: means of values of two modes, near .9 and near .07; beside Student's t.
@@ -24,7 +25,7 @@ from scipy.special import expit, ndtr
 from scipy.stats import binom, t
 
 from pipeline.metrics.curves.choices import f_beta_of_counts, ratios_of_counts
-from pipeline.metrics.curves.cross_fitting import by_fold, cross_fitted, split_rows
+from pipeline.metrics.curves.cross_fitting import at_choices, by_fold, cross_fitted, split_rows
 from pipeline.metrics.curves.promises import keeps_precision, keeps_recall
 from pipeline.metrics.uncertainty.jackknife import binomial_limits, effective_degrees, tail
 from pipeline.metrics.uncertainty.proportions import (
@@ -247,33 +248,58 @@ def best_f1(counts: Sequence[Floats]) -> NDArray[np.int64]:
     return np.asarray(np.nan_to_num(f1, nan=-1.0).argmax(axis=1))
 
 
-def choices(design: Design, prevalence: float, datasets: int, rng: np.random.Generator) -> None:
-    """One line: errors of the best F1 in the sample, and of the cross-fitted one."""
-    gaps = []
-    for _ in range(datasets):
-        sample = design.sample(rng)
-        thresholds = thresholds_of(sample)
-        counts = confusion(sample, thresholds, None)
-        totals = [side.sum(axis=0) for side in (counts.tp, counts.fp, counts.fn)]
-        f1 = f_beta_of_counts(totals, 1.0)
-        at = float(thresholds[int(np.nanargmax(f1))])
-        precision, recall = design.precision(at), design.recall(at)
+def chosen_and_fitted(design: Design, sample: Sample) -> tuple[Floats, Floats] | None:
+    """Errors of F1 and whether limits of precision, recall and F1 hold, in the sample, then cross-fitted."""
+    thresholds = thresholds_of(sample)
+    counts = confusion(sample, thresholds, None)
+    sides = (counts.tp, counts.fp, counts.fn, counts.tn)
+    f1 = f_beta_of_counts([side.sum(axis=0) for side in sides], 1.0)
+    best = int(np.nanargmax(f1))
+    if sample.cluster is None:
+        true, positives = split_rows(counts.tp[0].astype(np.int64), int(sample.label.sum()))
+        false, negatives = split_rows(counts.fp[0].astype(np.int64), int((~sample.label).sum()), seed=1)
+        replicates: Sequence[Floats] = (true, false, positives - true, negatives - false)
+    else:
+        replicates = sides
+    picked: list[NDArray[np.int64]] = []
+
+    def choose(totals: Sequence[Floats]) -> NDArray[np.int64]:
+        picked.append(best_f1(totals))
+        return picked[-1]
+
+    pooled = cross_fitted([count[None] for count in by_fold(replicates)], choose)
+    if np.isnan(pooled[0]).any():
+        return None
+    of_folds = [at_choices(side, np.concatenate(picked)) for side in replicates]
+    at_best = [side[:, [best]] for side in sides]
+    totals = [side.sum(axis=0) for side in sides[:3]]
+    whole = [total[[best]] for total in totals]
+    values = ((*ratios_of_counts(of), f_beta_of_counts(of, 1.0)) for of in (whole, pooled))
+    shifts = [float(one[0] - other[0]) for one, other in zip(*values, strict=True)]
+    held = []
+    precision, recall = design.precision(float(thresholds[best])), design.recall(float(thresholds[best]))
+    truth = {"precision": precision, "recall": recall, "f1": 2 * precision * recall / (precision + recall)}
+    for outcomes in (at_best, of_folds):
         if sample.cluster is None:
-            tp, fp = (side[0].astype(np.int64) for side in (counts.tp, counts.fp))
-            true, positives = split_rows(tp, int(sample.label.sum()))
-            false, _ = split_rows(fp, int((~sample.label).sum()), seed=1)
-            folds: Sequence[Floats] = (true, false, positives - true)
+            rows = Confusion(*(side.sum(axis=0) for side in outcomes))
+            limits = intervals_of_rows(rows, None, CONFIDENCE, names=list(truth))
         else:
-            folds = by_fold((counts.tp, counts.fp, counts.fn))
-        pooled = cross_fitted([count[None] for count in folds], best_f1)
-        if not np.isnan(pooled[0]).any():
-            truth = 2 * precision * recall / (precision + recall)
-            fitted = float(f_beta_of_counts(pooled, 1.0)[0])
-            gaps.append((np.nanmax(f1) - truth, fitted - truth))
-    table = 100 * np.array(gaps)
-    means, errors = table.mean(axis=0), table.std(axis=0) / np.sqrt(len(table))
+            limits = intervals_of_clusters(Confusion(*outcomes), CONFIDENCE, names=list(truth))
+        for (name, value), shift in zip(truth.items(), shifts if outcomes is of_folds else (0.0,) * 3, strict=True):
+            lower, upper = (float(limit[0]) for limit in limits[name])
+            held.append(float(lower + min(shift, 0.0) <= value <= upper + max(shift, 0.0)))
+    fitted = float(f_beta_of_counts(pooled, 1.0)[0])
+    return np.array([np.nanmax(f1) - truth["f1"], fitted - truth["f1"]]), np.array(held)
+
+
+def choices(design: Design, prevalence: float, datasets: int, rng: np.random.Generator) -> None:
+    """One line: errors of the best F1 in the sample, and of the cross-fitted one; coverage of P, R and F1 of both."""
+    measured = [chosen_and_fitted(design, design.sample(rng)) for _ in range(datasets)]
+    gaps, held = (np.array(each) for each in zip(*(pair for pair in measured if pair is not None), strict=True))
+    means, errors = 100 * gaps.mean(axis=0), 100 * gaps.std(axis=0) / np.sqrt(len(gaps))
     cells = "".join(f"{mean:>9.2f} ±{error:.2f}" for mean, error in zip(means, errors, strict=True))
-    print(f"  {design.name:<58}{prevalence:>9.2f}{cells}")
+    shares = " ".join(f"{share:.3f}" for share in held.mean(axis=0))
+    print(f"  {design.name:<58}{prevalence:>9.2f}{cells}   {shares}", flush=True)
 
 
 def zero_counts(size: int) -> None:

@@ -1,11 +1,15 @@
 """Measured coverage of the before/after intervals, on simulated counts whose truth is known.
 
     python benchmarks/coverage_of_estimates.py [--datasets 2000] [--events 10,30,100,300,1000] [--confidence 0.95]
-        [--seed 1] [--only references] [--resamples 0]
+        [--seed 1] [--only references | marks] [--resamples 0]
 
 First, for false positive rates at the recall reference of .01, .30 and .50: how often the actual precision, recall and
 F1 lie in their intervals, and how often actual recall lies in that of `recall_uncorrected`; events differ (CV 1) or do
 not, and the reference is given, or chosen as the default rule chooses it. `--only references` stops there.
+
+Marks (`--only marks` prints these alone): in how many data sets the stage marks its estimates `assumption_failed`, and
+how many of the estimates are `good` and cover precision, where the rate near to the event, and after it, is a multiple
+of that far before it.
 
 Then, for every number of events: events that are all alike or that differ (CV 1 in false positive rate and in compared
 pairs), false matches alone or in bursts; 60 % of the events have no coverage, and the others differ in how much. The
@@ -27,6 +31,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from scipy.special import expit, logit, ndtri
 
 from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
@@ -35,6 +40,7 @@ from pipeline.metrics.before_after.references import Choice
 from pipeline.metrics.before_after.sums import Sides, Sums
 from pipeline.metrics.uncertainty.resampling import Resampling
 from pipeline.simulations.before_after_counts import Setting, simulate, truth
+from pipeline.stages import STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +57,7 @@ JOINT_DATASETS = 1000  # the joint test takes longest
 SHOWN = (*INTERVAL_NAMES, "realised")
 MANY = 100.0
 REFERENCE_RATES, MIN_PRECISION = (0.01, 0.30, 0.50), 0.05
+TRUE_IN_BIN = 2  # true matches per event whose score lies between two thresholds
 HEADLINE = ("precision", "recall", "f1", "recall_uncorrected")
 
 
@@ -257,6 +264,50 @@ def print_references(events: int, datasets: int, confidence: float, seed: int) -
         print(f"  FPR {rate:.2f}, CV {variation:.0f}, {how:<6}  {'  '.join(cells)}", flush=True)
 
 
+def drawn(near_over_far: float, rng: np.random.Generator, events: int = 60) -> pl.DataFrame:
+    """The count table of one data set whose rate near to the event, and after it, is a multiple of that far from it."""
+    level, shape = 0.1 * rng.gamma(4, 0.25, (events, 1)), (events, 3)
+    share = level * np.array([1.0, 0.5, 0.2])  # of the pairs that match at or above each of three thresholds
+    in_bin = np.diff(share[:, ::-1], axis=1, prepend=0)[:, ::-1]
+    far, near, after = (rng.poisson(50 * in_bin * ratio) for ratio in (1.0, near_over_far, near_over_far))
+    after = after + rng.poisson(TRUE_IN_BIN, shape)
+    m = {"m_before": far + near, "m_after": after, "m_near": near}
+    n = {"n_before": 100, "n_after": 50 + 3 * TRUE_IN_BIN, "n_near": 50}
+    bins = {"replicate": np.repeat(np.arange(events), 3), "threshold": np.tile([1.0, 2.0, 3.0], events)}
+    matches = pl.DataFrame(bins | {name: counts.ravel() for name, counts in m.items()})
+    pairs = pl.DataFrame({"replicate": np.arange(events)}).with_columns(pl.lit(n[name]).alias(name) for name in n)
+    table = pl.concat([pairs, matches], how="diagonal").with_columns(pl.lit("all").alias("grouping"))
+    counts = [pl.col(name).fill_null(0).cast(pl.Int64) for name in (*n, *m)]
+    return table.select("grouping", pl.col("replicate").cast(pl.Int64), "threshold", *counts)
+
+
+def marks(near_over_far: float, datasets: int, seed: int) -> tuple[float, float, float]:
+    """Shares: of data sets that are marked, of estimates that are `good`, and of limits that hold precision."""
+    rng, stage = np.random.default_rng(seed), next(entry for entry in STAGES if entry.kind == "before_after").load()
+    window = {"before": "100h", "after": "50h"}
+    keys = {"name": "marks", "pairs": "-", "thresholds": [1, 2, 3], "window": window, "cluster": "event_id"}
+    params, measured = stage.parameters.model_validate(keys), []
+    false = 50 * 0.1 * near_over_far * np.array([1.0, 0.5, 0.2])
+    true = TRUE_IN_BIN * np.array([3, 2, 1])
+    for _ in range(datasets):
+        estimates = stage.derive(params, {"counts": drawn(near_over_far, rng)})["before_after_estimates"]
+        quality, lower, upper = (
+            estimates[name].to_numpy() for name in ("interval_quality", "precision_lower", "precision_upper")
+        )
+        precision = true / (true + false)
+        covered = (lower <= precision) & (precision <= upper)
+        measured.append(((quality == "assumption_failed").all(), (quality == "good").mean(), covered.mean()))
+    marked, good, covered = np.mean(measured, axis=0).tolist()
+    return marked, good, covered
+
+
+def print_marks(datasets: int, seed: int) -> None:
+    """One line for each ratio of the rates."""
+    print(f"\n60 events: near / far, marked, good, precision covered ({datasets} data sets)")
+    for ratio in (1.0, 1.2, 0.8, 0.41):
+        print(f"  {ratio:.2f}" + "".join(f"{share:>8.3f}" for share in marks(ratio, datasets, seed)), flush=True)
+
+
 def _lowest(counts: Counts) -> int | None:
     """Index of the reference by the default rule."""
     totals = Sums.of(None, 1.0, [values.sum(axis=0) for values in counts.sides[0].columns])
@@ -271,11 +322,15 @@ def main() -> None:
     parser.add_argument("--events", default="10,30,100,300,1000")
     parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=["references"])
+    parser.add_argument("--only", choices=["references", "marks"])
     parser.add_argument("--resamples", type=int, default=0, help="of the bootstrap; 0: intervals of the closed forms")
     options = parser.parse_args()
     events = [int(number) for number in options.events.split(",")]
     resampling = Resampling(options.resamples) if options.resamples else None
+    if options.only != "references":
+        print_marks(options.datasets, options.seed)
+    if options.only == "marks":
+        return
     for number in events:
         print(f"\n{number} events, many positives ({options.datasets} data sets)")
         print_references(number, options.datasets, options.confidence, options.seed)

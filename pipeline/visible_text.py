@@ -1,8 +1,10 @@
-"""Text of users that cannot control what shows it: a terminal, a page or a picture."""
+"""Text for people: of users, which cannot control what shows it, and numbers that do not claim more than they are."""
 
 from __future__ import annotations
 
 import re
+
+_MOST_DECIMALS, _MOST_ZEROS = 6, 6
 
 _STEERING = re.compile(
     "["
@@ -39,3 +41,31 @@ def _escaped(character: str) -> str:
 def rows_in_words(number: object) -> str:
     """A number of rows in words."""
     return "1 row" if number == 1 else f"{number:,} rows"
+
+
+def percent(share: float, decimals: int = 1) -> str:
+    """A share in percent, with more decimals where fewer would make it none or all, which only exact ones are."""
+    for number in range(decimals, _MOST_DECIMALS + 1):
+        text = f"{share:.{number}%}"
+        if abs(float(text[:-1])) not in {0.0, 100.0} or share in {0.0, 1.0, -1.0}:
+            return text
+    return f"{share:.{decimals}%}" if share < 0 or share > 1 else "< 0.0001%" if share < 1 / 2 else "> 99.9999%"
+
+
+def percent_limits(lower: float, upper: float, decimals: int = 0) -> str:
+    """Both limits of a share in percent, `88–93`; they are rounded to none or all only away from the share."""
+    below, above = f"{lower * 100:.{decimals}f}", f"{upper * 100:.{decimals}f}"
+    below = percent(lower, decimals)[:-1] if float(below) >= 100 else below  # noqa: PLR2004 - all
+    above = percent(upper, decimals)[:-1] if float(above) <= 0 else above
+    return f"{below}\u2013{above}"
+
+
+def of_every(share: float) -> str:
+    """A share in words, `91 of every 100`, of more where it would round to none or all, which only exact ones are."""
+    if not 0 < share < 1:
+        return f"{round(share * 100):,} of every 100"
+    for zeros in range(2, _MOST_ZEROS + 1):
+        base = 10**zeros
+        if 0 < (number := round(share * base)) < base:
+            return f"{number:,} of every {base:,}"
+    return f"{'fewer than 1' if share < 1 / 2 else f'more than {base - 1:,}'} of every {base:,}"

@@ -13,7 +13,7 @@ from pipeline.plan.fault_rows import first_place
 from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_STATE
-from pipeline.visible_text import rows_in_words
+from pipeline.visible_text import percent, rows_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -217,7 +217,7 @@ def unscored(engine: Engine, options: Options, plan: Plan, accounts: Sequence[In
 
 
 def _share(count: int, total: int, noun: str) -> str:
-    return f"{count:,} of {total:,} {noun} ({count / total:.1%})"
+    return f"{count:,} of {total:,} {noun} ({percent(count / total)})"
 
 
 def _positives(engine: Engine, plan: Plan, positive: exp.Expr) -> tuple[int, int]:

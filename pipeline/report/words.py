@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.metrics.uncertainty.qualities import DOUBTFUL, MEANINGS
-from pipeline.visible_text import cleaned
+from pipeline.visible_text import cleaned, percent
 
 if TYPE_CHECKING:
     from pipeline.report.figures.panels import Group, Panels
@@ -30,7 +30,7 @@ def value_text(value: object, form: Format) -> str:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return cleaned(str(value), layout="")
     if form == "percent":
-        return f"{value:.1%}"
+        return percent(value)
     if form == "integer" or (value == round(value) and abs(value) < _LARGE):
         return f"{value:,.0f}"
     return f"{value:,.4g}" if _SMALL <= abs(value) < _LARGE else f"{value:.3g}"
@@ -60,7 +60,7 @@ def _rounded(value: float, number: KeyNumber) -> str:
     has_limits = number.lower is not None and number.upper is not None
     width = number.upper - number.lower if has_limits else 0.0  # type: ignore[operator]  # both are numbers
     if number.format == "percent":
-        return _signed(f"{value:.0%}" if width > _WIDE else f"{value:.1%}")
+        return _signed(percent(value, 0 if width > _WIDE else 1))
     if number.format != "number" or width <= 0:
         return _signed(value_text(value, number.format))
     return _signed(f"{value:,.{max(0, 1 - math.floor(math.log10(width)))}f}")
@@ -72,6 +72,8 @@ def _signed(text: str) -> str:
 
 def doubt_text(quality: str) -> str:
     """Why limits are doubtful; empty if they are not."""
+    if quality == "chosen_on_same_data":
+        return "the threshold was chosen on the same data, which makes this a little too good"
     return next((f"doubtful: {MEANINGS[name]}" for name in DOUBTFUL if name == quality), "")
 
 

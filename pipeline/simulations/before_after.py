@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from pipeline.visible_text import percent
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -159,7 +161,8 @@ def error_table(folder: Path, tables: Mapping[str, pl.DataFrame]) -> str:
     ]
     typical = float(np.median(gaps))
     lines.append(
-        f"Over {len(gaps)} thresholds precision is off by {typical:.1%} at the median and {max(gaps):.1%} at most."
+        f"Over {len(gaps)} thresholds precision is off by {percent(typical)} at the median and {percent(max(gaps))} at "
+        "most."
     )
     return "\n".join(lines)
 

@@ -10,6 +10,7 @@ import polars as pl
 from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY, MEANINGS
 from pipeline.tables.groupings import TOTAL, group_text
 from pipeline.tables.schemas import GROUPING
+from pipeline.visible_text import percent, percent_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -209,6 +210,7 @@ def results(rows: pl.DataFrame, words: Mapping[str, str], level: str, where: str
         start = filled(where, row)
         group = named_group(row)
         head = ", ".join(filter(None, (start, group and f"for {group}")))
+        head = f"{head}, cross-fitted" if row.get("_choice") == "other_data" else head
         body = listed(phrases) if phrases else f"no {listed(words.values(), 'or')} is defined"
         yield f"{head}, {body}." if head else f"{body}."
     if n_more > 0 and shown and shown[0][GROUPING.name] != TOTAL:
@@ -230,10 +232,10 @@ def filled(where: str, row: Mapping[str, Any]) -> str:
 def estimate(row: Mapping[str, Any], name: str, level: str) -> str:
     """Give a ratio with its limits: `90.1% (95% CI 86.8–92.6%)`."""
     lower, upper = row.get(f"{name}_lower"), row.get(f"{name}_upper")
-    value = f"{100 * row[name]:.1f}%"
+    value = percent(row[name])
     if lower is None or upper is None:
         return value
-    return f"{value} ({level} CI {100 * lower:.1f}\u2013{100 * upper:.1f}%)"
+    return f"{value} ({level} CI {percent_limits(lower, upper, 1)}%)"
 
 
 def doubts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

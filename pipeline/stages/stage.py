@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
+from pipeline import visible_text
+from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY, Quality
 from pipeline.tables.groupings import TOTAL, group_text
 from pipeline.tables.schemas import COUNT_TABLE, CRITERION, GROUPING, Column, Table
 from pipeline.tables.sweep import REPLICATE, THRESHOLD
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 
 DOUBT = "*"
+ON_SAME_DATA: Quality = "chosen_on_same_data"
 MOST_POINTS = 200  # of a small curve, about
 
 
@@ -40,6 +42,7 @@ class Summary:
         sentence: The main result in words.
         curve: Values between 0 and 1 over rising thresholds, None where undefined; None: nothing to draw.
         curve_title: What the curve shows.
+        on_same_data: Whether a threshold was chosen on the rows that its numbers are of.
     """
 
     headers: tuple[str, ...]
@@ -48,11 +51,14 @@ class Summary:
     groupings: tuple[str, ...] = ()
     curve: tuple[float | None, ...] | None = None
     curve_title: str = ""
+    on_same_data: bool = False
 
     @property
     def legend(self) -> str:
         """What `DOUBT` means, if one of the cells has it behind limits; else empty."""
         words = f"{DOUBT} doubtful limits: see the warnings, and interval_quality in the tables"
+        if self.on_same_data:
+            words = f"{words}; or chosen on the same data, and so a little too good"
         return words if any(cell.endswith(f"){DOUBT}") for row in self.rows for cell in row) else ""
 
 
@@ -209,7 +215,7 @@ def number(value: object) -> str:
 
 def percent(value: object) -> str:
     """A ratio for people."""
-    return f"{value:.1%}" if isinstance(value, float) else "–"
+    return visible_text.percent(value) if isinstance(value, float) else "–"
 
 
 def interval(row: Mapping[str, object], name: str, quality: str = INTERVAL_QUALITY) -> str:
@@ -223,12 +229,12 @@ def interval(row: Mapping[str, object], name: str, quality: str = INTERVAL_QUALI
     lower, upper = row[f"{name}_lower"], row[f"{name}_upper"]
     if not isinstance(lower, float) or not isinstance(upper, float):
         return percent(row[name])
-    return f"{percent(row[name])} ({lower * 100:.0f}–{upper * 100:.0f}){doubt(row, quality)}"
+    return f"{percent(row[name])} ({visible_text.percent_limits(lower, upper)}){doubt(row, quality)}"
 
 
 def doubt(row: Mapping[str, object], quality: str = INTERVAL_QUALITY) -> str:
-    """`DOUBT` if limits of a row are doubtful, else nothing."""
-    return DOUBT if row[quality] in DOUBTFUL else ""
+    """`DOUBT` if limits of a row are doubtful, or their threshold was chosen on the same data, else nothing."""
+    return DOUBT if row[quality] in {*DOUBTFUL, ON_SAME_DATA} else ""
 
 
 def integer(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Key numbers of result rows, as several stages show them."""
+"""Key numbers of result rows, as several stages show them, and what a chosen threshold gives on other data."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
+from pipeline.metrics.curves.operating_points import CRITERION
+from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
 from pipeline.stages.figures import KeyNumber
-from pipeline.tables.groupings import TOTAL, group_text
+from pipeline.stages.stage import ON_SAME_DATA, percent
+from pipeline.tables.columns import nulls
+from pipeline.tables.groupings import TOTAL, group_text, grouping_columns
+from pipeline.tables.ratios import RATIOS
 from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pipeline.stages.figures import Format, Role
 
@@ -37,6 +42,75 @@ class Wanted:
     role: Role = "neutral"
     format: Format = "percent"
     quality: str = INTERVAL_QUALITY
+
+
+CROSS_FITTED, IN_SAMPLE = "_cross_fitted", "_in_sample"
+CHOICE, QUALITY_IN_SAMPLE = "_choice", f"{INTERVAL_QUALITY}{IN_SAMPLE}"
+OTHER_DATA, SAME_DATA = "other_data", "same_data"
+WORDS = {  # behind a sentence
+    OTHER_DATA: " (on data that did not choose the threshold)",
+    SAME_DATA: " (the threshold was chosen on the same data: a little too good)",
+}
+
+
+def on_other_data(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows at chosen thresholds, with cross-fitted ratios and limits in the place of those of the same data.
+
+    Args:
+        rows: Operating points, or rows of a curve that are the best of it, with cross-fitted columns if there are any.
+
+    Returns:
+        The rows; `<ratio>_in_sample` and `interval_quality_in_sample` are what stood there before, and `CHOICE` says
+        which data the ratios are of: `OTHER_DATA`; `SAME_DATA`, which `interval_quality` says, too, unless it has worse
+        to say; NULL where nothing was chosen, or the criterion has a confidence.
+    """
+    ends = ("", "_lower", "_upper")
+    fitted = [f"{name}{CROSS_FITTED}{end}" for name in RATIOS for end in ends]
+    rows = rows.with_columns(nulls(name for name in fitted if name not in rows.columns))
+    criterion = pl.col(CRITERION) if CRITERION in rows.columns else pl.lit("")
+    is_free = criterion.str.contains("confidence=|^threshold=|^recall_reference$")
+    is_fitted = pl.all_horizontal(pl.col(f"{name}{CROSS_FITTED}").is_not_null() for name in RATIOS)
+    is_chosen = pl.col(THRESHOLD).is_not_null() & ~is_free
+    choice = pl.when(is_fitted).then(pl.lit(OTHER_DATA)).when(is_chosen).then(pl.lit(SAME_DATA))
+    columns = [f"{name}{end}" for name in RATIOS for end in ends if f"{name}{end}" in rows.columns]
+    swapped = (
+        pl.when(is_fitted).then(f"{name.removesuffix(end)}{CROSS_FITTED}{end}").otherwise(name).alias(name)
+        for name, end in ((name, next(end for end in reversed(ends) if name.endswith(end))) for name in columns)
+    )
+    quality = pl.col(INTERVAL_QUALITY)
+    unless_chosen = pl.when(quality == ON_SAME_DATA).then(pl.lit("good")).otherwise(quality)
+    if_chosen = pl.when(quality.is_in(DOUBTFUL) | quality.is_null()).then(quality).otherwise(pl.lit(ON_SAME_DATA))
+    marked = pl.when(is_fitted).then(unless_chosen).when(is_chosen).then(if_chosen).otherwise(quality)
+    return rows.with_columns(
+        *swapped,
+        *(pl.when(is_fitted).then(name).alias(f"{name}{IN_SAMPLE}") for name in RATIOS),
+        quality.alias(QUALITY_IN_SAMPLE),
+        marked.alias(INTERVAL_QUALITY),
+        choice.alias(CHOICE),
+    )
+
+
+def beside_best(best: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a curve with its best F1, with the cross-fitted columns of the operating point that chose them.
+
+    Args:
+        best: One row per group, or several of which those of this choice have the threshold of the operating point.
+        points: The operating points; none was chosen for F1 where the criteria are others.
+    """
+    keys = [GROUPING.name, *grouping_columns(best.columns), THRESHOLD]
+    fitted = [name for name in points.columns if CROSS_FITTED in name]
+    of_f1 = points.filter(pl.col(CRITERION) == "max_f1").select(*keys, *fitted)
+    return best.join(of_f1, on=keys, how="left", nulls_equal=True, maintain_order="left")
+
+
+def in_sample(row: Mapping[str, object], names: Sequence[str]) -> str:
+    """Ratios of a row on the data that chose its threshold, for people."""
+    return ", ".join(percent(row[f"{name}{IN_SAMPLE}"]) for name in names)
+
+
+def words_of_choice(row: Mapping[str, object]) -> str:
+    """Which data the ratios of a row of `on_other_data` are of, to be put behind a sentence."""
+    return WORDS.get(str(row[CHOICE]), "")
 
 
 def key_numbers_of(table: pl.DataFrame, wanted: Sequence[Wanted]) -> tuple[KeyNumber, ...]:

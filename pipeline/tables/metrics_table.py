@@ -65,6 +65,12 @@ def metric_key(table: Table) -> tuple[str, ...]:
     return tuple(name for name in table.key if name != THRESHOLD)
 
 
+def quality_of(row: Mapping[str, Any], name: str) -> str | None:
+    """Return how far to trust the interval of a metric: what is cross-fitted was not chosen on the same data."""
+    quality = row.get(QUALITY)
+    return "good" if quality == "chosen_on_same_data" and name.endswith("_cross_fitted") else quality
+
+
 def _rows(table: Table, frame: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
     metrics, key = metric_columns(table), metric_key(table)
     if not metrics:
@@ -74,7 +80,7 @@ def _rows(table: Table, frame: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
         about = (table.name, _criterion(row, key), row.get(THRESHOLD))
         for name in metrics:
             limits = (row.get(f"{name}_lower"), row.get(f"{name}_upper"))
-            quality = row.get(QUALITY) if limits != (None, None) else None
+            quality = quality_of(row, name) if limits != (None, None) else None
             yield (*group, *about, name, row[name], *limits, quality)
 
 

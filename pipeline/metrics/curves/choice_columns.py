@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.metrics.curves.operating_points import CRITERION
-from pipeline.tables.schemas import Column
+from pipeline.tables.schemas import Column, limits_of_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,12 +24,14 @@ COLUMNS = (
         ),
         nullable=True,
     ),
+    *limits_of_share(CROSS_FITTED[0], CROSS_FITTED[0]),
     Column(
         CROSS_FITTED[1],
         "DOUBLE",
         "recall where the threshold is chosen on other clusters; NULL: none can be given",
         nullable=True,
     ),
+    *limits_of_share(CROSS_FITTED[1], CROSS_FITTED[1]),
     Column(
         CROSS_FITTED[2],
         "DOUBLE",
@@ -37,11 +39,12 @@ COLUMNS = (
         "NULL: none can be given",
         nullable=True,
     ),
+    *limits_of_share(CROSS_FITTED[2], CROSS_FITTED[2]),
     Column(
         UNDEFINED_CROSS_FITTED,
         "VARCHAR",
         (
-            "why one of these three is NULL: `confidence`, `given`, `one_replicate`, `not_reached`, "
+            "why one of these three ratios is NULL: `confidence`, `given`, `one_replicate`, `not_reached`, "
             "`undefined_ratio`, `none`; NULL: all three are given"
         ),
         nullable=True,

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.curves.choice_columns import (
+    COLUMNS,
     COST,
     COST_CROSS_FITTED,
     CROSS_FITTED,
@@ -26,10 +27,12 @@ from pipeline.metrics.curves.cross_fitting import by_fold, cross_fitted
 from pipeline.metrics.curves.operating_points import CRITERION, NOT_PROMISED, NOT_REACHED, holds_at, pick
 from pipeline.metrics.curves.outcome_counts import lowest_cost
 from pipeline.metrics.curves.promises import keeps_precision, keeps_recall
+from pipeline.metrics.uncertainty.limits import limit_names
+from pipeline.tables.ratios import RATIOS
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
     from pipeline.metrics.curves.operating_points import Criterion
     from pipeline.metrics.curves.outcome_counts import Outcomes
     from pipeline.metrics.curves.promises import Bools
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.metrics.uncertainty.jackknife import Floats, Limits
     from pipeline.tables.sweep import Boundary
 
 NotFitted: TypeAlias = Literal[
@@ -48,7 +51,8 @@ NotFitted: TypeAlias = Literal[
     "not_reached",  # without some fold no threshold meets the criterion
     "undefined_ratio",  # the choice retrieves nothing of the data that it was not made on
 ]
-Fitted: TypeAlias = tuple[float | None, float | None, float | None, float | None, NotFitted | None]
+Fitted: TypeAlias = tuple[float | str | None, ...]  # ratios, their limits, cost, and why a ratio is missing
+LIMITS_CROSS_FITTED = limit_names(CROSS_FITTED)
 BATCH_CELLS = 1_000_000  # replicates × thresholds of the groups whose choices are made at once
 
 
@@ -64,6 +68,8 @@ class Candidates:
         ratios: Precision and recall of such counts added up; the same of all groups.
         f_beta: F-beta of such counts added up, from the counts and beta; likewise.
         outcomes: Outcomes of such counts added up; likewise.
+        limits: Limits of shape (1,) by ratio of what each fold retrieves at a threshold of its own, by the numbers of
+            these thresholds, shape (F,); None: there are none.
     """
 
     rows: pl.DataFrame
@@ -73,6 +79,7 @@ class Candidates:
     ratios: Callable[[Sequence[Floats]], tuple[Floats, Floats]]
     f_beta: Callable[[Sequence[Floats], float], Floats]
     outcomes: Callable[[Sequence[Floats]], Outcomes[Floats]]
+    limits: Callable[[Ints], Mapping[str, Limits]] | None = None
 
     def promised(self, criterion: Criterion) -> Bools:
         """Whether each threshold keeps the minimum of a criterion with its confidence."""
@@ -174,11 +181,12 @@ def operating_points(
     reads = RowValues(f_beta, outcomes, boundary)
     chosen = pl.concat([_point(whole_curve, keys, criterion, reads) for criterion in criteria])
     types = {name: curve.schema[name] for name in keys} | {CRITERION: pl.String()}
-    types |= dict.fromkeys((*CROSS_FITTED, COST_CROSS_FITTED), pl.Float64()) | {UNDEFINED_CROSS_FITTED: pl.String()}
+    fitted_columns = (*CROSS_FITTED, *LIMITS_CROSS_FITTED, COST_CROSS_FITTED)
+    types |= dict.fromkeys(fitted_columns, pl.Float64()) | {UNDEFINED_CROSS_FITTED: pl.String()}
     elsewhere = pl.DataFrame(fitted, schema=types, orient="row")
     points = chosen.join(elsewhere, on=[*keys, CRITERION], how="left", nulls_equal=True, maintain_order="left")
     costs = (column.name for column in cost_columns(criteria))
-    return points.select(*curve.columns, CRITERION, *CROSS_FITTED, UNDEFINED_CROSS_FITTED, *costs)
+    return points.select(*curve.columns, CRITERION, *(column.name for column in COLUMNS), *costs)
 
 
 def _batches(candidates: Iterable[Candidates]) -> Iterator[list[Candidates]]:
@@ -203,25 +211,58 @@ def _fitted(groups: Sequence[Candidates], criterion: Criterion) -> list[Fitted]:
     if not folds:
         return [_without(group.folds) for group in groups if isinstance(group.folds, str)]
     stacked = [np.stack(count) if len(groups) > 1 else count[0][None] for count in zip(*folds, strict=True)]
-    pooled = cross_fitted(stacked, lambda totals: groups[0].chosen(criterion, totals))
+    choices: list[Ints] = []
+
+    def choose(totals: Sequence[Floats]) -> Ints:
+        choices.append(groups[0].chosen(criterion, totals))
+        return choices[-1]
+
+    pooled = cross_fitted(stacked, choose)
     ratios = (ratio.tolist() for ratio in (*groups[0].ratios(pooled), groups[0].f_beta(pooled, 1.0)))
     costs: list[float | None] = [None] * len(groups)
     if criterion.cost is not None:
         costs = groups[0].outcomes(pooled).cost(criterion.cost).tolist()
+    by_group = zip(groups, np.isnan(pooled[0]).tolist(), np.stack(choices, axis=1), costs, *ratios, strict=True)
     return [
-        _without("not_reached") if missing else _or_undefined(values, cost)
-        for missing, cost, *values in zip(np.isnan(pooled[0]).tolist(), costs, *ratios, strict=True)
+        _without("not_reached") if missing else _or_undefined(values, _limits(group, criterion, chosen, values), cost)
+        for group, missing, chosen, cost, *values in by_group
     ]
 
 
+def _limits(group: Candidates, criterion: Criterion, chosen: Ints, ratios: Sequence[float]) -> Iterator[float | None]:
+    """The limits of three ratios, both of each; None where there are none, or the ratio is not defined.
+
+    They are those around the cross-fitted ratio, and widened to as far around that of all data at the threshold that
+    these choose: which of many thresholds with nearly the best F-beta is chosen is chance, too, and moves precision and
+    recall far more than F-beta.
+    """
+    limits = {} if group.limits is None else group.limits(chosen)
+    apart = _apart(group, criterion, ratios) if limits else [0.0] * len(ratios)
+    for name, ratio, shift in zip(RATIOS, ratios, apart, strict=True):
+        lower, upper = (float(limit[0]) for limit in limits[name]) if name in limits else (math.nan, math.nan)
+        is_missing = math.isnan(ratio) or math.isnan(lower) or math.isnan(upper)
+        yield from (None, None) if is_missing else (max(lower + min(shift, 0), 0.0), min(upper + max(shift, 0), 1.0))
+
+
+def _apart(group: Candidates, criterion: Criterion, ratios: Sequence[float]) -> list[float]:
+    """What three ratios of all data, at the threshold that these choose, exceed the cross-fitted ones."""
+    totals = [np.asarray(count.sum(axis=0), dtype=np.float64) for count in group.folds if not isinstance(count, str)]
+    best = group.chosen(criterion, [total[None] for total in totals])
+    if criterion.has_capacity or best[0] < 0:  # a capacity of all data is another one
+        return [0.0] * len(ratios)
+    counts = [total[best] for total in totals]
+    whole = (*group.ratios(counts), group.f_beta(counts, 1.0))
+    return [float(np.nan_to_num(of_all[0] - ratio)) for of_all, ratio in zip(whole, ratios, strict=True)]
+
+
 def _without(reason: NotFitted) -> Fitted:
-    return None, None, None, None, reason
+    return (*[None] * (len(CROSS_FITTED) + len(LIMITS_CROSS_FITTED) + 1), reason)
 
 
-def _or_undefined(ratios: Iterable[float], cost: float | None) -> Fitted:
-    """Three ratios, of which nan is None and a reason, and a cost."""
-    precision, recall, f1 = (None if math.isnan(ratio) else ratio for ratio in ratios)
-    return precision, recall, f1, cost, "undefined_ratio" if None in {precision, recall, f1} else None
+def _or_undefined(ratios: Iterable[float], limits: Iterable[float | None], cost: float | None) -> Fitted:
+    """Three ratios, of which nan is None and a reason, their limits, and a cost."""
+    values = [None if math.isnan(ratio) else ratio for ratio in ratios]
+    return *values, *limits, cost, "undefined_ratio" if None in values else None
 
 
 def _promised(criterion: Criterion) -> str:

@@ -59,6 +59,16 @@ def cross_fitted(counts: Sequence[NDArray[Any]], choose: Choice) -> list[Floats]
     return pooled
 
 
+def at_choices(count: NDArray[Any], chosen: Ints) -> NDArray[Any]:
+    """Counts by replicate at the threshold of its fold, shape (G, 1), from those at all thresholds, shape (G, K).
+
+    Args:
+        count: The counts; the g-th replicate is in fold g modulo F, as in `by_fold`.
+        chosen: The number of the threshold of each fold, shape (F,).
+    """
+    return np.take_along_axis(count, chosen[np.arange(len(count)) % len(chosen), None], axis=1)
+
+
 def split_rows(
     retrieved: Ints, total: int, weights: tuple[Floats, float] | None = None, *, folds: int = FOLDS, seed: int = 0
 ) -> tuple[Floats, Floats]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Quality: TypeAlias = Literal[
+    "assumption_failed",
     "unequal_clusters",
     "few_clusters",
     "size_may_matter",
@@ -32,6 +33,10 @@ LARGEST_SIZE_ERROR = 0.1  # relative standard error of the mean size of a row's 
 UNITS_PER_SQUARED_SKEWNESS = 25  # that Student's t needs (Cochran 1977, section 2.15)
 
 MEANINGS: dict[Quality, str] = {  # the worst first
+    "assumption_failed": (
+        "the tests before the event contradict equal false positive rates, which these numbers rest on: the truth may "
+        "lie far outside their limits"
+    ),
     "unequal_clusters": "one cluster holds over a third of the rows, and over twice what it would if all were equal",
     "few_clusters": f"the effective number of clusters (Kish) is below {FEWEST_CLUSTERS}",
     "size_may_matter": (
@@ -51,6 +56,7 @@ MEANINGS: dict[Quality, str] = {  # the worst first
 
 INTERVAL_QUALITY = "interval_quality"
 DOUBTFUL: tuple[Quality, ...] = (  # warn
+    "assumption_failed",
     "unequal_clusters",
     "few_clusters",
     "size_may_matter",

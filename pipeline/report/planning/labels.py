@@ -16,6 +16,7 @@ from pipeline.report.planning import wording
 from pipeline.report.planning.pilots import sizes_of
 from pipeline.report.planning.sample_plan import PlannedUnits, SamplePlan
 from pipeline.tables.sweep import THRESHOLD
+from pipeline.visible_text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -69,7 +70,7 @@ def plan_of_labels(stage: PublishedStage, wish: Wish, goal: Goal) -> SamplePlan:
     now = None if lower is None or upper is None else float(upper - lower)
     at = choice.threshold
     where = "" if at is None else f" at {at:g} or more"
-    basis = f"of {matches:,} matches, {share:.1%} of them right"
+    basis = f"of {matches:,} matches, {percent(share)} of them right"
     units = (PlannedUnits("labels", n_labels, needed, safe, basis), *_all_draws(stage, labelled, choice, needed, safe))
     return SamplePlan(
         stage=stage.name,
@@ -171,11 +172,11 @@ def _notes(
 ) -> Iterator[str]:
     share, matches = safe
     if n_labels:
-        yield f"on the safe side {share:.1%} are right, the 80% limit of what the checked matches say"
+        yield f"on the safe side {percent(share)} are right, the 80% limit of what the checked matches say"
     else:
         yield (
             f"nobody has checked a match: what is expected is the {labelled.estimate} that the run estimates, and on "
-            f"the safe side its limit, {share:.1%}"
+            f"the safe side its limit, {percent(share)}"
         )
     reached = width_with_labels(matches, needed[1], share, level)
     if needed[1] == matches and reached <= width:

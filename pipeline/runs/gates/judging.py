@@ -25,11 +25,14 @@ from pipeline.tables.groupings import written_groups
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pipeline.metrics.uncertainty.qualities import Quality
     from pipeline.runs.gates.rows import Group, JudgedRow
     from pipeline.runs.gates.settings import Condition, Gate
 
 Outcome: TypeAlias = Literal["passed", "failed", "undecided"]
 DEFAULT_LEVEL = 0.95  # of intervals, where a run does not tell
+UNFOUNDED: Quality = "assumption_failed"  # limits that cannot show that a number is good enough
+WITHOUT_ASSUMPTION = "the data contradict the assumption that its interval rests on (assumption_failed)"
 _TESTS = {"min": p_values_below, "max": p_values_above}
 _TESTS_OF_DIFFERENCES = {"max_drop": p_values_of_drop, "max_rise": p_values_of_rise, "max_change": p_values_of_change}
 
@@ -172,8 +175,11 @@ def _decided(verdict: Verdict, p_adjusted: float) -> Verdict:
         return verdict
     if math.isnan(p_adjusted):
         return replace(verdict, outcome="undecided", reason=_why_undecided(verdict))
-    is_failed = p_adjusted <= 1 - verdict.gate.level
-    return replace(verdict, p_adjusted=p_adjusted, outcome="failed" if is_failed else "passed")
+    if p_adjusted <= 1 - verdict.gate.level:
+        return replace(verdict, p_adjusted=p_adjusted, outcome="failed")
+    if any(number is not None and number.quality == UNFOUNDED for number in (row, verdict.before)):
+        return replace(verdict, p_adjusted=p_adjusted, outcome="undecided", reason=WITHOUT_ASSUMPTION)
+    return replace(verdict, p_adjusted=p_adjusted)
 
 
 def _why_undecided(verdict: Verdict) -> str:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, N_EFFECTIVE
+from pipeline.metrics.uncertainty.qualities import N_EFFECTIVE
 from pipeline.runs.gates.settings import curves, limited_columns
 from pipeline.tables.groupings import TOTAL, values_text
-from pipeline.tables.metrics_table import CRITERION, metric_key
+from pipeline.tables.metrics_table import CRITERION, metric_key, quality_of
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
 
@@ -220,8 +220,8 @@ def criterion_of(row: Row, key: Sequence[str]) -> str | None:
 def _chosen(rows: Sequence[Row], table: Table) -> Row:
     """Return the row of a group that a gate without a criterion means.
 
-    It is the one whose numbers the summary of the run shows: the first criterion of the config, never the recall
-    reference, the largest tolerance or cutoff, the micro average; else the first.
+    It is the first criterion of the config, as in the summary of the run, never the recall reference; the largest
+    tolerance or cutoff; the micro average; else the first.
     """
     key = metric_key(table)
     if CRITERION in key:
@@ -248,7 +248,7 @@ def _judged(gate: Gate, table: Table, row: Row) -> JudgedRow:
         lower=lower,
         upper=upper,
         degrees=math.inf if effective is None else max(effective - 1, 1.0),
-        quality=row.get(INTERVAL_QUALITY) if lower is not None or upper is not None else None,
+        quality=quality_of(row, metric) if lower is not None or upper is not None else None,
         missing=str(row.get("undefined" if value is None else UNDEFINED_INTERVAL) or ""),
         n_rows=_size(row),
         is_share=any(column.is_share for column in table.columns if column.name == f"{metric}_lower"),

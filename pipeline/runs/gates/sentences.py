@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pipeline.metrics.uncertainty.qualities import DOUBTFUL
 from pipeline.runs.gates.settings import OF_DIFFERENCES
 from pipeline.tables.groupings import TOTAL, values_text
-from pipeline.visible_text import cleaned, rows_in_words
+from pipeline.visible_text import cleaned, percent, rows_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -117,7 +117,7 @@ def _value(row: JudgedRow) -> str:
     if value is None or lower is None or upper is None:
         return "undefined" if value is None else _number(value, is_share=is_share)
     if is_share:
-        return f"{value:.1%} ({100 * lower:.3g}–{100 * upper:.3g})"
+        return f"{percent(value)} ({100 * lower:.3g}–{100 * upper:.3g})"
     return f"{value:.4g} ({lower:.4g} to {upper:.4g})"
 
 

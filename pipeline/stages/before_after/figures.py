@@ -22,7 +22,7 @@ from pipeline.stages.figure_blocks import (
 )
 from pipeline.stages.figures import Axis, Figure, Series
 from pipeline.stages.standard_figures import by_threshold, precision_recall, ratios_of_groups
-from pipeline.stages.standard_numbers import Wanted, key_numbers_of
+from pipeline.stages.standard_numbers import Wanted, key_numbers_of, on_other_data
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _realised(estimates: pl.DataFrame, confidence: float) -> Figure | None:
 
 def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     """Precision, recall and F1 of every group at the first criterion, or at the recall reference if that chose none."""
-    return key_numbers_of(_best_rows(tables["before_after_operating_points"]), NUMBERS)
+    return key_numbers_of(on_other_data(_best_rows(tables["before_after_operating_points"])), NUMBERS)
 
 
 def _best_rows(points: pl.DataFrame) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.stages import methods
+from pipeline.stages.before_after import verdict as assumption
 from pipeline.tables.groupings import TOTAL
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
@@ -75,7 +76,9 @@ def _window(window: Mapping[str, object] | None) -> str:
 
 def _reference(reference: Mapping[str, object]) -> str:
     recall = reference["recall"]
-    share = f"between {recall[0]:.0%} and {recall[1]:.0%}" if isinstance(recall, list) else f"{recall:.10g}"
+    share = (
+        f"between {100 * recall[0]:.10g}% and {100 * recall[1]:.10g}%" if isinstance(recall, list) else f"{recall:.10g}"
+    )
     least = f"an uncorrected precision of at least {reference['min_precision']:.10g}"
     place = {
         "fixed": f"the threshold {reference['threshold']}",
@@ -97,7 +100,7 @@ def _placebo(tables: Mapping[str, pl.DataFrame]) -> str:
     p_value = None if rows.is_empty() else rows["p_value"].item(0)
     if p_value is None:
         return "The assumption of equal false positive rates was not tested."
-    verdict = "contradicts" if p_value < 0.05 else "does not contradict"  # noqa: PLR2004 - the usual level
+    verdict = "contradicts" if assumption.contradicts(tables) else "does not contradict"
     return (
         f"A placebo test of the rates of matches near to the event and far from it, both before it, {verdict} equal "
         f"false positive rates (p = {p_value:.2g}, wild bootstrap: Davidson and Flachaire 2008)."

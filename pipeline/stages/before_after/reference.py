@@ -9,6 +9,7 @@ import polars as pl
 from pipeline.stages.stage import number
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
+from pipeline.visible_text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,8 +45,8 @@ def doubtful(tables: Mapping[str, pl.DataFrame]) -> str | None:
     if not _is_doubtful(row):
         return None
     return (
-        f"precision and recall hang on the recall reference, {number(row[THRESHOLD])}: {row['fpr']:.0%} of the pairs "
-        f"match there even before the event, and {_right(row)} of the matches after it are right"
+        f"precision and recall hang on the recall reference, {number(row[THRESHOLD])}: {percent(row['fpr'], 0)} of the "
+        f"pairs match there even before the event, and {_right(row)} of the matches after it are right"
         f"{_without_correction(tables)}; see before_after_sensitivity, try "
         "another recall_reference, or have a sample checked with audit"
     )
@@ -57,8 +58,8 @@ def verdict(tables: Mapping[str, pl.DataFrame]) -> str:
     if row is None or not _is_doubtful(row):
         return ""
     return (
-        f"This hangs on the recall reference, {number(row[THRESHOLD])}, where {row['fpr']:.0%} of the pairs match even "
-        f"before the event and {_right(row)} of the matches after it are right{_without_correction(tables)}."
+        f"This hangs on the recall reference, {number(row[THRESHOLD])}, where {percent(row['fpr'], 0)} of the pairs "
+        f"match even before the event and {_right(row)} of the matches after it are right{_without_correction(tables)}."
     )
 
 
@@ -74,7 +75,7 @@ def _is_doubtful(row: Mapping[str, Any]) -> bool:
 
 
 def _right(row: Mapping[str, Any]) -> str:
-    return "an unknown share" if row["precision"] is None else f"{row['precision']:.0%}"
+    return "an unknown share" if row["precision"] is None else percent(row["precision"], 0)
 
 
 def _without_correction(tables: Mapping[str, pl.DataFrame]) -> str:

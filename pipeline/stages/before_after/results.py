@@ -24,13 +24,16 @@ from pipeline.stages.before_after.estimate_tables import COUNT_NAMES
 from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.uncertainty import with_design_effects, with_intervals, with_safe_limits
 from pipeline.stages.stage import Summary, f1_curve, integer, interval, number, of_group
+from pipeline.stages.standard_numbers import CHOICE, SAME_DATA, on_other_data, words_of_choice
 from pipeline.tables.groupings import group_text
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, at_or_above
+from pipeline.visible_text import of_every
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pipeline.metrics.uncertainty.qualities import Quality
     from pipeline.stages.before_after.contract import BeforeAfterParameters
 
 
@@ -54,12 +57,14 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
     points = _operating_points(curve, cube, params, parents)
     first = points.filter(pl.col("criterion") == params.operating_points[0].text).select(*keys, THRESHOLD)
     sensitive = sensitivity.over_references(frame, keys, first, params.recall_reference.min_precision, recall)
-    return {
-        "before_after_estimates": curve,
-        "before_after_operating_points": points,
-        "before_after_sensitivity": sensitive,
-        **dict(_optional_tables(params, counts, curve, cube)),
-    }
+    return assumption.with_marks(
+        {
+            "before_after_estimates": curve,
+            "before_after_operating_points": points,
+            "before_after_sensitivity": sensitive,
+            **dict(_optional_tables(params, counts, curve, cube)),
+        }
+    )
 
 
 def cube_of(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> Cube:
@@ -144,12 +149,13 @@ def _lags(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], key
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     """Warnings that the numbers themselves give rise to."""
     total = tables["before_after_estimates"].filter(pl.col(GROUPING.name) == "all")
-    if total.is_empty():
-        return ()
-    doubtful = (plausibility.one_sided(total), plausibility.strictest_precision(total), reference.doubtful(tables))
-    messages = [words for words in doubtful if words is not None]
+    messages: list[str] = []
+    if not total.is_empty():
+        doubtful = (plausibility.one_sided(total), plausibility.strictest_precision(total), reference.doubtful(tables))
+        messages += (words for words in doubtful if words is not None)
     messages += marks.warnings(tables)
-    messages += warnings_of_marks(tables, without=("one_parent", "correlated_days"))  # of which others have told
+    of_others: tuple[Quality, ...] = ("assumption_failed", "one_parent", "correlated_days")  # who tell of them
+    messages += warnings_of_marks(tables, without=of_others)
     messages += assumption.warnings(tables)
     messages += audit.contradictions(tables)
     return tuple(messages)
@@ -181,8 +187,10 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     best = points.filter(pl.col("criterion") != "recall_reference")
     best = best.filter(pl.col("criterion") == best["criterion"][0]) if not best.is_empty() else points
     labels = best.columns[2 : best.columns.index("criterion")]
-    shown = best.sort("m_after", descending=True, nulls_last=True).sort(
-        pl.col(GROUPING.name) != "all", maintain_order=True
+    shown = (
+        on_other_data(best)
+        .sort("m_after", descending=True, nulls_last=True)
+        .sort(pl.col(GROUPING.name) != "all", maintain_order=True)
     )
     cells = tuple(
         (
@@ -213,6 +221,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         ),
         curve=values,
         curve_title=title,
+        on_same_data=bool((shown[CHOICE] == SAME_DATA).any()),
     )
 
 
@@ -221,6 +230,6 @@ def _sentence(row: Mapping[str, object]) -> str:
     if not isinstance(precision, float) or not isinstance(recall, float):
         return "No threshold has both a precision and a recall."
     return (
-        f"Keeping scores of {number(row['threshold'])} or more, about {precision * 100:.0f} of every 100 kept matches "
-        f"are right, and about {recall * 100:.0f} of every 100 true matches are kept."
+        f"Keeping scores of {number(row['threshold'])} or more, about {of_every(precision)} kept matches are right, "
+        f"and about {of_every(recall)} true matches are kept{words_of_choice(row)}."
     )

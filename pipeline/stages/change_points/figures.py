@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.stages.change_points.alarm_figures import alarm_figures, numbers_of, with_rates
-from pipeline.stages.change_points.results import best_rows
+from pipeline.stages.change_points.results import best_on_other_data, best_rows
 from pipeline.stages.figure_blocks import of_best, rising, shown
 from pipeline.stages.figures import Axis, Figure, Rule, Series
 from pipeline.stages.standard_figures import (
@@ -106,5 +106,5 @@ def width_of_bins(largest: float, *, whole: bool) -> float:
 
 def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     """Precision, recall and F1 of every group at the threshold with the best F1, of alarms the rate of false ones."""
-    best = with_rates(of_best(best_rows(tables)), tables)
+    best = with_rates(best_on_other_data(tables), tables)
     return key_numbers_of(best, (*NUMBERS, *numbers_of(tables)))

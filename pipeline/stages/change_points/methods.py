@@ -8,6 +8,7 @@ import polars as pl
 
 from pipeline.stages import methods
 from pipeline.stages.change_points import alarm_methods
+from pipeline.stages.standard_numbers import on_other_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -73,7 +74,7 @@ def _margin(parameters: Mapping[str, dict[str, object]], *, lasting: bool) -> st
 def _results(measured: Measured) -> Iterator[str]:
     """Give the chosen point, or without scores the counts of all predictions."""
     points = measured.tables["change_points_operating_points"]
-    rows = methods.of_first_criterion(points)
+    rows = on_other_data(methods.of_first_criterion(points))
     if rows.is_empty():
         rows = measured.tables["change_points_curve"].filter(pl.col("threshold").is_null())
     yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)

@@ -31,6 +31,15 @@ from pipeline.stages.stage import (
     of_group,
     percent,
 )
+from pipeline.stages.standard_numbers import (
+    CHOICE,
+    OTHER_DATA,
+    SAME_DATA,
+    beside_best,
+    in_sample,
+    on_other_data,
+    words_of_choice,
+)
 from pipeline.tables.columns import by_group, nulls
 from pipeline.tables.groupings import group_text, grouping_columns
 from pipeline.tables.ratios import quotient
@@ -175,12 +184,18 @@ def best_rows(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     return shown.sort(pl.col(GROUPING.name) != "all", maintain_order=True)
 
 
+def best_on_other_data(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """`best_rows` with what their choice gives on other data."""
+    return on_other_data(beside_best(best_rows(tables), tables["change_points_operating_points"]))
+
+
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     """The best threshold of every group, and the curve of F1 of the first group."""
     areas, curve = tables["change_points_areas"], tables["change_points_curve"]
     if areas.is_empty():
         return Summary(headers=(), rows=(), sentence="No group has any series.")
-    shown, unit = with_rates(best_rows(tables), tables), unit_of(tables)
+    shown, unit = with_rates(best_on_other_data(tables), tables), unit_of(tables)
+    is_fitted = (shown[CHOICE] == OTHER_DATA).any()
     keys = [GROUPING.name, *grouping_columns(areas.columns)]
     rows = tuple(
         (
@@ -191,6 +206,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
             interval(row, "precision"),
             interval(row, "recall"),
             interval(row, "f1"),
+            *([in_sample(row, ["f1"])] if is_fitted else []),
             percent(row["average_precision"]) if unit is None else _rate(row),
         )
         for row in shown.iter_rows(named=True)
@@ -198,13 +214,17 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     values, title = f1_curve(curve, shown.head(1).select(keys))
     last = "average precision" if unit is None else f"false alarms per {unit}"
     return Summary(
-        headers=("group", "series", "true points", "threshold", "precision", "recall", "F1", last),
+        headers=(*HEADERS, *(["F1 in sample"] if is_fitted else []), last),
         rows=rows,
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
         curve=values,
         curve_title=title,
+        on_same_data=bool((shown[CHOICE] == SAME_DATA).any()),
     )
+
+
+HEADERS = ("group", "series", "true points", "threshold", "precision", "recall", "F1")
 
 
 def _rate(row: Mapping[str, object]) -> str:
@@ -223,5 +243,5 @@ def _sentence(row: Mapping[str, object]) -> str:
     start = f"With scores of {number(chosen)} or more" if isinstance(chosen, float) else "With all predictions"
     return (
         f"{start}, precision is {percent(precision)} and recall {percent(recall)}: of {integer(row['n_true'])} true "
-        "points that share lies within the margin of a prediction."
+        f"points that share lies within the margin of a prediction{words_of_choice(row)}."
     )

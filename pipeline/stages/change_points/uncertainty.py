@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
+from pipeline.metrics.curves.cross_fitting import at_choices
 from pipeline.metrics.uncertainty.limits import Interval, with_limits
 from pipeline.metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters
 from pipeline.tables.ratios import RATIOS
@@ -14,6 +15,7 @@ from pipeline.tables.ratios import RATIOS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pipeline.metrics.curves.cross_fitting import Ints
     from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
     from pipeline.metrics.uncertainty.proportions import Limits
     from pipeline.metrics.uncertainty.resampling import Resampling
@@ -44,22 +46,26 @@ def with_intervals(curve: pl.DataFrame, cube: Cube, params: ChangePointsParamete
 
 
 def limits_of(
-    group: GroupCounts, params: ChangePointsParameters, confidence: float, resampling: Resampling | None = None
+    group: GroupCounts,
+    params: ChangePointsParameters,
+    confidence: float,
+    resampling: Resampling | None = None,
+    chosen: Ints | None = None,
 ) -> dict[str, Limits]:
-    """Limits of the ratios of one group that are proportions.
+    """Limits of the ratios of one group that are proportions: at its thresholds, or where each fold has one of its own.
 
     Under `any` a prediction may serve several true points, so precision and F1 are no proportions; under `tcpd` F1 is
     none, because precision and recall count different things.
     """
-    tp = retrieved(group, "tp", "tp_always")
+    tp = _retrieved(group, "tp", "tp_always", chosen)
     nothing = np.zeros_like(tp)
-    wrong, missed = retrieved(group, "n_predicted", "n_always") - tp, group.totals("n_true")[:, None] - tp
+    wrong, missed = _retrieved(group, "n_predicted", "n_always", chosen) - tp, group.totals("n_true")[:, None] - tp
     limits: dict[str, Limits] = {}
     with_precision = (wrong >= 0).all() and params.rule != "any"
     if with_precision:
         limits = intervals_of_clusters(Confusion(tp, wrong, missed, nothing), confidence, resampling=resampling)
     if params.annotators == "tcpd":
-        limits["recall"] = _of_mean_recall(group, confidence, resampling)
+        limits["recall"] = _of_mean_recall(group, confidence, resampling, chosen)
         limits.pop("f1", None)
     elif not with_precision:
         of_true = Confusion(tp, nothing, missed, nothing)
@@ -67,14 +73,22 @@ def limits_of(
     return limits
 
 
-def _of_mean_recall(group: GroupCounts, confidence: float, resampling: Resampling | None) -> Limits:
+def _of_mean_recall(
+    group: GroupCounts, confidence: float, resampling: Resampling | None, chosen: Ints | None
+) -> Limits:
     """Limits of the mean recall of the series: of a share whose hits are the recalls, see `mean_limits`."""
-    recalled = retrieved(group, "recall_sum", "recall_always")
+    recalled = _retrieved(group, "recall_sum", "recall_always", chosen)
     nothing = np.zeros_like(recalled)
     missed = np.maximum(group.totals("n_series")[:, None] - recalled, 0.0)
     recalls = Confusion(recalled, nothing, missed, nothing)
     names, heaviest = ["recall"], (UNSEEN, UNSEEN)
     return intervals_of_clusters(recalls, confidence, heaviest=heaviest, names=names, resampling=resampling)["recall"]
+
+
+def _retrieved(group: GroupCounts, scored: str, always: str, chosen: Ints | None) -> Floats:
+    """`retrieved` at all thresholds, shape (G, K), or at that of the fold of each replicate, shape (G, 1)."""
+    counts = retrieved(group, scored, always)
+    return counts if chosen is None else at_choices(counts, chosen)
 
 
 def retrieved(group: GroupCounts, scored: str, always: str) -> Floats:

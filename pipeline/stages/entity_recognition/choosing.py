@@ -8,27 +8,37 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.curves.choices import Candidates, f_beta_of_counts, ratios_of_counts
+from pipeline.metrics.curves.cross_fitting import at_choices
 from pipeline.metrics.curves.outcome_counts import Outcomes
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.tables.ratios import divide
+from pipeline.tables.ratios import RATIOS, divide
 
 if TYPE_CHECKING:
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.metrics.curves.cross_fitting import Ints
+    from pipeline.metrics.uncertainty.jackknife import Floats, Limits
+    from pipeline.metrics.uncertainty.resampling import Resampling
     from pipeline.stages.entity_recognition.documents import Group
 
 
-def candidates(rows: pl.DataFrame, group: Group, *, wanted: bool) -> Candidates:
+def candidates(rows: pl.DataFrame, group: Group, confidence: float | None, resampling: Resampling | None) -> Candidates:
     """One group.
 
     Args:
         rows: Its scores of all mentions, by rising threshold.
         group: Its counts.
-        wanted: Whether uncertainty is asked for; if not, replicates are not counted.
+        confidence: Of the limits; None: uncertainty is not asked for, and replicates are not counted.
+        resampling: How the bootstrap draws; None: limits of the closed form.
     """
+    wanted = confidence is not None
     counts = group.tp, group.fp, group.n_gold[:, None] - group.tp
 
     def lower(name: str, confidence: float) -> Floats:
         return intervals_of_clusters(Confusion(*counts, np.zeros_like(group.tp)), confidence, names=[name])[name][0]
+
+    def limits(chosen: Ints) -> dict[str, Limits]:
+        tp, fp, fn = (at_choices(count, chosen) for count in counts)
+        level = confidence or 0.0
+        return intervals_of_clusters(Confusion(tp, fp, fn, 0 * tp), level, names=RATIOS, resampling=resampling)
 
     return Candidates(
         rows=rows,
@@ -38,6 +48,7 @@ def candidates(rows: pl.DataFrame, group: Group, *, wanted: bool) -> Candidates:
         ratios=ratios_of_counts,
         f_beta=f_beta_of_counts,
         outcomes=lambda counts: Outcomes(*counts),
+        limits=limits if wanted and group.counts.within_budget else None,
     )
 
 

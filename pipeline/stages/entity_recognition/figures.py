@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.entity_recognition.results import best_rows
+from pipeline.stages.entity_recognition.results import best_on_other_data, best_rows
 from pipeline.stages.figure_blocks import (
     caption,
     drawn,
@@ -106,4 +106,5 @@ def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     scores = tables["entity_recognition_scores"]
     if scores.is_empty():
         return ()
-    return key_numbers_of(of_best(best_rows(scores.filter(pl.col("average") == headline_average(scores)))), NUMBERS)
+    of_average = scores.filter(pl.col("average") == headline_average(scores))
+    return key_numbers_of(best_on_other_data(tables, of_average), NUMBERS)

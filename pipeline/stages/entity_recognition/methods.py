@@ -8,6 +8,7 @@ import polars as pl
 
 from pipeline.stages import methods
 from pipeline.stages.mentions.methods import rule_in_words
+from pipeline.stages.standard_numbers import on_other_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +49,7 @@ def sentences(measured: Measured) -> Iterator[str]:
 def _results(measured: Measured, scores: pl.DataFrame) -> Iterator[str]:
     """Give the chosen point of all mentions, or without scores the first average."""
     points = measured.tables["entity_recognition_operating_points"]
-    rows = methods.of_first_criterion(points)
+    rows = on_other_data(methods.of_first_criterion(points))
     if rows.is_empty():
         rows = scores.filter(pl.col("average") == measured.parameters["averages"][0], pl.col("threshold").is_null())
     yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)

@@ -18,11 +18,21 @@ from pipeline.stages.entity_recognition.document_sums import TYPES as TYPES_OF_S
 from pipeline.stages.entity_recognition.documents import group_of
 from pipeline.stages.mentions.rules import DOCUMENT
 from pipeline.stages.stage import Summary, f1_curve, groups_without, integer, interval, number, of_group
+from pipeline.stages.standard_numbers import (
+    CHOICE,
+    OTHER_DATA,
+    SAME_DATA,
+    beside_best,
+    in_sample,
+    on_other_data,
+    words_of_choice,
+)
 from pipeline.tables.columns import by_group
 from pipeline.tables.groupings import group_text, grouping_columns
 from pipeline.tables.ratios import RATIOS
 from pipeline.tables.schemas import GROUPING, polars_types
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
+from pipeline.visible_text import of_every
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -148,7 +158,7 @@ def _operating_points(
         if not np.isnan(group.thresholds).all():
             micro = _labelled(label, average_of(group, "micro", confidence, params.resampling))
             rows = _with_clusters([micro], counts.join(label, on=keys, how="semi", nulls_equal=True), keys, confidence)
-            choices.append(candidates(rows.select(names), group, wanted=confidence is not None))
+            choices.append(candidates(rows.select(names), group, confidence, params.resampling))
     curve = pl.concat([each.rows for each in choices]) if choices else scores.select(names).clear()
     return operating_points(curve, keys, params.operating_points, choices, f_beta, outcomes(), params.boundary)
 
@@ -184,12 +194,22 @@ def best_rows(scores: pl.DataFrame) -> pl.DataFrame:
     return best.sort(pl.col(GROUPING.name) != "all", maintain_order=True)
 
 
+def best_on_other_data(tables: Mapping[str, pl.DataFrame], scores: pl.DataFrame) -> pl.DataFrame:
+    """`best_rows` of some averages, those of all mentions with what their choice gives on other data."""
+    best, points = best_rows(scores), tables["entity_recognition_operating_points"]
+    is_micro = pl.col("average") == "micro"
+    beside = beside_best(best, points)
+    fitted = [name for name in beside.columns if name not in best.columns]
+    return on_other_data(beside.with_columns(pl.when(is_micro).then(name).alias(name) for name in fitted))
+
+
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     """Each average of every group at its best threshold, and F1 over the thresholds of the first."""
     scores = tables["entity_recognition_scores"]
     if scores.is_empty():
         return Summary(headers=(), rows=(), sentence="There is no document.")
-    best = best_rows(scores)
+    best = best_on_other_data(tables, scores)
+    is_fitted = (best[CHOICE] == OTHER_DATA).any()
     keys = best.columns[: best.columns.index("average") + 1]
     rows = tuple(
         (
@@ -197,23 +217,35 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
             row["average"],
             number(row[THRESHOLD]),
             *(integer(row[name]) for name in ("tp", "fp", "fn")),
-            *(interval(row, name) for name in ("precision", "recall", "f1")),
+            *(interval(row, name) for name in RATIOS),
+            *([in_sample(row, ["f1"])] if is_fitted else []),
         )
         for row in best.iter_rows(named=True)
     )
     values, title = f1_curve(scores, best.head(1).select(keys))
     return Summary(
-        headers=("group", "average", "threshold", "tp", "fp", "fn", "precision", "recall", "F1"),
+        headers=(*HEADERS, *(["F1 in sample"] if is_fitted else [])),
         rows=rows,
         groupings=tuple(best[GROUPING.name]),
         sentence=of_group(best.row(0, named=True), _sentence(best.row(0, named=True))),
         curve=values,
         curve_title=title,
+        on_same_data=bool((best[CHOICE] == SAME_DATA).any()),
     )
 
 
+HEADERS = ("group", "average", "threshold", "tp", "fp", "fn", "precision", "recall", "F1")
+
+
 def _sentence(row: Mapping[str, object]) -> str:
+    precision, recall = row["precision"], row["recall"]
+    if row[CHOICE] == OTHER_DATA and isinstance(precision, float) and isinstance(recall, float):
+        return (
+            f"With scores of {number(row[THRESHOLD])} or more, {of_every(recall)} gold mentions are found, and "
+            f"{of_every(precision)} predictions are right{words_of_choice(row)}."
+        )
     tp, fp, fn = (row[name] for name in ("tp", "fp", "fn"))
     if not (isinstance(tp, int) and isinstance(fp, int) and isinstance(fn, int)):
         return "Nothing was counted."
-    return f"{tp:,} of {tp + fn:,} gold mentions are found, beside {fp:,} false positives."
+    found = f"{tp:,} of {tp + fn:,} gold mentions are found, beside {fp:,} false positives"
+    return f"{found}{words_of_choice(row)}."

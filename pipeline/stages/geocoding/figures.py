@@ -9,6 +9,7 @@ import polars as pl
 from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
 from pipeline.stages.figure_blocks import caption, drawn, intervals, keys_of, ratio_series, shares, shown
 from pipeline.stages.figures import Axis, Figure, Rule, Series
+from pipeline.stages.geocoding.results import TOLERANCE, at_usual_tolerance
 from pipeline.stages.standard_figures import ratios_of_groups
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
 from pipeline.tables.ratios import divide
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from pipeline.stages.figures import KeyNumber
 
-TOLERANCE, DISTANCE = "tolerance_km", "distance_km"
+DISTANCE = "distance_km"
 CUSTOMARY = Rule("161 km (100 miles)", 161.0)
 FARTHEST = 20_100.0  # km, beyond half the circumference of the Earth
 GRID = (*(10 ** (tenth / 10) for tenth in range(-10, 43)), FARTHEST)  # km, ten distances for every power of ten
@@ -39,9 +40,9 @@ def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> 
         confidence: The level of their intervals.
     """
     yield _accuracy(tables["geocoding_scores"], confidence)
-    largest = _at_largest(tables["geocoding_scores"])
-    if not largest.is_empty():
-        yield ratios_of_groups(largest, "n_gold", confidence, f"within {largest[TOLERANCE][0]:g} km")
+    usual = at_usual_tolerance(tables["geocoding_scores"])
+    if not usual.is_empty():
+        yield ratios_of_groups(usual, "n_gold", confidence, f"within {usual[TOLERANCE][0]:g} km")
     outcomes = tables.get("geocoding_outcomes")
     if outcomes is not None and not outcomes.is_empty():
         yield _errors(outcomes)
@@ -106,18 +107,14 @@ def _within(outcomes: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _at_largest(scores: pl.DataFrame) -> pl.DataFrame:
-    return scores.filter(pl.col(TOLERANCE) == pl.col(TOLERANCE).max())
-
-
 def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
-    """Precision and recall of every group at the largest tolerance, and its median and mean error."""
+    """Precision and recall of every group at the usual tolerance, and its median and mean error."""
     scores, errors = tables["geocoding_scores"], tables["geocoding_errors"]
     keys = keys_of(errors)
-    largest = _at_largest(scores)
-    if largest.is_empty():
+    usual = at_usual_tolerance(scores)
+    if usual.is_empty():
         return ()
-    within = f"within {largest[TOLERANCE][0]:g} km"
+    within = f"within {usual[TOLERANCE][0]:g} km"
     wanted = (
         Wanted("precision", "Precision", f"located mentions {within}", "precision"),
         Wanted("recall", "Recall", f"gold mentions {within}", "recall"),
@@ -125,4 +122,4 @@ def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     )
     quality = pl.col(INTERVAL_QUALITY).alias(QUALITY_OF_ERRORS)
     beside = errors.select(*keys, "median_km", "mean_km", "mean_km_lower", "mean_km_upper", quality)
-    return key_numbers_of(largest.join(beside, on=keys, how="left", nulls_equal=True, maintain_order="left"), wanted)
+    return key_numbers_of(usual.join(beside, on=keys, how="left", nulls_equal=True, maintain_order="left"), wanted)

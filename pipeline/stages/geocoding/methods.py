@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from pipeline.stages import methods
+from pipeline.stages.geocoding.results import TOLERANCE, at_usual_tolerance
 from pipeline.stages.mentions.methods import rule_in_words
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ CANDIDATES = {
     "closest": "Of several candidates of a mention the one nearest to the gold place counts, an upper limit.",
     "error": "",
 }
-USUAL_KM = 161.0  # a hundred miles, at which geocoders are mostly compared
 
 
 def sentences(measured: Measured) -> Iterator[str]:
@@ -54,10 +52,9 @@ def sentences(measured: Measured) -> Iterator[str]:
 
 
 def _results(measured: Measured) -> Iterator[str]:
-    tolerances = measured.parameters["tolerances_km"]
-    tolerance = USUAL_KM if USUAL_KM in tolerances else tolerances[-1]
-    scores = measured.tables["geocoding_scores"].filter(pl.col("tolerance_km") == tolerance)
-    yield from methods.results(scores, methods.RATIO_NAMES, measured.confidence, f"Within {tolerance:g} km")
+    scores = at_usual_tolerance(measured.tables["geocoding_scores"])
+    within = f"Within {scores[TOLERANCE][0]:g} km" if not scores.is_empty() else ""
+    yield from methods.results(scores, methods.RATIO_NAMES, measured.confidence, within)
     shown, _ = methods.headline_rows(measured.tables["geocoding_errors"])
     for row in shown:
         if row["mean_km"] is not None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 SIZES = ("n_gold",)
 TOLERANCE = "tolerance_km"
+USUAL_KM = 161.0  # a hundred miles
 
 
 def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
@@ -89,13 +90,18 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     return (*groups_without(errors, conditions), *warnings_of_marks(tables))
 
 
+def at_usual_tolerance(scores: pl.DataFrame) -> pl.DataFrame:
+    """The rows within 161 km, at which geocoders are mostly compared; without it, within the smallest tolerance."""
+    within = pl.lit(USUAL_KM) if (scores[TOLERANCE] == USUAL_KM).any() else pl.col(TOLERANCE).min()
+    return scores.filter(pl.col(TOLERANCE) == within)
+
+
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
-    """Every group at the largest tolerance, with its errors, and the accuracy over the tolerances of the first."""
+    """Every group at the usual tolerance, with its errors, and the accuracy over the tolerances of the first."""
     scores, errors = tables["geocoding_scores"], tables["geocoding_errors"]
     labels = errors.columns[2 : errors.columns.index("n_gold")]
     keys = [GROUPING.name, *labels]
-    largest = scores.filter(pl.col(TOLERANCE) == pl.col(TOLERANCE).max())
-    shown = largest.join(errors, on=keys, how="left", nulls_equal=True, suffix="_of_errors")
+    shown = at_usual_tolerance(scores).join(errors, on=keys, how="left", nulls_equal=True, suffix="_of_errors")
     shown = shown.sort(pl.col(GROUPING.name) != "all", maintain_order=True)
     if shown.is_empty():
         return Summary(headers=(), rows=(), sentence="There is nothing to judge.")

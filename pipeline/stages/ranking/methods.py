@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pipeline.metrics.ranking.notation import measure_of
 from pipeline.stages import methods
 from pipeline.stages.ranking.by_name import measure_names, with_measures
+from pipeline.visible_text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,7 +63,7 @@ def sentences(measured: Measured) -> Iterator[str]:
     names = {"map": "mean average precision", "r_precision": "R-precision", "reciprocal_rank": "mean reciprocal rank"}
     names |= {name: f"mean {name}" for name in measure_names(measured.tables)}
     yield from methods.results(with_measures(measured.tables), names, measured.confidence)
-    expected = [f"{100 * row['map_expected']:.1f}%" for row in shown if row["map_expected"] is not None]
+    expected = [percent(row["map_expected"]) for row in shown if row["map_expected"] is not None]
     if expected:
         values = methods.listed(dict.fromkeys(expected))
         yield f"Random selection would give a mean average precision of {values} (exact expectation: Bestgen 2015)."

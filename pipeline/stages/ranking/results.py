@@ -28,6 +28,7 @@ from pipeline.stages.stage import Summary, groups_with, integer, interval, of_gr
 from pipeline.tables.groupings import TOTAL, Grouping, group_text
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE
+from pipeline.visible_text import of_every
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -239,6 +240,6 @@ def _sentence(row: Mapping[str, object]) -> str:
     if not isinstance(value, float):
         return "No query has a relevant document."
     return (
-        f"Of 100 documents down to a relevant one, {value * 100:.0f} are relevant: the mean over relevant documents of "
+        f"Of the documents down to a relevant one, {of_every(value)} are relevant: the mean over relevant documents of "
         f"{integer(row['n_queries'])} queries."
     )

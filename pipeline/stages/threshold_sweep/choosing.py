@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from pipeline.metrics.curves.choices import Candidates, f_beta_of_counts, ratios_of_counts
-from pipeline.metrics.curves.cross_fitting import FOLDS, split_rows
+from pipeline.metrics.curves.cross_fitting import FOLDS, at_choices, split_rows
 from pipeline.metrics.curves.outcome_counts import Outcomes
-from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, confusion_of, limits_of_clusters, limits_of_rows
+from pipeline.metrics.uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
+from pipeline.stages.threshold_sweep.contract import HEAVIEST
+from pipeline.stages.threshold_sweep.uncertainty import (
+    CONFUSION,
+    confusion_of,
+    counts_of_clusters,
+    limits_of_clusters,
+    limits_of_rows,
+)
+from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pipeline.metrics.curves.cross_fitting import Ints
     from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.metrics.uncertainty.jackknife import Floats, Limits
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
 
@@ -45,7 +56,37 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters
             ratios=ratios_of_counts,
             f_beta=f_beta_of_counts,
             outcomes=lambda counts: Outcomes(*counts),
+            limits=partial(_limits, rows, group, params) if promises else None,
         )
+
+
+def _limits(
+    rows: pl.DataFrame, group: GroupCounts, params: ThresholdSweepParameters, chosen: Ints
+) -> dict[str, Limits]:
+    """Limits of the ratios of a group whose folds have thresholds of their own.
+
+    Of two parents the first is in folds; the second, which tells the spread alone, is taken at the middle one of their
+    thresholds.
+    """
+    if params.cluster is None:
+        kinds = [
+            _of_rows(rows, suffix)
+            for suffix in (["_weight", "_squares"] if rows["tp_weight"].is_not_null().any() else [""])
+        ]
+        counts, *squares = (Confusion(*(at_choices(side, chosen).sum(axis=0) for side in kind)) for kind in kinds)
+        weights = Weights(squares[0], *(float(rows[name][0]) for name in HEAVIEST)) if squares else None
+        fixed = params.class_sizes == "fixed"
+        return intervals_of_rows(counts, weights, params.confidence, fixed_sizes=fixed, names=RATIOS)
+    (first, *crossed), heaviest = counts_of_clusters(rows, group)
+    middle = np.full(1, np.sort(chosen)[len(chosen) // 2])
+    of_folds, *of_others = (
+        Confusion(*(at_choices(side, at) for side in (each.tp, each.fp, each.fn, each.tn)))
+        for each, at in zip((first, *crossed), (chosen, *[middle] * len(crossed)), strict=True)
+    )
+    resampling = params.resampling
+    return intervals_of_clusters(
+        of_folds, params.confidence, heaviest=heaviest, names=RATIOS, crossed=of_others, resampling=resampling
+    )
 
 
 def _by_fold(
@@ -55,17 +96,22 @@ def _by_fold(
     if params.cluster is not None:
         counts = confusion_of(group.in_folds(FOLDS), "weight" if weighted else "n")
         return counts.tp, counts.fp, counts.fn, counts.tn
-    true, positives = _split(rows, ("tp", "fn"), weighted=weighted, seed=0)
-    false, negatives = _split(rows, ("fp", "tn"), weighted=weighted, seed=1)
+    return _of_rows(rows, "_weight" if weighted else "")
+
+
+def _of_rows(rows: pl.DataFrame, suffix: str) -> tuple[Floats, Floats, Floats, Floats]:
+    """The four outcomes of independent rows by fold, or what the columns with this suffix hold of them."""
+    true, positives = _split(rows, ("tp", "fn"), suffix, seed=0)
+    false, negatives = _split(rows, ("fp", "tn"), suffix, seed=1)
     return true, false, positives - true, negatives - false
 
 
-def _split(rows: pl.DataFrame, names: tuple[str, str], *, weighted: bool, seed: int) -> tuple[Floats, Floats]:
+def _split(rows: pl.DataFrame, names: tuple[str, str], suffix: str, *, seed: int) -> tuple[Floats, Floats]:
     """What is retrieved of one class, and all of it, by fold."""
     retrieved, missed = (rows[name].to_numpy() for name in names)
     weights = None
-    if weighted:
-        heavy, heavy_missed = (rows[f"{name}_weight"].to_numpy() for name in names)
+    if suffix:
+        heavy, heavy_missed = (rows[f"{name}{suffix}"].to_numpy() for name in names)
         weights = (heavy, float(heavy[0] + heavy_missed[0]))
     return split_rows(retrieved, int(retrieved[0] + missed[0]), weights, seed=seed)
 

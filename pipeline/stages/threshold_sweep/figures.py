@@ -17,7 +17,7 @@ from pipeline.stages.figure_blocks import (
 )
 from pipeline.stages.figures import Figure, Rule, Series
 from pipeline.stages.standard_figures import across_groups, by_threshold, path_of_thresholds, precision_recall
-from pipeline.stages.standard_numbers import Wanted, key_numbers_of
+from pipeline.stages.standard_numbers import QUALITY_IN_SAMPLE, Wanted, key_numbers_of, on_other_data
 from pipeline.stages.threshold_sweep.bands.figures import with_band
 from pipeline.stages.threshold_sweep.calibration.figures import calibration_figures
 from pipeline.stages.threshold_sweep.decisions.costs import COST_PER_ROW, is_about_cost
@@ -35,7 +35,7 @@ NUMBERS = (
     Wanted("average_precision", "Average precision", "mean precision over all recalls", quality="quality_of_areas"),
     Wanted("roc_auc", "ROC AUC", "true row outscores false row", quality="quality_of_areas"),
 )
-COST = Wanted(COST_PER_ROW, "Cost per row", "mean cost of the outcomes", format="number")
+COST = Wanted(COST_PER_ROW, "Cost per row", "mean cost of the outcomes", format="number", quality=QUALITY_IN_SAMPLE)
 
 
 @shown
@@ -111,7 +111,8 @@ def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     if areas.is_empty() or points.is_empty():
         return ()
     keys = keys_of(areas)
-    at_first = points.filter(pl.col("criterion") == points["criterion"][0]).rename({"undefined": "_undefined"})
+    at_first = on_other_data(points.filter(pl.col("criterion") == points["criterion"][0]))
+    at_first = at_first.rename({"undefined": "_undefined"})
     beside = areas.select(*keys, "n", pl.col("^(average_precision|roc_auc)(_lower|_upper)?$"), _QUALITY)
     table = beside.join(at_first, on=keys, how="left", nulls_equal=True, maintain_order="left")
     wanted = (*NUMBERS[:2], COST, *NUMBERS[2:]) if is_about_cost(at_first) else NUMBERS

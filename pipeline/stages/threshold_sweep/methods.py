@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.stages import methods
+from pipeline.stages.standard_numbers import on_other_data
 from pipeline.stages.threshold_sweep.calibration.methods import calibration_sentences
 from pipeline.stages.threshold_sweep.decisions.methods import decisions
 
@@ -56,7 +57,7 @@ def sentences(measured: Measured) -> Iterator[str]:
     yield from methods.results(areas, names, measured.confidence)
     yield from calibration_sentences(measured)
     points = measured.tables["threshold_sweep_operating_points"]
-    rows = methods.of_first_criterion(points)
+    rows = on_other_data(methods.of_first_criterion(points))
     yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)
 
 

@@ -11,6 +11,15 @@ from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS
 from pipeline.stages.stage import Summary, f1_curve, groups_with, groups_without, integer, interval, number, of_group
+from pipeline.stages.standard_numbers import (
+    CHOICE,
+    OTHER_DATA,
+    QUALITY_IN_SAMPLE,
+    SAME_DATA,
+    in_sample,
+    on_other_data,
+    words_of_choice,
+)
 from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
 from pipeline.stages.threshold_sweep.bands.results import bands_table
@@ -34,6 +43,7 @@ from pipeline.tables.groupings import group_text
 from pipeline.tables.ratios import divide, ratios
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
+from pipeline.visible_text import of_every
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -156,10 +166,10 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         return Summary(headers=(), rows=(), sentence="No group has any prediction.")
     labels = areas.columns[2 : areas.columns.index("n")]
     keys = [GROUPING.name, *labels]
-    first_points = points.filter(pl.col("criterion") == points["criterion"][0])
+    first_points = on_other_data(points.filter(pl.col("criterion") == points["criterion"][0]))
     shown = areas.join(first_points, on=keys, how="left", nulls_equal=True, suffix="_of_point")
     shown = shown.sort("n", descending=True).sort(pl.col(GROUPING.name) != "all", maintain_order=True)
-    is_costly = is_about_cost(first_points)
+    is_costly, is_fitted = is_about_cost(first_points), (first_points[CHOICE] == OTHER_DATA).any()
     rows = tuple(
         (
             group_text(row),
@@ -170,18 +180,20 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
             number(row[THRESHOLD]),
             interval(row, "precision", "interval_quality_of_point"),
             interval(row, "recall", "interval_quality_of_point"),
-            *([cost_cell(row, "interval_quality_of_point")] if is_costly else []),
+            *([in_sample(row, ("precision", "recall"))] if is_fitted else []),
+            *([cost_cell(row, QUALITY_IN_SAMPLE)] if is_costly else []),
         )
         for row in shown.iter_rows(named=True)
     )
     values, title = f1_curve(curve, shown.head(1).select(keys))
     return Summary(
-        headers=(*HEADERS, *(["cost per row"] if is_costly else [])),
+        headers=(*HEADERS, *(["in sample"] if is_fitted else []), *(["cost per row"] if is_costly else [])),
         rows=rows,
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
         curve=values,
         curve_title=title,
+        on_same_data=bool((first_points[CHOICE] == SAME_DATA).any() or is_costly),
     )
 
 
@@ -194,6 +206,6 @@ def _sentence(row: Mapping[str, object]) -> str:
         return "No threshold has both a precision and a recall."
     costs = f" A row costs {cost_text(row)} on average." if row.get(COST_PER_ROW) is not None else ""
     return (
-        f"With scores of {number(row[THRESHOLD])} or more predicted to be true, {precision * 100:.0f} of every 100 "
-        f"predicted rows are true, and {recall * 100:.0f} of every 100 true rows are found.{costs}"
+        f"With scores of {number(row[THRESHOLD])} or more predicted to be true, {of_every(precision)} predicted rows "
+        f"are true, and {of_every(recall)} true rows are found{words_of_choice(row)}.{costs}"
     )

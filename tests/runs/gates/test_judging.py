@@ -193,3 +193,26 @@ def test_hostile_groups_steer_no_terminal() -> None:
     (verdict,) = judged([row("\x1b[31mred\n\u202e", 0.7)], min=0.8, by=["source"])
     assert "\x1b" not in sentence(verdict)
     assert "\n" not in sentence(verdict)
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"), [(0.9, "undecided"), (0.79, "undecided"), (0.7, "failed")], ids=["above", "near", "below"]
+)
+def test_a_number_without_its_assumption_passes_no_gate(value: float, outcome: str) -> None:
+    (verdict,) = judged([row(None, value, quality="assumption_failed")], min=0.8)
+    assert verdict.outcome == outcome
+    assert "assumption_failed" in sentence(verdict)
+    assert verdict.p_adjusted == pytest.approx(verdict.p_value)
+
+
+def test_no_fall_is_seen_where_a_night_lacks_its_assumption() -> None:
+    before = numbers([row(None, 0.9, quality="assumption_failed")], "run 1")
+    (verdict,) = judged([row(None, 0.9)], before, max_drop=0.02, baseline="previous")
+    assert verdict.outcome == "undecided"
+    (warning,) = sentences_of_warnings([verdict])
+    assert "contradict the assumption" in warning
+
+
+def test_the_number_of_rows_needs_no_assumption() -> None:
+    (verdict,) = judged([row(None, 0.9, quality="assumption_failed")], min_rows=10)
+    assert verdict.outcome == "passed"

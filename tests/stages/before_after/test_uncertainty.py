@@ -349,6 +349,7 @@ def test_the_verdict_without_a_ratio_speaks_of_the_joint_test(chosen: float | No
     points = {"grouping": ["all"], "criterion": ["max_f1"], "threshold": pl.Series([chosen], dtype=pl.Float64)}
     trend = {"grouping": pl.Series([], dtype=pl.String), "p_value": pl.Series([], dtype=pl.Float64)}
     tables = {
+        "before_after_estimates": pl.DataFrame({"grouping": ["all"]}),
         "before_after_placebo": pl.DataFrame(placebo).with_columns(ratios),
         "before_after_operating_points": pl.DataFrame(points),
         "before_after_trend": pl.DataFrame(trend),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from deriving import count_table, derived, saved_counts
+from deriving import count_table, derived, saved_counts, stage_of
 
 from pipeline.stages.geocoding.contract import ERRORS
 from pipeline.tables.schemas import polars_types
@@ -88,7 +88,19 @@ def test_groups_keep_apart_also_where_their_name_is_null() -> None:
     ]
 
 
-def test_words_are_about_the_largest_tolerance() -> None:
+@pytest.mark.parametrize(
+    ("tolerances", "said"), [([10, 161, 1000], "161 km"), ([10, 100, 1000], "10 km"), ([50], "50 km")]
+)
+def test_the_headline_is_within_the_usual_tolerance_or_the_smallest(tolerances: list[float], said: str) -> None:
+    rows: Rows = [{"threshold": -tolerance, "n_gold": 1, "n_located": 1} for tolerance in tolerances]
+    errors: Rows = [{"n_gold": len(rows), "n_located": len(rows), "mean_km": 120.0, "median_km": 90.0}]
+    result = located(rows, errors=errors, tolerances_km=tolerances)
+    assert f"lie within {said}," in result.summary.sentence
+    tiles = stage_of("geocoding").key_numbers(result.tables)
+    assert tiles[0].meaning == f"located mentions within {said}"
+
+
+def test_words_are_about_the_usual_tolerance() -> None:
     errors: Rows = [{"n_gold": 8, "n_located": 6, "mean_km": 120.0, "median_km": 90.0}]
     result = located(LOCATED, errors=errors)
     (single,) = result.warnings

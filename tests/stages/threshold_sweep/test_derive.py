@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import pytest
-from deriving import DECIMAL, count_table, derived, saved_counts
+from deriving import DECIMAL, count_table, derived, saved_counts, stage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -191,6 +192,60 @@ def test_a_choice_is_shown_as_it_does_on_other_clusters() -> None:
     of_rows = sweep([{"threshold": 0.5, "n_positive": 300, "n_negative": 100}, {"n_negative": 50}])
     point = of_rows["operating_points"].row(0, named=True)
     assert [point[name] for name in names] == [point["precision"], point["recall"], point["f1"]]
+
+
+def normal_scores(shift: float, positives: int, negatives: int, clusters: int = 1) -> Rows:
+    """Rows of two classes in bins of a tenth, in clusters that differ."""
+    rng = np.random.default_rng(7)
+    rows: Rows = []
+    for label, size, mean in (("n_positive", positives, shift), ("n_negative", negatives, 0.0)):
+        scores = np.floor((rng.standard_normal(size) + mean) * 10) / 10
+        rows += [{"replicate": int(n % clusters), "threshold": float(s), label: 1} for n, s in enumerate(scores)]
+    return rows
+
+
+@pytest.mark.parametrize("keys", [{}, {"cluster": "page"}], ids=["rows", "clusters"])
+def test_the_headline_is_of_data_that_did_not_choose_the_threshold(keys: dict[str, Any]) -> None:
+    result = sweep(normal_scores(1.0, 60, 540, clusters=30), thresholds="distinct", **keys)
+    point = result["operating_points"].row(0, named=True)
+    for name in ("precision", "recall", "f1"):
+        assert point[f"{name}_cross_fitted_lower"] < point[f"{name}_cross_fitted"] < point[f"{name}_cross_fitted_upper"]
+    assert point["f1_cross_fitted"] < point["f1"]
+    assert point["interval_quality"] == "chosen_on_same_data"
+    row = result.summary.rows[0]
+    cells = dict(zip(result.summary.headers, row, strict=True))
+    assert cells["precision"].startswith(f"{point['precision_cross_fitted']:.1%} (")
+    assert not cells["precision"].endswith("*")
+    assert cells["in sample"] == f"{point['precision']:.1%}, {point['recall']:.1%}"
+    assert f"{point['recall_cross_fitted'] * 100:.0f} of every 100 true rows are found (on data that did" in (
+        result.summary.sentence
+    )
+    tiles = {number.name: number for number in stage_of("threshold_sweep").key_numbers(result.tables)}
+    assert tiles["Precision"].value == point["precision_cross_fitted"]
+    assert tiles["Recall"].lower == point["recall_cross_fitted_lower"]
+    assert tiles["Recall"].quality == "good"
+
+
+def test_without_folds_the_headline_has_a_star_and_says_why() -> None:
+    summary = sweep(normal_scores(1.0, 60, 540), cluster="page").summary
+    assert "chosen on the same data: a little too good" in summary.sentence
+    given = sweep(normal_scores(1.0, 60, 540), operating_points=[{"threshold": 0.5}]).summary
+    assert "(" not in given.sentence
+    assert "in sample" not in given.headers
+
+
+def test_limits_of_weighted_rows_are_those_of_their_folds() -> None:
+    weighted: Rows = [
+        {**row, "weight_positive": 2 * row.get("n_positive", 0), "weight_negative": 2 * row.get("n_negative", 0)}
+        | {"squares_positive": 4 * row.get("n_positive", 0), "squares_negative": 4 * row.get("n_negative", 0)}
+        for row in normal_scores(1.0, 60, 540)
+    ]
+    plain, heavy = (
+        sweep(rows, thresholds="distinct")["operating_points"].row(0, named=True)
+        for rows in (normal_scores(1.0, 60, 540), weighted)
+    )
+    for name in ("precision_cross_fitted_lower", "recall_cross_fitted_upper", "f1_cross_fitted"):
+        assert heavy[name] == pytest.approx(plain[name], abs=0.01)
 
 
 def test_averages_are_taken_over_the_groups_that_have_a_ratio() -> None:

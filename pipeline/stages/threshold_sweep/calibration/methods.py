@@ -8,6 +8,7 @@ import polars as pl
 
 from pipeline.metrics.calibration.bins import BINNING
 from pipeline.stages import methods
+from pipeline.visible_text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,12 +44,12 @@ def calibration_sentences(measured: Measured) -> Iterator[str]:
 def _error(row: Mapping[str, Any]) -> str:
     """An error of a group, beside that of perfect scores and p-values where there are any."""
     error, perfect = row["ece"], row["ece_if_calibrated"]
-    value = f"{100 * error:.1f}%"
+    value = percent(error)
     if perfect is None:
         return value
     names = {"spiegelhalter_p_value": "Spiegelhalter", "hosmer_lemeshow_p_value": "Hosmer and Lemeshow"}
     tests = [f"{name}: {_p_value(row[column])}" for column, name in names.items() if row[column] is not None]
-    return f"{value} ({'; '.join([f'{100 * perfect:.1f}% is expected of perfect scores', *tests])})"
+    return f"{value} ({'; '.join([f'{percent(perfect)} is expected of perfect scores', *tests])})"
 
 
 def _p_value(value: float) -> str:
