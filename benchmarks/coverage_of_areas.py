@@ -79,6 +79,12 @@ SETTINGS = (
     *(Setting(p, n, s) for p, n, s in ((50, 5000, 2), (20, 200, 1.5))),
     *(Setting(p, n, s, random=True) for p, n, s in ((50, 500, 1.5), (200, 2000, 1.5), (50, 500, 3), (100, 100, 1))),
     *(Setting(clusters=clusters) for clusters in (30, 100, 300)),
+    *(
+        Setting(p, n, s)
+        for p, n, s in ((5, 200, 1.5), (10, 1000, 1.5), (10, 1000, 2.5), (15, 300, 1.5), (500, 15, 1.5))
+    ),
+    *(Setting(p, n, s) for p, n, s in ((20, 1000, 1.5), (20, 1000, 2.5), (30, 1000, 1), (40, 3000, 1.5))),
+    *(Setting(500, 20, s) for s in (1.5, 2.5)),
 )
 
 

@@ -7,14 +7,15 @@ Clusters hold rows with scores and labels. Sizes are 5 × Pareto (shape 1.2 or 1
 or equal. The logit of a cluster's share of positives has the mean -2.2 and the standard deviation 1, a quarter of the
 variance of scores lies between clusters, and both go together (correlation 0.5). A positive scores 1.5 higher. With
 `prevalence` the logit of the share of positives rises by 0.6 for each unit of the log of the size, with `quality` the
-distance of positives by 0.4; with `prevalence falls` and `quality falls` both fall as much. The truth is that of rows
-drawn from all clusters there could be.
+distance of positives by 0.4; with `prevalence falls` and `quality falls` both fall as much. In a broken cluster, of
+which there is one in so many, positives score 4 lower than elsewhere. The truth is that of rows drawn from all clusters
+there could be.
 
-`Kish` is the mean effective number of clusters, `few` the share of data sets whose intervals are marked `few_clusters`
-or `unequal_clusters`, `marked` the share that is marked at all, with `size_may_matter`, too. Then the shares of data
-sets whose interval holds the truth: of average precision, ROC AUC, and of precision, recall and F1 at the thresholds
-0.5, 1 and 2; `all` of all data sets, `unmarked` of those that are not marked, if these are at least 20. The Monte Carlo
-error of a share near .95 is √(.05 / n).
+`Kish` is the mean effective number of clusters, `marked` the share of data sets whose intervals are marked
+`few_clusters` or `unequal_clusters`. Then the shares of data sets whose interval holds the truth: of average precision,
+ROC AUC, and of precision, recall and F1 at the thresholds 0.5, 1 and 2; `all` of all data sets, `unmarked` of those
+that are not marked, `none broken` of those without a broken cluster where there are such, if these are at least 20. The
+Monte Carlo error of a share near .95 is √(.05 / n).
 
 With `--resamples`, such as 999, the intervals are those of `uncertainty = "bootstrap"`, of the same data sets.
 """
@@ -46,7 +47,8 @@ RATIOS = ("precision", "recall", "f1")
 SMALLEST, LARGEST = 5, 100
 POPULATION = 400_000  # clusters, of which a few rows each stand for all
 ROWS_OF_EACH = 5
-FEWEST_UNMARKED = 20  # data sets for a share to be printed
+FEWEST_DATASETS = 20  # for a share to be printed
+_OF_BROKEN = -2.5  # distance of positives
 _INTERCEPT, _SHIFT, _TOGETHER = -2.2, 1.5, 0.5
 _SLOPES = {  # of the logit of the share of positives and of the distance of positives, by the log of the size
     "": (0.0, 0.0),
@@ -67,6 +69,7 @@ class Design:
         shape: Of the Pareto distribution, or σ.
         along: What goes along with size: nothing, or a key of `_SLOPES`.
         alike: Whether rows of a cluster are alike; else they are independent.
+        one_broken_in: Of so many clusters one is broken; 0: none is.
     """
 
     clusters: int
@@ -74,11 +77,13 @@ class Design:
     shape: float = 1.2
     along: str = ""
     alike: bool = True
+    one_broken_in: int = 0
 
     def __str__(self) -> str:
         sizes = "equal" if self.sizes == "equal" else f"{self.sizes}({self.shape:g})"
         rows = "" if self.alike else ", independent rows"
-        return f"{self.clusters} {sizes}{f', {self.along}' if self.along else ''}{rows}"
+        broken = f", 1 in {self.one_broken_in} broken" if self.one_broken_in else ""
+        return f"{self.clusters} {sizes}{f', {self.along}' if self.along else ''}{rows}{broken}"
 
 
 DESIGNS = (
@@ -90,6 +95,8 @@ DESIGNS = (
     *(Design(40, "lognormal", 0.5, along) for along in _SLOPES if along),
     *(Design(clusters, "equal") for clusters in (20, 40, 100)),
     Design(100, "equal", alike=False),
+    *(Design(clusters, "equal", one_broken_in=12) for clusters in (24, 40, 80)),
+    *(Design(100, "lognormal", 1.0, along) for along in _SLOPES if along),
 )
 
 
@@ -102,6 +109,7 @@ class Population:
     shift: Floats
     distance: Floats
     spread: float
+    broken: NDArray[np.bool_]
 
     @classmethod
     def of(cls, design: Design, clusters: int, rng: np.random.Generator) -> Population:
@@ -118,7 +126,11 @@ class Population:
         of_logit, of_distance = _SLOPES[design.along]
         logit = logit + of_logit * log_size
         distance = _SHIFT + of_distance * (log_size - 0.5)
-        return cls(size, logit, alike * between / 2, distance, float(np.sqrt(1 - alike / 4)))
+        broken = np.zeros(clusters, dtype=np.bool_)
+        if design.one_broken_in:
+            broken = rng.random(clusters) < 1 / design.one_broken_in
+        distance = np.where(broken, _OF_BROKEN, distance)
+        return cls(size, logit, alike * between / 2, distance, float(np.sqrt(1 - alike / 4)), broken)
 
     def scores(self, cluster: NDArray[np.int64], label: Floats, rng: np.random.Generator) -> Floats:
         """Scores of rows of these clusters."""
@@ -150,8 +162,8 @@ def truth(design: Design, rng: np.random.Generator) -> dict[str, float]:
 
 def limits_of_data(
     design: Design, confidence: float, rng: np.random.Generator, resampling: Resampling | None = None
-) -> tuple[Limits, NDArray[np.int64]]:
-    """Intervals of a data set, and the sizes of its clusters."""
+) -> tuple[Limits, Population]:
+    """Intervals of a data set, and its clusters."""
     clusters = Population.of(design, design.clusters, rng)
     cluster = np.repeat(np.arange(design.clusters), clusters.size)
     label = rng.random(len(cluster)) < expit(clusters.logit[cluster])
@@ -166,7 +178,7 @@ def limits_of_data(
     for name, (lower, upper) in intervals_of_clusters(counts, confidence, resampling=resampling).items():
         if name in RATIOS:
             limits |= {f"{name} {t:g}": (lower[i], upper[i]) for i, t in enumerate(THRESHOLDS)}
-    return limits, clusters.size
+    return limits, clusters
 
 
 def _of_areas(
@@ -196,14 +208,17 @@ def _of_areas(
 
 @dataclass(frozen=True)
 class Coverage:
-    """What was measured in one design: shares by statistic, `all` data sets and the unmarked ones."""
+    """What was measured in one design.
+
+    Attributes:
+        effective: Mean effective number of clusters.
+        marked: Share of the data sets that are marked.
+        covered: Shares of data sets by statistic, for data sets of some kind.
+    """
 
     effective: float
-    few: float
     marked: float
-    unmarked: int
-    covered: dict[str, float]
-    covered_unmarked: dict[str, float]
+    covered: dict[str, dict[str, float]]
 
 
 def coverage(design: Design, datasets: int, confidence: float, seed: int, resamples: int = 0) -> Coverage:
@@ -212,19 +227,22 @@ def coverage(design: Design, datasets: int, confidence: float, seed: int, resamp
     true = truth(design, np.random.default_rng([seed, 0]))
     rng = np.random.default_rng([seed, 1])
     held: dict[str, list[bool]] = {name: [] for name in true}
-    effective, marks = np.zeros(datasets), []
+    effective, good, whole = np.zeros(datasets), np.zeros(datasets, np.bool_), np.zeros(datasets, np.bool_)
     for number in range(datasets):
-        limits, sizes = limits_of_data(design, confidence, rng, resampling)
-        effective[number] = effective_number(sizes)
-        marks.append(quality_of_sizes(sizes))
+        limits, clusters = limits_of_data(design, confidence, rng, resampling)
+        effective[number] = effective_number(clusters.size)
+        good[number], whole[number] = quality_of_sizes(clusters.size) == "good", not clusters.broken.any()
         for name, (lower, upper) in limits.items():
             held[name].append(bool(lower <= true[name] <= upper))
-    marked, few = (np.array([mark not in fine for mark in marks]) for fine in (("good",), ("good", "size_may_matter")))
-    shares = {name: float(np.mean(values)) for name, values in held.items()}
-    unmarked = {name: float(np.mean(np.array(v)[~marked])) if not marked.all() else np.nan for name, v in held.items()}
-    return Coverage(
-        float(effective.mean()), float(few.mean()), float(marked.mean()), int((~marked).sum()), shares, unmarked
-    )
+    kinds = {"all": np.ones(datasets, np.bool_)}
+    kinds |= {"unmarked": good} if not good.all() else {}
+    kinds |= {"none broken": whole} if design.one_broken_in else {}
+    covered = {
+        kind: {name: float(np.mean(np.array(values)[chosen])) for name, values in held.items()}
+        for kind, chosen in kinds.items()
+        if chosen.sum() >= min(FEWEST_DATASETS, datasets)
+    }
+    return Coverage(float(effective.mean()), float(1 - good.mean()), covered)
 
 
 def main() -> None:
@@ -238,16 +256,13 @@ def main() -> None:
     options = parser.parse_args()
     names = ("AP", "ROC", *(f"{name} {t:g}" for name in "PRF" for t in THRESHOLDS))
     print(f"Monte Carlo error {np.sqrt(0.0475 / options.datasets):.3f} in `all`")
-    print("| clusters | Kish | few | marked | data sets | " + " | ".join(names) + " |")
-    print("|---" * (5 + len(names)) + "|")
+    print("| clusters | Kish | marked | data sets | " + " | ".join(names) + " |")
+    print("|---" * (4 + len(names)) + "|")
     for design in DESIGNS if options.designs is None else [DESIGNS[number] for number in options.designs]:
         measured = coverage(design, options.datasets, options.confidence, options.seed, options.resamples)
         order = ("average_precision", "roc_auc", *(f"{name} {t:g}" for name in RATIOS for t in THRESHOLDS))
-        for words, shares in (("all", measured.covered), ("unmarked", measured.covered_unmarked)):
-            if words == "unmarked" and measured.unmarked < FEWEST_UNMARKED:
-                continue
-            shown = f"{measured.effective:.1f} | {measured.few:.2f} | {measured.marked:.3f}"
-            start = f"| {design} | {shown} | {words} | "
+        for kind, shares in measured.covered.items():
+            start = f"| {design} | {measured.effective:.1f} | {measured.marked:.2f} | {kind} | "
             print(start + " | ".join(f"{shares[name]:.3f}".lstrip("0") for name in order) + " |", flush=True)
 
 

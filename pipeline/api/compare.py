@@ -43,7 +43,7 @@ def compare(
         ]
     ] = (
         "paired_t",
-        "wilcoxon",
+        "bootstrap_t",
         "randomization",
         "bayes",
     ),

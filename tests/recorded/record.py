@@ -36,6 +36,7 @@ BY_PROVIDER = {
     "judged": ("Judged@5", "Judged@10"),
     "cwl_eval": ("RBP(rel=1)", "RBP(rel=2,p=0.5)", "RBP(rel=1,p=0.95)"),
 }
+BY_RISING_ID = {"judged": ("Judged@5", "Judged@10"), "msmarco": ("RR@1", "RR@5", "RR(rel=2)@10")}
 TEXTS = 40
 TYPES = ("place", "person")
 
@@ -159,7 +160,8 @@ def trec_eval(*programs: str) -> dict[str, Any]:
 def ir_measures() -> dict[str, Any]:
     """Values by query of its providers, for grades from 0 to 4, with ties and without; some queries have none above 0.
 
-    Equal scores come in an order of their own in judged and cwl_eval, which are recorded without ties alone.
+    Equal scores come by rising id in judged and msmarco, which are recorded with ties as `rising`, and in the order of
+    the input in cwl_eval, which is recorded without ties alone.
     """
     evaluator = import_module("ir_measures")
     rng = random.Random(SEED + 5)  # noqa: S311 - no secret
@@ -182,6 +184,12 @@ def ir_measures() -> dict[str, Any]:
             for metric in getattr(evaluator, provider).iter_calc(measures, judgements, run):
                 text = texts[measures.index(metric.measure)]
                 values[kind][metric.query_id][text] = float(metric.value)
+    rising: dict[str, dict[str, float]] = defaultdict(dict)
+    for provider, texts in BY_RISING_ID.items():
+        measures = [evaluator.parse_measure(text) for text in texts]
+        for metric in getattr(evaluator, provider).iter_calc(measures, judgements, runs["tied"]):
+            rising[metric.query_id][texts[measures.index(metric.measure)]] = float(metric.value)
+    values["rising"] = rising
     tools = ("ir-measures", "pytrec-eval-terrier", "cwl-eval")
     version = ", ".join(f"{tool} {metadata.version(tool)}" for tool in tools)
     return {"version": version, "runs": runs, "judgements": judgements, "values": values}

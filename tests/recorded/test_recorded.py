@@ -151,6 +151,39 @@ def test_measures_by_name_of_ir_measures(tmp_path: Path, kind: str, number: int)
     assert means["nDCG@10"] == pytest.approx(sum(row["nDCG@10"] for row in values.values()) / 40, rel=1e-12)
 
 
+@pytest.mark.parametrize("ties", ["trec", "order"])
+def test_measures_of_ir_measures_that_order_ties_by_rising_id(tmp_path: Path, ties: str) -> None:
+    """Judged@k and RR@k of its providers are ours with ranks that say so, and differ from the order of trec_eval."""
+    recording = recorded("ir_measures")
+    runs, values = recording["runs"]["tied"], recording["values"]["rising"]
+    run = [
+        (query, name, score, rank)
+        for query, scores in runs.items()
+        for rank, (name, score) in enumerate(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])), start=1)
+    ]
+    labels = [
+        (query, name, label) for query, judged in recording["judgements"].items() for name, label in judged.items()
+    ]
+    texts = list(next(iter(values.values())))
+    tables = ranked(
+        tmp_path,
+        pl.DataFrame(run, schema=["query_id", "doc_id", "score", "rank"], orient="row"),
+        pl.DataFrame(labels, schema=["query_id", "doc_id", "relevance"], orient="row"),
+        measures=texts,
+        no_relevant="zero",
+        uncertainty="none",
+        ties=ties,
+    )
+    differing = [
+        text
+        for row in tables["queries"].to_dicts()
+        for text, value in values[row["query_id"]].items()
+        if abs(row[name_of(text)] - value) > 1e-12
+    ]
+    assert (len(texts), len(values)) == (5, 40)
+    assert (set(differing) == set(texts)) if ties == "trec" else not differing
+
+
 # Decision curves -----------------------------------------------------------------------------------------------------
 
 

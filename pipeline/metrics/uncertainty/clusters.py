@@ -17,8 +17,8 @@ few clusters hold most rows neither is true, and three corrections are made, the
 Measured in `benchmarks/coverage_of_clusters.py`. Tried and not taken: degrees of freedom of Bell & McCaffrey for
 variances in proportion to squared sizes, with which 95 % intervals between unequal clusters hold the truth in 97 to
 100 % of data sets unless sizes go along with the outcome; and Hall's quantiles on both sides, which are too near on the
-side of the short tail. Where sizes do go along with the outcome limits fall short all the same, because most samples
-lack the largest clusters. `size_error` tells sizes for which that can be.
+side of the short tail. Where few clusters decide, because sizes with a heavy tail go along with the outcome or because
+one cluster in many is broken, limits fall short all the same: samples without them miss, and nothing in these tells.
 """
 
 from __future__ import annotations
@@ -61,27 +61,6 @@ def largest_share(sizes: NDArray[Any]) -> Floats:
     """Share of the largest cluster in all rows; nan without any row. Arguments as for `effective_number`."""
     values = np.asarray(sizes, dtype=np.float64)
     return np.asarray(values.max(axis=0) / values.sum(axis=0))
-
-
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def size_error(sizes: NDArray[Any]) -> Floats:
-    """Standard error of the logarithm of Σ n² / Σ n, the mean size of the cluster of a row, by the jackknife.
-
-    A statistic that goes along with the size of clusters is known no better than this size is. Where few clusters hold
-    most rows it is not known from the sample, and a sample that lacks the largest clusters cannot tell how large they
-    are. 0 for clusters of one size, about √(8 / G) × 1/2 for G exponential sizes; nan with fewer than two clusters.
-
-    Args:
-        sizes: Shape (G, …), ≥ 0: rows, or weight, of each cluster; clusters without any count for nothing.
-    """
-    values = np.asarray(sizes, dtype=np.float64)
-    squares = values**2
-    number = (values > 0).sum(axis=0)
-    without = np.log((squares.sum(axis=0) - squares) / (values.sum(axis=0) - values))
-    without = np.where(values > 0, without, np.nan)
-    centred = np.nan_to_num(without - np.nansum(without, axis=0) / number)
-    variance = (number - 1) / number * (centred**2).sum(axis=0)
-    return np.asarray(np.where(number > 1, np.sqrt(variance), np.nan))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from pipeline.metrics.uncertainty.qualities import (
     FEWEST_EVENTS,
     INTERVAL_QUALITY,
     LARGEST_SHARE,
-    LARGEST_SIZE_ERROR,
     N_CLUSTERS,
     N_EFFECTIVE,
     Quality,
@@ -197,15 +196,12 @@ def clusters_of(counts: pl.DataFrame, keys: Sequence[str], sizes: Sequence[str])
     )
     rows = by_cluster.sort(REPLICATE).filter(pl.col("_size") > 0)  # sums do not depend on the order of the table
     total, squares, number = pl.col("_size").sum(), (pl.col("_size") ** 2).sum(), pl.len()
-    without = ((squares - pl.col("_size") ** 2) / (total - pl.col("_size"))).log()  # see `clusters.size_error`
     effective, largest = total**2 / squares, pl.col("_size").max() / total
     quality = (
         pl.when(largest > pl.max_horizontal(pl.lit(LARGEST_SHARE), 2 / number))
         .then(_named("unequal_clusters"))
         .when(effective < FEWEST_CLUSTERS)
         .then(_named("few_clusters"))
-        .when(without.std() * (number - 1) / number.sqrt() > LARGEST_SIZE_ERROR)
-        .then(_named("size_may_matter"))
         .otherwise(_named("good"))
     )
     return rows.group_by(list(keys), maintain_order=True).agg(
@@ -265,6 +261,7 @@ def with_quality(
     clusters: pl.DataFrame | None = None,
     keys: Sequence[str] = (),
     events: Sequence[str] = (),
+    fewest: int = FEWEST_EVENTS,
 ) -> pl.DataFrame:
     """A table with `interval_quality`; NULL in rows without an interval.
 
@@ -275,6 +272,7 @@ def with_quality(
         keys: Columns that identify a group.
         events: Columns that the ratios weigh against each other, such as tp, fp and fn: where one is 0 a ratio is 0
             or 1, and where one is small a ratio rests on few events.
+        fewest: How many of the rarest are not few.
     """
     if clusters is not None:
         working = clusters.select(*keys, _OF_CLUSTERS)
@@ -282,11 +280,11 @@ def with_quality(
     else:
         table = table.with_columns(pl.lit(None, dtype=pl.String).alias(_OF_CLUSTERS))
     is_limited = pl.any_horizontal(pl.col(limit).is_not_null() for limit in limit_names(names))
-    quality = pl.when(is_limited).then(_quality(events)).cast(pl.String).alias(INTERVAL_QUALITY)
+    quality = pl.when(is_limited).then(_quality(events, fewest)).cast(pl.String).alias(INTERVAL_QUALITY)
     return table.with_columns(quality).drop(_OF_CLUSTERS)
 
 
-def _quality(events: Sequence[str]) -> pl.Expr:
+def _quality(events: Sequence[str], fewest: int) -> pl.Expr:
     """The worst that holds, see `qualities.MEANINGS`."""
     rarest = pl.min_horizontal(events) if events else pl.lit(None, dtype=pl.Int64)
     return (
@@ -294,7 +292,7 @@ def _quality(events: Sequence[str]) -> pl.Expr:
         .then(pl.col(_OF_CLUSTERS))
         .when(rarest == 0)
         .then(_named("at_edge"))
-        .when(rarest < FEWEST_EVENTS)
+        .when(rarest < fewest)
         .then(_named("few_events_of_interest"))
         .otherwise(_named("good"))
     )

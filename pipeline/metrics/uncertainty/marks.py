@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.metrics.uncertainty.clusters import effective_number, size_error
+from pipeline.metrics.uncertainty.clusters import effective_number
 from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL
 from pipeline.metrics.uncertainty.qualities import (
     DOUBTFUL,
@@ -14,7 +14,6 @@ from pipeline.metrics.uncertainty.qualities import (
     FEWEST_EVENTS,
     INTERVAL_QUALITY,
     LARGEST_SHARE,
-    LARGEST_SIZE_ERROR,
     MEANINGS,
     N_CLUSTERS,
     N_EFFECTIVE,
@@ -45,9 +44,7 @@ def quality_of_sizes(sizes: NDArray[Any]) -> Quality:
     sizes = sizes[sizes > 0]
     if sizes.max(initial=0) > max(LARGEST_SHARE, 2 / max(len(sizes), 1)) * sizes.sum():
         return "unequal_clusters"
-    if not effective_number(sizes) >= FEWEST_CLUSTERS:
-        return "few_clusters"
-    return "size_may_matter" if size_error(sizes) > LARGEST_SIZE_ERROR else "good"
+    return "good" if effective_number(sizes) >= FEWEST_CLUSTERS else "few_clusters"
 
 
 def quality_of_events(*numbers: float) -> Quality:

@@ -16,7 +16,6 @@ Quality: TypeAlias = Literal[
     "assumption_failed",
     "unequal_clusters",
     "few_clusters",
-    "size_may_matter",
     "one_parent",
     "correlated_days",
     "skewed",
@@ -29,7 +28,7 @@ Quality: TypeAlias = Literal[
 FEWEST_CLUSTERS = 15  # effective clusters below which coverage is not vouched for
 LARGEST_SHARE = 1 / 3  # of all rows that one cluster may hold
 FEWEST_EVENTS = 10  # of the rarer of what a ratio weighs against each other
-LARGEST_SIZE_ERROR = 0.1  # relative standard error of the mean size of a row's cluster, see `clusters.size_error`
+FEWEST_OF_CLASS = 20  # positives, and negatives, of an area
 UNITS_PER_SQUARED_SKEWNESS = 25  # that Student's t needs (Cochran 1977, section 2.15)
 
 MEANINGS: dict[Quality, str] = {  # the worst first
@@ -39,17 +38,16 @@ MEANINGS: dict[Quality, str] = {  # the worst first
     ),
     "unequal_clusters": "one cluster holds over a third of the rows, and over twice what it would if all were equal",
     "few_clusters": f"the effective number of clusters (Kish) is below {FEWEST_CLUSTERS}",
-    "size_may_matter": (
-        f"the few largest clusters hold so much that the mean size of the cluster of a row is known to no better than "
-        f"{LARGEST_SIZE_ERROR:.0%}: where the outcome goes along with the size, limits fall short"
-    ),
     "one_parent": "the rows have a second parent, such as articles, of which these intervals know nothing",
     "correlated_days": (
         "neighbouring days are alike in how often pairs match by chance: limits allow for it as far as the days tell"
     ),
     "skewed": f"fewer units than {UNITS_PER_SQUARED_SKEWNESS} × the squared skewness of their values, by Student's t",
     "at_edge": "a ratio is 0 or 1, so that one of its limits rests on a rule and not on a spread",
-    "few_events_of_interest": f"fewer than {FEWEST_EVENTS} of the rarer of what a ratio weighs against each other",
+    "few_events_of_interest": (
+        f"fewer than {FEWEST_EVENTS} of the rarer of what a ratio weighs against each other; of areas fewer than "
+        f"{FEWEST_OF_CLASS} positives or negatives"
+    ),
     "chosen_on_same_data": "the threshold was chosen on these rows, by a criterion without confidence",
     "good": "none of these",
 }
@@ -59,7 +57,6 @@ DOUBTFUL: tuple[Quality, ...] = (  # warn
     "assumption_failed",
     "unequal_clusters",
     "few_clusters",
-    "size_may_matter",
     "one_parent",
     "correlated_days",
     "skewed",

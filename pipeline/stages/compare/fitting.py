@@ -26,7 +26,8 @@ CELLS = ("tp", "fp", "fn")
 EVENT_COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_reference", "m_after_reference")
 POOLED = tuple(f"pooled_{name}" for name in RATIOS)
 
-PAIRED_TESTS: tuple[Test, ...] = ("paired_t", "wilcoxon", "randomization", "bayes")  # unless the config says otherwise
+# unless the config says otherwise
+PAIRED_TESTS: tuple[Test, ...] = ("paired_t", "bootstrap_t", "randomization", "bayes")
 UNPAIRED_TESTS: tuple[Test, ...] = ("welch_t", "jackknife_t", "bayes")
 NEEDS_PAIRS: tuple[Test, ...] = ("paired_t", "wilcoxon", "sign", "randomization")
 NEEDS_GROUPS: tuple[Test, ...] = ("welch_t", "permutation")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 FEW_UNITS = 20
 MOST_SYSTEMS = 5  # that are named
+MANY_SYSTEMS = 3  # of which the best was kindly treated by chance: its own interval covers .91, and less of more
 _FEWEST = pl.min_horizontal("n_units_a", "n_units_b")
 SKEWED = 2.58  # standard errors of the skewness, beyond which it is no chance (1 in 100)
 
@@ -77,7 +78,7 @@ def _skewed(tests: pl.DataFrame) -> Iterator[str]:
     if ranked.height:
         yield (
             f"differences between units are skewed in {ranked.height:,} tests by wilcoxon or sign: these do not test "
-            'means and can reject equal ones; "bootstrap_t" among tests does (see skewness and hypothesis)'
+            "means and can reject equal ones; take bootstrap_t, which does (see skewness and hypothesis)"
         )
     student = skewed.filter(
         pl.col("test").is_in(["paired_t", "randomization"]),
@@ -86,7 +87,7 @@ def _skewed(tests: pl.DataFrame) -> Iterator[str]:
     if student.height:
         yield (
             f"differences between units are too skewed for their number in {student.height:,} tests by paired_t or "
-            'randomization, which then reject equal means too often; "bootstrap_t" among tests allows for it'
+            "randomization, which then reject equal means too often: take bootstrap_t, which allows for it"
         )
 
 
@@ -96,7 +97,7 @@ def _skewed_groups(tests: pl.DataFrame) -> Iterator[str]:
     if skewed.height:
         yield (
             f"values are too skewed for their number in {skewed.height:,} tests by welch_t or permutation, which then "
-            'can reject equal means too often; "bootstrap_t" among tests allows for it'
+            "can reject equal means too often: take bootstrap_t, which allows for it"
         )
 
 
@@ -120,7 +121,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     margins = one_test_a_pair(tables["compare_margins"]) if has_rows(tables, "compare_margins") else None
     columns = dict(_columns(shown, margins))
     rows = tuple(tuple(cell(row) for cell in columns.values()) for row in shown.iter_rows(named=True))
-    sentences = (_clear(shown), *gap_sentences(shown), *(() if margins is None else margin_sentences(margins)))
+    within = () if margins is None else margin_sentences(margins)
+    sentences = (_clear(shown), *_chosen(shown), *gap_sentences(shown), *within)
     return Summary(
         headers=tuple(columns), rows=rows, groupings=tuple(shown[GROUPING.name]), sentence=" ".join(sentences)
     )
@@ -164,6 +166,15 @@ def _claimed(claims: Mapping[str, Mapping[str, Any]]) -> str:
     words = {"equivalent": "equivalent", "a_not_worse": "first not worse", "b_not_worse": "second not worse"}
     shown = [word for claim, word in words.items() if claims.get(claim, {}).get("holds")]
     return shown[0] if shown else "not shown" if claims else "–"
+
+
+def _chosen(shown: pl.DataFrame) -> Iterator[str]:
+    """What the value of the best system is not, where several have the same units."""
+    same = shown.join(different_units(shown), on=["metric", "system_a", "system_b"], how="anti", nulls_equal=True)
+    systems = same.unpivot(["system_a", "system_b"], index="metric", value_name="system")
+    most = systems.group_by("metric").agg(pl.col("system").n_unique())["system"].max() or 0
+    if isinstance(most, int) and most >= MANY_SYSTEMS:
+        yield f"The best of {most} systems is the best on these units: its own value looks better than it is."
 
 
 def _clear(shown: pl.DataFrame) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.curves.choices import operating_points
+from pipeline.metrics.matching.document_averages import POOLED_AVERAGES
 from pipeline.metrics.uncertainty.limits import clusters_of, with_numbers, with_quality
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.stages.entity_recognition.averages import average_of
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from pipeline.stages.entity_recognition.documents import Group
 
 DOC_ID = "doc_id"
+_ONE, _POOLED = "_one", "_pooled"
 
 
 def derive(params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
@@ -52,7 +54,9 @@ def derive(params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFram
     scores = _scores(params, groups, counts["counts"], documents, keys)
     return {
         "entity_recognition_scores": scores,
-        "entity_recognition_operating_points": _operating_points(params, groups, counts["counts"], scores, keys),
+        "entity_recognition_operating_points": _operating_points(
+            params, groups, counts["counts"], documents, scores, keys
+        ),
         "entity_recognition_documents": _documents(documents, ids, keys),
     }
 
@@ -127,16 +131,25 @@ def _scores(
     ]
     if not frames:
         return _nothing(documents, keys)
-    return _with_clusters(frames, counts, keys, confidence).select(*keys, *(column.name for column in SCORES))
+    rows = _with_clusters(pl.concat(frames), counts, documents, keys, confidence)
+    return rows.select(*keys, *(column.name for column in SCORES))
 
 
 def _with_clusters(
-    frames: Sequence[pl.DataFrame], counts: pl.DataFrame, keys: Sequence[str], confidence: float | None
+    rows: pl.DataFrame, counts: pl.DataFrame, documents: pl.DataFrame, keys: Sequence[str], confidence: float | None
 ) -> pl.DataFrame:
-    """All rows in their order, with how far to trust their intervals and how many clusters these rest on."""
-    clusters = clusters_of(counts, keys, COUNT_NAMES)
-    rows = with_quality(pl.concat(frames), RATIOS, clusters=clusters, keys=keys, events=("tp", "fp", "fn"))
-    return with_numbers(rows, clusters, keys, wanted=confidence is not None)
+    """All rows in their order, with how far to trust their intervals and how many clusters these rest on.
+
+    Where mentions are pooled the size of a cluster is their number, in means over documents that of its documents.
+    """
+    of_documents = clusters_of(documents.with_columns(pl.lit(1).alias(_ONE)), keys, [_ONE])
+    clusters = pl.concat(
+        of_average.with_columns(pl.lit(pooled).alias(_POOLED))
+        for of_average, pooled in ((clusters_of(counts, keys, COUNT_NAMES), True), (of_documents, False))
+    )
+    rows, by = rows.with_columns(pl.col("average").is_in(POOLED_AVERAGES).alias(_POOLED)), [*keys, _POOLED]
+    rows = with_quality(rows, RATIOS, clusters=clusters, keys=by, events=("tp", "fp", "fn"))
+    return with_numbers(rows, clusters, by, wanted=confidence is not None).drop(_POOLED)
 
 
 def _labelled(label: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
@@ -147,6 +160,7 @@ def _operating_points(
     params: EntityRecognitionParameters,
     groups: Sequence[tuple[pl.DataFrame, Group]],
     counts: pl.DataFrame,
+    documents: pl.DataFrame,
     scores: pl.DataFrame,
     keys: Sequence[str],
 ) -> pl.DataFrame:
@@ -157,7 +171,8 @@ def _operating_points(
     for label, group in groups:
         if not np.isnan(group.thresholds).all():
             micro = _labelled(label, average_of(group, "micro", confidence, params.resampling))
-            rows = _with_clusters([micro], counts.join(label, on=keys, how="semi", nulls_equal=True), keys, confidence)
+            mentions, read = (table.join(label, on=keys, how="semi", nulls_equal=True) for table in (counts, documents))
+            rows = _with_clusters(micro, mentions, read, keys, confidence)
             choices.append(candidates(rows.select(names), group, confidence, params.resampling))
     curve = pl.concat([each.rows for each in choices]) if choices else scores.select(names).clear()
     return operating_points(curve, keys, params.operating_points, choices, f_beta, outcomes(), params.boundary)

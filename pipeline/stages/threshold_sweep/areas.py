@@ -13,7 +13,7 @@ from pipeline.metrics.uncertainty.bootstrap import area_limits, area_quantiles, 
 from pipeline.metrics.uncertainty.clusters import Spread, area_interval, combined_spread
 from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
 from pipeline.metrics.uncertainty.limits import Interval, limit_columns, with_quality
-from pipeline.metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE
+from pipeline.metrics.uncertainty.qualities import FEWEST_OF_CLASS, N_CLUSTERS, N_EFFECTIVE
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD
 from pipeline.stages.threshold_sweep.uncertainty import SEEN, kind_of_counts, with_fewest_seen
 from pipeline.tables.columns import by_group, doubles, nulls
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 TWO = 2  # a spread needs two
 SIDES = ("positive", "negative")
 WEIGHTED_ROWS = ("_positives", "_negatives")  # rows with a weight above 0
+EFFECTIVE_ROWS = ("_effective_positives", "_effective_negatives")  # of equal weight that would vary as much (Kish)
 OF_PROBABILITIES = ("log_likelihood", "log_likelihood_se", "brier")
 SCORED = "_scored"  # rows with a valid score and a weight above 0
 AREAS = ("average_precision", "pr_auc", "roc_auc")
@@ -53,10 +54,11 @@ def areas_table(
         clusters: `clusters_of` the groups, NULL where rows are independent.
     """
     kind = "n_weighted" if kind_of_counts(counts["counts"]) == "weight" else "n"
-    frame = add_up(counts["counts"], keys, COUNT_NAMES[:4]).with_columns(
+    frame = add_up(counts["counts"], keys, COUNT_NAMES).with_columns(
         (pl.col("n_positive") + pl.col("n_negative")).alias("n"),
         *(pl.col(f"{kind}_{side}").alias(name) for side, name in zip(SIDES, WEIGHTED_ROWS, strict=True)),
     )
+    frame = frame.with_columns(_effective_rows(weighted=kind == "n_weighted")).drop(COUNT_NAMES[4:])
     for columns in (counts["areas"], _true_points(params, counts, keys), _losses(params, counts, keys)):
         frame = frame.join(columns, on=list(keys), how="left", nulls_equal=True)
     missed = pl.sum_horizontal(WEIGHTED_ROWS) > pl.col(SCORED).fill_null(0)  # their score says no probability
@@ -78,9 +80,21 @@ def areas_table(
     method = pl.when(in_cells).then(pl.lit("binned")).otherwise(pl.lit(params.method))
     frame = frame.with_columns(undefined.alias("undefined"), method.alias("method"))
     frame = with_fewest_seen(frame, counts.get("heaviest"), keys)
-    frame = with_quality(frame, AREAS, clusters=clusters, keys=keys, events=(*WEIGHTED_ROWS, SEEN))
+    events = (*EFFECTIVE_ROWS, SEEN)
+    frame = with_quality(frame, AREAS, clusters=clusters, keys=keys, events=events, fewest=FEWEST_OF_CLASS)
     frame = frame.join(clusters.select(*keys, *CLUSTERS), on=list(keys), how="left", nulls_equal=True)
-    return frame.drop("n_negative", SCORED, SEEN, *COUNT_NAMES[2:4], *WEIGHTED_ROWS, *WORKING)
+    return frame.drop("n_negative", SCORED, SEEN, *COUNT_NAMES[2:4], *WEIGHTED_ROWS, *EFFECTIVE_ROWS, *WORKING)
+
+
+def _effective_rows(*, weighted: bool) -> list[pl.Expr]:
+    """Rows of each class, of weighted ones their effective number (Σ w)² / Σ w², exact where all weights are equal."""
+    if not weighted:
+        return [pl.col(name).alias(of) for name, of in zip(WEIGHTED_ROWS, EFFECTIVE_ROWS, strict=True)]
+    numbers = []
+    for side, of in zip(SIDES, EFFECTIVE_ROWS, strict=True):
+        weight, squares = (pl.col(f"{kind}_{side}").cast(pl.Float64) for kind in ("weight", "squares"))
+        numbers.append((weight**2 / pl.when(squares > 0).then(squares)).fill_null(0.0).round(9).alias(of))
+    return numbers
 
 
 def _true_points(

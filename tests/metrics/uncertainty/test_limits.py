@@ -180,8 +180,8 @@ SIZES: dict[str, list[float]] = {
         ("few", (400, 0), "few_clusters"),
         ("spread", (400, 400), "few_clusters"),
         ("unequal", (400, 400), "unequal_clusters"),
-        ("heavy", (400, 400), "size_may_matter"),
-        ("heavy", (9, 0), "size_may_matter"),
+        ("heavy", (400, 400), "good"),
+        ("heavy", (9, 0), "at_edge"),
         ("elsewhere", (400, 400), "good"),
     ],
 )
@@ -218,10 +218,10 @@ def test_rows_whose_second_parent_is_not_known_are_marked_unless_something_is_wo
         graded = with_quality(table, ["precision"], clusters=clusters, keys=["group"], events=["tp", "fp"])
         return graded["interval_quality"].to_list()
 
-    assert qualities(clusters) == ["good", "few_clusters", "size_may_matter"]
-    assert qualities(marked(clusters, "one_parent")) == ["one_parent", "few_clusters", "size_may_matter"]
+    assert qualities(clusters) == ["good", "few_clusters", "good"]
+    assert qualities(marked(clusters, "one_parent")) == ["one_parent", "few_clusters", "one_parent"]
     alone = marked(clusters, "one_parent", pl.DataFrame({"group": ["few"]}))
-    assert qualities(alone) == ["good", "few_clusters", "size_may_matter"]
+    assert qualities(alone) == ["good", "few_clusters", "good"]
 
 
 def test_a_chosen_threshold_is_no_longer_good_but_what_is_worse_stays() -> None:

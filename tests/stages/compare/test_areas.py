@@ -63,7 +63,7 @@ def test_a_difference_is_found_where_the_intervals_of_both_overlap(run: Run, pre
         assert new[f"{name}_lower"] < base[f"{name}_upper"]
         unpaired = np.hypot(base[f"{name}_se"], new[f"{name}_se"])
         assert 2 * norm.sf((new[name] - base[name]) / unpaired) > 0.05
-        (row,) = tests.filter(metric=name).to_dicts()
+        (row,) = tests.filter(metric=name, test="paired_t").to_dicts()
         assert (row["test"], row["hypothesis"]) == ("paired_t", "equal means of contributions")
         expected = [reference(*predictions.filter(model=model).select("label", "score")) for model in SYSTEMS]
         assert [row["mean_a"], row["mean_b"]] == pytest.approx(expected)

@@ -9,6 +9,8 @@ import pytest
 from comparing import of_counts, of_values, units_compared
 from scipy import stats
 
+from pipeline.stages.compare.contract import CompareParameters
+
 UNITS = [("a", 1, 2.0), ("a", 2, 4.0), ("a", 3, 6.0), ("b", 1, 1.0), ("b", 2, 2.0), ("b", 3, 3.0)]  # by 1, 2 and 3
 RATIOS = ("precision", "recall", "f1")
 
@@ -34,6 +36,20 @@ def test_p_values_are_adjusted_for_all_pairs_of_a_test() -> None:
     assert p_values == {("a", "b"): (0.25, 0.75), ("a", "c"): (0.25, 0.75), ("b", "c"): (1.0, 1.0)}
     plain = of_values([*UNITS, *third], tests=["sign"], correction="none")["tests"]
     assert plain["p_adjusted"].to_list() == [0.25, 0.25, 1.0]
+
+
+@pytest.mark.parametrize("number", [2, 3, 12])
+def test_the_value_of_the_best_of_many_systems_is_told_to_be_chosen(number: int) -> None:
+    rows = [(f"s{system:02}", unit, float(system * unit % 7)) for system in range(number) for unit in range(25)]
+    sentence = of_values(rows, tests=["sign"]).summary.sentence
+    told = f"The best of {number} systems is the best on these units: its own value looks better than it is."
+    assert (told in sentence) == (number > 2)
+    assert "The best of" not in of_values(rows, tests=["welch_t"], paired=False).summary.sentence
+
+
+def test_means_are_tested_with_a_test_for_skewed_differences_by_default() -> None:
+    wanted = ("paired_t", "bootstrap_t", "randomization", "bayes")
+    assert CompareParameters.model_fields["tests"].default == wanted
 
 
 @pytest.mark.parametrize(

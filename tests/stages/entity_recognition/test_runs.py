@@ -304,3 +304,20 @@ def test_single_mentions_are_left_out_if_they_are_not_wanted(tmp_path: Path) -> 
     gold, predicted = mentions(("a", 0, 3)), mentions(("a", 0, 3))
     assert not (run_on(tmp_path / "off", gold, predicted, outcomes=False).path / "entity_recognition_outcomes").exists()
     assert table(run_on(tmp_path / "auto", gold, predicted), "outcomes")["outcome"].to_list() == ["tp"]
+
+
+def test_means_over_documents_are_not_marked_by_mentions_that_they_do_not_weigh_by(tmp_path: Path) -> None:
+    """Of 20 documents one holds 100 of 195 mentions: that matters where mentions are pooled, and nowhere else."""
+    document = np.repeat(np.arange(20), [100, *[5] * 19])
+    start = 10 * np.arange(len(document))
+    gold = pl.DataFrame({"doc_id": document, "start": start, "end": start + 4})
+    predicted = gold.with_columns(pl.when(pl.int_range(pl.len()) % 4 == 0).then(pl.col("end") + 1).otherwise("end"))
+    run = run_on(tmp_path, gold, predicted, averages=["micro", "macro"])
+    names = ("average", "interval_quality", "n_clusters", "n_clusters_effective")
+    rows = {row[0]: row[1:] for row in table(run, "scores").select(names).iter_rows()}
+    assert rows == {
+        "micro": ("unequal_clusters", 20, pytest.approx(195**2 / (100**2 + 19 * 25))),
+        "macro": ("good", 20, 20.0),
+    }
+    points = table(run, "operating_points")
+    assert set(points["n_clusters_effective"].drop_nulls()) <= {rows["micro"][2]}

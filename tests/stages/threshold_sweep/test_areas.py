@@ -542,3 +542,39 @@ def test_areas_are_those_of_the_weights_as_they_are_counted(tmp_path: Path) -> N
     assert len(set(counted.tolist())) == 1
     for name, score in (("average_precision", average_precision_score), ("roc_auc", roc_auc_score)):
         assert found[name] == pytest.approx(score(labels, scores, sample_weight=counted), rel=2e-14)
+
+
+def rows_of_classes(positives: int, negatives: int, weight: float = 1.0) -> pl.DataFrame:
+    """Rows of overlapping scores; the first positive has the weight."""
+    rng = np.random.default_rng(positives + negatives)
+    label = np.arange(positives + negatives) < positives
+    heavy = np.where(np.arange(len(label)) == 0, weight, 1.0)
+    return pl.DataFrame({"score": rng.standard_normal(len(label)) + label, "label": label, "weight": heavy})
+
+
+@pytest.mark.parametrize(
+    ("positives", "negatives", "weight", "wanted"),
+    [
+        (19, 300, None, "few_events_of_interest"),
+        (20, 300, None, "good"),
+        (300, 19, None, "few_events_of_interest"),
+        (300, 20, None, "good"),
+        (20, 300, 1.0, "good"),
+        (25, 300, 9.0, "few_events_of_interest"),
+        (60, 300, 3.0, "good"),
+    ],
+)
+def test_areas_of_few_rows_of_a_class_are_marked(
+    tmp_path: Path, positives: int, negatives: int, weight: float | None, wanted: str
+) -> None:
+    """25 positives of which one weighs 9 count as (33)² / 105 = 10.4."""
+    frame = rows_of_classes(positives, negatives, weight or 1.0)
+    frame = frame if weight else frame.drop("weight")
+    assert swept(tmp_path, frame)["areas"]["interval_quality"].to_list() == [wanted]
+
+
+def test_areas_of_clusters_with_few_positives_are_marked_unless_something_is_worse(tmp_path: Path) -> None:
+    for clusters, wanted in ((30, "few_events_of_interest"), (8, "few_clusters")):
+        frame = rows_of_classes(15, 345).drop("weight").with_columns(user=pl.int_range(360) % clusters)
+        areas = swept(tmp_path / str(clusters), frame, cluster="user")["areas"]
+        assert areas["interval_quality"].to_list() == [wanted]

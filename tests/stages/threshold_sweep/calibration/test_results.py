@@ -376,7 +376,7 @@ def test_metrics_have_errors_and_no_bins(tmp_path: Path) -> None:
     assert "threshold_sweep_reliability" not in set(metrics["result_table"])
     assert "reliability" not in warnings  # bins of few clusters are marked, and no reason for a warning
     marks = set(read_table(run, "threshold_sweep_reliability", SWEEP)["interval_quality"])
-    assert {"few_clusters", "size_may_matter"} & marks
+    assert "few_clusters" in marks
 
 
 def test_tables_are_not_made_where_they_are_not_wanted(tmp_path: Path) -> None:
