@@ -227,16 +227,16 @@ def coverage(design: Design, datasets: int, confidence: float, seed: int, resamp
     true = truth(design, np.random.default_rng([seed, 0]))
     rng = np.random.default_rng([seed, 1])
     held: dict[str, list[bool]] = {name: [] for name in true}
-    effective, good, whole = np.zeros(datasets), np.zeros(datasets, np.bool_), np.zeros(datasets, np.bool_)
+    effective, good, unbroken = np.zeros(datasets), np.zeros(datasets, np.bool_), np.zeros(datasets, np.bool_)
     for number in range(datasets):
         limits, clusters = limits_of_data(design, confidence, rng, resampling)
         effective[number] = effective_number(clusters.size)
-        good[number], whole[number] = quality_of_sizes(clusters.size) == "good", not clusters.broken.any()
+        good[number], unbroken[number] = quality_of_sizes(clusters.size) == "good", not clusters.broken.any()
         for name, (lower, upper) in limits.items():
             held[name].append(bool(lower <= true[name] <= upper))
     kinds = {"all": np.ones(datasets, np.bool_)}
     kinds |= {"unmarked": good} if not good.all() else {}
-    kinds |= {"none broken": whole} if design.one_broken_in else {}
+    kinds |= {"none broken": unbroken} if design.one_broken_in else {}
     covered = {
         kind: {name: float(np.mean(np.array(values)[chosen])) for name, values in held.items()}
         for kind, chosen in kinds.items()
