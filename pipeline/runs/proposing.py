@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pipeline.stages.stage import Stage
 
 STEPS = 100
+ID, MOST_ROWS = "id", 100_000
 MOST_DIGITS = 700  # of a sum of two floating numbers, all of them
 
 
@@ -62,6 +63,13 @@ class Found:
         finite = numbers.filter(pl.col("x").is_finite())
         low, high = finite.select(pl.col("x").min().alias("low"), pl.col("x").max().alias("high")).collect().row(0)
         return None if low is None else (low, high)
+
+    def repeats(self, column: str) -> bool:
+        """Whether a column of the first file has a value twice, as far as its first rows tell, or none at all."""
+        import polars as pl  # noqa: PLC0415 - see limits
+
+        values = pl.scan_parquet(self.file.path).select(column).head(MOST_ROWS).collect()[column]
+        return values.null_count() > 0 or values.n_unique() < len(values)
 
     def example(self, column: str) -> Any:  # noqa: ANN401 - any value
         """A value of a column, for people."""
@@ -192,6 +200,13 @@ def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, fl
         for field in contract.fields
         if field.name in fields and (fields[field.name][0] != field.name or field.mapped_only)
     }
+    if ID in fields and contract.field(ID) is not None:  # read only where it is mapped
+        column = fields[ID][0]
+        if file.repeats(column):
+            mapping.pop(ID, None)
+            yield f"#   {_text(column)} repeats and is not mapped: group by what tells its rows apart, or set cluster"
+        else:
+            mapping[ID] = column
     columns = ", ".join(f"{name} = {_text(column)}" for name, column in mapping.items())
     settings = [f"{key} = {_text(value)}" for key, value in file.keys.items()]
     if settings:

@@ -18,7 +18,7 @@ from pipeline.sources.types import TIME_TYPES, UNKNOWN, canonical_type, microsec
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from pipeline.sources.inputs import Field, Kind
+    from pipeline.sources.inputs import Field
     from pipeline.sources.rows import Rows
 
 
@@ -79,7 +79,7 @@ def _select(
 ) -> exp.Select:
     file = files[0]
     items = [
-        exp.alias_(_typed(source, file, field.name, sql_type, field.kind), name, quoted=True)
+        exp.alias_(_typed(source, file, field, sql_type), name, quoted=True)
         for name, (field, sql_type) in types.items()
     ]
     items.append(exp.alias_(_kept(source, file), PASSES_WHERE, quoted=True))
@@ -121,14 +121,15 @@ def _differing_start(path: str, name: str) -> tuple[str, str]:
     return path[: len(path) - alike], name[: len(name) - alike]
 
 
-def _typed(source: Source, file: Rows, name: str, sql_type: str, kind: Kind) -> exp.Expr:
+def _typed(source: Source, file: Rows, field: Field, sql_type: str) -> exp.Expr:
+    name, kind = field.name, field.kind
     arrow = source.type_in(file, name)
     if arrow is None or isinstance(arrow, str):  # text, which needs no cast
         return column(partition_column(file, source.source_name(name)))
     is_time = kind in {"instant", "position"} and sql_type in TIME_TYPES
     if canonical_type(arrow, kind) == UNKNOWN:
         return exp.cast(exp.null(), "BIGINT" if is_time else sql_type, dialect="duckdb")
-    value = typed(_value(source, file, name), arrow, sql_type)
+    value = typed(_value(source, file, name), arrow, sql_type, as_written=field.as_written)
     if kind == "any" and sql_type == "DOUBLE":  # a group of zeros would have the sign of whichever row came first
         return exp.Add(this=exp.paren(value), expression=double(0))
     return microseconds(value, sql_type, source.spec.timezone) if is_time else value

@@ -238,6 +238,8 @@ class Field:
         required: Whether the stage cannot run without it.
         mapped_only: Whether it is bound only if the config maps it: it would change every number, so the same name is
             not enough.
+        as_written: Whether a number of single precision is the shortest decimal that is read as it: 1.1, which as
+            DOUBLE would be 1.10000002.
     """
 
     name: str
@@ -245,6 +247,7 @@ class Field:
     meaning: str
     required: bool = False
     mapped_only: bool = False
+    as_written: bool = False
 
 
 @dataclass(frozen=True)

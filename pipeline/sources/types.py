@@ -220,16 +220,21 @@ def microseconds(value: exp.Expr, sql_type: str, timezone: str | None) -> exp.Ex
     return exp.UnixMicros(this=exp.AtTimeZone(this=timestamp, zone=exp.Literal.string(timezone)))
 
 
-def typed(value: exp.Expr, arrow: pa.DataType, sql_type: str) -> exp.Expr:
+def typed(value: exp.Expr, arrow: pa.DataType, sql_type: str, *, as_written: bool = False) -> exp.Expr:
     """Read a value of a file as its canonical type; floating-point values pass the finite barrier.
 
     Args:
         value: A column of the file, or an expression on its columns.
         arrow: Its type in the file.
         sql_type: The canonical type.
+        as_written: Whether a number of single precision is the shortest decimal that is read as it.
     """
     if sql_type == "BOOLEAN" and pa.types.is_integer(arrow):
         number = exp.Case(this=value.copy()).when(exp.Literal.number(0), exp.false())
         return number.when(exp.Literal.number(1), exp.true())
     read = exp.cast(value.copy(), data_type(sql_type), dialect="duckdb")
-    return finite(read) if sql_type == "DOUBLE" and pa.types.is_floating(arrow) else read
+    if sql_type != "DOUBLE" or not pa.types.is_floating(arrow):
+        return read
+    if not as_written or pa.types.is_float64(arrow):
+        return finite(read)
+    return exp.Case().when(is_finite(read), exp.cast(exp.cast(value.copy(), "VARCHAR"), "DOUBLE"))

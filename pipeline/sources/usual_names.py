@@ -46,6 +46,9 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "unit": ("unit_id", "document", "doc_id", "query_id", "id"),
     "system": ("model", "method", "run", "tagger", "name"),
 }
+SYSTEMS = {"system", "model", "method", "run", "tagger", "classifier", "algorithm", "matcher"} | {
+    *("dataset", "data_set", "corpus", "benchmark"),
+}
 SAME, SAME_IN_LOWER_CASE, USUAL, ALIKE = 4.0, 3.0, 2.0, 1.0
 NAMED = 3.0
 LEAST_ALIKE = 0.75
@@ -75,11 +78,15 @@ def proposed(contract: InputContract, schema: pa.Schema, *, typed: bool) -> dict
     return fields
 
 
+def _lowered(column: str) -> str:
+    return column.lower().replace(" ", "_").replace(".", "_").replace("-", "_")
+
+
 def _likeness(field: str, column: str, number: int) -> float:
     """How well a name fits a field: above 0 if it fits at all; of equals, the one that is first among usual names."""
     if field == column:
         return SAME
-    lowered = column.lower().replace(" ", "_").replace(".", "_").replace("-", "_")
+    lowered = _lowered(column)
     if field == lowered:
         return SAME_IN_LOWER_CASE
     usual = USUAL_NAMES.get(field, ())
@@ -102,3 +109,14 @@ def fit(contract: InputContract, fields: Mapping[str, tuple[str, float]], file_n
     unmatched = len(contract.fields) - len(fields)
     named = NAMED if contract.name in file_name.lower() else 0.0
     return sum(likeness for _, likeness in fields.values()) + named - unmatched / 100
+
+
+def is_usual_id(column: str) -> bool:
+    """Whether a column is called as one that names what a row is about: `id`, `uuid`, `key`, `…_id`."""
+    lowered = _lowered(column)
+    return lowered in {"id", "uuid", "guid", "key", *USUAL_NAMES["id"]} or lowered.endswith(("_id", "_uuid", "_key"))
+
+
+def is_usual_system(column: str) -> bool:
+    """Whether a column is called as one that names systems or data sets."""
+    return _lowered(column) in SYSTEMS

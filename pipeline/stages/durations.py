@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
 from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, Span
 
-_HOURS = {"s": 1 / 3600, "m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}
-LONGEST_HOURS = 36525 * 24.0  # a century: days are counted one by one
+_MICROSECONDS = {
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "h": MICROSECONDS_PER_HOUR,
+    "d": 24 * MICROSECONDS_PER_HOUR,
+    "w": 168 * MICROSECONDS_PER_HOUR,
+}
+LONGEST_HOURS = 36525 * 24  # a century: days are counted one by one
 RECORDED = "recorded"  # key of the context in which parameters are read back from the record of a run
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[smhdw])")
 
 
-def parse_hours(value: object) -> float:
-    """Hours of a duration such as `90m`, `168h`, `7d`, `4w`.
+def parse_microseconds(value: object) -> int:
+    """Whole microseconds of a duration such as `90m`, `168h`, `7.3d`; what is finer is rounded, halves to even.
 
     Raises:
         ValueError: it is written otherwise, or longer than a century.
@@ -26,12 +33,21 @@ def parse_hours(value: object) -> float:
     if match is None:
         message = f'{value!r} is no duration: write a number and s, m, h, d or w, for example "168h"'
         raise ValueError(message)
-    number, unit = float(match["number"]), match["unit"]
-    hours = number / 3600 if unit == "s" else number / 60 if unit == "m" else number * _HOURS[unit]
-    if hours > LONGEST_HOURS:
+    exact = Fraction(match["number"]) * _MICROSECONDS[match["unit"]]
+    if exact > LONGEST_HOURS * MICROSECONDS_PER_HOUR:
         message = f"{value!r} is longer than a century (36525d)"
         raise ValueError(message)
-    return hours
+    return round(exact)
+
+
+def parse_hours(value: object) -> float:
+    """Hours of a duration, of its whole microseconds; `parse_microseconds` says how it may be written."""
+    return parse_microseconds(value) / MICROSECONDS_PER_HOUR
+
+
+def microseconds(hours: float) -> int:
+    """Whole microseconds of hours: exact for hours that are the nearest to whole microseconds, up to a century."""
+    return round(hours * MICROSECONDS_PER_HOUR)
 
 
 def _hours(value: object, info: ValidationInfo) -> float:
@@ -65,36 +81,39 @@ class Window(BaseModel):
 
     @model_validator(mode="after")
     def _room(self) -> Window:
-        if self.before <= self.gap or self.after < 0:
+        room = microseconds(self.before) - microseconds(self.gap)
+        if room <= 0 or self.after < 0:
             message = f"the window before the event ({self.before:g} h) must be longer than the gap ({self.gap:g} h)"
             raise ValueError(message)
-        if self.near is not None and not 0 < self.near < self.before - self.gap:
+        if self.near is not None and not 0 < microseconds(self.near) < room:
             message = f"near ({self.near:g} h) must be shorter than the window before the event without its gap"
             raise ValueError(message)
         return self
 
-    @property
-    def near_start(self) -> float:
-        """Lag at which the near part begins, inclusive, in hours."""
-        half = (self.before - self.gap) / 2
-        return -self.gap - (self.near or (min(self.after, half) if self.after > 0 else half))
-
     def span(self) -> Span:
         """The window in whole microseconds."""
+        before, gap, after = microseconds(self.before), microseconds(self.gap), microseconds(self.after)
+        half = (before - gap + 1) // 2
+        near = (min(after, half) or half) if self.near is None else microseconds(self.near)
         return Span(
-            before_start=round(-self.before * MICROSECONDS_PER_HOUR),
-            before_end=round(-self.gap * MICROSECONDS_PER_HOUR),
-            near_start=round(self.near_start * MICROSECONDS_PER_HOUR),
+            before_start=-before,
+            before_end=-gap,
+            near_start=-gap - near,
             after_start=0,
-            after_end=round(self.after * MICROSECONDS_PER_HOUR),
+            after_end=after,
             closed=self.closed == "both",
         )
 
     def bounds(self) -> dict[str, float]:
-        """Lags that belong to it: [before_start, before_end) and [after_start, after_end], in hours."""
-        end = self.after if self.closed == "both" else math.nextafter(self.after, -math.inf)
-        before = {"before_start": -self.before, "before_end": -self.gap, "near_start": self.near_start}
-        return before | {"after_start": 0.0, "after_end": end}
+        """Lags that belong to it: [before_start, before_end) and [after_start, after_end], in whole microseconds."""
+        span = self.span()
+        return {
+            "before_start": float(span.before_start),
+            "before_end": float(span.before_end),
+            "near_start": float(span.near_start),
+            "after_start": 0.0,
+            "after_end": float(span.after_end if span.closed else span.after_end - 1),
+        }
 
 
 EVERYTHING = {

@@ -1,4 +1,4 @@
-"""How much a unit (event, cluster, document, series) moves a ratio of counts: the ratio with it and without it."""
+"""How much a unit (event, cluster, document, series) moves a number: the number with it and without it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,29 @@ import polars as pl
 from pipeline.tables.ratios import divide
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from pipeline.stages.sections import Asked
 
 CONFUSION = ("tp", "fp", "fn")
+OF_COUNTS = ("precision", "recall", "f1")
 WITHOUT, INFLUENCE = "without", "influence"
+
+
+def untold(asked: Asked, units: str, told: Sequence[str] = OF_COUNTS) -> str:
+    """Why there is no influence of units on the number that is explained; empty if there is.
+
+    Args:
+        asked: What is explained.
+        units: What the units are, in words.
+        told: The numbers whose value without a unit follows from what is known of the units.
+    """
+    if asked.measure in told:
+        return ""
+    return (
+        f"what {asked.measure} would be without one of the {units} is not known from their counts; it is known for "
+        f"{', '.join(told)}"
+    )
 
 
 def ratio_of(counts: Mapping[str, pl.Expr], measure: str) -> pl.Expr:
@@ -20,7 +39,10 @@ def ratio_of(counts: Mapping[str, pl.Expr], measure: str) -> pl.Expr:
 
     Args:
         counts: Expressions of `tp`, `fp`, `fn`, perhaps `tn`.
-        measure: The ratio; any other name stands for F1.
+        measure: The ratio.
+
+    Raises:
+        ValueError: it is no ratio of these counts.
     """
     tp, fp, fn = (counts[name] for name in CONFUSION)
     if measure == "precision":
@@ -29,7 +51,10 @@ def ratio_of(counts: Mapping[str, pl.Expr], measure: str) -> pl.Expr:
         return divide(tp, tp + fn)
     if measure == "fpr" and "tn" in counts:
         return divide(fp, fp + counts["tn"])
-    return divide(2 * tp, 2 * tp + fp + fn)
+    if measure == "f1":
+        return divide(2 * tp, 2 * tp + fp + fn)
+    message = f"{measure} is no ratio of {', '.join(counts)}"
+    raise ValueError(message)
 
 
 def with_influence(units: pl.DataFrame, measure: str, suffix: str = "") -> pl.DataFrame:

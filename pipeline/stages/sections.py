@@ -83,7 +83,8 @@ class Section:
     Attributes:
         name: Its name on the command line.
         title: What the rows are.
-        sentence: Why they are here and in which order; `{threshold}` stands for the threshold.
+        sentence: Why they are here and in which order; `{threshold}` stands for the threshold and `{measure}`
+            for the number.
         query: The query file of its rows, which reads `explained_rows`; empty: it shows rows of `table`.
         table: A result table whose rows it shows.
         reads: Further query files whose rows it needs, by name.

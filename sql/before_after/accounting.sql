@@ -1,5 +1,5 @@
 -- grain: one row per status of a pair
--- reads: pairs_read (passes_where, score_state, lag_hours, event_id), events (event_id, complete)
+-- reads: pairs_read (passes_where, score_state, lag, event_id), events (event_id, complete)
 -- params: $before_start, $before_end, $after_start, $after_end, $missed
 -- caution: the first reason that fits counts, in the order of the CASE; it runs only when rows were left out
 SELECT
@@ -9,10 +9,10 @@ SELECT
     WHEN pairs_read.event_id IS NULL THEN 'null_event_id'
     WHEN events.event_id IS NULL THEN 'unlisted_event'
     WHEN NOT events.complete THEN 'incomplete_window'
-    WHEN pairs_read.lag_hours IS NULL THEN 'null_lag'
-    WHEN pairs_read.lag_hours >= $before_start AND pairs_read.lag_hours < $before_end
+    WHEN pairs_read.lag IS NULL THEN 'null_lag'
+    WHEN pairs_read.lag >= $before_start AND pairs_read.lag < $before_end
       THEN coalesce(pairs_read.score_state, 'used')
-    WHEN pairs_read.lag_hours >= $after_start AND pairs_read.lag_hours <= $after_end
+    WHEN pairs_read.lag >= $after_start AND pairs_read.lag <= $after_end
       THEN coalesce(pairs_read.score_state, 'used')
     ELSE 'outside_window'
   END AS status,

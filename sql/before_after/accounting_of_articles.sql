@@ -1,5 +1,5 @@
 -- grain: one row per status of a pair
--- reads: pairs_read (passes_where, score_state, lag_hours, event_id, article_id), events (event_id, complete), articles (article_id)
+-- reads: pairs_read (passes_where, score_state, lag, event_id, article_id), events (event_id, complete), articles (article_id)
 -- params: $before_start, $before_end, $after_start, $after_end, $missed
 -- caution: as accounting.sql, for runs whose groups come from the articles; pairs of unlisted articles are left out there
 SELECT
@@ -10,10 +10,10 @@ SELECT
     WHEN events.event_id IS NULL THEN 'unlisted_event'
     WHEN NOT events.complete THEN 'incomplete_window'
     WHEN articles.article_id IS NULL THEN 'unlisted_article'
-    WHEN pairs_read.lag_hours IS NULL THEN 'null_lag'
-    WHEN pairs_read.lag_hours >= $before_start AND pairs_read.lag_hours < $before_end
+    WHEN pairs_read.lag IS NULL THEN 'null_lag'
+    WHEN pairs_read.lag >= $before_start AND pairs_read.lag < $before_end
       THEN coalesce(pairs_read.score_state, 'used')
-    WHEN pairs_read.lag_hours >= $after_start AND pairs_read.lag_hours <= $after_end
+    WHEN pairs_read.lag >= $after_start AND pairs_read.lag <= $after_end
       THEN coalesce(pairs_read.score_state, 'used')
     ELSE 'outside_window'
   END AS status,

@@ -1,5 +1,5 @@
 -- grain: one row per drawn match
--- reads: used_pairs (event_id, article_id, score, lag_hours)
+-- reads: used_pairs (event_id, article_id, score, lag)
 -- params: $lowest_score, $after_start, $after_end, $seed, $size
 -- caution: the order of draws is that of a digest of the seed and the keys, so it depends on neither rows nor files, and
 --   the first k draws are a sample of size k
@@ -8,13 +8,13 @@ SELECT
   event_id,
   article_id,
   score,
-  lag_hours
+  lag / CAST('3600000000' AS DOUBLE) AS lag_hours
 FROM (
   SELECT
     event_id,
     article_id,
     score,
-    lag_hours,
+    lag,
     CAST(
       row_number() OVER (
         ORDER BY
@@ -25,6 +25,6 @@ FROM (
       AS BIGINT
     ) AS draw
   FROM used_pairs
-  WHERE score >= $lowest_score AND lag_hours >= $after_start AND lag_hours <= $after_end
+  WHERE score >= $lowest_score AND lag >= $after_start AND lag <= $after_end
 ) AS drawn
 WHERE draw <= $size

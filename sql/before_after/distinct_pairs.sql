@@ -1,5 +1,5 @@
 -- grain: one row per pair of the same event, article and group of pairs: the one with the highest score
--- reads: pairs_of_key (replicate, score, lag_hours, segment)
+-- reads: pairs_of_key (replicate, score, lag, segment)
 -- params: none
 -- caution: pairs whose key has NULL all stay; pairs_of_key.segment and ranked.segment stand for the key, segment alone
 --   for the other columns
@@ -8,17 +8,17 @@ SELECT
   segment,
   replicate,
   score,
-  lag_hours
+  lag
 FROM (
   SELECT
     pairs_of_key.segment,
     segment,
     replicate,
     score,
-    lag_hours,
+    lag,
     row_number() OVER (
       PARTITION BY pairs_of_key.segment
-      ORDER BY score DESC NULLS LAST, lag_hours DESC NULLS LAST, segment DESC NULLS LAST
+      ORDER BY score DESC NULLS LAST, lag DESC NULLS LAST, segment DESC NULLS LAST
     ) AS rank_in_key
   FROM pairs_of_key
 ) AS ranked

@@ -1,5 +1,5 @@
 -- grain: one row per event that takes part
--- reads: used_pairs (event_id, score, lag_hours), events (event_id, complete)
+-- reads: used_pairs (event_id, score, lag), events (event_id, complete)
 -- params: $lowest_score, $reference_score, $before_start, $before_end, $after_start, $after_end
 -- caution: events without any match keep their row; the scores are the lowest that are retrieved at the chosen threshold
 --   and at the recall reference
@@ -21,8 +21,8 @@ LEFT JOIN (
     SELECT
       event_id,
       score,
-      lag_hours >= $before_start AND lag_hours < $before_end AS is_before,
-      lag_hours >= $after_start AND lag_hours <= $after_end AS is_after
+      lag >= $before_start AND lag < $before_end AS is_before,
+      lag >= $after_start AND lag <= $after_end AS is_after
     FROM used_pairs
     WHERE score >= $lowest_score OR score >= $reference_score
   ) AS retrieved

@@ -1,5 +1,5 @@
 -- grain: one row per matcher and coded pair after its event, found by the matcher or missed by it
--- reads: pairs_of_gold (segment, replicate, matcher, event_id, article_id, score, lag_hours), gold (event_id, article_id),
+-- reads: pairs_of_gold (segment, replicate, matcher, event_id, article_id, score, lag), gold (event_id, article_id),
 --   coded (article_id), compared_events (segment, replicate, matcher, event_id, complete)
 -- params: $after_start, $after_end
 -- caution: only pairs of coded articles can be judged; a gold pair that the matcher did not store has a NULL score; a
@@ -24,7 +24,7 @@ FROM (
   FROM pairs_of_gold
   INNER JOIN coded ON pairs_of_gold.article_id = coded.article_id
   LEFT JOIN gold ON pairs_of_gold.event_id = gold.event_id AND pairs_of_gold.article_id = gold.article_id
-  WHERE pairs_of_gold.lag_hours >= $after_start AND pairs_of_gold.lag_hours <= $after_end
+  WHERE pairs_of_gold.lag >= $after_start AND pairs_of_gold.lag <= $after_end
   UNION ALL
   SELECT
     compared_events.segment,

@@ -1,5 +1,5 @@
 -- grain: one row per segment, replicate, bin and stratum
--- reads: pairs_of_strata (segment, replicate, bin, event_stratum, article_stratum, score, lag_hours)
+-- reads: pairs_of_strata (segment, replicate, bin, event_stratum, article_stratum, score, lag)
 -- params: $before_start, $before_end
 -- caution: as matches.sql, before the event only; lowest and highest are the certificate of the bin
 SELECT
@@ -12,5 +12,5 @@ SELECT
   min(score) AS lowest,
   max(score) AS highest
 FROM pairs_of_strata
-WHERE lag_hours >= $before_start AND lag_hours < $before_end
+WHERE lag >= $before_start AND lag < $before_end
 GROUP BY segment, replicate, bin, event_stratum, article_stratum

@@ -1,5 +1,5 @@
 -- grain: one row
--- reads: pairs_read (passes_where, article_id, lag_hours), articles (article_id)
+-- reads: pairs_read (passes_where, article_id, lag), articles (article_id)
 -- params: $before_start, $after_end
 -- caution: rows of pairs in the window whose article the articles lack, and all of them; with an example of either key
 SELECT
@@ -15,7 +15,7 @@ FROM (
   FROM (
     SELECT article_id, count(*) AS n_rows
     FROM pairs_read
-    WHERE passes_where AND article_id IS NOT NULL AND lag_hours >= $before_start AND lag_hours <= $after_end
+    WHERE passes_where AND article_id IS NOT NULL AND lag >= $before_start AND lag <= $after_end
     GROUP BY article_id
   ) AS named
   LEFT JOIN (SELECT DISTINCT article_id FROM articles) AS listed ON named.article_id = listed.article_id

@@ -208,7 +208,7 @@ def test_what_is_not_there_is_said_with_what_is(published: Published, name: str,
 
 @pytest.mark.parametrize("threshold", [None, 5.0, 11.0])
 def test_events_with_impossible_matches_are_all_there(published: Published, threshold: float | None) -> None:
-    explanation = published.explain("before_after", Wish("", threshold), Shown(most_rows=1000))
+    explanation = published.explain("before_after", Wish("precision_uncorrected", threshold), Shown(most_rows=1000))
     row, sections = _row_of(published, "before_after", explanation), _sections(explanation)
     certain = sections["certain_false_positives"]
     assert certain.n_rows == certain.rows.height == row["m_before"]

@@ -1,6 +1,7 @@
-"""Contributions of units, such as documents, to the mean error and to the area under the log errors.
+"""What single units, such as documents, do to the errors: the errors without each of them, and its contribution.
 
-Both are numbers of all errors together. With n units, and A without unit u written A_u, the pseudo-values
+The mean and the area under the log errors are numbers of all errors together. With n units, and A without unit u
+written A_u, the pseudo-values
 
     v_u = A + (n - 1) (mean of A_u - A_u)
 
@@ -17,6 +18,8 @@ import numpy as np
 from pipeline.metrics.geocoding.accuracy import FARTHEST_KM, error_statistics
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from pipeline.metrics.geocoding.accuracy import Missing
@@ -39,13 +42,30 @@ def error_contributions(unit: Integers, distances_km: Floats, *, missing: Missin
     Returns:
         Shape (units,) by name; nan for all units where the number is undefined, or would be without one of them.
     """
+    statistics = error_statistics(distances_km, missing=missing)
+    return {
+        name: _pseudo_values(float(statistics[name]), errors_without(unit, distances_km, name, missing=missing))
+        for name in ERRORS
+    }
+
+
+def errors_without(unit: Integers, distances_km: Floats, name: str, *, missing: Missing = "exclude") -> Floats:
+    """The mean, the median or the area of the errors of all other units, for each unit of one group.
+
+    Args:
+        unit: As for `error_contributions`.
+        distances_km: As for `error_contributions`.
+        name: `mean_km`, `median_km` or `log_error_auc`.
+        missing: As for `accuracy.error_statistics`.
+
+    Returns:
+        Shape (units,); nan where the other units alone have no such number.
+    """
     number = int(unit.max(initial=-1)) + 1
     is_missing = np.isnan(distances_km)
     counts = np.ones_like(is_missing) if missing == "max_error" else ~is_missing
     errors, unit = np.where(is_missing, FARTHEST_KM, distances_km)[counts], unit[counts]
-    statistics = error_statistics(distances_km, missing=missing)
-    without = {"mean_km": _means_without(unit, errors, number), "log_error_auc": _areas_without(unit, errors, number)}
-    return {name: _pseudo_values(float(statistics[name]), without[name]) for name in ERRORS}
+    return _WITHOUT[name](unit, errors, number)
 
 
 def _pseudo_values(value: float, without: Floats) -> Floats:
@@ -76,6 +96,21 @@ def _areas_without(unit: Integers, errors: Floats, number: int) -> Floats:
     return np.where(left >= _FEWEST, areas, np.nan)
 
 
+def _medians_without(unit: Integers, errors: Floats, number: int) -> Floats:
+    """Median error without each unit in turn; nan where no error is left."""
+    order = np.argsort(errors, kind="stable")
+    ordered, ranks = errors[order], np.argsort(unit[order], kind="stable")
+    of_unit = np.split(ranks, np.cumsum(np.bincount(unit, minlength=number))[:-1]) if number else []
+    medians = np.full(number, np.nan)
+    for place, own in enumerate(of_unit):
+        left = len(errors) - len(own)
+        if left:
+            before = own - np.arange(len(own))  # how many of the others lie before each of its own
+            middle = [rank + int((before <= rank).sum()) for rank in ((left - 1) // 2, left // 2)]
+            medians[place] = ordered[middle].mean()
+    return medians
+
+
 def _lowest_without(unit: Integers, values: Floats, number: int) -> Floats:
     """The lowest value of the other units, for each unit: that of the first unit, but for itself that of the second."""
     lowest = np.full(number, np.inf)
@@ -86,3 +121,10 @@ def _lowest_without(unit: Integers, values: Floats, number: int) -> Floats:
     others = np.full(number, lowest[first])
     others[first] = np.delete(lowest, first).min()
     return others
+
+
+_WITHOUT: dict[str, Callable[[Integers, Floats, int], Floats]] = {
+    "mean_km": _means_without,
+    "median_km": _medians_without,
+    "log_error_auc": _areas_without,
+}

@@ -95,7 +95,8 @@ def choose(stage: PublishedStage, evidence: Evidence, wish: Wish) -> Choice:
     if evidence.threshold in frame.columns and threshold is not None:
         frame = frame.filter(pl.col(evidence.threshold) == threshold)
     table, row = measure.table, frame.row(0, named=True)
-    if criterion is not None and measure.name in criterion and measure.table == evidence.measures[0].table:
+    is_of_points = measure.table == evidence.measures[0].table and evidence.preferred.items() <= row.items()
+    if criterion is not None and measure.name in criterion and is_of_points:
         table, row = evidence.points, {**row, **criterion}
     return Choice(measure, table, row, group, threshold, (*notes, *more_notes, *words))
 

@@ -174,6 +174,7 @@ class _Reader:
         threshold = "" if self.asked.threshold is None else f"{self.asked.threshold:g}"
         sentence = section.sentence.replace("at {threshold}", f"at {threshold}" if threshold else "of any score")
         sentence = sentence.replace("{threshold}", threshold or "any threshold")
+        sentence = sentence.replace("{measure}", self.asked.measure)
         if absent := section.absent(self.asked):
             return ShownSection(section.name, section.title, sentence, pl.DataFrame(), 0, absent)
         default = MOST_ROWS if section.sheet is None else None

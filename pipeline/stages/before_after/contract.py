@@ -25,8 +25,8 @@ PAIRS = InputContract(
     (
         InputField("event_id", "key", "the event of the pair", required=True),
         InputField("score", "number", "similarity of the pair; higher is more alike", required=True),
-        InputField("lag_hours", "number", "article time minus event time, in hours"),
-        InputField("lag_days", "number", "article time minus event time, in days"),
+        InputField("lag_hours", "number", "article time minus event time, in hours", as_written=True),
+        InputField("lag_days", "number", "article time minus event time, in days", as_written=True),
         InputField("event_time", "instant", "when the event happened"),
         InputField("article_time", "instant", "when the article was published"),
         InputField("article_id", "key", "the article of the pair"),

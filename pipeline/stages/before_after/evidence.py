@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pipeline.metrics.before_after.estimates import RATIOS, reference_rows, with_ratios, with_recalls
 from pipeline.stages.before_after.audit import KEY, SAMPLE
 from pipeline.stages.before_after.pairs import USED_PAIRS
 from pipeline.stages.before_after.units import TABLE as EVENTS
@@ -14,8 +15,8 @@ from pipeline.stages.durations import EVERYTHING
 from pipeline.stages.evidence import Evidence, Measure
 from pipeline.stages.influence import WITHOUT, by_influence
 from pipeline.stages.sections import EXPLAINED_ROWS, Section, Sheet
-from pipeline.tables.ratios import divide
 from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import THRESHOLD, lowest_retrieved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,20 +46,29 @@ _MEASURES = {
     ),
 }
 _COUNTS = ("n_before", "n_after", "m_before", "m_after")
+_OF_COUNTS = ("fpr", *(f"{name}{source}" for name in RATIOS for source in ("", "_uncorrected")))
 
 
 def _values(asked: Asked) -> dict[str, float]:
     bounds = EVERYTHING if asked.params.window is None else asked.params.window.bounds()
     threshold = -math.inf if asked.threshold is None else asked.threshold
-    return {**bounds, "lowest_score": asked.lowest_score, "threshold": threshold}
+    reference = _reference(asked)
+    at_reference = math.inf if reference is None else lowest_retrieved(reference[THRESHOLD], asked.params.boundary)
+    scores = {"lowest_score": asked.lowest_score, "reference_score": at_reference}
+    return {**bounds, **scores, "threshold": threshold}
+
+
+def _reference(asked: Asked) -> dict[str, Any] | None:
+    """The row of the recall reference of the group; None: it has none."""
+    rows = _of_group(asked.tables[_ESTIMATES], asked).filter("is_reference")
+    return None if rows.is_empty() else rows.row(0, named=True)
 
 
 def _quantities(asked: Asked) -> dict[str, float]:
     """What the recall reference of the group says: true positives and false positive rate there, and recall."""
-    rows = _of_group(asked.tables[_ESTIMATES], asked).filter("is_reference")
-    if rows.is_empty():
+    row = _reference(asked)
+    if row is None:
         return {}
-    row = rows.row(0, named=True)
     return {
         "tp_at_reference": row["tp_uncorrected"],
         "fpr_at_reference": row["fpr"],
@@ -83,18 +93,36 @@ def _keys(asked: Asked) -> tuple[str, ...]:
 
 
 def _events(events: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
-    """Events with their matches and compared pairs, and the precision that all others have without them."""
+    """Events with their matches and compared pairs, and the number that all others have without them."""
     of_groups = {grouped.name: grouped.source for grouped in asked.plan.by}
     is_known = EVENTS in asked.tables and all(of_groups[name] == "events" for name in asked.group)
-    if not is_known:  # matches alone: which pairs of the group were compared is not known of single events
-        return events.sort("m_before", "m_after", descending=True, maintain_order=True)
+    if not is_known or asked.measure not in _OF_COUNTS or not asked.row.keys() >= {*_COUNTS}:
+        # matches alone: which pairs of the group were compared is not known of single events
+        matches = events.select("event_id", "m_before", "m_after").filter(pl.col("m_before") + pl.col("m_after") > 0)
+        return matches.sort("m_before", "m_after", descending=True, maintain_order=True)
     compared = asked.tables[EVENTS].select("event_id", "n_before", "n_after")
     joined = events.join(compared, on="event_id", how="left", maintain_order="left")
-    totals: dict[str, Any] = {name: asked.row[name] for name in _COUNTS}
-    others = {name: pl.lit(totals[name]) - pl.col(name) for name in _COUNTS}
-    without = 1 - divide(others["m_before"] * others["n_after"], others["n_before"] * others["m_after"])
-    joined = joined.select("event_id", *_COUNTS).with_columns(without.alias(WITHOUT))
-    return by_influence(joined, asked.row["precision_uncorrected"])
+    joined = joined.join(_without(joined, asked), on="event_id", how="left", maintain_order="left")
+    return by_influence(joined.select("event_id", *_COUNTS, WITHOUT), asked.row[asked.measure])
+
+
+def _without(events: pl.DataFrame, asked: Asked) -> pl.DataFrame:
+    """The number that all other events have without each of some, with the recall reference at the same threshold."""
+    keys, reference = ["event_id"], _reference(asked)
+    rows = with_ratios(_others(events, asked.row, ""))
+    references = rows.clear()
+    if reference is not None:
+        at_reference = with_ratios(_others(events, reference, "_reference"))
+        references = reference_rows(at_reference, keys, rule="fixed", min_precision=0.0, threshold=reference[THRESHOLD])
+    estimated = with_recalls(rows, keys, references, asked.params.recall_reference.middle)
+    return estimated.select(*keys, pl.col(asked.measure).alias(WITHOUT))
+
+
+def _others(events: pl.DataFrame, row: Mapping[str, Any], suffix: str) -> pl.DataFrame:
+    """Counts of all other events than each of some, at the threshold of a row."""
+    own = {name: pl.col(f"{name}{suffix}" if name.startswith("m_") else name) for name in _COUNTS}
+    others = ((pl.lit(row[name], dtype=pl.Int64) - own[name]).alias(name) for name in _COUNTS)
+    return events.select("event_id", pl.lit(row[THRESHOLD], dtype=pl.Float64).alias(THRESHOLD), *others)
 
 
 def _audit(sample: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], _asked: Asked) -> pl.DataFrame:
@@ -159,8 +187,8 @@ EVIDENCE = Evidence(
         Section(
             "events",
             "Events that carry the estimate",
-            "Each event with the uncorrected precision of all others without it; the largest influence first, or the "
-            "most matches before the event where compared pairs are not known of single events.",
+            "Each event with the {measure} of all others without it, at the same recall reference; the largest "
+            "influence first, or the most matches before the event where that is not known of single events.",
             "before_after/explain/events",
             finish=_events,
             ranks=True,

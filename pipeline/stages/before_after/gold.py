@@ -55,7 +55,7 @@ def relations(
         gold: The gold pairs.
         coded: The articles that were coded; None: those of the gold pairs.
         by: The grouping columns, of events or naming the matcher.
-        pairs: The rows that take part, with event_id, article_id, score, lag_hours and the number of the matcher.
+        pairs: The rows that take part, with event_id, article_id, score, lag and the number of the matcher.
         bounds: Which lags lie after the event.
     """
     yield rows.read(gold, KEY, (), {})
@@ -84,7 +84,7 @@ def plan(
         gold: The gold pairs.
         coded: The articles that were coded; None: those of the gold pairs.
         by: The grouping columns, of events or naming the matcher.
-        pairs: The rows that take part, with event_id, article_id, score, lag_hours and the number of the matcher.
+        pairs: The rows that take part, with event_id, article_id, score, lag and the number of the matcher.
         bounds: Which lags lie after the event.
         grid: The thresholds.
     """

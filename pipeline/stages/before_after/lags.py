@@ -81,13 +81,16 @@ class Lag:
         """Whether it is given and the two times are known as well."""
         return self.column is not None and self.is_timed
 
-    def derived(self) -> dict[str, exp.Expr]:
-        """How lag_hours is computed where no column holds it."""
-        if self.column == "lag_hours":
-            return {}
-        if self.column == "lag_days":
-            return {"lag_hours": column("lag_days") * double(24)}
-        return {"lag_hours": self._from_times()}
+    def in_microseconds(self) -> exp.Expr:
+        """The lag of a pair as a DOUBLE of whole microseconds, the unit in which it is held against the window.
+
+        A column of hours or days is rounded to the nearest: what a number with a decimal fraction of up to a
+        microsecond means, exactly, for lags of up to 2^51 microseconds, which is 71 years.
+        """
+        if self.column is None:
+            return self._from_times()
+        unit = MICROSECONDS_PER_HOUR * (24 if self.column == "lag_days" else 1)
+        return exp.func("round", column(self.column) * double(unit))
 
     def lookups(self) -> list[rows.Lookup]:
         """The relations in which pairs find times, before their lag is computed."""
@@ -115,7 +118,7 @@ class Lag:
     def _pairs_with_times(self) -> str | exp.Query:
         """The relation of the pairs, with the times that they have to look up."""
         pairs: str | exp.Query = "pairs_read"
-        names = ["passes_where", "file_row_number", "event_id", "lag_hours", *self.fields]
+        names = ["passes_where", "file_row_number", "event_id", "lag", *self.fields]
         for holder, times, thing in (
             (self.event_time, EVENT_TIMES, "event"),
             (self.article_time, ARTICLE_TIMES, "article"),
@@ -170,10 +173,10 @@ class Lag:
         return any(source is not None and source.is_date(name) for source, name in sources)
 
     def _from_times(self) -> exp.Expr:
-        """The difference of the times of a canonical pair and of what it has looked up, in hours."""
+        """The difference of the times of a canonical pair and of what it has looked up, in microseconds."""
         article = column("article_time", "canonical" if self.article_time == "pairs" else "a")
         event = column("event_time", "canonical" if self.event_time == "pairs" else "e")
-        return exp.cast(exp.paren(article - event), "DOUBLE") / double(MICROSECONDS_PER_HOUR)
+        return exp.cast(exp.paren(article - event), "DOUBLE")
 
     def inapplicable(self) -> dict[str, str]:
         """Why mapped columns of lags and times are not read."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 import sqlglot.expressions as exp
 
-from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column, double
 from pipeline.queries.load import statement
@@ -27,8 +26,7 @@ def time_of_article(timed_by: TimedBy | None) -> exp.Expr:
     """When the article of a pair appeared, in microseconds: as it is known, or computed from the lag."""
     if timed_by != "events":
         return column("article_time")
-    lag = column("lag_hours") * double(MICROSECONDS_PER_HOUR) + double(0.5)
-    return column("event_time") + exp.func("floor", lag)
+    return column("event_time") + column("lag")
 
 
 def every_used_pair(relation: str = USED_PAIRS) -> exp.Select:
@@ -38,7 +36,7 @@ def every_used_pair(relation: str = USED_PAIRS) -> exp.Select:
 
 @dataclass(frozen=True)
 class UsedPairs:
-    """A relation of the pairs that take part, with `replicate`, `score` and `lag_hours`.
+    """A relation of the pairs that take part, with `replicate`, `score` and `lag`, in microseconds.
 
     Attributes:
         by: The grouping columns that it has, of pairs, events and articles.

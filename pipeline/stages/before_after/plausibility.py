@@ -86,11 +86,10 @@ def lags_and_window(lag: Lag, bounds: Mapping[str, float]) -> Iterator[str]:
     if reach is None or not np.isfinite(bounds["before_start"]) or not np.isfinite(bounds["after_end"]):
         return
     hours = [value * (24 if lag.column == "lag_days" else 1) for value in reach]
-    window = max(-bounds["before_start"], bounds["after_end"])
-    longest = max(abs(value) for value in hours)
+    before, after = (bound / MICROSECONDS_PER_HOUR for bound in (-bounds["before_start"], bounds["after_end"]))
+    window, longest = max(before, after), max(abs(value) for value in hours)
     words = f"the lags {lag.pairs.source_name(str(lag.column))!r} reach from {hours[0]:g} to {hours[1]:g} hours"
-    around = f"the window from {bounds['before_start']:g} to {bounds['after_end']:g}"
-    before, after = -bounds["before_start"], bounds["after_end"]
+    around = f"the window from {-before:g} to {after:g}"
     mirrored = hours[0] < 0 < hours[1] and _is_near(-hours[0], after) and _is_near(hours[1], before)
     if mirrored and not _is_near(before, after):
         yield f"{words}, and {around}: is their sign the other way round? A lag is article time minus event time"

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
+from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from pipeline.plan import rows
 from pipeline.plan.nodes import Relation
-from pipeline.queries.dialect import column, double
+from pipeline.queries.dialect import double
 from pipeline.queries.load import statement
 from pipeline.stages.before_after.compared import has
 from pipeline.stages.before_after.pairs import PAIR, USED_PAIRS, UsedPairs
@@ -105,9 +106,8 @@ def key_of_pair(run: Resolved, groups: Sequence[rows.Grouped]) -> tuple[str, ...
 
 
 def _computed(run: Resolved) -> dict[str, exp.Expr]:
-    """Columns of pairs that are computed: the lag in hours, and whole days from the event to the article."""
-    computed = run.lag.derived()
+    """Columns of pairs that are computed: the lag in microseconds, and whole days from the event to the article."""
+    lag = run.lag.in_microseconds()
     if not run.params.lag_thresholds:
-        return computed
-    hours = computed.get("lag_hours", column("lag_hours"))
-    return computed | {"lag_day": exp.func("floor", exp.paren(hours.copy()) / double(24.0))}
+        return {"lag": lag}
+    return {"lag": lag, "lag_day": exp.func("floor", lag.copy() / double(24 * MICROSECONDS_PER_HOUR))}

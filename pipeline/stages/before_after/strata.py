@@ -70,7 +70,7 @@ class Strata:
         if self.of_time:
             volumes = "volumes" if "volume" in self.of_time else "no_volumes"
             yield Relation("volumes", statement(f"before_after/{volumes}"), keep=True)
-            columns = [*(grouped.name for grouped in by), REPLICATE, "score", "lag_hours"]
+            columns = [*(grouped.name for grouped in by), REPLICATE, "score", "lag"]
             yield _with_dates("dated_pairs", USED_PAIRS_OF_STRATA, columns, time_of_article(self.timed_by))
         if self.of_time and compared == "timelines":
             columns = [*names["articles"], "article_time"]

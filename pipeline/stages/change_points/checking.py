@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from pipeline.plan.checks import Faults
     from pipeline.plan.nodes import Check
     from pipeline.sources.source import Source
     from pipeline.stages.change_points.contract import ChangePointsParameters
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 FARTHEST = 1e19  # beyond every 64-bit integer; the sum of some thousand such delays is still a decimal
 INCIDENT_RULES = ("one_to_one", "any")
 ENDS_BEFORE_START = "change_points/checks/ends_before_start"
+OUTSIDE_SERIES = "change_points/checks/outside_series"
 CLOCKS = 'Declare it with timezone = "Europe/Amsterdam" (or "UTC") on that input.'
 
 
@@ -172,12 +174,25 @@ def _of_series(series: Source, params: ChangePointsParameters, inputs: Inputs, r
     """Faults of the listed series."""
     yield missing_check(series, SERIES_ID)
     yield duplicate_check(series, (SERIES_ID,), remedy="Keep one row per series.")
-    if relations.covered:
+    if relations.numbered:
         yield negative_check(series, "n_obs")
+        yield _outside_check(inputs.predictions, POSITION)
+        for name in inputs.true_positions:
+            yield _outside_check(inputs.annotations, name)
     if relations.cluster != SERIES_ID:
         yield missing_check(series, relations.cluster)
     if params.per is not None:
         yield from _observed_time(series, relations, spans=inputs.spans)
+
+
+def _outside_check(source: Source, name: str) -> Check:
+    """Check that no position lies before the first or after the last observation of its series."""
+
+    def words(faults: Faults) -> dict[str, object]:
+        count = int(str(faults[0]["n_outside"]))
+        return {"outside": "1 row lies" if count == 1 else f"{count:,} rows lie", "field": name}
+
+    return file_check(OUTSIDE_SERIES, source, columns={POSITION: name}, words=words)
 
 
 def _observed_time(series: Source, relations: Relations, *, spans: bool) -> Iterator[Check]:
@@ -186,7 +201,7 @@ def _observed_time(series: Source, relations: Relations, *, spans: bool) -> Iter
         yield missing_check(series, name)
     if spans:
         yield file_check(ENDS_BEFORE_START, series)
-    elif not relations.covered:
+    elif not relations.numbered:
         yield negative_check(series, "n_obs")
 
 

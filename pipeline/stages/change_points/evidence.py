@@ -20,7 +20,7 @@ from pipeline.stages.change_points.points import RUN
 from pipeline.stages.change_points.profiles import PROFILES
 from pipeline.stages.change_points.relations import OUTCOMES, RUNS_OF_SERIES
 from pipeline.stages.evidence import Evidence, Measure
-from pipeline.stages.influence import with_influence
+from pipeline.stages.influence import untold, with_influence
 from pipeline.stages.sections import EXPLAINED_ROWS, Section
 
 if TYPE_CHECKING:
@@ -134,6 +134,10 @@ def _without_matches(asked: Asked) -> str:
     return "" if rule == "one_to_one" and asked.params.annotators != "tcpd" else words
 
 
+def _without_influence(asked: Asked) -> str:
+    return _without_matches(asked) or untold(asked, "series")
+
+
 def _without_alarms(asked: Asked) -> str:
     return "" if _is_alarmed(asked) else "every prediction counts: neither cooldown nor repeats is set"
 
@@ -172,13 +176,13 @@ EVIDENCE = Evidence(
         Section(
             "series",
             "Series that carry the scores",
-            "Each series with the ratio that all others have together without it; the largest influence first.",
+            "Each series with the {measure} that all others have together without it; the largest influence first.",
             _POINTS,
             reads={"true_points": _TRUE_POINTS},
             finish=_series,
             ranks=True,
             inputs=_INPUTS,
-            absent=_without_matches,
+            absent=_without_influence,
         ),
         Section(
             "not_counted",

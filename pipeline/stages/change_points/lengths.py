@@ -7,14 +7,13 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
-from pipeline.stages.durations import parse_hours
+from pipeline.stages.durations import parse_microseconds
 
 
 def _length(value: object) -> object:
     """A positive number, or a positive duration, as it is written."""
     if isinstance(value, str):
-        if parse_hours(value) > 0:
+        if parse_microseconds(value) > 0:
             return value
     elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0:
         return value
@@ -32,4 +31,4 @@ def is_duration(length: Any) -> bool:  # noqa: ANN401 - a number or a duration
 
 def in_positions(length: Any) -> float:  # noqa: ANN401 - a number or a duration
     """A length in the unit of the positions: microseconds where it is a duration."""
-    return round(parse_hours(length) * MICROSECONDS_PER_HOUR) if isinstance(length, str) else length
+    return parse_microseconds(length) if isinstance(length, str) else length

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from pipeline.metrics.change_points.windows import Margin
-from pipeline.stages.durations import parse_hours
+from pipeline.stages.durations import parse_microseconds
 
 
 class MarginSides(BaseModel):
@@ -35,7 +34,7 @@ class MarginSides(BaseModel):
     @classmethod
     def _side(cls, value: object) -> object:
         if isinstance(value, str):
-            parse_hours(value)
+            parse_microseconds(value)
             return value
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not math.isfinite(value) or value < 0:  # type: ignore[arg-type, operator]
@@ -70,4 +69,4 @@ class MarginSides(BaseModel):
 
 
 def _number(side: Any) -> float:  # noqa: ANN401 - a number or a duration
-    return round(parse_hours(side) * MICROSECONDS_PER_HOUR) if isinstance(side, str) else side
+    return parse_microseconds(side) if isinstance(side, str) else side

@@ -56,7 +56,7 @@ class _Planner:
     def plan(self) -> Plan:
         by = self._by()
         checking.check_columns(self.params, self.inputs, by)
-        relations = Relations(self.params, self.inputs, by, self.covered)
+        relations = Relations(self.params, self.inputs, by, self.numbered)
         return Plan(
             nodes=(
                 *relations.every(),
@@ -122,10 +122,15 @@ class _Planner:
         return self.params.repeats or ("ignore" if self.inputs.lasting else "false_alarm")
 
     @property
+    def numbered(self) -> bool:
+        """Whether positions number the observations of listed series."""
+        series = self.inputs.series
+        return series is not None and series.has("n_obs") and self._kind == "integers"
+
+    @property
     def covered(self) -> bool:
         """Whether segments can be counted in observations."""
-        series = self.inputs.series
-        return series is not None and series.has("n_obs") and self._kind == "integers" and not self.inputs.lasting
+        return self.numbered and not self.inputs.lasting
 
     @property
     def _scored(self) -> bool:

@@ -86,13 +86,13 @@ class Relations:
         params: The parameters.
         inputs: The inputs.
         by: The grouping columns.
-        covered: Whether covering is wanted.
+        numbered: Whether positions number the observations of listed series, so that these have an end.
     """
 
     params: ChangePointsParameters
     inputs: Inputs
     by: Sequence[rows.Grouped]
-    covered: bool
+    numbered: bool
 
     @property
     def of_predictions(self) -> list[str]:
@@ -172,8 +172,8 @@ class Relations:
             yield _absent("coders", "annotations", [SERIES_ID, ANNOTATOR])
 
     def _series(self, series: Source) -> Relation:
-        """The listed series with their cluster; without covering their number of observations is NULL."""
-        columns = [SERIES_ID, *(["n_obs"] if self.covered else [])]
+        """The listed series with their cluster; unless positions number the observations, n_obs is NULL."""
+        columns = [SERIES_ID, *(["n_obs"] if self.numbered else [])]
         columns += [self.cluster] if self.cluster != SERIES_ID else []
         derived: dict[str, exp.Expr] = {"cluster": column(self.cluster, "canonical")}
         if self.params.per is not None:

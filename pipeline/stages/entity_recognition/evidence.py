@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
+
+from pipeline.metrics.matching.document_averages import POOLED_AVERAGES
 from pipeline.stages.entity_recognition.profiles import PROFILES
 from pipeline.stages.evidence import Evidence, Measure
-from pipeline.stages.influence import with_influence
+from pipeline.stages.influence import WITHOUT, by_influence, untold, with_influence
 from pipeline.stages.sections import EXPLAINED_ROWS, Section
-from pipeline.tables.ratios import RATIOS
+from pipeline.tables.ratios import RATIOS, ratios
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import polars as pl
 
     from pipeline.stages.sections import Asked
 
@@ -25,7 +26,26 @@ FORMULAS = {
 
 
 def _documents(documents: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
-    return with_influence(documents, asked.measure)
+    """Documents with the ratio of all others together or, for a mean of documents, the mean of their ratios."""
+    average = asked.row["average"]
+    if average in POOLED_AVERAGES:
+        return with_influence(documents, asked.measure)
+    n_documents = asked.row["n_documents"] - asked.row[f"{asked.measure}_dropped"]
+    of_document = ratios(*(pl.col(name) for name in ("tp", "fp", "fn")))[RATIOS.index(asked.measure)]
+    if average == "semeval":
+        of_document = of_document.fill_null(1.0)
+    value = asked.row[asked.measure]
+    others = pl.lit(value, dtype=pl.Float64) * n_documents - pl.col(asked.measure).fill_null(0.0)
+    n_others = n_documents - pl.col(asked.measure).is_not_null().cast(pl.Int64)
+    means = documents.with_columns(of_document.alias(asked.measure)).with_columns(
+        pl.when(n_others > 0).then(others / n_others).alias(WITHOUT)
+    )
+    return by_influence(means, value)
+
+
+def _without_documents(asked: Asked) -> str:
+    of_harmonic_mean = asked.row.get("average") == "semeval"  # of two means over all documents
+    return untold(asked, "documents", ("precision", "recall") if of_harmonic_mean else RATIOS)
 
 
 def _inputs(side: str) -> dict[str, dict[str, str]]:
@@ -56,10 +76,11 @@ EVIDENCE = Evidence(
         Section(
             "documents",
             "Documents that carry the scores",
-            "Each document with the ratio that all others have together without it; the largest influence first.",
+            "Each document with the {measure} that all others have together without it; the largest influence first.",
             "entity_recognition/explain/documents",
             finish=_documents,
             ranks=True,
+            absent=_without_documents,
             inputs={"documents": {"doc_id": "doc_id"}},
         ),
     ),

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
+
+from pipeline.metrics.geocoding.contributions import errors_without
 from pipeline.stages.evidence import Evidence, Measure
-from pipeline.stages.influence import with_influence
+from pipeline.stages.influence import OF_COUNTS, WITHOUT, by_influence, untold, with_influence
 from pipeline.stages.sections import EXPLAINED_ROWS, Section
 from pipeline.tables.sweep import lowest_retrieved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import polars as pl
 
     from pipeline.stages.sections import Asked
     from pipeline.tables.sweep import Boundary
@@ -24,6 +25,7 @@ _MEASURES = {
     "precision_end_to_end": "tp / (n_attempted + n_spurious)",
     "f1_end_to_end": "2 * tp / (2 * tp + fp + fn + n_spurious)",
 }
+_END_TO_END = "_end_to_end"
 _ERRORS = ("mean_km", "median_km", "log_error_auc")
 _INPUTS = {
     "gold": {"mention_id": "mention_id"},
@@ -44,13 +46,34 @@ def _mentions(mentions: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], _aske
     return mentions.drop(name for name in empty if name in removable and not mentions.is_empty())
 
 
-def _documents(documents: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
-    return with_influence(documents, asked.measure)
+def _documents(documents: pl.DataFrame, frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
+    """Documents with what all other mentions have together: a ratio of counts, or a number of their errors."""
+    if asked.measure in _ERRORS:
+        found = _with_errors(frames["errors"], asked)
+    else:
+        found = with_influence(documents, asked.measure.removesuffix(_END_TO_END))
+    return found.filter(pl.col("doc_id").is_not_null())
+
+
+def _with_errors(errors: pl.DataFrame, asked: Asked) -> pl.DataFrame:
+    """Documents with their mentions and the mean, median or area of the errors of all others."""
+    grouped = errors.group_by("doc_id", maintain_order=True)
+    located = pl.col("distance_km").count().cast(pl.Int64).alias("n_located")
+    documents = grouped.agg(pl.len().cast(pl.Int64).alias("n_gold"), located)
+    unit = errors["doc_id"].rle_id().cast(pl.Int64).to_numpy()
+    distances = errors["distance_km"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    without = errors_without(unit, distances, asked.measure, missing=asked.params.missing_errors)
+    values = pl.Series(WITHOUT, without, dtype=pl.Float64, nan_to_null=True)
+    return by_influence(documents.with_columns(values), asked.row[asked.measure])
 
 
 def _without_documents(asked: Asked) -> str:
     gold = asked.source("gold")
-    return "" if gold is not None and gold.has("doc_id") else "the gold mentions have no doc_id"
+    if gold is None or not gold.has("doc_id"):
+        return "the gold mentions have no doc_id"
+    if asked.measure in {f"{name}{_END_TO_END}" for name in OF_COUNTS} and not asked.row["n_spurious"]:
+        return ""  # they are the ratios of the gold mentions
+    return untold(asked, "documents", (*OF_COUNTS, *_ERRORS))
 
 
 EVIDENCE = Evidence(
@@ -86,8 +109,9 @@ EVIDENCE = Evidence(
         Section(
             "documents",
             "Documents that carry the scores",
-            "Each document with the ratio that all others have together without it; the largest influence first.",
+            "Each document with the {measure} that all others have together without it; the largest influence first.",
             "geocoding/explain/documents",
+            reads={"errors": "geocoding/explain/errors"},
             finish=_documents,
             ranks=True,
             absent=_without_documents,

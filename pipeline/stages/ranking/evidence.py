@@ -57,7 +57,8 @@ EVIDENCE = Evidence(
         Section(
             "worst_queries",
             "Queries with the lowest value",
-            "Queries in the order of the measure, the lowest first, beside what random selection would give.",
+            "Queries in the order of the measure, or of average precision where single queries do not have it; the "
+            "lowest first, beside what random selection would give.",
             table="ranking_queries",
             finish=_queries,
             ranks=True,

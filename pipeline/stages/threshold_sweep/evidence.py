@@ -10,7 +10,7 @@ import sqlglot.expressions as exp
 from pipeline.queries.dialect import column, double
 from pipeline.queries.load import statement
 from pipeline.stages.evidence import Evidence, Measure
-from pipeline.stages.influence import with_influence
+from pipeline.stages.influence import untold, with_influence
 from pipeline.stages.sections import EXPLAINED_ROWS, Section
 from pipeline.stages.threshold_sweep.calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
 from pipeline.stages.threshold_sweep.identity import INPUTS, identity, location_of_known
@@ -69,7 +69,9 @@ def _clusters(clusters: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked
 
 
 def _without_clusters(asked: Asked) -> str:
-    return "" if asked.params.cluster_column else "the rows are independent: the config names no cluster"
+    if not asked.params.cluster_column:
+        return "the rows are independent: the config names no cluster"
+    return untold(asked, "clusters", tuple(_FORMULAS))
 
 
 EVIDENCE = Evidence(
@@ -110,7 +112,7 @@ EVIDENCE = Evidence(
         Section(
             "clusters",
             "Clusters that carry the estimate",
-            "Each cluster with the ratio that all others have without it; the largest influence first.",
+            "Each cluster with the {measure} that all others have without it; the largest influence first.",
             "threshold_sweep/explain/clusters",
             finish=_clusters,
             ranks=True,

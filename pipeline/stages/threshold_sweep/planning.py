@@ -22,6 +22,7 @@ from pipeline.plan.counts import Query, Sums, Sweep
 from pipeline.plan.nodes import Check, Relation
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
+from pipeline.plan.roles import Roles
 from pipeline.plan.samples import Sample
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.kept import kept
@@ -82,6 +83,7 @@ class _Planner:
                 *self._relations(by, evaluated),
                 *self._checks(),
                 *self.units.checks(),
+                *self._roles(by),
                 *self._counts(sweep),
                 *self._heaviest(),
                 self._areas(names),
@@ -187,13 +189,16 @@ class _Planner:
         return statement("threshold_sweep/evaluated_predictions_of_two_parents", segment, columns=columns)
 
     def _relations(self, by: Sequence[rows.Grouped], evaluated: exp.Query) -> Iterator[Relation]:
-        names = ["score", "label", *(name for name in ("weight", "id") if self.predictions.is_mapped(name))]
-        yield rows.read(self.predictions, [*names, *self._clusters()], by, self._derived())
+        yield rows.read(self.predictions, [*self._fields(), *self._clusters()], by, self._derived())
         if self.replicated:
             yield from self._replicates()
         yield Relation("evaluated_predictions", evaluated, keep=self.is_small)
         segment = [*self.beside, *(grouped.name for grouped in by)]
         yield Relation("weighted_predictions", statement("threshold_sweep/weighted_predictions", segment))
+
+    def _fields(self) -> list[str]:
+        """The fields that are read."""
+        return ["score", "label", *(name for name in ("weight", "id") if self.predictions.is_mapped(name))]
 
     def _clusters(self) -> list[str]:
         """The columns of the clusters."""
@@ -269,6 +274,11 @@ class _Planner:
             keys = ("id", *self.params.by_columns)  # the same item may be predicted once in each group
             remedy = 'Keep one row per item and group, or set duplicates = "keep" to count every row.'
             yield duplicate_check(self.predictions, keys, remedy=remedy, of_systems=True)
+
+    def _roles(self, by: Sequence[rows.Grouped]) -> Iterator[Roles]:
+        """What columns without a role say of rows that are taken as independent."""
+        if self.params.uncertainty != "none":
+            yield Roles(self.predictions, by, self._fields(), self._clusters(), ("label", "score"))
 
     def _warnings(self, by: Sequence[rows.Grouped]) -> Iterator[str]:
         yield from doubtful_groups([self.predictions], by)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from running import read_table, rows_by_status, run_before_after
 
@@ -240,3 +244,78 @@ def test_how_much_earlier_an_archive_may_begin(reach_hours: int, late_hours: int
     first = late_hours * MICROSECONDS_PER_HOUR - reach
     events = {"event_id": [1], "event_time": [0], "complete": [True], "first_time": [first], "last_time": [reach]}
     assert bool(given_windows(span).function({"events": pl.DataFrame(events)})) is is_told
+
+
+def at_bounds(microseconds: int) -> dict[str, pl.DataFrame]:
+    """Three events with articles at both ends of a window, a microsecond inside and a microsecond outside."""
+    offsets = [sign * (microseconds + step) for sign in (-1, 1) for step in (-1, 0, 1)]
+    events = pl.DataFrame({"event_id": [0, 1, 2], "event_time": [START, START + 900 * HOUR, START + 1800 * HOUR]})
+    around = events.join(pl.DataFrame({"offset": offsets}), how="cross").with_row_index("article_id")
+    pairs = around.with_columns(
+        article_time=pl.col("event_time") + pl.duration(microseconds=pl.col("offset")), score=pl.lit(0.5)
+    )
+    ends = pl.DataFrame({"article_id": [90, 91], "article_time": [START - 900 * HOUR, START + 2700 * HOUR]})
+    articles = pl.concat([pairs.select("article_id", "article_time"), ends], how="vertical_relaxed")
+    n_in = pl.lit(2, pl.Int64)
+    return {
+        "pairs": pairs.drop("event_time"),
+        "events": events.with_columns(n_before=n_in, n_after=n_in),
+        "articles": articles,
+    }
+
+
+def counted(folder: Path, frames: dict[str, pl.DataFrame], **keys: Any) -> list[tuple[int, ...]]:  # noqa: ANN401
+    found = run_before_after(folder, frames, thresholds=[0.5], **keys)
+    table = read_table(found, TABLE, "before_after")
+    return table.select("n_before", "n_after", "m_before", "m_after").rows()
+
+
+@pytest.mark.parametrize("compared", ["events", "timelines", "pairs"])
+@pytest.mark.parametrize("spelling", ["7.3m", "438s", "1.1d", "26.4h"])
+def test_n_and_m_are_of_one_window_however_it_is_written(tmp_path: Path, compared: str, spelling: str) -> None:
+    exact = Fraction(spelling[:-1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[spelling[-1]] * 1_000_000
+    frames, window = at_bounds(int(exact)), {"before": spelling, "after": spelling}
+    frames |= {"pairs": frames["pairs"].join(frames["articles"], on="article_id")}
+    assert counted(tmp_path / "closed", frames, window=window, compared=compared) == [(6, 6, 6, 6)]
+    half_open = counted(tmp_path / "open", frames, window=window | {"closed": "left"}, compared=compared)
+    assert half_open[0][2:] == (6, 3)
+    assert compared == "events" or half_open == [(6, 3, 6, 3)]
+    if compared == "events":  # the given numbers are of the first window
+        return
+    gap = counted(tmp_path / "gap", frames, window={"before": "9d", "after": "9d", "gap": spelling}, compared=compared)
+    assert gap[0][2:] == (3, 9)  # a lag at the end of the gap belongs to it
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    days=st.fractions(Fraction(1, 1000), 30, max_denominator=1000).map(lambda days: Fraction(round(days * 1000), 1000)),
+    unit=st.sampled_from(["lag_hours", "lag_days"]),
+    kind=st.sampled_from([pl.Float64, pl.Float32, pl.Decimal(18, 6), pl.Int32]),
+    spelled=st.sampled_from(["d", "h", "m", "s"]),
+)
+def test_lags_of_a_column_are_at_the_bound_that_is_written_alike(
+    tmp_path_factory: pytest.TempPathFactory,
+    days: Fraction,
+    unit: str,
+    kind: type[pl.DataType] | pl.Decimal,
+    spelled: str,
+) -> None:
+    days = Fraction(max(round(days), 1)) if kind == pl.Int32 else Fraction(round(days * 10) or 1, 10)
+    number = decimal(days * (24 if unit == "lag_hours" else 1))
+    window = f"{decimal(days * {'d': 1, 'h': 24, 'm': 1440, 's': 86400}[spelled])}{spelled}"
+    lags = [-number, number, -number * 2, number * 2]
+    pairs = pl.DataFrame({"event_id": [1] * 4, "score": [0.5] * 4}).with_columns(
+        pl.Series(unit, [str(lag) for lag in lags]).cast(pl.Decimal(18, 6)).cast(kind)
+    )
+    keys = {"window": {"before": window, "after": window}, "compared": "pairs"}
+    folder = tmp_path_factory.mktemp("lags")
+    assert counted(folder, {"pairs": pairs}, **keys) == [(1, 1, 1, 1)]
+    keys["window"] |= {"closed": "left", "gap": "1s"}
+    assert counted(folder, {"pairs": pairs}, **keys) == [(1, 0, 1, 0)]
+
+
+def decimal(number: Fraction) -> Decimal:
+    """A fraction whose decimals end, as it is written."""
+    written = Decimal(number.numerator) / Decimal(number.denominator)
+    assert Fraction(written) == number
+    return written

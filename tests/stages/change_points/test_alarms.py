@@ -237,7 +237,11 @@ def test_the_false_alarms_of_a_single_series_have_exact_limits(tmp_path: Path) -
     [
         ({}, {"per": 10, "uncertainty": "none"}, {"undefined_interval": "none", "false_alarm_rate_lower": None}),
         ({}, {"repeats": "ignore"}, {"undefined": "no_unit", "observed": None, "per": None}),
-        ({"series": {"series_id": ["a"], "n_obs": [0]}}, {"per": 10}, {"undefined": "no_time", "observed": 0.0}),
+        (
+            {"series": {"series_id": ["a"], "start": [20], "end": [20]}},
+            {"per": 10},
+            {"undefined": "no_time", "observed": 0.0},
+        ),
         ({"predictions": {"series_id": ["a"], "position": [1]}}, {}, {"undefined": "no_unit", "n_alerted": 0}),
         (
             {"predictions": {"series_id": ["a"], "position": [11]}},
@@ -245,7 +249,7 @@ def test_the_false_alarms_of_a_single_series_have_exact_limits(tmp_path: Path) -
             {"undefined": "no_false_alarm", "time_between_false_alarms": None, "false_alarm_rate": 0.0},
         ),
         (
-            {"annotations": {"series_id": ["a"], "start": [90], "end": [95]}},
+            {"annotations": {"series_id": ["a"], "start": [30], "end": [35]}},
             {"per": 10},
             {"undefined": "no_alert", "mean_lead": None, "recall": 0.0, "n_false": 2},
         ),

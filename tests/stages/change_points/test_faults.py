@@ -164,3 +164,61 @@ def test_repeated_marks_are_counted(tmp_path: Path, by: list[Any], repeated: int
     words = [text for text in run.warnings if "repeat a mark" in text]
     assert [text.split(" rows")[0] for text in words] == ([f"{POINTS}: {repeated}"] if repeated else [])
     assert any("1 series have no mark" in text for text in run.warnings)
+
+
+POSITIONS = {"predictions": {"series_id": ["a", "b"], "position": [30, 10]}, "series": {"series_id": ["a", "b"]}}
+OF_POINTS = {"annotations": {"series_id": ["a", "b"], "position": [31, 12]}}
+OF_INCIDENTS = {"annotations": {"series_id": ["a", "b"], "start": [30, 10], "end": [35, 12]}}
+
+
+@pytest.mark.parametrize("true", [OF_POINTS, OF_INCIDENTS], ids=["points", "incidents"])
+@pytest.mark.parametrize("keys", [{}, {"per": 10}, {"matching": "one_to_one", "repeats": "ignore"}])
+@pytest.mark.parametrize("outside", [-1, 100, 1_700_000_050])
+def test_a_position_outside_its_series_is_a_fault(
+    tmp_path: Path, true: dict[str, Any], keys: dict[str, Any], outside: int
+) -> None:
+    inside = {name: pl.DataFrame(values) for name, values in (POSITIONS | true).items()}
+    inside["series"] = inside["series"].with_columns(n_obs=pl.lit(100))
+    run_change_points(tmp_path / "inside", inside, margin=5, **keys)
+    columns = [("predictions", "position"), *(("annotations", name) for name in true["annotations"])]
+    for number, (name, column) in enumerate(columns):
+        if column == "series_id":
+            continue
+        shift = {each: outside for each in inside[name].columns if each in {column, "end"} and name == "annotations"}
+        shift |= {column: outside} | ({"start": outside} if outside < 0 and column == "end" else {})
+        first = pl.int_range(pl.len()) == 0
+        wrong = inside[name].with_columns(
+            pl.when(first).then(pl.lit(value, dtype=pl.Int64)).otherwise(each).alias(each)
+            for each, value in shift.items()
+        )
+        with pytest.raises(DataError, match=f"is {outside} in series a, which has 100 observations") as caught:
+            run_change_points(tmp_path / f"outside{number}", inside | {name: wrong}, margin=5, **keys)
+        assert f"input {name}" in str(caught.value)
+        assert "1 row lies outside their series" in str(caught.value)
+        assert f"{name}.parquet" in str(caught.value)
+        assert caught.value.exit_code == 65
+        left_out = {name: {"where": f"{column} >= 0 AND {column} < 100", "columns": {}}}
+        left_out[name]["where"] += ' AND start >= 0 AND "end" < 100' if len(shift) > 1 else ""
+        run_change_points(tmp_path / f"left_out{number}", inside | {name: wrong}, margin=5, **keys, **left_out)
+
+
+def test_positions_in_seconds_are_mapped_to_the_number_of_the_observation(tmp_path: Path) -> None:
+    data = frames(
+        predictions={"series_id": ["a"], "position": [1_700_000_050]},
+        annotations={"series_id": ["a", "a"], "position": [1_700_000_070, 1_700_000_090]},
+        series={"series_id": ["a"], "n_obs": [100]},
+    )
+    with pytest.raises(DataError, match=r"'position' is 1700000050 in series a, .* 1 row lies outside .* row 1\)"):
+        run_change_points(tmp_path / "seconds", data, margin=5)
+    numbered = {"columns": {"position": {"sql": "position - 1700000000"}}}
+    run = run_change_points(tmp_path / "numbered", data, margin=5, predictions=numbered, annotations=numbered)
+    assert read_table(run, "change_points_areas", POINTS)["covering"][0] < 1
+
+
+def test_the_ends_of_a_series_and_an_unknown_length_are_no_fault(tmp_path: Path) -> None:
+    data = frames(
+        predictions={"series_id": ["a", "a", "b"], "position": [0, 99, 5_000]},
+        annotations={"series_id": ["a", "b"], "position": [12, 4_000]},
+        series={"series_id": ["a", "b"], "n_obs": [100, None]},
+    )
+    run_change_points(tmp_path, data, margin=5)

@@ -1,0 +1,65 @@
+"""The first rows of an input with all their columns, those without a role among them: a look, never a count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pipeline.sources.frames import FrameRows
+from pipeline.sources.parquet_files import DataFile
+from pipeline.sources.plain_types import refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+
+    from pipeline.sources.source import Source
+
+MOST_FILES = 16
+
+
+def columns_in_no_role(source: Source, taken: Iterable[str]) -> tuple[str, ...]:
+    """Columns of plain types that nothing reads, not even `where`.
+
+    Args:
+        source: The input.
+        taken: Our names of the columns that are read.
+    """
+    read = {name for each in taken for name in source.columns_read(each)}
+    where = source.spec.where or ""
+    kinds = {field.name: field.type for file in source.files[:1] for field in file.schema}
+    names = dict.fromkeys((*kinds, *(name for file in source.files[:1] for name in file.partitions)))
+    plain = (name for name in names if name not in kinds or refused(kinds[name]) is None)
+    return tuple(name for name in plain if name not in read and name not in where)
+
+
+def first_rows(source: Source, columns: Sequence[str], most_rows: int) -> pl.DataFrame:
+    """The first rows of up to 16 files, evenly among all, as many of each; without a row where they are no files.
+
+    Args:
+        source: The input.
+        columns: Columns of the files and folders.
+        most_rows: How many rows of all files together.
+    """
+    files = [file for file in source.files if isinstance(file, DataFile | FrameRows) and file.rows]
+    chosen = files[:: -(-len(files) // MOST_FILES)] if files else []
+    frames = [_of_file(file, columns, -(-most_rows // len(chosen))) for file in chosen]
+    return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame(schema=dict.fromkeys(columns, pl.Null))
+
+
+def _of_file(file: DataFile | FrameRows, columns: Sequence[str], most_rows: int) -> pl.DataFrame:
+    named = [name for name in columns if name in file.schema.names]
+    table: pa.Table
+    if isinstance(file, FrameRows):
+        table = file.table.select(named).slice(0, most_rows)
+    else:
+        import pyarrow as pa  # noqa: PLC0415 - only where files are looked at
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        with pq.ParquetFile(file.path) as parquet:
+            batch = next(parquet.iter_batches(batch_size=most_rows, columns=named))
+        table = pa.Table.from_batches([batch])
+    folders = [pl.lit(file.partitions[name]).alias(name) for name in columns if name in file.partitions]
+    return pl.DataFrame(table).with_columns(folders)
