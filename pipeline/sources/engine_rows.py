@@ -186,7 +186,7 @@ def refuse_overlaps(items: Iterable[object], *, name: str) -> None:
             earlier = place_of.setdefault(file, rows.name)
             if earlier != rows.name:
                 message = f"input {name}: {file} belongs to {earlier} and to {rows.name}"
-                raise DataError(message, remedy="Its rows would count twice: remove one of the two.")
+                raise DataError(message, remedy="Its rows would count twice: name it once.")
 
 
 def relabelled(rows: EngineRows, label: str) -> EngineRows:

@@ -310,5 +310,5 @@ def labelled(paths: tuple[str | Frame, ...], *, name: str) -> Iterator[tuple[Fra
         label = f"the {frame.kind}" + (f" ({number:0{digits}} of {len(frames)})" if len(frames) > 1 else "")
         if any(frame.content is earlier.content for earlier in frames[: number - 1]):
             message = f"input {name}: {label} is passed twice"
-            raise DataError(message, remedy="Its rows would count twice: remove one of the two.")
+            raise DataError(message, remedy="Its rows would count twice: name it once.")
         yield frame, label
