@@ -164,12 +164,13 @@ def run(
         from pipeline.cli.backfill import run_days  # noqa: PLC0415 - help needs none of it
         from pipeline.runs.config import load_config  # noqa: PLC0415
         from pipeline.runs.gates.leftovers import removing_gate_files  # noqa: PLC0415
+        from pipeline.runs.written import of_options  # noqa: PLC0415
 
         paths = {"output": output, "gates_json": gates_json, "gates_junit": gates_junit}
         overrides = _overrides(settings, engine=engine, **paths) | ({"cache": False} if no_cache else {})
 
         def run_once(values: Mapping[str, str]) -> Path:
-            with removing_gate_files(config, overrides, values):
+            with removing_gate_files(config, overrides, values), of_options(paths):
                 checked = load_config(config, overrides=overrides, values=values).only(only or [])
             execute(checked, console)
             return checked.output

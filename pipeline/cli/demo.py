@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pipeline.errors import UsageError
 from pipeline.report.page.writing import write_report
 from pipeline.report.published import latest_run
 from pipeline.runs import runner
 from pipeline.runs.config import load_config
+from pipeline.safe_files import read_file
 from pipeline.sources.paths import local_path
 from pipeline.stages import STAGES
 from pipeline.storage.durable import make_folder, write_whole
@@ -32,9 +35,12 @@ def run_demo(output: Path, console: Console) -> None:
 
     Raises:
         CannotCreateError: the folder cannot be written.
+        UsageError: something in it would be replaced that is not of a demo.
     """
     root = local_path(output, Path.cwd(), what="--output")
+    _refuse_others(root, output)
     make_folder(root, "--output")
+    write_whole(root / CONFIG, _TITLE.encode())  # what follows is a demo's, even if this one is killed
     package = __package__.rpartition(".")[0]  # its name may differ from `pipeline`
     simulations = {entry.kind: import_module(f"{package}.simulations.{entry.kind}") for entry in STAGES}
     stages = [simulation.write_demo(root / "data" / kind) for kind, simulation in simulations.items()]
@@ -56,6 +62,17 @@ def run_demo(output: Path, console: Console) -> None:
         f"{finished.path}\n\nReport: {page}\nConfig: {root / CONFIG}\n"
         f'Next: thresher query {output / "results"} "FROM before_after_operating_points"\n'
     )
+
+
+def _refuse_others(root: Path, output: Path) -> None:
+    names = (CONFIG, *(f"data/{entry.kind}" for entry in STAGES), "results")
+    taken = next((root / name for name in names if (root / name).exists()), None)
+    with suppress(OSError):
+        if read_file(root / CONFIG, most=len(_TITLE)) == _TITLE.encode():
+            return
+    if taken is not None:
+        message = f"--output {output}: {taken} is there, and is not of a demo"
+        raise UsageError(message, remedy="Choose another folder with --output.")
 
 
 def _config_text(stages: list[dict[str, Any]], root: Path) -> str:

@@ -48,9 +48,13 @@ def report(
     with reading(ctx, results) as folder:
         path = None if output is None else local_path(output, Path.cwd(), what="--output")
         published = _run(folder, run)
-        from pipeline.report.page.writing import write_report  # noqa: PLC0415 - help needs none of it
+        from pipeline.report.page.writing import FILE_NAME, write_report  # noqa: PLC0415 - help needs none of it
         from pipeline.runs.places import put_beside  # noqa: PLC0415 - likewise
+        from pipeline.runs.recorded import refuse_written  # noqa: PLC0415 - likewise
+        from pipeline.runs.written import report_file  # noqa: PLC0415 - likewise
 
+        if path is not None and path.resolve() != folder.resolve() / FILE_NAME:
+            refuse_written(published.record, published.folder, report_file(path))
         written = write_report(published, folder, path)
         echo(put_beside(results, written, "text/html") if path is None else written)
         if open_:
@@ -88,6 +92,8 @@ def plot(
         values = dict(_group_value(text) for text in group or ())
         published = _run(results_here, run)
         from pipeline.report.figures.plots import figures_of, wanted, write_plots  # noqa: PLC0415 - help needs none of it
+        from pipeline.runs.recorded import refuse_written  # noqa: PLC0415 - likewise
+        from pipeline.runs.written import picture_file  # noqa: PLC0415 - likewise
 
         chosen = wanted(figures_of(published, stages or ()), figures or ())
         if list_:
@@ -98,6 +104,7 @@ def plot(
             message = "plot needs a folder for the files"
             raise UsageError(message, remedy="Add --to DIR; or --list, which prints the names of the figures.")
         folder = local_path(to, Path.cwd(), what="--to")
+        refuse_written(published.record, published.folder, picture_file(folder / f"figure.{picture_format}", "--to"))
         for path in write_plots(published, chosen, values, folder, picture_format):
             echo(path)
 

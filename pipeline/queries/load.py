@@ -92,6 +92,11 @@ def macros() -> tuple[str, ...]:
     return tuple(path.read_text("utf-8") for path in sorted((resource_folder("sql") / MACROS).glob("*.sql")))
 
 
+def macro_names() -> frozenset[str]:
+    """Return the names of the macros of the catalog."""
+    return frozenset(path.stem for path in (resource_folder("sql") / MACROS).glob("*.sql"))
+
+
 @cache
 def load(name: str) -> Query:
     """Read one query file and check its header against its tree.

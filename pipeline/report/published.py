@@ -12,6 +12,7 @@ from pipeline.runs.provenance import canonical_stage
 from pipeline.runs.recorded import configured_again
 from pipeline.runs.recorded_tables import notice_of, recorded_tables
 from pipeline.runs.stage_results import StageResult
+from pipeline.safe_files import read_file
 from pipeline.stages import find_stage
 from pipeline.storage.layout import RUN_RECORD, Layout, generation_of
 from pipeline.storage.state import read_state, require_latest
@@ -214,7 +215,7 @@ def read_run(folder: Path, published_at: str = "") -> PublishedRun:
     """
     path = folder / RUN_RECORD
     try:
-        record = json.loads(path.read_bytes())
+        record = json.loads(read_file(path))
         stages = tuple(_stage(folder, record, configured) for configured in record["configuration"]["stages"])
         absent = {name: str(facts["warning"]) for name, facts in record.get("absent", {}).items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

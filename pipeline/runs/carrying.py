@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pipeline.runs.provenance import canonical_stage
 from pipeline.runs.recorded import configured_again
 from pipeline.runs.stage_records import CARRIED, StageRecord, recorded_stages
+from pipeline.safe_files import read_file
 from pipeline.stages.stage import counts_table
 from pipeline.storage.layout import RUN_RECORD, run_name
 from pipeline.tables.run_tables import METRICS
@@ -50,7 +51,7 @@ def last_run(run: KeptRun | None) -> LastRun | None:
     if run is None or run.manifest is None or RUN_RECORD in run.damage:
         return None
     try:
-        record = json.loads((run.folder / RUN_RECORD).read_bytes())
+        record = json.loads(read_file(run.folder / RUN_RECORD))
         stages = recorded_stages(record, run.manifest.files)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -20,6 +20,8 @@ from pipeline.runs.places import store_of
 from pipeline.runs.substitution import substituted
 from pipeline.runs.taken_names import check_names
 from pipeline.runs.variables import NO_VARIABLES
+from pipeline.runs.written import check_written
+from pipeline.safe_files import SpecialFileError, read_file
 from pipeline.sources.paths import abridged, check_texts, local_path, shortened
 from pipeline.stages import STAGES, find_stage
 from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
@@ -176,7 +178,7 @@ def load_config(
     """
     path = local_path(path, Path.cwd(), what="the config file")
     try:
-        document = tomllib.loads(path.read_bytes().decode("utf-8-sig"))  # Windows editors put a mark in front
+        document = tomllib.loads(read_file(path).decode("utf-8-sig"))  # Windows editors put a mark in front
     except FileNotFoundError as error:
         message = f"config file {path} does not exist"
         raise NoInputError(message, remedy="thresher init writes a starter config.") from error
@@ -185,6 +187,9 @@ def load_config(
         raise NoInputError(
             message, remedy="Name the TOML file in it; thresher init writes a starter config."
         ) from error
+    except SpecialFileError as error:
+        message = f"{path} is {error}, not a config file"
+        raise NoInputError(message, remedy="Write the config to a file, and name that.") from error
     except OSError as error:
         raise os_fault(error, f"reading the config file {path}") from error
     except (ValueError, RecursionError) as error:
@@ -192,11 +197,16 @@ def load_config(
         raise ConfigError(message) from error
     for key, value in (overrides or {}).items():
         override(document, key, value, origin=str(path))
-    return parse_config(document, base=path.resolve().parent, origin=str(path), values=values)
+    return parse_config(document, base=path.resolve().parent, origin=str(path), values=values, file=path)
 
 
 def parse_config(
-    document: Mapping[str, Any], *, base: Path, origin: str = "<config>", values: Mapping[str, Any] | None = None
+    document: Mapping[str, Any],
+    *,
+    base: Path,
+    origin: str = "<config>",
+    values: Mapping[str, Any] | None = None,
+    file: Path | None = None,
 ) -> Config:
     """Check a config given as a dictionary.
 
@@ -205,6 +215,7 @@ def parse_config(
         base: Folder that relative paths start from.
         origin: Name in messages.
         values: Values of variables by name.
+        file: The file that it was read from; None: it was not.
 
     Raises:
         ConfigError: it names the key, what is wrong and, for an unknown key, the nearest known one.
@@ -254,7 +265,9 @@ def parse_config(
         verify_inputs=settings.verify_inputs,
         spark=settings.spark,
     )
-    return config.at(settings.output, what=f"{origin}: output")
+    config = config.at(settings.output, what=f"{origin}: output")
+    check_written(config, file)
+    return config
 
 
 def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Document, tuple[ConfiguredStage, ...]]:

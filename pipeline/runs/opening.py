@@ -131,7 +131,13 @@ def _open_inputs(
         limits = config.resources
         refuse_wide_values(plan, None if limits.memory is None else bytes_of(limits.memory), limits.threads)
     _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
-    notices = (*cut, *_skipped_warnings(sources), *_rows_read_otherwise(sources), *_unbound_by_rule(plan))
+    notices = (
+        *cut,
+        *_results_left_out(sources),
+        *_skipped_warnings(sources),
+        *_rows_read_otherwise(sources),
+        *_unbound_by_rule(plan),
+    )
     warnings = tuple(config.variables.concealed(text) for text in (*notices, *plan.warnings))
     return OpenedStage(configured, sources, replace(plan, warnings=warnings), run, config.variables)
 
@@ -220,7 +226,15 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
             continue
         try:
             sources[contract.name] = open_source(
-                contract, spec, config.base, type_of, limits.scratch, truths=truths, copies=copies, look=look
+                contract,
+                spec,
+                config.base,
+                type_of,
+                limits.scratch,
+                truths=truths,
+                copies=copies,
+                look=look,
+                results=config.output,
             )
         except (DataError, NoInputError) as error:
             faults.append(error)
@@ -253,6 +267,12 @@ def _rows_read_otherwise(sources: Mapping[str, Source]) -> Iterator[str]:
         for notice, total in totals.items():
             share = f"in {total:,} of {source.rows:,} rows " if total else ""
             yield f"input {source.name}: {share}{notice}"
+
+
+def _results_left_out(sources: Mapping[str, Source]) -> Iterator[str]:
+    for source in sources.values():
+        for folder in source.results_left_out:
+            yield f"input {source.name}: what thresher publishes in {folder} is not read"
 
 
 def _skipped_warnings(sources: Mapping[str, Source]) -> Iterator[str]:

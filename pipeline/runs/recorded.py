@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from pipeline.errors import DataError, NoInputError, ThresherError
+from pipeline.errors import DataError, NoInputError, ThresherError, UsageError
 from pipeline.runs.config import Config, ConfiguredStage
 from pipeline.runs.document import ResourceLimits
 from pipeline.runs.opening import open_inputs
 from pipeline.runs.variables import recorded_variables
+from pipeline.runs.written import WrittenFileError, check_written
 from pipeline.sources.remote.addresses import is_remote
 from pipeline.stages import find_stage
 from pipeline.stages.durations import RECORDED
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pipeline.runs.opening import OpenedStage
+    from pipeline.runs.written import OwnFile
     from pipeline.sources.rows import Rows
 
 
@@ -46,6 +49,27 @@ def recorded_config(record: Mapping[str, Any], folder: Path) -> Config:
     return Config(
         origin, base, folder.parent.parent, "duckdb", ResourceLimits(), stages, variables=recorded_variables(record)
     )
+
+
+def refuse_written(record: Mapping[str, Any], folder: Path, own: OwnFile) -> None:
+    """Refuse to write a file that is an input or the config of a published run, lies in its results, or is not ours.
+
+    Args:
+        record: The content of `run.json`.
+        folder: Folder of the run.
+        own: The file, as an option names it.
+
+    Raises:
+        UsageError: says what it is.
+    """
+    origin = str(record.get("config"))
+    config = Config(origin, folder.parent.parent, folder.parent.parent, "duckdb", ResourceLimits(), ())
+    with suppress(ThresherError):  # of a version whose parameters are not known: the results are told all the same
+        config = recorded_config(record, folder)
+    try:
+        check_written(config, Path(origin), more=(own,))
+    except WrittenFileError as error:
+        raise UsageError(error.message, remedy=error.remedy) from error
 
 
 def configured_again(parameters: Mapping[str, Any]) -> ConfiguredStage:

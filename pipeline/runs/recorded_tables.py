@@ -11,6 +11,7 @@ import polars as pl
 from pipeline.errors import DataError
 from pipeline.runs.stage_records import CARRIED, NOTES, StageRecord
 from pipeline.runs.stage_results import StageResult
+from pipeline.safe_files import read_file
 from pipeline.storage.layout import MANIFEST
 from pipeline.storage.manifest import parse_manifest
 from pipeline.tables.groupings import internal_name
@@ -112,7 +113,7 @@ def _later(folder: Path, stage: str, contracts: Mapping[str, Table]) -> Iterator
     path = folder / MANIFEST
     if not path.is_file():
         return
-    files = {file.table: file for file in parse_manifest(path.read_bytes(), path).files if file.stage == stage}
+    files = {file.table: file for file in parse_manifest(read_file(path), path).files if file.stage == stage}
     for name, contract in contracts.items():
         if name not in files:
             yield name, ()

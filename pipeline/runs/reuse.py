@@ -32,8 +32,8 @@ _SIZE = re.compile(r"(?P<number>[\d.]+)\s*(?P<unit>[KMGT])(?P<binary>i?)B", re.I
 
 
 def states_of(config: Config, layout: Layout) -> States | None:
-    """Return where a results folder keeps the answers of files; None if the config wants none."""
-    if not config.cache:
+    """Return where a results folder keeps the answers of files; None if the config wants none, or a link is there."""
+    if not config.cache or layout.states.is_symlink():
         return None
     return States(layout.states, _bytes(config.resources.cache_limit or CACHE_LIMIT))
 

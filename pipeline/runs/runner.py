@@ -27,7 +27,8 @@ from pipeline.runs.stage_results import StageResults, Watcher
 from pipeline.runs.unchanged import is_equal_to_last, is_unchanged_before_counting
 from pipeline.runs.verifying import Verification, verification
 from pipeline.storage.attempts import Attempt, process_facts, utc_now
-from pipeline.storage.durable import json_bytes, make_folder
+from pipeline.storage.durable import json_bytes, read_own
+from pipeline.storage.foreign import make_results_folder
 from pipeline.storage.heal import Healed, clear_staging, heal
 from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from pipeline.storage.manifest import Manifest
@@ -65,7 +66,7 @@ def _run_once(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InM
     layout = Layout(config.output)
     with stop_requests() as stop, announced(config, stop) as announcement:
         on_store = OnStore(config, stop)
-        make_folder(layout.root, "output" if config.store is None else "resources.copies")
+        make_results_folder(layout, "output" if config.store is None else "resources.copies")
         with _attempt(layout, config, announcement, on_store) as attempt, exclusive(layout):
             config.gate_files.remove()
             watcher.on_run(attempt.record["run_id"])
@@ -269,7 +270,7 @@ class _Job:
 
     def _unchanged(self, last: LastRun, results: tuple[StageResult, ...], failures: tuple[Failure, ...]) -> Run:
         """Return the last run, in which nothing would change."""
-        record = json.loads((last.folder / RUN_RECORD).read_bytes())
+        record = json.loads(read_own(last.folder / RUN_RECORD))
         run = self._finished(last.folder, last.manifest, "unchanged", record, results, failures)
         facts = {"exit": run.exit_code, "ended_at": utc_now(), "generation": run.generation, **self.verified.inputs()}
         self.attempt.write(status="unchanged", **facts, **_error(failures))

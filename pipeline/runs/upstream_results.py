@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipeline.errors import ConfigError, DataError, NoInputError
+from pipeline.safe_files import read_file
 from pipeline.sources.parquet_files import DataFile
 from pipeline.stages.upstream import UpstreamStage
 from pipeline.storage.durable import own_sha256
@@ -44,7 +45,7 @@ def _of_latest(root: Path, params: UpstreamParameters) -> list[UpstreamStage]:
     _, latest, _ = require_latest(Layout(root))
     path = latest.folder / RUN_RECORD
     try:
-        record = json.loads(path.read_bytes())
+        record = json.loads(read_file(path))
         stages = record["configuration"]["stages"]
         by = {each["name"]: tuple(tuple(names) for names in each["by"]) for each in stages}
         kinds = {each["name"]: each["kind"] for each in stages}

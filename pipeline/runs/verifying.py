@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipeline.errors import DataError, ThresherError, os_fault
 from pipeline.runs.provenance import input_records
+from pipeline.safe_files import read_file
 from pipeline.sources.finding import SUM_ENDING
 from pipeline.sources.page_checksums import PageCounts, PageFaultError, check_pages
 from pipeline.sources.parquet_files import DataFile
@@ -211,7 +212,7 @@ def _latest_attempt(layout: Layout) -> dict[str, Any]:
     with suppress(OSError):
         for path in islice(sorted(paths, key=lambda path: path.stat().st_mtime_ns, reverse=True), _MOST_ATTEMPTS):
             with suppress(OSError, ValueError, AttributeError):
-                record: dict[str, Any] = json.loads(path.read_bytes())
+                record: dict[str, Any] = json.loads(read_file(path))
                 if record.get("verify_inputs") == "sha256" and record.get("status") in {"published", "unchanged"}:
                     return record
     return {}
@@ -269,7 +270,7 @@ def _in_sidecar(name: str, path: Path, label: str) -> str:
     """
     sidecar = path.with_name(f"{path.name}{SUM_ENDING}")
     try:
-        lines = sidecar.read_text("utf-8", "replace").split("\n")
+        lines = read_file(sidecar).decode("utf-8", "replace").split("\n")
     except FileNotFoundError:
         return ""
     matches = [match for line in lines if (match := _SUM.fullmatch(line.rstrip("\r")))]

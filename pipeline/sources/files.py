@@ -38,12 +38,14 @@ class FoundFiles:
         skipped: Files in its folders that are not read because of their names.
         left_out: Number of files that are not opened, because `where` holds for no row of their partitions.
         tables: The versions of tables of table formats that its files belong to.
+        results_left_out: Results folders below its folders, which are not read.
     """
 
     files: tuple[Rows, ...]
     skipped: tuple[Skipped, ...]
     left_out: int = 0
     tables: tuple[LiveTable, ...] = ()
+    results_left_out: tuple[Path, ...] = ()
 
 
 def find_files(
@@ -56,6 +58,7 @@ def find_files(
     truths: Truths = none_known,
     copies: Copies | None = None,
     look: Looks | None = None,
+    results: Path | None = None,
 ) -> FoundFiles:
     """Find the files of an input in a fixed order, read their footers, and list the skipped files of its folders.
 
@@ -68,6 +71,7 @@ def find_files(
         truths: Says for which partitions a predicate holds; files whose rows it leaves out are not opened.
         copies: Where copies of remote objects are; None: in the user's folder for caches.
         look: How the engine looks at tables and addresses; None: it reads files here alone.
+        results: The results folder of the run, which is never an input; None: it has none here.
 
     Raises:
         ConfigError: a path is on a store that is not known, or is empty; `where` is not a predicate; a version is asked
@@ -77,7 +81,7 @@ def find_files(
             the Parquet files or more would be skipped; the rows of a frame cannot be computed.
         ThresherError: the operating system fails, or a remote store does; by what it says.
     """
-    listing = Listing(source, base, scratch, name, kinds, copies, look)
+    listing = Listing(source, base, scratch, name, kinds, copies, look, results)
     listing.fill()
     where = None if source.where is None else parse_predicate(source.where, name=name, values=source.values())
     chosen = [item for item in listing.items if isinstance(item, Listed)]
@@ -93,7 +97,7 @@ def find_files(
     files = tuple(opened[id(item)] for item in listing.items if id(item) in opened)
     skipped = _skipped(listing, where, truths)
     refuse_most_skipped(name, [file.identity["size"] for file in files if isinstance(file, DataFile)], skipped)
-    return FoundFiles(files, skipped, len(unneeded), tuple(listing.tables))
+    return FoundFiles(files, skipped, len(unneeded), tuple(listing.tables), listing.results_left_out)
 
 
 def _open(listing: Listing, unneeded: Sequence[Listed], opened: dict[int, Rows]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.breadcrumbs import OPENING, reading
 from pipeline.errors import DataError, NoInputError, os_fault
+from pipeline.safe_files import identity, kind_in_words, names_below
 from pipeline.sources.paths import start_and_pattern
 
 if TYPE_CHECKING:
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 SUM_ENDING = ".sha256"  # of a file beside another one that tells its hash
 ENDING = ".parquet"
 _ANY_DEPTH = "**"
+_OF_RESULTS = frozenset(
+    {"CURRENT", "catalog.duckdb", "runs"}
+)  # what a results folder holds once a run was published there
+_KEPT_IN_RESULTS = frozenset({"runs", "chain", "attempts", "latest"})
 _NOTHING_THERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 _Known = dict[tuple[int, int], Path]  # (device, inode) of a folder → one path that leads to it
 
@@ -32,19 +37,25 @@ class Search:
         name: Name of the input in messages.
         base: Folder that relative paths start from.
         endings: Endings of the names of its files in folders, in lower case.
+        results: The results folder of the run, which may not be there yet; None: it has none here.
 
     Attributes:
         passed_over: Visible files of folders whose names end otherwise, with the folder from which on folder names are
             partitions.
         folders: Folders that were searched as a whole.
+        results_left_out: Results folders below those that are searched: what a run publishes is never its input.
     """
 
-    def __init__(self, name: str, base: Path, endings: tuple[str, ...] = (ENDING,)) -> None:
+    def __init__(
+        self, name: str, base: Path, endings: tuple[str, ...] = (ENDING,), results: Path | None = None
+    ) -> None:
         self._name = name
         self._base = base
         self._endings = endings
         self.passed_over: dict[Path, Path] = {}
         self.folders: dict[Path, None] = {}
+        self.results_left_out: dict[Path, None] = {}
+        self._results = None if results is None else identity(results)
 
     def place(self, text: str) -> Path:
         """Return the path that a text means if it is no pattern.
@@ -68,7 +79,8 @@ class Search:
         Raises:
             ConfigError: the text does not name a place on this machine.
             NoInputError: a link leads nowhere.
-            DataError: a link leads back to a folder above it, or a name is not Unicode.
+            DataError: a link leads back to a folder above it, a name is not Unicode, or what has the name of a file is
+                a named pipe, a socket or a device.
             ThresherError: a folder cannot be listed.
         """
         start, below = start_and_pattern(text, self._base, what=f"input {self._name}")
@@ -78,6 +90,8 @@ class Search:
             root_of = {path: path.parent}
         elif mode is not None and S_ISDIR(mode):
             root_of = dict.fromkeys(self._files_below(path, path), path)
+        elif mode is not None:
+            raise self._special(path, mode)
         else:
             fixed, pattern = _split(start, below)
             root_of = dict.fromkeys(self._expanded(fixed, pattern), fixed) if pattern else {}
@@ -92,6 +106,40 @@ class Search:
                 yield from self._files_below(match, fixed)
             elif mode is not None and S_ISREG(mode):
                 yield match
+            elif mode is not None:
+                raise self._special(match, mode)
+
+    def would_find(self, text: str, path: Path) -> bool:
+        """Whether a file at a path, which need not be there yet, would be one of those that a text names.
+
+        It is told by names: what only a link in the place of a `*` leads to is not seen.
+        """
+        start, below = start_and_pattern(text, self._base, what=f"input {self._name}")
+        place = self.place(text)
+        fixed, pattern = (place, ()) if os.path.lexists(place) else _split(start, below)
+        names = names_below(fixed, path)
+        if names is None:
+            return False
+        return not pattern if not names else self._fits(names, pattern)
+
+    def _fits(self, names: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+        """Whether the names below a folder lead to a file that a pattern, or the folder itself without one, names."""
+        if not pattern:
+            return not any(map(is_hidden, names)) and names[-1].lower().endswith(self._endings)
+        first, *others = pattern
+        if first == _ANY_DEPTH:
+            is_deeper = len(names) > 1 and not names[0].startswith(".") and self._fits(names[1:], pattern)
+            return is_deeper or self._fits(names, tuple(others))
+        is_match = fnmatch.fnmatch(names[0], first) and (first.startswith(".") or not names[0].startswith("."))
+        if len(names) == 1 or not is_match:
+            return is_match and not others
+        return self._fits(names[1:], tuple(others))
+
+    def _special(self, path: Path, mode: int) -> DataError:
+        kind = kind_in_words(mode)
+        message = f"input {self._name}: {path} is {kind}, and only files are read"
+        remedy = f"Write what it gives to a file, or move {path.name} out of the folder, or name the files one by one."
+        return DataError(message, remedy=remedy)
 
     def _glob(self, fixed: Path, pattern: tuple[str, ...]) -> Iterator[Path]:
         """Yield what a pattern matches; as in a shell, `*` and `**` match no name that starts with `.`."""
@@ -107,20 +155,25 @@ class Search:
             elif remaining[0] == _ANY_DEPTH:
                 pending.append((folder, remaining[1:], above))
                 pending += [
-                    (inner, remaining, self._below(inner, above)) for inner in self._matching(folder, "*", folders=True)
+                    (inner, remaining, self._below(inner, above))
+                    for inner in self._matching(folder, "*", folders=True, is_named=folder == fixed)
                 ]
             else:
                 plain = not glob.has_magic(remaining[0])
-                inside = [_absolute(folder / remaining[0])] if plain else self._matching(folder, remaining[0])
+                inside = [_absolute(folder / remaining[0])]
+                if not plain:
+                    inside = self._matching(folder, remaining[0], is_named=folder == fixed)
                 if len(remaining) == 1:
                     yield from inside
                 else:
                     pending += [(inner, remaining[1:], _folders_above(inner)) for inner in inside]
 
-    def _matching(self, folder: Path, pattern: str, *, folders: bool = False) -> list[Path]:
+    def _matching(self, folder: Path, pattern: str, *, folders: bool = False, is_named: bool) -> list[Path]:
         is_match = re.compile(fnmatch.translate(os.path.normcase(pattern))).match
         entries = [
-            entry for entry in self._entries(folder) if pattern.startswith(".") or not entry.name.startswith(".")
+            entry
+            for entry in self._entries(folder, is_named=is_named)
+            if pattern.startswith(".") or not entry.name.startswith(".")
         ]
         return [
             folder / entry.name
@@ -134,25 +187,36 @@ class Search:
         pending = [(folder, _folders_above(folder))]
         while pending:
             inner, above = pending.pop()
-            for entry in self._entries(inner):
+            for entry in self._entries(inner, is_named=inner == root):
                 if is_hidden(entry.name):
                     continue
                 path = inner / entry.name
+                is_ours = entry.name.lower().endswith(self._endings)
                 if self._is_folder(entry):
                     pending.append((path, self._below(path, above)))
-                elif not entry.is_file() or entry.name.endswith(SUM_ENDING):
+                elif not entry.is_file():
+                    mode = self._mode(path)
+                    if is_ours and mode is not None:
+                        raise self._special(path, mode)
+                elif entry.name.endswith(SUM_ENDING):
                     continue
-                elif entry.name.lower().endswith(self._endings):
+                elif is_ours:
                     yield path
                 else:
                     self.passed_over[path] = root
 
-    def _entries(self, folder: Path) -> list[os.DirEntry[str]]:
+    def _entries(self, folder: Path, *, is_named: bool) -> list[os.DirEntry[str]]:
+        """List a folder without what a run has published; of a results folder that was found, not named, nothing."""
         try:
             with reading(folder, self._name, OPENING), os.scandir(folder) as entries:
-                return list(entries)
+                listed = list(entries)
         except OSError as error:
             raise os_fault(error, f"input {self._name}: listing {folder}") from error
+        is_own = self._results is not None and identity(folder) == self._results
+        if not is_own and not _OF_RESULTS.issubset(entry.name for entry in listed):
+            return listed
+        self.results_left_out[folder] = None
+        return [entry for entry in listed if entry.name not in _KEPT_IN_RESULTS] if is_named else []
 
     def _is_folder(self, entry: os.DirEntry[str]) -> bool:
         if not entry.is_symlink():

@@ -46,6 +46,7 @@ class Listing:
         kinds: Returns the kinds of the fields that columns are bound to, from their names, for files without types.
         copies: Where copies of remote objects are; None: in the user's folder for caches.
         look: How the engine looks at tables and addresses; None: it reads files here alone.
+        results: The results folder of the run, which is never an input; None: it has none here.
         items: The files, frames and rows of the engine in their order.
         tables: The versions of tables of table formats that they belong to.
     """
@@ -57,6 +58,7 @@ class Listing:
     kinds: Kinds
     copies: Copies | None = None
     look: Looks | None = None
+    results: Path | None = None
     items: list[Listed | Frame | EngineRows] = field(default_factory=list)
     tables: list[LiveTable] = field(default_factory=list)
 
@@ -67,7 +69,7 @@ class Listing:
 
     @cached_property
     def _search(self) -> Search:
-        return Search(self.name, self.base, self._endings)
+        return Search(self.name, self.base, self._endings, self.results)
 
     @property
     def _endings(self) -> tuple[str, ...]:
@@ -98,6 +100,11 @@ class Listing:
         _refuse_twins(paths, name=self.name)
         refuse_overlaps(self.items, name=self.name)
         self._refuse_tags()
+
+    @property
+    def results_left_out(self) -> tuple[Path, ...]:
+        """The results folders below its folders, which are not read."""
+        return tuple(sorted(self._search.results_left_out))
 
     @property
     def passed_over(self) -> tuple[PassedOver, ...]:

@@ -33,6 +33,7 @@ def open_source(
     truths: Truths = none_known,
     copies: Copies | None = None,
     look: Looks | None = None,
+    results: Path | None = None,
 ) -> Source:
     """Find the files of an input and check their footers against its contract.
 
@@ -45,6 +46,7 @@ def open_source(
         truths: Says for which partitions a predicate holds; files whose rows `where` leaves out are not opened.
         copies: Where copies of remote objects are; None: in the user's folder for caches.
         look: How the engine looks at tables and addresses; None: it reads files here alone.
+        results: The results folder of the run, which is never an input; None: it has none here.
 
     Raises:
         ConfigError: a required column is unbound.
@@ -53,8 +55,28 @@ def open_source(
             does not fit the columns; it lists all.
     """
     kinds = partial(_kinds, contract, spec)
-    listing = find_files(spec, base, scratch, name=contract.name, kinds=kinds, truths=truths, copies=copies, look=look)
-    source = Source(contract, spec, listing.files, type_of, truths, listing.skipped, listing.left_out, listing.tables)
+    listing = find_files(
+        spec,
+        base,
+        scratch,
+        name=contract.name,
+        kinds=kinds,
+        truths=truths,
+        copies=copies,
+        look=look,
+        results=results,
+    )
+    source = Source(
+        contract,
+        spec,
+        listing.files,
+        type_of,
+        truths,
+        listing.skipped,
+        listing.left_out,
+        listing.tables,
+        results_left_out=listing.results_left_out,
+    )
     faults = []
     for field in contract.fields:
         if field.required and spec.columns.get(field.name) is False:

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-MAGIC = b"PAR1"
+MAGIC, ENCRYPTED = b"PAR1", b"PARE"
+_DECRYPT = "thresher takes no keys: read a copy without encryption, made with the library that has them."
 _LEAVE_OUT = "If it is still being written, let its writer finish; else name the files by a glob or a list without it."
 _TAIL = 8
+_SIGNATURE = 28  # bytes behind a footer that can be read while columns are encrypted
 _SAMPLE_ROWS = 8
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _MOST_SCHEMAS = 256
@@ -175,8 +177,11 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
     try:
         with reading(label or path, name, OPENING):
             stat = path.stat()
-            footer = _footer(path, stat.st_size, label or str(path), name=name)
+            footer, length = _footer(path, stat.st_size, label or str(path), name=name)
             metadata = pq.read_metadata(path)
+            if length - metadata.serialized_size == _SIGNATURE:
+                message = f"input {name}: {label or path} has encrypted columns"
+                raise DataError(message, remedy=_DECRYPT)
             schema = _shared(plain_schema(metadata.schema.to_arrow_schema()))
             largest_group = _largest_group(metadata)
     except (pa.ArrowException, OSError, MemoryError, UnicodeError) as error:
@@ -237,17 +242,20 @@ def _of_stat(stat: os.stat_result) -> dict[str, int]:
     }
 
 
-def _footer(path: Path, size: int, label: str, *, name: str) -> str:
-    """Return the hash of the footer; a file that was cut off or is not a Parquet file has none."""
+def _footer(path: Path, size: int, label: str, *, name: str) -> tuple[str, int]:
+    """Return hash and length of the footer; a file that was cut off or is not a Parquet file has none."""
     with path.open("rb") as file:
         head = file.read(len(MAGIC))
         file.seek(max(size - _TAIL, 0))
         tail = file.read(_TAIL)
+        if head == ENCRYPTED == tail[_TAIL // 2 :]:
+            message = f"input {name}: {label} is encrypted"
+            raise DataError(message, remedy=_DECRYPT)
         length = int.from_bytes(tail[: _TAIL // 2], "little")
         if head != MAGIC or tail[_TAIL // 2 :] != MAGIC or length + _TAIL + len(MAGIC) > size:
             raise _no_parquet(path, label, size, name=name)
         file.seek(size - _TAIL - length)
-        return hashlib.sha256(file.read(length)).hexdigest()
+        return hashlib.sha256(file.read(length)).hexdigest(), length
 
 
 def _no_parquet(path: Path, label: str, size: int, *, name: str) -> DataError:

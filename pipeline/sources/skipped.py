@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import DataError
 from pipeline.sources.finding import ENDING
+from pipeline.sources.parquet_files import ENCRYPTED, MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     import pyarrow as pa
 
-MAGICS = (b"PAR1", b"PARE")  # the second is that of encrypted footers
+MAGICS = (MAGIC, ENCRYPTED)
 MOST_NAMES = 3
 RENAME = (
     f"Rename them to end in {ENDING}, or name them by a glob or a list: only folders are searched by the ending, "

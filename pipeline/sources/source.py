@@ -22,6 +22,8 @@ from pipeline.sources.scan import Scan, scan_of
 from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, decimals_of, how_to_cast, type_of_nulls
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
     import sqlglot.expressions as exp
 
@@ -61,6 +63,7 @@ class Source:
         skipped: Files in its folders that are not read because of their names.
         files_left_out: Number of files that are not opened, because `where` holds for no row of their partitions.
         tables: The versions of tables of table formats that its files belong to.
+        results_left_out: Results folders below its folders, which are not read.
         others: The other inputs of the stage: they tell the type of a column that has no value in this one.
         shown: Columns of its files that rows carry along to be shown, with their place in the files; None: none do.
         keyed: Fields whose column a key of the stage, of the same name, tells before `columns` does.
@@ -75,6 +78,7 @@ class Source:
     files_left_out: int = 0
     tables: tuple[LiveTable, ...] = ()
     others: tuple[Source, ...] = data_field(default=(), compare=False, repr=False)
+    results_left_out: tuple[Path, ...] = ()
     shown: tuple[str, ...] | None = None
     keyed: frozenset[str] = frozenset()
 

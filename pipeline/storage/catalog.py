@@ -10,18 +10,30 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import sqlglot.expressions as exp
+from duckdb import BinderException, CatalogException, ConversionException, TransactionException
 
 from pipeline.errors import StorageError, os_error_number, os_fault
-from pipeline.queries.dialect import render
-from pipeline.storage.contents import LeftOut, existing_shapes, fill, forget_runs, make_tables, update_attempts
+from pipeline.safe_files import remove_own
+from pipeline.storage.contents import (
+    LeftOut,
+    attach,
+    detach,
+    drop_views,
+    existing_shapes,
+    fill,
+    forget_runs,
+    make_tables,
+    update_attempts,
+)
 from pipeline.storage.durable import own_sha256, reading_back, storage_errors, sync_file
+from pipeline.storage.foreign import foreign_in_catalog
 from pipeline.storage.layout import run_id_of, run_name_of
 from pipeline.storage.shapes import RunFolder, Shape, shapes
 from pipeline.storage.shown import faults_after_writing, first_line
@@ -34,8 +46,6 @@ if TYPE_CHECKING:
     from pipeline.storage.layout import Layout
     from pipeline.storage.statements import View
 
-STORAGE_VERSION = "v1.4.0"  # DuckDB 1.4 and later read it; older ones take five times as much space and time
-BLOCK_SIZE = 65536  # bytes: smaller ones leave numbers uncompressed, larger ones waste space in small tables
 CATALOG_VERSION = 5  # another number makes every run build the catalog again
 _MOST_TEMPLATES = 16
 _templates: dict[tuple[tuple[View, Shape], ...], bytes] = {}
@@ -125,7 +135,7 @@ def stage_catalog(layout: Layout, name: str, content: Content) -> StagedCatalog:
     path = layout.staging / f"{name}.duckdb"
     with storage_errors(f"writing {path}"):
         layout.staging.mkdir(exist_ok=True)
-        path.unlink(missing_ok=True)
+        remove_own(path, layout.root)
         build_catalog(layout, path, content)
         status = path.stat()
     with reading_back(path):
@@ -136,8 +146,8 @@ def stage_catalog(layout: Layout, name: str, content: Content) -> StagedCatalog:
 def build_catalog(layout: Layout, path: Path, content: Content) -> None:
     """Write a catalog under a new name and check it before anyone sees it; errors are those of `stage_catalog`."""
     with duckdb.connect(":memory:") as connection:
-        if not (_may_be_carried(content) and _carry(connection, layout, path, content)):
-            path.unlink(missing_ok=True)
+        if not (_may_be_carried(content) and _carried(connection, layout, path, content)):
+            remove_own(path, layout.root)
             _build(connection, layout, path, content)
         if path.with_name(path.name + ".wal").exists():
             message = f"{path} was not written completely"
@@ -152,13 +162,29 @@ def _may_be_carried(content: Content) -> bool:
     return version_of(content.existing_shows) == _version()
 
 
+def _carried(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, content: Content) -> bool:
+    """As `_carry`; False, too, if a table is missing or another one, since somebody else made the catalog."""
+    try:
+        return _carry(connection, layout, path, content)
+    except (CatalogException, BinderException, ConversionException):
+        with suppress(TransactionException):
+            connection.execute("ROLLBACK")
+        detach(connection)
+        return False
+
+
 def _carry(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, content: Content) -> bool:
     """Copy the existing catalog, remove the runs that have gone, and add the latest.
 
     It returns False if the catalog lacks another run, or is of another folder, as after results were copied.
     """
-    shutil.copyfile(layout.catalog, path)
-    attach(connection, path)
+    shutil.copyfile(layout.catalog, path, follow_symlinks=False)
+    attach(connection, path, is_used=False)
+    if foreign_in_catalog(connection, None):
+        detach(connection)
+        return False
+    connection.execute("USE catalog")
+    drop_views(connection)
     shown = {
         folder: tuple(left_out) for folder, left_out in connection.execute("SELECT path, left_out FROM runs").fetchall()
     }
@@ -231,22 +257,3 @@ def _faults_as_read(connection: duckdb.DuckDBPyConnection, path: Path, content: 
             raise os_fault(error, f"reading {path}") from error
         return [f"{path} cannot be opened: {first_line(error)}"]
     return [f"{path}: {fault}" for fault in faults]
-
-
-def attach(connection: duckdb.DuckDBPyConnection, path: Path, *, read_only: bool = False) -> None:
-    """Make a catalog the current database of a connection."""
-    options: dict[str, exp.Expr] = {
-        "STORAGE_VERSION": exp.Literal.string(STORAGE_VERSION),
-        "BLOCK_SIZE": exp.Literal.number(BLOCK_SIZE),
-    }
-    if read_only:
-        options = {"READ_ONLY": exp.true()}
-    words = [exp.AttachOption(this=exp.var(name), expression=value) for name, value in options.items()]
-    connection.execute(render(exp.Attach(this=exp.alias_(exp.Literal.string(str(path)), "catalog"), expressions=words)))
-    connection.execute("USE catalog")
-
-
-def detach(connection: duckdb.DuckDBPyConnection) -> None:
-    """Undo `attach`."""
-    connection.execute("USE memory")
-    connection.execute("DETACH catalog")

@@ -9,7 +9,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+import sqlglot.expressions as exp
 
+from pipeline.queries.dialect import render
 from pipeline.queries.load import macros
 from pipeline.storage import statements
 from pipeline.storage.records import attempts_frame, empty_frame, history_frame, read_record, record_frames, runs_frame
@@ -30,6 +32,7 @@ from pipeline.tables.schemas import DESCRIPTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     import duckdb
 
@@ -45,9 +48,33 @@ ORDER BY schema_name, table_name, column_index
 _TABLES = (
     "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal AND database_name = current_database()"
 )
+_VIEWS = "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal AND database_name = current_database()"
 _LONG_NAMES = {"TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE"}
 
+STORAGE_VERSION = "v1.4.0"  # DuckDB 1.4 and later read it; older ones take five times as much space and time
+BLOCK_SIZE = 65536  # bytes: smaller ones leave numbers uncompressed, larger ones waste space in small tables
+
 LeftOut = dict[str, tuple[str, ...]]  # damaged files by the name of the run's folder
+
+
+def attach(connection: duckdb.DuckDBPyConnection, path: Path, *, read_only: bool = False, is_used: bool = True) -> None:
+    """Attach a catalog to a connection, and make it the current database if it is to be used."""
+    options: dict[str, exp.Expr] = {
+        "STORAGE_VERSION": exp.Literal.string(STORAGE_VERSION),
+        "BLOCK_SIZE": exp.Literal.number(BLOCK_SIZE),
+    }
+    if read_only:
+        options = {"READ_ONLY": exp.true()}
+    words = [exp.AttachOption(this=exp.var(name), expression=value) for name, value in options.items()]
+    connection.execute(render(exp.Attach(this=exp.alias_(exp.Literal.string(str(path)), "catalog"), expressions=words)))
+    if is_used:
+        connection.execute("USE catalog")
+
+
+def detach(connection: duckdb.DuckDBPyConnection) -> None:
+    """Undo `attach`."""
+    connection.execute("USE memory")
+    connection.execute("DETACH catalog")
 
 
 def existing_shapes(connection: duckdb.DuckDBPyConnection) -> dict[View, Shape]:
@@ -57,6 +84,12 @@ def existing_shapes(connection: duckdb.DuckDBPyConnection) -> dict[View, Shape]:
     for schema, table, name, sql_type in connection.execute(_COLUMNS).fetchall():
         columns.setdefault((schema, table), []).append((name, sql_type))
     return {view: Shape(tuple(listed), view not in tables) for view, listed in columns.items()}
+
+
+def drop_views(connection: duckdb.DuckDBPyConnection) -> None:
+    """Remove the views of the current database without running them: those of the latest run are made again."""
+    for view in connection.execute(_VIEWS).fetchall():
+        connection.execute(statements.drop(view, "VIEW"))
 
 
 def make_tables(

@@ -6,7 +6,6 @@ import errno
 import hashlib
 import json
 import os
-import shutil
 import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ import duckdb
 from polars.exceptions import ComputeError
 
 from pipeline.errors import CannotCreateError, os_fault
+from pipeline.safe_files import remove_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,32 +136,33 @@ def write_whole(path: Path, content: bytes, *, scratch: Path | None = None) -> N
     temporary = (scratch or path.parent) / f".{path.name}.{os.getpid()}.tmp"
     with storage_errors(f"writing {path}"):
         try:
-            temporary.unlink(missing_ok=True)
+            remove_own(temporary, temporary.parent)
             with temporary.open("xb") as file:  # never through a link that stands there
                 file.write(content)
             sync_file(temporary)
             temporary.replace(path)
         finally:
-            temporary.unlink(missing_ok=True)
+            remove_own(temporary, temporary.parent)
         sync_folder(path.parent)
 
 
-def remove_whole(path: Path, scratch: Path) -> None:
+def remove_whole(path: Path, scratch: Path, root: Path) -> None:
     """Remove a folder by one rename: it is there or gone, never a part of it. What lies in its place is removed, too.
 
     Args:
         path: The folder.
         scratch: Folder on the same file system that takes it; what a kill leaves there is the next run's to remove.
+        root: A folder above both, see `remove_own`.
     """
     if path.is_symlink() or not path.is_dir():
-        path.unlink()
+        remove_own(path, root)
         return
     scratch.mkdir(exist_ok=True)
     aside = scratch / f"{path.name}.removed"
-    shutil.rmtree(aside, ignore_errors=True)
+    remove_own(aside, root, as_far_as_possible=True)
     path.rename(aside)
     sync_folder(path.parent)
-    shutil.rmtree(aside)
+    remove_own(aside, root)
 
 
 def make_folder(path: Path, option: str = "output") -> None:
@@ -175,14 +176,15 @@ def make_folder(path: Path, option: str = "output") -> None:
         CannotCreateError: it cannot be created or written, or DuckDB could not open a catalog in it.
         StorageError: the disk is full or failing.
     """
-    if "?" in str(path):
-        message = f"the output folder {path} has a '?' in its path, where DuckDB cannot open files"
+    refused = next((sign for sign in "?\\" if sign in str(path) and sign != os.sep), None)
+    if refused is not None:
+        message = f"the output folder {path} has a '{refused}' in its path, where DuckDB cannot open files"
         raise CannotCreateError(message, remedy=f"Choose another folder with {option}.")
     try:
         path.mkdir(parents=True, exist_ok=True)
         probe = path / f"{PROBE}.{os.getpid()}"
         probe.touch()
-        probe.unlink(missing_ok=True)
+        remove_own(probe, path)
     except OSError as error:
         fault = os_fault(error, f"the output folder {path} cannot be written")
         if error.errno in _OF_THE_PATH:

@@ -8,16 +8,16 @@ leaves them out, and the next run, or this one a moment later, makes it again.
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pipeline.errors import UsageError
+from pipeline.safe_files import remove_own
 from pipeline.storage.attempts import RUNNING
 from pipeline.storage.durable import storage_errors, sync_folder
 from pipeline.storage.heal import heal
-from pipeline.storage.layout import Layout, run_id_of
+from pipeline.storage.layout import RUN_ID, Layout, run_id_of
 from pipeline.storage.publish import exclusive
 from pipeline.storage.records import read_record
 from pipeline.storage.state import State, no_run, read_state
@@ -150,7 +150,8 @@ def _old_attempts(layout: Layout, limit: str, kept_ids: set[str]) -> Iterator[Pa
     """Yield the records of attempts that began before a moment, except those of kept runs, and of attempts at work."""
     entries = sorted(os.listdir(layout.attempts)) if layout.attempts.is_dir() else []  # noqa: PTH208 - names suffice
     for name in entries:
-        if name.startswith(".") or not name.endswith(".json") or name.removesuffix(".json") in kept_ids:
+        run_id = name.removesuffix(".json")
+        if run_id == name or RUN_ID.fullmatch(run_id) is None or run_id in kept_ids:
             continue
         record = read_record(layout.attempts / name)
         if record is not None and record.get("status") != RUNNING and str(record.get("started_at")) < limit:
@@ -167,11 +168,6 @@ def _remove(state: State, names: Sequence[str], attempts: Sequence[Path]) -> Non
     sync_folder(layout.runs)
     for name in state.links:
         if name not in stay:
-            layout.link(name).unlink(missing_ok=True)
-    for path in aside:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-    for path in attempts:
-        path.unlink(missing_ok=True)
+            remove_own(layout.link(name), layout.root)
+    for path in (*aside, *attempts):
+        remove_own(path, layout.root)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pipeline.safe_files import remove_own
 from pipeline.storage.attempts import settle
 from pipeline.storage.catalog import Content, stage_catalog, version_of, what_is_shown
 from pipeline.storage.chain import Link, write_link
 from pipeline.storage.durable import PROBE, remove_whole, storage_errors, sync_folder, write_whole
 from pipeline.storage.latest import point_to_latest
-from pipeline.storage.layout import RUN_RECORD, Layout, generation_of, run_id_of
+from pipeline.storage.layout import RUN_RECORD, UNFINISHED_NAME, Layout, generation_of, run_id_of
+from pipeline.storage.shown import catalog_faults
 from pipeline.storage.state import OLDER_RUNS, Hashed, State, read_state
 
 if TYPE_CHECKING:
@@ -53,16 +54,22 @@ def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
         state = read_state(layout, hashed, older=None if hashed == "all" else OLDER_RUNS)
         _remove_leftovers(state)
         settle(layout, {run_id_of(name): layout.runs / name for name in state.kept}, state.latest.run_id)
+        linked = tuple(_linked_answers(layout))
         if not state.runs:
-            return Healed(state, ())
+            return Healed(state, linked)
         layout.staging.mkdir(exist_ok=True)
         notes = [
             *_heal_chain(state, hashed),
-            *_heal_catalog(state),
+            *_heal_catalog(state, hashed),
             *_heal_pointer(state),
             *point_to_latest(layout, state.latest.name),
         ]
-    return Healed(state, (*notes, *_losses(state)))
+    return Healed(state, (*linked, *notes, *_losses(state)))
+
+
+def _linked_answers(layout: Layout) -> Iterator[str]:
+    if layout.states.is_symlink():
+        yield f"{layout.states} is a link, which is not followed: runs read every file again until it is a folder"
 
 
 def _remove_leftovers(state: State) -> None:
@@ -70,18 +77,19 @@ def _remove_leftovers(state: State) -> None:
     layout = state.layout
     clear_staging(layout, unless=layout.unfinished()[-1:])
     for path in layout.root.glob(f"{PROBE}.*"):
-        path.unlink(missing_ok=True)
-    for path in layout.attempts.glob(".*.tmp"):  # they may belong to a run that starts just now
+        if path.name.removeprefix(f"{PROBE}.").isdecimal():
+            remove_own(path, layout.root)
+    for path in layout.attempts.glob(".*.json.*.tmp"):  # they may belong to a run that starts just now
         with suppress(FileNotFoundError):
-            if time.time() - path.lstat().st_mtime > ABANDONED_SECONDS:
-                path.unlink()
+            if UNFINISHED_NAME.fullmatch(path.name) and time.time() - path.lstat().st_mtime > ABANDONED_SECONDS:
+                remove_own(path, layout.root)
     kept = set(state.kept)
     for name, link in [*state.links.items()]:
         if name not in kept and (link is None or generation_of(name) >= state.latest.generation):
-            layout.link(name).unlink(missing_ok=True)
+            remove_own(layout.link(name), layout.root)
             del state.links[name]
     for folder in state.leftovers:
-        remove_whole(folder, layout.staging)
+        remove_whole(folder, layout.staging, layout.root)
 
 
 def clear_staging(layout: Layout, *, unless: Sequence[str] = ()) -> None:
@@ -92,16 +100,14 @@ def clear_staging(layout: Layout, *, unless: Sequence[str] = ()) -> None:
         unless: Ids of unfinished runs to keep, because the next run can take over the stages that they have finished.
     """
     kept = {name for run_id in unless for name in (run_id, layout.finished(run_id).name)}
-    if not kept:
-        shutil.rmtree(layout.staging, ignore_errors=True)
+    if layout.staging.is_symlink() or not layout.staging.is_dir():
         return
     for path in layout.staging.iterdir():
-        if path.name in kept:
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        if path.name not in kept and UNFINISHED_NAME.fullmatch(path.name):
+            remove_own(path, layout.root, as_far_as_possible=True)
+    if not kept:
+        with suppress(OSError):  # somebody else's things lie there, too
+            layout.staging.rmdir()
 
 
 def _heal_chain(state: State, hashed: Hashed) -> Iterator[str]:
@@ -133,13 +139,14 @@ def _link_again(state: State, run: KeptRun, previous: str) -> Link | None:
     return Link(run.manifest.generation, run.run_id, run.manifest_sha256, recorded, previous, parent_sha256)
 
 
-def _heal_catalog(state: State) -> Iterator[str]:
+def _heal_catalog(state: State, hashed: Hashed) -> Iterator[str]:
     """Mend the catalog unless it is the one that the chain names and shows the existing runs."""
     layout, name = state.layout, state.latest.name
     link, latest = state.links.get(name), state.runs[-1]
     existing = state.catalog_link
     shows = what_is_shown(layout, state.visible, state.left_out)
-    same = existing is not None and existing.catalog_shows == shows
+    is_foreign = hashed == "all" and existing is not None and any(catalog_faults(layout.catalog, state.shown))
+    same = existing is not None and existing.catalog_shows == shows and not is_foreign
     is_missing = layout.catalog.is_symlink() or not layout.catalog.exists()
     has_wal = layout.wal.is_symlink() or layout.wal.exists()
     if (same and not has_wal) or link is None or not latest.is_readable:
@@ -147,7 +154,7 @@ def _heal_catalog(state: State) -> Iterator[str]:
     catalog = stage_catalog(layout, HEALING, _content(state))
     link = catalog.named_by(link, state.left_out, state.lost)
     write_link(layout, link)
-    layout.wal.unlink(missing_ok=True)
+    remove_own(layout.wal, layout.root)
     catalog.path.replace(layout.catalog)
     sync_folder(layout.root)
     state.links[name] = link
@@ -155,6 +162,8 @@ def _heal_catalog(state: State) -> Iterator[str]:
         reason = "was missing" if is_missing else "could not be read"
     elif existing is None:
         reason = "was damaged"
+    elif is_foreign:
+        reason = "held what is not of thresher"
     elif version_of(existing.catalog_shows) != version_of(shows):
         reason = "was made by another version of thresher"
     else:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pipeline.storage.durable import DamagedError, sync_folder
+from pipeline.errors import ThresherError
+from pipeline.safe_files import remove_own
+from pipeline.storage.durable import DamagedError, read_own, sync_folder
 from pipeline.storage.layout import MANIFEST, RUN_NAME
 from pipeline.storage.manifest import faults, parse_manifest
 
@@ -33,10 +34,10 @@ def point_to_latest(layout: Layout, name: str) -> Iterator[str]:
             return
         aside = layout.staging / f"latest.{os.getpid()}.copy"
         layout.latest.rename(aside)
-        shutil.rmtree(aside)
+        remove_own(aside, layout.root)
     temporary = layout.staging / f"latest.{os.getpid()}"
     with suppress(OSError, NotImplementedError):
-        temporary.unlink(missing_ok=True)
+        remove_own(temporary, layout.root)
         temporary.symlink_to(target, target_is_directory=True)
         temporary.replace(layout.latest)
         sync_folder(layout.root)
@@ -62,8 +63,8 @@ def _is_copy_of_a_run(folder: Path) -> bool:
     """Whether a folder holds the files of a manifest, by name and size, and nothing else."""
     path = folder / MANIFEST
     try:
-        return not faults(folder, parse_manifest(path.read_bytes(), path), hashes=False)
-    except (OSError, DamagedError):
+        return not faults(folder, parse_manifest(read_own(path), path), hashes=False)
+    except (ThresherError, DamagedError):
         return False
 
 

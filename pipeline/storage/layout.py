@@ -23,6 +23,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipeline.safe_files import read_file
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -33,6 +35,10 @@ RUN_RECORD = "run.json"
 FINISHED = ".finished"
 RUN_ID = re.compile(r"[0-9a-f]{12}")
 RUN_NAME = re.compile(r"(?P<generation>\d{8,})-(?P<run_id>[0-9a-f]{12})")
+UNFINISHED_NAME = re.compile(  # of what the program makes in `.staging/`, and of temporary files
+    r"(\d{8,}-)?[0-9a-f]{12}(\.finished|\.expired|\.removed|\.duckdb[.\w]*)?|healed\.duckdb[.\w]*"
+    r"|latest\.\d+(\.copy)?|\..+\.\d+\.tmp"
+)
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,7 @@ class Layout:
     def address(self) -> str:
         """Where the results live, if the folder is the mirror of a store; empty if they live in the folder itself."""
         with suppress(OSError, ValueError):
-            return self.store.read_text("utf-8")
+            return read_file(self.store).decode()
         return ""
 
     def named_folders(self) -> str:

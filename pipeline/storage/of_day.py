@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from pipeline.storage.contents import attach
+from pipeline.storage.foreign import foreign_in_catalog, locked_connection
 from pipeline.storage.kept import read_kept_run
 from pipeline.storage.layout import run_name_of
 from pipeline.storage.witnesses import expected_hashes, read_links
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
     from pipeline.storage.layout import Layout
     from pipeline.storage.state import State
 
-_OF_DAY = "SELECT path FROM runs WHERE ds = CAST($1 AS DATE) ORDER BY generation DESC LIMIT 1"
-_SHOWN_AND_LAST = "SELECT max_by(ds, generation), max(ds) FROM runs"
+_OF_DAY = "SELECT path FROM catalog.main.runs WHERE ds = CAST($1 AS DATE) ORDER BY generation DESC LIMIT 1"
+_SHOWN_AND_LAST = "SELECT max_by(ds, generation), max(ds) FROM catalog.main.runs"
 
 
 def run_to_repeat(state: State, ds: str | None) -> KeptRun | None:
@@ -53,7 +55,10 @@ def shown_and_last_day(layout: Layout) -> tuple[str, str]:
 def _asked(layout: Layout, sql: str, values: list[str]) -> tuple[Any, ...] | None:
     """Return the first row of an answer of the catalog; None if there is none, or no catalog."""
     try:
-        with duckdb.connect(str(layout.catalog), read_only=True) as connection:
+        with locked_connection(layout.root) as connection:
+            attach(connection, layout.catalog, read_only=True, is_used=False)
+            if foreign_in_catalog(connection, None):
+                return None
             return connection.execute(sql, values).fetchone()
     except duckdb.Error:
         return None

@@ -19,12 +19,12 @@ import polars as pl
 from filelock import FileLock, Timeout
 
 from pipeline.errors import BusyError, ThresherError
+from pipeline.safe_files import remove_own
 from pipeline.storage.catalog import Content, stage_catalog
 from pipeline.storage.chain import Link, write_link
 from pipeline.storage.durable import (
     DamagedError,
     json_bytes,
-    make_folder,
     own_sha256,
     reading_back,
     remove_whole,
@@ -34,6 +34,7 @@ from pipeline.storage.durable import (
     write_json,
     write_whole,
 )
+from pipeline.storage.foreign import make_results_folder
 from pipeline.storage.latest import point_to_latest
 from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout
 from pipeline.storage.manifest import Manifest, PublishedFile
@@ -70,7 +71,7 @@ def exclusive(layout: Layout) -> Iterator[None]:
         BusyError: another run holds them.
         CannotCreateError: the folder cannot be written.
     """
-    make_folder(layout.root)
+    make_results_folder(layout)
     lock = FileLock(layout.lock, timeout=0)
     with storage_errors(f"locking {layout.root}"):
         try:
@@ -172,9 +173,9 @@ class Staging:
         """Remove what has been written of a stage."""
         for file in self.files:
             if file.stage == stage:
-                (self.folder / file.path).unlink(missing_ok=True)
+                remove_own(self.folder / file.path, self.layout.root)
         for path in self.folder.glob(f"*/{stage}.parquet"):  # half written
-            path.unlink()
+            remove_own(path, self.layout.root)
         self.files = [file for file in self.files if file.stage != stage]
 
     def write_record(self, name: str, content: bytes) -> None:
@@ -186,7 +187,7 @@ class Staging:
 
     def discard(self) -> None:
         """Remove what has been written."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_own(self.folder, self.layout.root, as_far_as_possible=True)
 
     def commit(self, *, base: Latest, manifest: Manifest, record: dict[str, Any]) -> Path:
         """Make the run visible.
@@ -262,9 +263,9 @@ class Staging:
         """
         with suppress(ThresherError, OSError):
             if latest_run(self.layout) == base:
-                self.layout.link(target.name).unlink(missing_ok=True)
+                remove_own(self.layout.link(target.name), self.layout.root)
                 if self.publisher is None:
-                    remove_whole(target, self.layout.staging)
+                    remove_whole(target, self.layout.staging, self.layout.root)
                 else:
                     take_back(self.layout, target)
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import glob
 import json
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from pipeline.errors import DataError
+from pipeline.safe_files import read_file
 from pipeline.storage import statements
-from pipeline.storage.catalog import attach, detach, is_readable
+from pipeline.storage.catalog import is_readable
 from pipeline.storage.contents import (
+    attach,
     define_macros,
+    detach,
     existing_shapes,
     fill,
     make_tables,
@@ -21,6 +22,7 @@ from pipeline.storage.contents import (
     update_attempts,
     view_of_latest,
 )
+from pipeline.storage.foreign import foreign_in_catalog, locked_connection, views_differ
 from pipeline.storage.layout import RUN_RECORD, Layout, run_id_of, run_name_of
 from pipeline.storage.shapes import shapes
 from pipeline.storage.state import READINGS, State, read_state, require_latest
@@ -49,20 +51,9 @@ def open_results(results: Path) -> duckdb.DuckDBPyConnection:
         DataError: a file of the latest run is lost or damaged.
     """
     layout = Layout(results.resolve())
-    connection = duckdb.connect(
-        ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-    )
-    with suppress(duckdb.InvalidInputException):  # in a Jupyter kernel without ipywidgets, which shows no bar anyway
-        connection.execute("SET enable_progress_bar = false")
-    connection.execute("SET TimeZone = 'UTC'")
-    connection.execute("SET python_enable_replacements = false")
+    connection = locked_connection(layout.root)
     try:
         _show(connection, layout)
-        # views ask for a file by its escaped name, and find it by its own
-        root = str(layout.root)
-        connection.execute("SET allowed_directories = $1", [[root, glob.escape(root)]])
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
     except duckdb.Error as error:
         connection.close()
         message = f"the latest run in {layout.root} cannot be read: {str(error).strip()}"
@@ -78,20 +69,27 @@ def _show(connection: duckdb.DuckDBPyConnection, layout: Layout) -> None:
     for _ in range(READINGS):  # a run may be published between the two readings
         state, run, manifest = require_latest(layout)
         link = state.catalog_link
-        if link is not None and is_readable(link.catalog_shows) and _attached(connection, layout):
+        latest = (run.folder, manifest)
+        if link is not None and is_readable(link.catalog_shows) and _attached(connection, layout, latest):
             folders = [row[0] for row in connection.execute("SELECT path FROM runs ORDER BY generation").fetchall()]
             if folders and folders[-1].endswith(run.folder.name):
-                _adapt(connection, state, (run.folder, manifest), folders)
+                _adapt(connection, state, latest, folders)
                 return
             detach(connection)
     _rebuild(connection, layout)
 
 
-def _attached(connection: duckdb.DuckDBPyConnection, layout: Layout) -> bool:
+def _attached(connection: duckdb.DuckDBPyConnection, layout: Layout, latest: RunFolder) -> bool:
+    """Make the catalog the current database, unless it cannot be opened, or holds what a run did not put there."""
     try:
-        attach(connection, layout.catalog, read_only=True)
+        attach(connection, layout.catalog, read_only=True, is_used=False)
     except duckdb.Error:
         return False
+    wanted = shapes([latest], holds_all=bool(layout.address))
+    if foreign_in_catalog(connection, [view for view, shape in wanted.items() if shape.is_view]):
+        detach(connection)
+        return False
+    connection.execute("USE catalog")
     return True
 
 
@@ -100,12 +98,22 @@ def _adapt(connection: duckdb.DuckDBPyConnection, state: State, latest: RunFolde
     layout = state.layout
     stale, newer = newer_attempts(connection, layout)
     front, kept = layout.named_folders(), set(state.kept)
-    if set(folders) - {front + name for name in kept}:
+    if set(folders) - {front + name for name in kept} or _has_other_views(connection, latest):
         _show_through(connection, latest, [folder for folder in folders if run_name_of(folder) in kept])
     if stale or not newer.is_empty():
         connection.register("added", newer)
         connection.execute(statements.ATTEMPTS_NOW, {"stale": stale})
         connection.unregister("added")
+
+
+def _has_other_views(connection: duckdb.DuckDBPyConnection, latest: RunFolder) -> bool:
+    views = {view: shape for view, shape in existing_shapes(connection).items() if shape.is_view}
+    if not views:
+        return False
+    connection.execute("USE memory")
+    differ = views_differ(connection, latest, views)
+    connection.execute("USE catalog")
+    return differ
 
 
 def _show_through(connection: duckdb.DuckDBPyConnection, latest: RunFolder, shown: list[str]) -> None:
@@ -155,7 +163,7 @@ def omitted_tables(results: Path) -> dict[str, dict[str, str]]:
     _, latest, _ = require_latest(Layout(results.resolve()))
     path = latest.folder / RUN_RECORD
     try:
-        record = json.loads(path.read_bytes())
+        record = json.loads(read_file(path))
         return {stage: dict(tables) for stage, tables in record.get("omitted", {}).items()}
     except (OSError, ValueError, AttributeError, TypeError) as error:
         message = f"{path} is not the record of a run ({error})"

@@ -9,7 +9,8 @@ import duckdb
 
 from pipeline.errors import os_error_number, os_fault
 from pipeline.storage import statements
-from pipeline.storage.contents import existing_shapes
+from pipeline.storage.contents import attach, existing_shapes
+from pipeline.storage.foreign import foreign_in_catalog, locked_connection, views_differ
 from pipeline.storage.shapes import Shape, files_of, shapes, stored_files, tables_of
 from pipeline.storage.statements import HISTORY, MAIN
 from pipeline.tables.run_tables import RUNS
@@ -52,13 +53,24 @@ def catalog_faults(path: Path, runs: Sequence[RunFolder]) -> list[str]:
         ThresherError: the system refuses to open it, for a reason that has nothing to do with its content.
     """
     try:
-        with duckdb.connect(str(path), read_only=True) as connection:
+        with locked_connection(path.parent) as connection:
+            attach(connection, path, read_only=True, is_used=False)
+            foreign = _foreign(connection, runs[-1])
+            if foreign:
+                return [f"{path} {foreign}"]
+            connection.execute("USE catalog")
             faults = [*_shape_faults(connection, runs), *_row_faults(connection, runs)]
     except duckdb.Error as error:
         if os_error_number(error) not in {None, errno.EIO}:
             raise os_fault(error, f"reading {path}") from error
         return [f"{path} cannot be opened: {first_line(error)}"]
     return [f"{path}: {fault}" for fault in faults]
+
+
+def _foreign(connection: duckdb.DuckDBPyConnection, latest: RunFolder) -> str:
+    views = {view: shape for view, shape in shapes([latest]).items() if shape.is_view}
+    differ = "has a view that is not of thresher"
+    return foreign_in_catalog(connection, views) or (differ if views_differ(connection, latest, views) else "")
 
 
 def _shape_faults(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import shutil
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +23,7 @@ from polars.exceptions import PolarsError
 
 from pipeline.errors import ThresherError
 from pipeline.queries.answers import Answers, Entry
+from pipeline.safe_files import remove_own
 from pipeline.storage.durable import DamagedError, read_own, write_whole
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 _ENTRIES = "thresher.entries"
 _USED, _TOO_LARGE = "used", "too_large"
+_FOLDER = re.compile(r"(?P<start>[0-9a-f]{2})/(?P=start)[0-9a-f]{62}")
+_FILE = re.compile(rf"[0-9a-f]{{64}}\.parquet|{_USED}|{_TOO_LARGE}")
+_TEMPORARY = re.compile(rf"\.({_FILE.pattern})\.\d+\.tmp")
 
 
 @dataclass(frozen=True)
@@ -78,9 +82,9 @@ class States:
         with suppress(OSError):  # what cannot be listed is asked again
             for path in sorted(folder.glob("*.parquet")):
                 self._read(path, answers)
-        with suppress(OSError, ValueError):
+        with suppress(DamagedError, ThresherError, OSError, ValueError):
             (folder / _USED).touch()
-            answers.too_large_for = int((folder / _TOO_LARGE).read_text())
+            answers.too_large_for = int(read_own(folder / _TOO_LARGE))
         return answers
 
     def _read(self, path: Path, answers: Answers) -> None:
@@ -88,8 +92,7 @@ class States:
             segment = Segment(_intact(path))
             entries = segment.entries
         except (DamagedError, ThresherError, PolarsError, OSError, ValueError, KeyError):
-            with suppress(OSError):
-                path.unlink()
+            self._remove(path)
             return
         answers.segments[path.name] = segment
         answers.entries += [Entry(tuple(files), path.name, number) for number, files in enumerate(entries)]
@@ -115,11 +118,20 @@ class States:
         try:
             written = self._write(answers.folder, rows, json.dumps([list(ids) for ids in files]))
             for name in set(answers.segments if alone else ()) - {written}:
-                (answers.folder / name).unlink(missing_ok=True)
+                self._remove(answers.folder / name)
         except (ThresherError, OSError, PolarsError):  # a full disk: room for the results is worth more
             self._failed = True
             for folder in self._written:
-                shutil.rmtree(folder, ignore_errors=True)
+                self._remove(folder)
+
+    def _remove(self, path: Path) -> None:
+        """Remove a file of ours, or a folder of such files alone, as far as possible."""
+        is_file = _FILE.fullmatch(path.name) is not None
+        with suppress(OSError):
+            for each in (path,) if is_file else _own_files(path):
+                remove_own(each, self.root.parent, as_far_as_possible=True)
+            if not is_file:
+                path.rmdir()  # unless something else lies there, too
 
     def _write(self, folder: Path, rows: pl.DataFrame, entries: str) -> str:
         buffer = io.BytesIO()
@@ -147,15 +159,25 @@ class States:
         """Remove what a kill left, and the answers not used for longest, until the others are within the limit."""
         with suppress(OSError):  # of what cannot be listed nothing is removed
             for path in self.root.glob(".*.tmp"):
-                path.unlink()
-            folders = sorted((_last_use(folder), folder) for folder in self.root.glob("*/*") if folder.is_dir())
-            sizes = {folder: sum(path.stat().st_size for path in folder.iterdir()) for _, folder in folders}
+                if _TEMPORARY.fullmatch(path.name):
+                    remove_own(path, self.root.parent, as_far_as_possible=True)
+            folders = sorted((_last_use(folder), folder) for folder in self.root.glob("*/*") if self._is_own(folder))
+            sizes = {folder: sum(path.lstat().st_size for path in _own_files(folder)) for _, folder in folders}
             total = sum(sizes.values())
             for _, folder in folders:
                 if total <= self.limit:
                     return
-                shutil.rmtree(folder, ignore_errors=True)
+                self._remove(folder)
                 total -= sizes[folder]
+
+    def _is_own(self, folder: Path) -> bool:
+        """Whether a folder has a name of ours, and neither it nor the folder around it is a link."""
+        is_named = _FOLDER.fullmatch(folder.relative_to(self.root).as_posix()) is not None
+        return is_named and folder.is_dir() and not (folder.is_symlink() or folder.parent.is_symlink())
+
+
+def _own_files(folder: Path) -> tuple[Path, ...]:
+    return tuple(path for path in folder.iterdir() if _FILE.fullmatch(path.name))
 
 
 def _intact(path: Path) -> bytes:

@@ -381,14 +381,14 @@ def test_a_kill_right_after_publishing_is_no_crash_of_the_attempt(copy: Workplac
 def test_a_folder_that_nobody_has_seen_is_removed_by_one_rename(
     copy: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(*_: object, ignore_errors: bool = False) -> None:
+    def stop(*_: object, ignore_errors: bool = False, **_more: object) -> None:
         if not ignore_errors:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     unseen = copy.results / "runs" / "00000004-0123456789ab"
     shutil.copytree(folders(copy)[-1], unseen)
     with monkeypatch.context() as patch:
-        patch.setattr("pipeline.storage.durable.shutil.rmtree", stop)
+        patch.setattr("pipeline.safe_files.shutil.rmtree", stop)
         assert_error(copy.run(), 74, os.strerror(errno.EIO))
     assert not unseen.exists()
     again(copy)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.errors import DataError, NoInputError, UsageError, os_fault
+from pipeline.safe_files import read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +20,7 @@ VERDICTS = {
     **dict.fromkeys(("false", "no", "n", "0", "wrong"), False),
 }
 _SEPARATORS = ",;\t"
+_MOST_OF_HEADER = 1 << 20  # bytes
 
 
 def checked_rows(stage: PublishedStage, path: Path) -> pl.DataFrame:
@@ -70,8 +72,7 @@ def _sheet(stage: PublishedStage) -> tuple[Section, Sheet]:
 def _read(path: Path) -> pl.DataFrame:
     """Return the sheet as text, whatever its separator; `_row` numbers the rows as a spreadsheet does."""
     try:
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
-            header = file.readline()
+        header = read_file(path, most=_MOST_OF_HEADER).decode("utf-8", "replace").partition("\n")[0]
         separator = max(_SEPARATORS, key=header.count)
         filled = pl.read_csv(path, separator=separator, infer_schema=False, encoding="utf8-lossy")
     except FileNotFoundError as error:

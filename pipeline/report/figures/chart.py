@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pipeline.errors import UsageError
 from pipeline.report.figures.pictures import PictureFormat, picture, picture_specification
-from pipeline.storage.durable import make_folder, write_whole
+from pipeline.runs.written import picture_file
+from pipeline.storage.durable import make_folder
 
 if TYPE_CHECKING:
     import os
@@ -55,5 +56,5 @@ class Chart:
             message = f"{target} does not end in {', '.join(f'.{form}' for form in get_args(PictureFormat))}"
             raise UsageError(message, remedy="Choose the format by the ending of the file.")
         make_folder(target.absolute().parent, "save")
-        write_whole(target, picture(self.panels, self.group, form=form, source=self.source))
+        picture_file(target.absolute(), "save").replace(picture(self.panels, self.group, form=form, source=self.source))
         return target

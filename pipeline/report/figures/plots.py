@@ -12,7 +12,8 @@ from pipeline.report.figures.panels import Group, Panels, panels
 from pipeline.report.figures.pictures import PictureFormat, picture
 from pipeline.report.words import utc_time
 from pipeline.runs.config_faults import near
-from pipeline.storage.durable import make_folder, write_whole
+from pipeline.runs.written import picture_file
+from pipeline.storage.durable import make_folder
 from pipeline.tables.groupings import values_text, written_groups
 from pipeline.visible_text import cleaned
 
@@ -99,7 +100,7 @@ def write_plots(
         source = f"{figure.stage} · {utc_time(run.published_at)} · run {run.folder.name} · thresher {version}"
         content = picture(figure.panels.at_most(MOST_ROWS), own_group, form=form, source=source)
         path = folder / f"{_file_name(figure, own_group, taken)}.{form}"
-        write_whole(path, content)
+        picture_file(path, "--to").replace(content)
         yield path
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from pipeline.safe_files import remove_own
 from pipeline.sources.remote.copies import folder_for_caches
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _keep(path: Path, script: str) -> None:
         unfinished.write_bytes(b"\n".join([_digest(content).encode(), content]))
         unfinished.replace(path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        remove_own(unfinished, path.parent)
 
 
 def _digest(content: bytes) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import CannotCreateError, os_fault
 from pipeline.report.page.page import report
-from pipeline.storage.durable import write_whole
+from pipeline.runs.written import report_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,11 +34,15 @@ def write_report(run: PublishedRun, results: Path, path: Path | None = None) -> 
     if file.is_dir():
         message = f"the report {file} is a folder"
         raise CannotCreateError(message, remedy="Name a file with --output.")
+    own = report_file(file)
+    if own.fault:
+        message = f"the report {file} cannot be written: it {own.fault}"
+        raise CannotCreateError(message, remedy=own.remedy)
     content = report(run, results).encode()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         fault = os_fault(error, f"the folder {file.parent} cannot be written")
         raise CannotCreateError(fault.message, remedy="Name another file with --output.") from error
-    write_whole(file, content)
+    own.replace(content)
     return file

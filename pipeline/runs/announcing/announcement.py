@@ -14,8 +14,9 @@ from pipeline.errors import Interrupted, ThresherError, system_fault
 from pipeline.runs.announcing.lineage import LINEAGE, Job, event_line
 from pipeline.runs.announcing.prometheus import metrics_text
 from pipeline.runs.announcing.sending import append
+from pipeline.runs.written import metrics_file
 from pipeline.storage.attempts import utc_now
-from pipeline.storage.durable import read_own, write_whole
+from pipeline.storage.durable import read_own
 from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout
 from pipeline.storage.manifest import parse_manifest
 from pipeline.storage.records import read_record
@@ -113,7 +114,7 @@ class Announcement:
         def write() -> None:
             success = last_success or _last_success(Layout(self.config.output))
             text = metrics_text(self.config.results, record, success, run)
-            write_whole(Path(file), text.encode())
+            metrics_file(Path(file)).replace(text.encode())
 
         self._tried(f"the metrics in {file}", write)
 
@@ -164,7 +165,7 @@ def _descriptions(config: Config) -> dict[str, dict[str, str]]:
 
 
 def _run_record(run: Path) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads((run / RUN_RECORD).read_bytes())
+    record: dict[str, Any] = json.loads(read_own(run / RUN_RECORD))
     return record
 
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pipeline.storage.durable import read_own
+from pipeline.storage.layout import RUN_RECORD
 from pipeline.tables.run_tables import METRICS
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def metrics_text(results: str, attempt: Mapping[str, Any], last_success: str | N
     """
     metrics = [*_of_attempt(attempt, last_success)]
     if run is not None:
-        record = json.loads((run / "run.json").read_bytes())
+        record = json.loads(read_own(run / RUN_RECORD))
         metrics += [*_of_run(record), *_of_stages(record), *_numbers(run, record), _gates(record)]
     common = {"results": results}
     return "".join(f"{line}\n" for metric in metrics for line in metric.lines(common))

@@ -15,13 +15,17 @@ from pydantic import BaseModel, ConfigDict
 
 from pipeline.errors import BusyError, ThresherError
 from pipeline.runs.gates.failing import is_failure
+from pipeline.runs.written import gates_json_file, gates_junit_file
+from pipeline.safe_files import remove_own
 from pipeline.sources.paths import local_path
-from pipeline.storage.durable import json_bytes, storage_errors, write_whole
+from pipeline.storage.durable import json_bytes, storage_errors
 from pipeline.tables.groupings import TOTAL
 from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pipeline.runs.written import OwnFile
 
     Row = Mapping[str, Any]
 
@@ -58,17 +62,19 @@ class GateFiles(BaseModel):
         return cls(**{key: local_path(path, base, what=f"{origin}: {key}") for key, path in paths.items() if path})
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def files(self) -> tuple[OwnFile, ...]:
         """Those that are written."""
-        return tuple(path for path in (self.gates_json, self.gates_junit) if path is not None)
+        json = () if self.gates_json is None else (gates_json_file(self.gates_json),)
+        return json if self.gates_junit is None else (*json, gates_junit_file(self.gates_junit))
 
     def remove(self) -> None:
-        """Remove the files of an earlier run, so that a run that fails leaves none that says otherwise."""
-        for path in self.paths:
-            try:
-                path.unlink(missing_ok=True)
-            except OSError:  # the run says so when it cannot write the file
-                continue
+        """Remove the files of an earlier run, so that a run that fails leaves none that says otherwise.
+
+        What a run did not write stays, and what cannot be removed: the run says so when it cannot write the file.
+        """
+        for file in self.files:
+            if not file.fault:
+                remove_own(file.path, file.path.parent, as_far_as_possible=True)
 
     @contextmanager
     def kept_by_success(self) -> Iterator[None]:
@@ -90,17 +96,15 @@ class GateFiles(BaseModel):
             code: Exit code of the run.
         """
         warnings = []
-        contents: dict[Path | None, Callable[[], bytes]] = {
-            self.gates_json: lambda: json_bytes(gates_as_json(record, status, code)),
-            self.gates_junit: lambda: gates_as_junit(record),
+        contents: dict[str, Callable[[], bytes]] = {
+            JSON: lambda: json_bytes(gates_as_json(record, status, code)),
+            JUNIT: lambda: gates_as_junit(record),
         }
-        for path, content in contents.items():
-            if path is None:
-                continue
+        for file in self.files:
             try:
-                with storage_errors(f"writing {path}"):
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    write_whole(path, content())
+                with storage_errors(f"writing {file.path}"):
+                    file.path.parent.mkdir(parents=True, exist_ok=True)
+                    file.replace(contents[file.key]())
             except ThresherError as error:
                 warnings.append(f"the results of the gates could not be written: {error.message}")
         return tuple(warnings)

@@ -13,6 +13,7 @@ from pipeline.errors import ThresherError
 from pipeline.runs.config import Config
 from pipeline.runs.gates.files import JSON, JUNIT, GateFiles
 from pipeline.runs.substitution import substituted
+from pipeline.safe_files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +56,7 @@ def _document_and_base(config: object) -> tuple[Mapping[str, Any], Path]:
         return {}, Path.cwd()
     path = Path(os.fsdecode(config))
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig")), path.resolve().parent
+        return tomllib.loads(read_file(path).decode("utf-8-sig")), path.resolve().parent
     except (OSError, ValueError, RecursionError):
         return {}, path.absolute().parent
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.errors import StorageError, os_fault
+from pipeline.safe_files import remove_own
 from pipeline.sources.remote.store import RemoteObject, endpoints
 from pipeline.sources.spooling import PREFIX, PRIVATE, TemporaryFolder
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT = 20 * 1000**3
 _DATA, _NOTE, _UNFINISHED = ".data", ".json", ".part"
+_KEPT = re.compile(r"[0-9a-f]{64}\.data")
+_HALF = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{16}\.part")
 _OWN = 0o600
 _LONGEST_NAME = 200  # bytes
 _STALE_SECONDS = 24 * 60 * 60
@@ -101,19 +105,19 @@ class Copies:
             entries = []
             for path in self.folder.iterdir():
                 with suppress(OSError):
-                    status = path.stat()
-                    if path.suffix == _DATA:
+                    status = path.lstat()
+                    if _KEPT.fullmatch(path.name):
                         entries.append((status.st_mtime, path, status.st_size))
-                    elif path.suffix == _UNFINISHED and time.time() - status.st_mtime > _STALE_SECONDS:
-                        path.unlink()
+                    elif _HALF.fullmatch(path.name) and time.time() - status.st_mtime > _STALE_SECONDS:
+                        remove_own(path, self.folder)
                     elif path.name.startswith(PREFIX) and time.time() - status.st_mtime > _LONGEST_RUN_SECONDS:
-                        shutil.rmtree(path, ignore_errors=True)  # of a run that was killed
+                        remove_own(path, self.folder, as_far_as_possible=True)  # of a run that was killed
             excess = sum(size for _, _, size in entries) - self.limit
             for _, path, size in sorted(entries):
                 if excess <= 0:
                     break
-                path.with_suffix(_NOTE).unlink(missing_ok=True)
-                path.unlink(missing_ok=True)
+                remove_own(path.with_suffix(_NOTE), self.folder)
+                remove_own(path, self.folder)
                 excess -= size
 
     def _kept(self, item: RemoteObject) -> CopiedObject | None:
@@ -142,10 +146,10 @@ class Copies:
                 os.fsync(file.fileno())
             sha256 = _sha256(unfinished)
             path, holder = _linked(unfinished, item)
-            data.with_suffix(_NOTE).unlink(missing_ok=True)  # never the note of another copy beside this one
+            remove_own(data.with_suffix(_NOTE), self.folder)  # never the note of another copy beside this one
             unfinished.replace(data)
         finally:
-            unfinished.unlink(missing_ok=True)
+            remove_own(unfinished, self.folder)
         note = {"address": str(item.address), "etag": item.etag, "version": read.version, "sha256": sha256}
         unfinished.write_text(json.dumps(note))
         unfinished.replace(data.with_suffix(_NOTE))

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipeline.errors import ThresherError
+from pipeline.safe_files import remove_own
 from pipeline.storage.chain import Link, parse_link
-from pipeline.storage.durable import DamagedError, make_folder, own_sha256, storage_errors, write_whole
+from pipeline.storage.durable import DamagedError, make_folder, own_sha256, read_own, storage_errors, write_whole
 from pipeline.storage.layout import (
     ATTEMPTS,
     CATALOG,
@@ -129,12 +129,12 @@ class Mirror:
         self._bring_pointer()
         for link in self.layout.chain.glob("*.json"):
             if link.stem not in named and (latest is None or link.stem != latest.run):
-                link.unlink()
+                remove_own(link, self.layout.root)
         return all(is_whole)
 
     def _clear(self, kept: set[str]) -> None:
         """Remove what is not published any more; the finished stages of a run that never was go back to staging."""
-        shutil.rmtree(self.layout.root / INCOMING, ignore_errors=True)
+        remove_own(self.layout.root / INCOMING, self.layout.root, as_far_as_possible=True)
         self.layout.runs.mkdir(exist_ok=True)
         for name in os.listdir(self.layout.runs):  # noqa: PTH208 - names suffice
             if name not in kept:
@@ -156,7 +156,7 @@ class Mirror:
                 self.notes.note(key, read[1].etag, read[0])
         for path in here.iterdir():
             if path.name not in entries and folder == ATTEMPTS and not path.name.startswith("."):
-                path.unlink()
+                remove_own(path, self.layout.root)
 
     def _read_together(
         self, keys: Iterable[str], read: Callable[[str], tuple[bytes, Version] | None]
@@ -187,8 +187,8 @@ class Mirror:
     def _is_here(self, folder: Path, *, is_latest: bool) -> bool:
         """Whether a run is here as it was published; of the latest all is read, and looked for on the store."""
         try:
-            manifest = parse_manifest((folder / MANIFEST).read_bytes(), folder)
-        except (OSError, DamagedError):
+            manifest = parse_manifest(read_own(folder / MANIFEST), folder)
+        except (ThresherError, DamagedError):
             return False
         if faults(folder, manifest, hashes=is_latest):
             return False
@@ -213,8 +213,8 @@ class Mirror:
 
     def _link(self, name: str) -> Link | None:
         path = self.layout.link(name)
-        with suppress(OSError, DamagedError):
-            return parse_link(path.read_bytes(), path)
+        with suppress(ThresherError, DamagedError):
+            return parse_link(read_own(path), path)
         return None
 
     def _bring_file(self, name: str, incoming: Path, file: PublishedFile, *, as_it_is: bool) -> bool:
@@ -223,7 +223,7 @@ class Mirror:
         for _ in range(2):  # what breaks off on the way is another content, too
             sha256 = self.objects.download(f"{RUNS}/{name}/{file.path}", path)
             if sha256 is None:
-                path.unlink(missing_ok=True)
+                remove_own(path, self.layout.root)
                 return False
             if sha256 == file.sha256:
                 return True
@@ -250,7 +250,7 @@ class Mirror:
         folder.mkdir(exist_ok=True)
         sha256 = self.objects.download(CATALOG, folder / CATALOG)
         if sha256 is None or not (as_it_is or sha256 == named):
-            path.unlink(missing_ok=True)
+            remove_own(path, self.layout.root)
             return link is None
         if link is not None and sha256 == named:
             _restore_time(folder / CATALOG, link.catalog_identity)
@@ -259,7 +259,7 @@ class Mirror:
 
     def _bring_pointer(self) -> None:
         if not self.pointer.content:
-            self.layout.current.unlink(missing_ok=True)
+            remove_own(self.layout.current, self.layout.root)
         elif _sha256(self.layout.current) != hashlib.sha256(self.pointer.content).hexdigest():
             write_whole(self.layout.current, self.pointer.content)
 
@@ -271,7 +271,7 @@ def take_back(layout: Layout, folder: Path) -> None:
         if layout.finished(run_id_of(folder.name)).is_dir() and not staged.exists():
             folder.rename(staged)
         else:
-            shutil.rmtree(folder)
+            remove_own(folder, layout.root)
 
 
 def _is_attempt(key: str) -> bool:

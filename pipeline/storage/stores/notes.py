@@ -7,7 +7,8 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pipeline.storage.durable import write_json
+from pipeline.errors import ThresherError
+from pipeline.storage.durable import DamagedError, read_own, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,8 +27,8 @@ class Notes:
     def __init__(self, root: Path) -> None:
         self._path = root / NAME
         self._notes: dict[str, list[str]] = {}
-        with suppress(OSError, ValueError, TypeError, AttributeError):
-            read = json.loads(self._path.read_bytes())
+        with suppress(DamagedError, ThresherError, ValueError, TypeError, AttributeError):
+            read = json.loads(read_own(self._path))
             self._notes = {str(key): [str(etag), str(sha256)] for key, (etag, sha256) in read.items()}
 
     def is_here(self, key: str, etag: str) -> bool:

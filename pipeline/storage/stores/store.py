@@ -8,7 +8,7 @@ and the answers of single files.
 from __future__ import annotations
 
 import os
-import shutil
+import re
 import tempfile
 import time
 from contextlib import contextmanager, suppress
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from pipeline.errors import BusyError, ThresherError
+from pipeline.safe_files import remove_own
 from pipeline.storage.durable import make_folder, storage_errors
 from pipeline.storage.layout import Layout
 from pipeline.storage.stores.mirror import Mirror
@@ -34,6 +35,7 @@ PATIENCE = 600.0  # seconds that a reader waits for another one to bring the mir
 IN_USE = 3600.0  # seconds since a mirror was used, in which it is not removed
 PRIVATE = 0o700
 _WORK, _READ = "work", "read"
+_MIRROR = re.compile(rf"[0-9a-f]{{16}}/({_WORK}|{_READ}|verify-\w+)")
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class ResultsStore:
                 Mirror(Layout(root), self.address, self.connect()).bring_here(as_it_is=True)
                 yield root
         finally:
-            shutil.rmtree(root, ignore_errors=True)
+            remove_own(root, self.folder, as_far_as_possible=True)
 
     def named(self, text: str) -> str:
         """Name the address in a text where that has a folder here."""
@@ -138,7 +140,7 @@ def make_room(folder: Path, limit: int, *, kept: Path) -> None:
         kept: A folder of mirrors that stays, as do those that were used within the last hour.
     """
     with suppress(OSError):
-        mirrors = [mirror for mirror in folder.glob("*/*") if mirror.is_dir() and not mirror.is_symlink()]
+        mirrors = [mirror for mirror in folder.glob("*/*") if _is_mirror(mirror, folder)]
         sizes = {mirror: _size(mirror) for mirror in mirrors}
         excess = sum(sizes.values()) - limit
         for mirror in sorted(mirrors, key=_last_use):
@@ -147,8 +149,13 @@ def make_room(folder: Path, limit: int, *, kept: Path) -> None:
             if mirror.parent == kept or time.time() - _last_use(mirror) < IN_USE:
                 continue
             with suppress(Timeout, OSError), FileLock(mirror / ".lock", timeout=0):
-                shutil.rmtree(mirror, ignore_errors=True)
+                remove_own(mirror, folder, as_far_as_possible=True)
                 excess -= sizes[mirror]
+
+
+def _is_mirror(path: Path, folder: Path) -> bool:
+    is_named = _MIRROR.fullmatch(path.relative_to(folder).as_posix()) is not None
+    return is_named and path.is_dir() and not (path.is_symlink() or path.parent.is_symlink())
 
 
 def _size(folder: Path) -> int:

@@ -46,8 +46,9 @@ def folder(tmp_path: Path) -> Path:
     write_scores(tmp_path / "scores2026-11-01.parquet")
     (tmp_path / "c.toml").write_text(HEAD + STAGE)
     (tmp_path / "ci").mkdir()
-    for name in ("gates.json", XML, "other.json"):
-        (tmp_path / "ci" / name).write_text('{"exit": 0}')
+    for name in ("gates.json", "other.json"):
+        (tmp_path / "ci" / name).write_text('{\n  "run_id": "0123456789ab",\n  "exit": 0\n}\n')
+    (tmp_path / "ci" / XML).write_text('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="thresher gates" />')
     return tmp_path
 
 

@@ -1,0 +1,269 @@
+"""Files that a config or an option says to write, held against all that is read, published, or somebody else's."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import CannotCreateError, ConfigError, ThresherError, UsageError
+from pipeline.safe_files import SpecialFileError, identity, names_below, read_file
+from pipeline.sources.finding import Search
+from pipeline.sources.formats import ENDINGS
+from pipeline.sources.remote.addresses import is_remote
+from pipeline.stages.upstream import UpstreamParameters
+from pipeline.storage.durable import write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeline.runs.config import Config
+    from pipeline.sources.inputs import Input
+
+_START = 1 << 16
+_GATES_JSON = re.compile(rb'\{\s*"run_id": "[0-9a-f]{12}"')
+_GATES_JUNIT = re.compile(rb'<\?xml version="1.0" encoding="UTF-8"\?>\s*<testsuites name="thresher gates"')
+_METRICS = re.compile(rb"# HELP thresher_")
+_EVENTS = re.compile(rb'\{.*"eventTime"', re.DOTALL)
+_PAGE = re.compile(rb'<!doctype html>.*<script type="application/json" id="data">', re.DOTALL)
+_PICTURE = re.compile(rb"<svg |\x89PNG\r\n|%PDF-")
+
+
+@dataclass(frozen=True)
+class OwnFile:
+    """A file that is written outside the results.
+
+    Attributes:
+        key: What names it: a key of the config, or an option.
+        path: The file, absolute.
+        start: What a file in its place starts with that may be replaced, or appended to.
+    """
+
+    key: str
+    path: Path
+    start: re.Pattern[bytes]
+
+    @property
+    def fault(self) -> str:
+        """Say why what is in its place may not be replaced; empty if nothing is there, an empty file or one of ours."""
+        try:
+            content = read_file(self.path, most=_START if self.start is not _PAGE else -1)
+        except FileNotFoundError:
+            return "is a link that leads nowhere" if self.path.is_symlink() else ""
+        except IsADirectoryError:
+            return "is a folder, not a file"
+        except SpecialFileError as error:
+            return f"is {error}, not a file"
+        except NotADirectoryError:  # of a folder that cannot be made: told when it is
+            return ""
+        except OSError as error:
+            return f"cannot be read: {error.strerror}"
+        is_own = not content or self.start.match(content) is not None
+        return "" if is_own else "is there, and thresher did not write it"
+
+    @property
+    def remedy(self) -> str:
+        """What a user can do if it cannot be written."""
+        return f"Choose another file with {self.key}."
+
+    def replace(self, content: bytes) -> None:
+        """Write the file, whole or not at all.
+
+        Raises:
+            CannotCreateError: what is in its place is not one of ours.
+            ThresherError: the disk is full or failing.
+        """
+        if self.fault:
+            message = f"{self.path} {self.fault}"
+            raise CannotCreateError(message, remedy=self.remedy)
+        write_whole(self.path, content)
+
+
+def gates_json_file(path: Path) -> OwnFile:
+    """The JSON file of the gates."""
+    return OwnFile("gates_json", path, _GATES_JSON)
+
+
+def gates_junit_file(path: Path) -> OwnFile:
+    """The XML file of the gates."""
+    return OwnFile("gates_junit", path, _GATES_JUNIT)
+
+
+def metrics_file(path: Path) -> OwnFile:
+    """The file of metrics for Prometheus."""
+    return OwnFile("prometheus.file", path, _METRICS)
+
+
+def lineage_file(path: Path) -> OwnFile:
+    """The file that events are appended to, those of other programs, too."""
+    return OwnFile("lineage.file", path, _EVENTS)
+
+
+def report_file(path: Path) -> OwnFile:
+    """The page of a report."""
+    return OwnFile("--output", path, _PAGE)
+
+
+def picture_file(path: Path, option: str) -> OwnFile:
+    """The picture of a figure."""
+    return OwnFile(option, path, _PICTURE)
+
+
+class WrittenFileError(ConfigError):
+    """A file that a config says to write is one that is read, is published, or is somebody else's.
+
+    Args:
+        key: The key that names it.
+    """
+
+    def __init__(self, message: str, *, remedy: str, key: str) -> None:
+        super().__init__(message, remedy=remedy)
+        self.key = key
+
+
+def check_written(config: Config, file: Path | None = None, *, more: Sequence[OwnFile] = ()) -> None:
+    """Check that no file that is written is one that is read or published, by whatever name, or is somebody else's.
+
+    Nothing has been written or removed when it is called. Whether two names mean one file is told by device and inode;
+    where nothing is there yet, by whether an input would find a file of that name the next time.
+
+    Args:
+        config: The config.
+        file: The config file itself; None: it is none.
+        more: Files that are written besides, as an option says.
+
+    Raises:
+        WrittenFileError: names the key, the file, and what it is.
+    """
+    with config.variables.concealing():
+        files = [*more] or [*_files(config)]
+        for number, own in enumerate(files):
+            others = ((other.key, other.path) for other in files[:number])
+            fault = _fault(config, own.path, file, others) or own.fault
+            if fault:
+                where = own.key if more else f"{config.origin}: {own.key}"
+                message = f"{where}: {own.path} {fault}"
+                raise WrittenFileError(message, remedy=own.remedy, key=own.key)
+        for key, folder in () if more else _folders(config):
+            if fault := _fault_of_folder(config, folder, file):
+                message = f"{config.origin}: {key}: {folder} {fault}"
+                raise WrittenFileError(message, remedy=f"Choose another folder with {key}.", key=key)
+
+
+@contextmanager
+def of_options(options: Mapping[str, object]) -> Iterator[None]:
+    """Tell a fault of a file as one of the command line where an option named it, not the config.
+
+    Args:
+        options: What the options said, by key of the config; None: nothing.
+
+    Raises:
+        UsageError: an option named the file.
+    """
+    try:
+        yield
+    except WrittenFileError as error:
+        if options.get(error.key) is None:
+            raise
+        option = f"--{error.key.replace('_', '-')}"
+        remedy = None if error.remedy is None else error.remedy.replace(error.key, option)
+        raise UsageError(error.message, remedy=remedy) from error
+
+
+def _files(config: Config) -> Iterator[OwnFile]:
+    if config.gate_files.gates_json is not None:
+        yield gates_json_file(config.gate_files.gates_json)
+    if config.gate_files.gates_junit is not None:
+        yield gates_junit_file(config.gate_files.gates_junit)
+    if config.lineage.file is not None:
+        yield lineage_file(Path(config.lineage.file))
+    if config.prometheus.file is not None:
+        yield metrics_file(Path(config.prometheus.file))
+
+
+def _folders(config: Config) -> Iterator[tuple[str, Path]]:
+    """The folders that are written to, but for the results on a store, whose mirror is ours."""
+    if config.store is None:
+        yield "output", config.output
+    for key in ("scratch", "copies"):
+        folder = getattr(config.resources, key)
+        if folder is not None:
+            yield f"resources.{key}", folder
+
+
+def _fault(config: Config, path: Path, file: Path | None, others: Iterator[tuple[str, Path]]) -> str:
+    """Say what a file is that must not be written; empty if it may be."""
+    if file is not None and _is_same(path, file):
+        return "is the config itself"
+    for key, other in others:
+        if _is_same(path, other):
+            return f"is the file of {key}, too"
+    for folder in _published(config):
+        if names_below(folder, path) is not None or _is_linked_into(folder, path):
+            return f"lies in the results folder {folder}, where thresher alone writes"
+    return _fault_as_input(config, path)
+
+
+def _fault_of_folder(config: Config, folder: Path, file: Path | None) -> str:
+    """Say why a folder cannot be one for our files, before it is made; empty if nothing tells."""
+    if folder.exists() and not folder.is_dir():
+        if file is not None and _is_same(folder, file):
+            return "is the config itself, not a folder"
+        return _fault_as_input(config, folder)
+    if folder == config.output:
+        return ""
+    if names_below(config.output, folder) and config.store is None:
+        return f"lies in the results folder {config.output}, where thresher alone writes"
+    return _fault_as_input(config, folder / "thresher-rows-0" / "rows.parquet")
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    return names_below(other, path) == ()
+
+
+def _is_linked_into(folder: Path, path: Path) -> bool:
+    """Whether a file has another name somewhere below a folder, a hard link."""
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return status.st_nlink > 1 and identity(path) in {identity(each) for each in folder.rglob("*")}
+
+
+def _published(config: Config) -> Iterator[Path]:
+    """The results folders of a config: its own, and those that stages read."""
+    if config.store is None:
+        yield config.output
+    for stage in config.every:
+        if isinstance(stage.params, UpstreamParameters) and stage.params.results:
+            with suppress(ThresherError):  # told when the stage is opened
+                place = config.at(config.variables.expanded(stage.params.results), what="results")
+                if place.store is None:
+                    yield place.output
+
+
+def _fault_as_input(config: Config, path: Path) -> str:
+    here = identity(path)
+    for name, spec in _inputs(config):
+        for text in spec.path:
+            if not isinstance(text, str) or is_remote(text):
+                continue
+            search = Search(name, config.base, ENDINGS[spec.format or "parquet"], config.output)
+            with suppress(ThresherError):  # what cannot be listed is told when the input is opened
+                if here is not None and here in {identity(found) for found, _ in search.matches(text)}:
+                    return f"is a file of the input {name}"
+                if search.would_find(text, path):
+                    return f"would be read as a file of the input {name} the next time"
+    return ""
+
+
+def _inputs(config: Config) -> Iterator[tuple[str, Input]]:
+    for stage in config.every:
+        with suppress(ThresherError):
+            params = config.variables.bound(stage.params)
+            for contract in stage.stage.inputs:
+                spec = getattr(params, contract.name)
+                if spec is not None:
+                    yield contract.name, spec
