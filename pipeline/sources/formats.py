@@ -6,12 +6,11 @@ not fit is an error that names it. Columns that are bound to no field stay text.
 
 from __future__ import annotations
 
-import glob
 import re
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, os_error_number
-from pipeline.sources.encodings import RowsError, arrow_not_utf8, not_utf8
+from pipeline.sources.encodings import RowsError, not_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,9 +37,9 @@ SPREADSHEETS = (".xlsx", ".xls", ".xlsb", ".ods")
 _DATE = "%Y-%m-%d"
 _TIMES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
 _ZONED = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z")
-EXTENSION = b"ARROW:extension:name"  # in the metadata of a column whose type is of another library
 _REMEDY = 'Write the file again, or say what it is: format = "…".'
 _RENAMED = re.compile(r"(?P<name>.+)_duplicated_\d+")  # what the reader makes of a name that repeats
+_UNNAMED = re.compile(r"_duplicated_\d+")
 _EXPECTED: dict[Kind, str] = {
     "number": "a number",
     "integer": "an integer",
@@ -112,6 +111,7 @@ def convert(
     import pyarrow as pa  # noqa: PLC0415 - see above
 
     from pipeline.sources import line_formats  # noqa: PLC0415 - see above
+    from pipeline.sources.json_lines import LineError  # noqa: PLC0415 - see above
 
     if kind == "arrow" and not starts_with(path, b"ARROW1"):
         message = f"input {name}: {path} cannot be read as arrow: it is no Arrow file"
@@ -119,18 +119,21 @@ def convert(
     try:
         if kind in SEPARATED and (fault := not_utf8(path, _separator(kind, spec), most_lines=1, name=name)) is not None:
             raise fault  # the reader takes a header in any encoding
-        if kind == "arrow" and _has_extension_types(path):
-            _write_batches(path, target, name=name)
+        if kind == "arrow":
+            _write_arrow(path, target, name=name)
+            return {}
+        if kind == "jsonl":
+            _write_json(path, spec, kinds, target, name=name)
             return {}
         frame = _scan(path, kind, spec, alone=alone, name=name)
         names = frame.collect_schema().names()
         if kind in SEPARATED:
             _check_header(path, names, _separator(kind, spec), name=name)
-        if kind in {*TEXTS, "jsonl"}:
+        if kind in TEXTS:
             frame = frame.with_columns(_typed(frame, kinds(names), path, kind, spec, name=name))
         frame.sink_parquet(target)
         return line_formats.notices(target) if kind == "brat" else {}
-    except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, OSError, LineError) as error:
         if isinstance(error, OSError) and os_error_number(error) is not None:
             raise
         if "utf" in str(error).lower() and (fault := _not_utf8(path, kind, spec, name=name)) is not None:
@@ -146,33 +149,42 @@ def _remedy(kind: Format) -> str:
     return f"UTF-8 is read, with as many values in every row. {_REMEDY}" if kind in TEXTS else _REMEDY
 
 
-def _has_extension_types(path: Path) -> bool:
-    """Whether a column of an Arrow file has a type of another library, which Polars takes for what it stores."""
-    import pyarrow as pa  # noqa: PLC0415 - see convert
-
-    with pa.ipc.open_file(str(path)) as reader:
-        fields = list(reader.schema)
-    return any(isinstance(field.type, pa.BaseExtensionType) or EXTENSION in (field.metadata or {}) for field in fields)
-
-
-def _write_batches(path: Path, target: Path, *, name: str) -> None:
+def _write_arrow(path: Path, target: Path, *, name: str) -> None:
     """Write the rows of an Arrow file, batch by batch, with the types that they have in a frame."""
     import pyarrow as pa  # noqa: PLC0415 - see convert
 
-    from pipeline.sources.frames import write_rows  # noqa: PLC0415 - see convert
+    from pipeline.sources.frames import write_batches  # noqa: PLC0415 - see convert
 
     with pa.ipc.open_file(str(path)) as reader:
         batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
         try:
-            write_rows(pa.RecordBatchReader.from_batches(reader.schema, batches), target)
+            write_batches(reader.schema, batches, target)
         except RowsError as fault:
             message = f"input {name}: {path}: {fault}"
             raise DataError(message, remedy=fault.remedy) from fault
 
 
+def _write_json(
+    path: Path, spec: Input, kinds: Callable[[list[str]], Mapping[str, Kind]], target: Path, *, name: str
+) -> None:
+    """Write the rows of a file of JSON lines; twice where columns turn out to have values of several types."""
+    import polars as pl  # noqa: PLC0415 - see convert
+
+    from pipeline.sources.json_lines import json_lines, mixed_json_lines  # noqa: PLC0415 - see convert
+
+    def write(frame: pl.LazyFrame) -> None:
+        names = frame.collect_schema().names()
+        frame.with_columns(_typed(frame, kinds(names), path, "jsonl", spec, name=name)).sink_parquet(target)
+
+    try:
+        write(json_lines(path))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        if os_error_number(error) is not None:
+            raise
+        write(mixed_json_lines(path))
+
+
 def _not_utf8(path: Path, kind: Format, spec: Input, *, name: str) -> DataError | None:
-    if kind == "arrow":
-        return arrow_not_utf8(path, name=name)
     return not_utf8(path, _separator(kind, spec) if kind in SEPARATED else None, is_json=kind == "jsonl", name=name)
 
 
@@ -191,25 +203,27 @@ def _scan(path: Path, kind: Format, spec: Input, *, alone: bool, name: str) -> p
 
     from pipeline.sources import line_formats  # noqa: PLC0415 - see convert
 
-    if kind == "arrow":
-        return pl.scan_ipc(glob.escape(str(path)))  # a pattern to the reader
     if kind in {"trec_run", "trec_qrels"}:
         return line_formats.trec(path, line_formats.RUN if kind == "trec_run" else line_formats.QRELS, name=name)
     if kind == "conll":
         return line_formats.conll(path, alone=alone, name=name)
     if kind == "brat":
         return line_formats.brat(path, name=name)
-    if kind == "jsonl":
-        return pl.scan_ndjson(path, infer_schema_length=None)
     return _separated(pl.scan_csv(path, separator=_separator(kind, spec), infer_schema=False, glob=False), spec)
 
 
 def _separated(frame: pl.LazyFrame, spec: Input) -> pl.LazyFrame:
-    """The rows of a CSV file: lines in which something stands, with NULL for the words that stand for none."""
+    """The rows of a CSV file: lines in which something stands, with NULL for the words that stand for none.
+
+    Columns without a name, in which R and pandas write the names of rows, are left out, because nothing can name them.
+    """
     import polars as pl  # noqa: PLC0415 - see convert
 
-    if len(frame.collect_schema()) > 1:  # where there is one column, an empty line is a NULL
+    names = frame.collect_schema().names()
+    if len(names) > 1:  # where there is one column, an empty line is a NULL
         frame = frame.filter(pl.any_horizontal(pl.all().is_not_null()))
+    if "" in names:
+        frame = frame.drop(name for name in names if not name or _UNNAMED.fullmatch(name))
     words = list(spec.null_values)
     return frame.with_columns(pl.when(~pl.all().is_in(words)).then(pl.all())) if words else frame
 
