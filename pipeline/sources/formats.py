@@ -6,6 +6,7 @@ not fit is an error that names it. Columns that are bound to no field stay text.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -48,15 +49,14 @@ _EXPECTED: dict[Kind, str] = {
     "position": "a number, or a date or time as in 2026-11-20",
 }
 
-_AS_TIME = """an expression, { sql = "strptime(my_column, '%d-%m-%Y')" } for example"""
 _HINTS = {
     _EXPECTED["number"]: 'decimal = "," for decimal commas',
     _EXPECTED[
         "integer"
     ]: 'an expression, { sql = "CAST(CAST(my_column AS DOUBLE) AS BIGINT)" }, for counts with a point',
-    _EXPECTED["instant"]: _AS_TIME,
-    _EXPECTED["position"]: _AS_TIME,
 }
+_OTHER_TIMES = ("%d-%m-%Y", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%Y%m%d")  # tried on all rows
+_OF_DAY = ("", " %H:%M", " %H:%M:%S")
 
 
 def format_of(path: PurePath, declared: Format | None) -> Format:
@@ -277,10 +277,13 @@ def _readings(column: str, kind: Kind, spec: Input) -> list[pl.Expr]:
     decimal = text if spec.decimal == "." else text.str.replace(spec.decimal, ".", literal=True)
     integer, number = text.cast(pl.Int64, strict=False), decimal.cast(pl.Float64, strict=False)
     moment = text.str.replace(" ", "T", literal=True)
-    times = [
-        text.str.to_date(_DATE, strict=False),
-        *(moment.str.to_datetime(pattern, time_unit="us", strict=False) for pattern in _TIMES),
-        *(moment.str.to_datetime(pattern, time_unit="us", time_zone="UTC", strict=False) for pattern in _ZONED),
+    day = text.str.to_date(_DATE, strict=False)
+    naive = [moment.str.to_datetime(pattern, time_unit="us", strict=False) for pattern in _TIMES]
+    zoned = [moment.str.to_datetime(pattern, time_unit="us", time_zone="UTC", strict=False) for pattern in _ZONED]
+    times = [  # R writes midnight as a date beside times of day
+        *(day, *naive, *zoned),
+        pl.coalesce([*naive, day.cast(pl.Datetime("us"))]),
+        pl.coalesce(zoned),
     ]
     words = text.str.to_lowercase()
     boolean = pl.when(words.is_in(["true", "1"])).then(True).when(words.is_in(["false", "0"])).then(False)
@@ -305,7 +308,42 @@ def _misfit(frame: pl.LazyFrame, column: str, reading: pl.Expr, expected: str, p
     message = (
         f"input {name}: column {column!r} is not {expected} in {n_rows} of {path} (first at row {row + 1:,}: {value!r})"
     )
-    hint = _HINTS.get(expected, 'an expression, { sql = "…" }')
+    texts = rows.select(pl.col("value").str.strip_chars())
+    hint = _hint(texts, column, expected, str(value).strip())
     return DataError(
         message, remedy=f'Say how to read it: null_values = ["NA"] for words that stand for none, or {hint}.'
     )
+
+
+def _hint(texts: pl.LazyFrame, column: str, expected: str, value: str) -> str:
+    """How to read a column of text that does not fit its field, with an expression that reads all of it where one does.
+
+    Args:
+        texts: Its values.
+        column: Its name.
+        expected: What its field expects, in words.
+        value: The first that does not fit.
+    """
+    import polars as pl  # noqa: PLC0415 - see convert
+
+    from pipeline.sources.types import in_expression  # noqa: PLC0415 - see convert
+
+    name = in_expression(column)
+    expression = ""
+    if expected == _EXPECTED["number"] and value.endswith("%"):
+        number = f"rtrim({name}, ' %')"
+        number = f"replace({number}, ',', '.')" if "," in value else number
+        expression = f"CAST({number} AS DOUBLE) / 100"
+    elif expected in {_EXPECTED["instant"], _EXPECTED["position"]}:
+        patterns = [day + time for day in _OTHER_TIMES for time in _OF_DAY]
+        fits = texts.select(
+            (pl.col("value").str.to_datetime(pattern, strict=False).is_null() & pl.col("value").is_not_null())
+            .any()
+            .alias(pattern)
+            for pattern in patterns
+        ).collect(engine="streaming")
+        pattern = next((each for each in patterns if not fits[each].item()), None)
+        expression = "" if pattern is None else f"strptime({name}, '{pattern}')"
+    if expression:
+        return f"an expression, {{ sql = {json.dumps(expression, ensure_ascii=False)} }}"
+    return _HINTS.get(expected, 'an expression, { sql = "…" }')
