@@ -336,14 +336,19 @@ def _hint(texts: pl.LazyFrame, column: str, expected: str, value: str) -> str:
         expression = f"CAST({number} AS DOUBLE) / 100"
     elif expected in {_EXPECTED["instant"], _EXPECTED["position"]}:
         patterns = [day + time for day in _OTHER_TIMES for time in _OF_DAY]
-        fits = texts.select(
-            (pl.col("value").str.to_datetime(pattern, strict=False).is_null() & pl.col("value").is_not_null())
-            .any()
-            .alias(pattern)
-            for pattern in patterns
+        is_seconds = pl.col("value").str.contains(r"^\d{9,10}$").fill_null(value=True).all().alias("")
+        misfits = texts.select(
+            ~is_seconds,
+            *(
+                (pl.col("value").str.to_datetime(pattern, strict=False).is_null() & pl.col("value").is_not_null())
+                .any()
+                .alias(pattern)
+                for pattern in patterns
+            ),
         ).collect(engine="streaming")
-        pattern = next((each for each in patterns if not fits[each].item()), None)
-        expression = "" if pattern is None else f"strptime({name}, '{pattern}')"
+        pattern = next((each for each in ("", *patterns) if not misfits[each].item()), None)
+        if pattern is not None:
+            expression = f"strptime({name}, '{pattern}')" if pattern else f"to_timestamp(CAST({name} AS BIGINT))"
     if expression:
         return f"an expression, {{ sql = {json.dumps(expression, ensure_ascii=False)} }}"
     return _HINTS.get(expected, 'an expression, { sql = "…" }')

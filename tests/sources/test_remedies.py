@@ -56,7 +56,9 @@ def test_dates_among_times_are_midnights(tmp_path: Path) -> None:
     assert points(["2026-01-18", "2026-01-18 10:00:00", "2026-01-19T01:30"], tmp_path) == 3
 
 
-@pytest.mark.parametrize("days", [["18-01-2026", "19-01-2026"], ["1/18/2026 10:00", "1/19/2026 9:00"], ["20260118"]])
+@pytest.mark.parametrize(
+    "days", [["18-01-2026", "19-01-2026"], ["1/18/2026 10:00", "1/19/2026 9:00"], ["20260118"], ["1768700000"]]
+)
 def test_the_expression_for_other_dates_reads_them(days: list[str], tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         points(days, tmp_path)
