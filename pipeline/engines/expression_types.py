@@ -32,7 +32,7 @@ def type_of(expression: exp.Expr, schema: pa.Schema) -> pa.DataType:
     """
     text = render(exp.select(exp.alias_(expression.copy(), "value")).from_(_NO_ROWS))
     with connected() as connection:
-        connection.register(_NO_ROWS, _as_read(schema).empty_table())
+        connection.register(_NO_ROWS, _as_read(schema, expression).empty_table())
         try:
             return connection.sql(text).to_arrow_table().schema.field("value").type
         except (duckdb.InvalidInputException, duckdb.OutOfRangeException) as error:
@@ -42,10 +42,15 @@ def type_of(expression: exp.Expr, schema: pa.Schema) -> pa.DataType:
             raise InvalidQueryError(str(error).strip(), text) from error
 
 
-def _as_read(schema: pa.Schema) -> pa.Schema:
-    """The schema with the types that DuckDB gives columns of Parquet files which it cannot take from Arrow."""
+def _as_read(schema: pa.Schema, expression: exp.Expr) -> pa.Schema:
+    """The columns that an expression reads, with the types that DuckDB gives them in Parquet files.
+
+    It cannot take all of these types from Arrow.
+    """
     import pyarrow as pa  # noqa: PLC0415 - only those who have SQL of their own need it here
 
+    read = {each.name.lower() for each in expression.find_all(exp.Column)}
+    schema = pa.schema([field for field in schema if field.name.lower() in read] or [pa.field("nothing", pa.null())])
     for index, field in enumerate(schema):
         if pa.types.is_float16(field.type) or pa.types.is_decimal256(field.type):
             kind = pa.float32() if pa.types.is_float16(field.type) else pa.float64()

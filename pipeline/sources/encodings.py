@@ -79,27 +79,6 @@ def _shown(value: bytes) -> str:
     return repr(value if len(value) <= _MOST_SHOWN else value[:_MOST_SHOWN] + b"...")
 
 
-def arrow_not_utf8(path: Path, *, name: str) -> DataError | None:
-    """Return the error that a text column of an Arrow file is not UTF-8; None if all are.
-
-    Args:
-        path: The file.
-        name: Name of the input in messages.
-    """
-    import pyarrow as pa  # noqa: PLC0415 - see check_texts
-
-    n_checked = 0
-    with pa.ipc.open_file(str(path)) as reader:
-        for number in range(reader.num_record_batches):
-            batch = reader.get_batch(number)
-            try:
-                check_texts(pa.Table.from_batches([batch]), start=n_checked)
-            except RowsError as fault:
-                return DataError(f"input {name}: {path}: {fault}", remedy=fault.remedy)
-            n_checked += batch.num_rows
-    return None
-
-
 def not_utf8(
     path: Path, separator: str | None, *, is_json: bool = False, most_lines: int | None = None, name: str
 ) -> DataError | None:

@@ -7,14 +7,14 @@ not fit is an error that names it. Columns that are bound to no field stay text.
 from __future__ import annotations
 
 import csv
-import glob
 import io
+import json
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, os_error_number
-from pipeline.sources.encodings import RowsError, arrow_not_utf8, not_utf8
+from pipeline.sources.encodings import RowsError, not_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -43,9 +43,9 @@ TAB = "\t"
 _DATE = "%Y-%m-%d"
 _TIMES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
 _ZONED = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z")
-EXTENSION = b"ARROW:extension:name"  # in the metadata of a column whose type is of another library
 _REMEDY = 'If it is of another format, say which: format = "…".'
 _RENAMED = re.compile(r"(?P<name>.+)_duplicated_\d+")  # what the reader makes of a name that repeats
+_UNNAMED = re.compile(r"_duplicated_\d+")
 _EXPECTED: dict[Kind, str] = {
     "number": "a number",
     "integer": "an integer",
@@ -54,15 +54,14 @@ _EXPECTED: dict[Kind, str] = {
     "position": "a number, or a date or time as in 2026-11-20",
 }
 
-_AS_TIME = """an expression, { sql = "strptime(my_column, '%d-%m-%Y')" } for example"""
 _HINTS = {
     _EXPECTED["number"]: 'decimal = "," for decimal commas',
     _EXPECTED[
         "integer"
     ]: 'an expression, { sql = "CAST(CAST(my_column AS DOUBLE) AS BIGINT)" }, for counts with a point',
-    _EXPECTED["instant"]: _AS_TIME,
-    _EXPECTED["position"]: _AS_TIME,
 }
+_OTHER_TIMES = ("%d-%m-%Y", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%Y%m%d")  # tried on all rows
+_OF_DAY = ("", " %H:%M", " %H:%M:%S")
 
 
 def format_of(path: PurePath, declared: Format | None) -> Format:
@@ -118,6 +117,7 @@ def convert(
     import pyarrow as pa  # noqa: PLC0415 - see above
 
     from pipeline.sources import line_formats  # noqa: PLC0415 - see above
+    from pipeline.sources.json_lines import LineError  # noqa: PLC0415 - see above
 
     if kind == "arrow" and not starts_with(path, b"ARROW1"):
         message = f"input {name}: {path} cannot be read as arrow: it is no Arrow file"
@@ -125,8 +125,11 @@ def convert(
     try:
         if kind in SEPARATED and (fault := not_utf8(path, _separator(kind, spec), most_lines=1, name=name)) is not None:
             raise fault  # the reader takes a header in any encoding
-        if kind == "arrow" and _has_extension_types(path):
-            _write_batches(path, target, name=name)
+        if kind == "arrow":
+            _write_arrow(path, target, name=name)
+            return {}
+        if kind == "jsonl":
+            _write_json(path, spec, kinds, target, name=name)
             return {}
         if kind == "conll":
             tokens, said = line_formats.tagged_tokens(path, alone=alone, tags=spec.tags, name=name)
@@ -134,13 +137,13 @@ def convert(
             line_formats.mentions_of(tokens).write_parquet(target)
             return said
         return _write_table(path, kind, spec, kinds, target, name=name)
-    except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, OSError, LineError) as error:
         if isinstance(error, OSError) and os_error_number(error) is not None:
             raise
         if "utf" in str(error).lower() and (fault := _not_utf8(path, kind, spec, name=name)) is not None:
             raise fault from error
         if kind in SEPARATED and isinstance(error, pl.exceptions.ComputeError):
-            _refuse_uneven(path, None, _separator(kind, spec), name=name)
+            _refuse_uneven(path, _separator(kind, spec), name=name)
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         message = f"input {name}: {path} cannot be read as {kind}: {reason}"
         raise DataError(message, remedy=_remedy(kind)) from error
@@ -156,11 +159,11 @@ def _write_table(
     names = frame.collect_schema().names()
     if kind in SEPARATED:
         _check_header(path, names, _separator(kind, spec), name=name)
-    if kind in {*TEXTS, "jsonl"}:
+    if kind in TEXTS:
         frame = frame.with_columns(_typed(frame, kinds(names), path, kind, spec, name=name))
     frame.sink_parquet(target)
-    if kind in SEPARATED and len(names) > 1 and _ends_in_nulls(target):  # as rows with too few values do
-        _refuse_uneven(path, len(names), _separator(kind, spec), name=name)
+    if kind in SEPARATED and _ends_in_nulls(target) and _may_be_uneven(path, _separator(kind, spec)):
+        _refuse_uneven(path, _separator(kind, spec), name=name)  # rows with too few values end in NULL
     return line_formats.notices(target) if kind == "brat" else {}
 
 
@@ -171,27 +174,23 @@ def _ends_in_nulls(rows: Path) -> bool:
     return bool(pl.scan_parquet(rows).select(pl.last().is_null().any()).collect().item())
 
 
-def _refuse_uneven(path: Path, width: int | None, separator: str, *, name: str) -> None:
+def _refuse_uneven(path: Path, separator: str, *, name: str) -> None:
     """Refuse a file with rows that have more or fewer values than its header; a line without any value is no row.
 
     Args:
         path: The file, compressed or not.
-        width: Number of the values of its header; None: to be counted.
         separator: What separates them.
         name: Name of the input in messages.
 
     Raises:
         DataError: names the first such row by its line.
     """
-    if width is not None and not _may_be_uneven(path, separator):
-        return
-    uneven, first = 0, (0, 0)
+    width, uneven, first = 0, 0, (0, 0)
     with _text_lines(path) as lines:
         reader = csv.reader(lines, delimiter=separator)
         for values in reader:
-            if width is None:
-                width = len(values)
-            if len(values) != width and any(map(str.strip, values)):
+            width = width or len(values)
+            if len(values) != width > 1 and any(map(str.strip, values)):
                 first = first if uneven else (reader.line_num, len(values))
                 uneven += 1
     if uneven:
@@ -247,33 +246,42 @@ def _remedy(kind: Format) -> str:
     return f"UTF-8 is read, with as many values in every row. {_REMEDY}" if kind in TEXTS else _REMEDY
 
 
-def _has_extension_types(path: Path) -> bool:
-    """Whether a column of an Arrow file has a type of another library, which Polars takes for what it stores."""
-    import pyarrow as pa  # noqa: PLC0415 - see convert
-
-    with pa.ipc.open_file(str(path)) as reader:
-        fields = list(reader.schema)
-    return any(isinstance(field.type, pa.BaseExtensionType) or EXTENSION in (field.metadata or {}) for field in fields)
-
-
-def _write_batches(path: Path, target: Path, *, name: str) -> None:
+def _write_arrow(path: Path, target: Path, *, name: str) -> None:
     """Write the rows of an Arrow file, batch by batch, with the types that they have in a frame."""
     import pyarrow as pa  # noqa: PLC0415 - see convert
 
-    from pipeline.sources.frames import write_rows  # noqa: PLC0415 - see convert
+    from pipeline.sources.frames import write_batches  # noqa: PLC0415 - see convert
 
     with pa.ipc.open_file(str(path)) as reader:
         batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
         try:
-            write_rows(pa.RecordBatchReader.from_batches(reader.schema, batches), target)
+            write_batches(reader.schema, batches, target)
         except RowsError as fault:
             message = f"input {name}: {path}: {fault}"
             raise DataError(message, remedy=fault.remedy) from fault
 
 
+def _write_json(
+    path: Path, spec: Input, kinds: Callable[[list[str]], Mapping[str, Kind]], target: Path, *, name: str
+) -> None:
+    """Write the rows of a file of JSON lines; twice where columns turn out to have values of several types."""
+    import polars as pl  # noqa: PLC0415 - see convert
+
+    from pipeline.sources.json_lines import json_lines, mixed_json_lines  # noqa: PLC0415 - see convert
+
+    def write(frame: pl.LazyFrame) -> None:
+        names = frame.collect_schema().names()
+        frame.with_columns(_typed(frame, kinds(names), path, "jsonl", spec, name=name)).sink_parquet(target)
+
+    try:
+        write(json_lines(path))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        if os_error_number(error) is not None:
+            raise
+        write(mixed_json_lines(path))
+
+
 def _not_utf8(path: Path, kind: Format, spec: Input, *, name: str) -> DataError | None:
-    if kind == "arrow":
-        return arrow_not_utf8(path, name=name)
     return not_utf8(path, _separator(kind, spec) if kind in SEPARATED else None, is_json=kind == "jsonl", name=name)
 
 
@@ -292,25 +300,27 @@ def _scan(path: Path, kind: Format, spec: Input, *, name: str) -> pl.LazyFrame:
 
     from pipeline.sources import line_formats  # noqa: PLC0415 - see convert
 
-    if kind == "arrow":
-        return pl.scan_ipc(glob.escape(str(path)))  # a pattern to the reader
     if kind in {"trec_run", "trec_qrels"}:
         return line_formats.trec(path, line_formats.RUN if kind == "trec_run" else line_formats.QRELS, name=name)
     if kind == "brat":
         return line_formats.brat(path, name=name)
-    if kind == "jsonl":
-        return pl.scan_ndjson(path, infer_schema_length=None)
     return _separated(pl.scan_csv(path, separator=_separator(kind, spec), infer_schema=False, glob=False), spec)
 
 
 def _separated(frame: pl.LazyFrame, spec: Input) -> pl.LazyFrame:
-    """The rows of a CSV file: lines in which something stands, with NULL for the words that stand for none."""
+    """The rows of a CSV file: lines in which something stands, with NULL for the words that stand for none.
+
+    Columns without a name, in which R and pandas write the names of rows, are left out, because nothing can name them.
+    """
     import polars as pl  # noqa: PLC0415 - see convert
 
-    if len(frame.collect_schema()) > 1:  # where there is one column, an empty line is a NULL
+    names = frame.collect_schema().names()
+    if len(names) > 1:  # where there is one column, an empty line is a NULL
         is_blank = pl.first().str.contains(r"^\s+$")
-        others = pl.any_horizontal(pl.nth(range(1, len(frame.collect_schema()))).is_not_null())
+        others = pl.any_horizontal(pl.nth(range(1, len(names))).is_not_null())
         frame = frame.filter(others | (pl.first().is_not_null() & ~is_blank))
+    if "" in names:
+        frame = frame.drop(name for name in names if not name or _UNNAMED.fullmatch(name))
     words = list(spec.null_values)
     return frame.with_columns(pl.when(~pl.all().is_in(words)).then(pl.all())) if words else frame
 
@@ -321,7 +331,7 @@ def _check_header(path: Path, names: list[str], separator: str, *, name: str) ->
         if match["name"] in names:
             message = f"input {name}: {path} has several columns named {match['name']!r}"
             raise DataError(message, remedy="Rename all but one of them.")
-    rivals = [rival for rival in (";", "\t", "|", ",") if rival != separator and rival in names[0]]
+    rivals = [rival for rival in (";", "\t", "|", ",") if rival != separator and names and rival in names[0]]
     if len(names) == 1 and rivals:
         message = f"input {name}: {path} has one column, {names[0]!r}"
         raise DataError(message, remedy=f"If {rivals[0]!r} separates its columns, say so: delimiter = {rivals[0]!r}.")
@@ -364,10 +374,13 @@ def _readings(column: str, kind: Kind, spec: Input) -> list[pl.Expr]:
     decimal = text if spec.decimal == "." else text.str.replace(spec.decimal, ".", literal=True)
     integer, number = text.cast(pl.Int64, strict=False), decimal.cast(pl.Float64, strict=False)
     moment = text.str.replace(" ", "T", literal=True)
-    times = [
-        text.str.to_date(_DATE, strict=False),
-        *(moment.str.to_datetime(pattern, time_unit="us", strict=False) for pattern in _TIMES),
-        *(moment.str.to_datetime(pattern, time_unit="us", time_zone="UTC", strict=False) for pattern in _ZONED),
+    day = text.str.to_date(_DATE, strict=False)
+    naive = [moment.str.to_datetime(pattern, time_unit="us", strict=False) for pattern in _TIMES]
+    zoned = [moment.str.to_datetime(pattern, time_unit="us", time_zone="UTC", strict=False) for pattern in _ZONED]
+    times = [  # R writes midnight as a date beside times of day
+        *(day, *naive, *zoned),
+        pl.coalesce([*naive, day.cast(pl.Datetime("us"))]),
+        pl.coalesce(zoned),
     ]
     words = text.str.to_lowercase()
     boolean = pl.when(words.is_in(["true", "1"])).then(True).when(words.is_in(["false", "0"])).then(False)
@@ -392,7 +405,47 @@ def _misfit(frame: pl.LazyFrame, column: str, reading: pl.Expr, expected: str, p
     message = (
         f"input {name}: column {column!r} is not {expected} in {n_rows} of {path} (first at row {row + 1:,}: {value!r})"
     )
-    hint = _HINTS.get(expected, 'an expression, { sql = "…" }')
+    texts = rows.select(pl.col("value").str.strip_chars())
+    hint = _hint(texts, column, expected, str(value).strip())
     return DataError(
         message, remedy=f'Say how to read it: null_values = ["NA"] for words that stand for none, or {hint}.'
     )
+
+
+def _hint(texts: pl.LazyFrame, column: str, expected: str, value: str) -> str:
+    """How to read a column of text that does not fit its field, with an expression that reads all of it where one does.
+
+    Args:
+        texts: Its values.
+        column: Its name.
+        expected: What its field expects, in words.
+        value: The first that does not fit.
+    """
+    import polars as pl  # noqa: PLC0415 - see convert
+
+    from pipeline.sources.types import in_expression  # noqa: PLC0415 - see convert
+
+    name = in_expression(column)
+    expression = ""
+    if expected == _EXPECTED["number"] and value.endswith("%"):
+        number = f"rtrim({name}, ' %')"
+        number = f"replace({number}, ',', '.')" if "," in value else number
+        expression = f"CAST({number} AS DOUBLE) / 100"
+    elif expected in {_EXPECTED["instant"], _EXPECTED["position"]}:
+        patterns = [day + time for day in _OTHER_TIMES for time in _OF_DAY]
+        is_seconds = pl.col("value").str.contains(r"^\d{9,10}$").fill_null(value=True).all().alias("")
+        misfits = texts.select(
+            ~is_seconds,
+            *(
+                (pl.col("value").str.to_datetime(pattern, strict=False).is_null() & pl.col("value").is_not_null())
+                .any()
+                .alias(pattern)
+                for pattern in patterns
+            ),
+        ).collect(engine="streaming")
+        pattern = next((each for each in ("", *patterns) if not misfits[each].item()), None)
+        if pattern is not None:
+            expression = f"strptime({name}, '{pattern}')" if pattern else f"to_timestamp(CAST({name} AS BIGINT))"
+    if expression:
+        return f"an expression, {{ sql = {json.dumps(expression, ensure_ascii=False)} }}"
+    return _HINTS.get(expected, 'an expression, { sql = "…" }')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,14 @@ from pipeline.sources.parquet_files import DataFile, open_file
 from pipeline.sources.spooling import spooled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     import pyarrow as pa
 
 LOCATION = ("source_file", "file_row_number")
 _KINDS = {"DataFrame", "LazyFrame", "Table", "RecordBatch", "RecordBatchReader", "DuckDBPyRelation"}
+_ROWS_TOGETHER = 1 << 17
 _OF_TABLES = "Give every column a name of its own and values of one type."
 _OF_STREAMS = "Compute it by itself to see the whole message."
 _readers_read: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -181,14 +182,18 @@ def _table(content: Any) -> pa.Table | None:  # noqa: ANN401 - any frame
     import polars as pl  # noqa: PLC0415 - see open_frame
     import pyarrow as pa  # noqa: PLC0415
 
-    from pipeline.sources.plain_types import plain, refuse_wide_integers  # noqa: PLC0415 - loads pyarrow
+    from pipeline.sources.plain_types import nothing, plain, unheld  # noqa: PLC0415 - loads pyarrow
 
     if type(content).__name__ == "Series":
         message = "it is a column, not a table"
         raise TypeError(message)
     if isinstance(content, pl.DataFrame):
-        refuse_wide_integers(content.schema)
-        return plain(content.to_arrow(compat_level=pl.CompatLevel.oldest()))
+        kinds = unheld(content.schema)
+        table = plain(content.drop(*kinds).to_arrow(compat_level=pl.CompatLevel.oldest()))
+        for number, name in enumerate(content.columns):
+            if name in kinds:
+                table = table.add_column(number, pa.field(name, kinds[name]), nothing(kinds[name], content.height))
+        return table
     if isinstance(content, pa.RecordBatch):
         return plain(pa.Table.from_batches([content]))
     if isinstance(content, pa.Table):
@@ -201,29 +206,63 @@ def _table(content: Any) -> pa.Table | None:  # noqa: ANN401 - any frame
 
 
 def _spooled(frame: Frame, label: str, scratch: Path | None, *, name: str) -> DataFile:
-    path, holder = spooled(lambda target: write_rows(frame.content, target), label, scratch, name=name)
-    return open_file(path, path.parent, name=name, label=label, holder=holder)
+    import pyarrow as pa  # noqa: PLC0415 - see open_frame
+
+    unheld: list[pa.Field] = []
+    path, holder = spooled(lambda target: unheld.extend(_write(frame.content, target)), label, scratch, name=name)
+    file = open_file(path, path.parent, name=name, label=label, holder=holder)
+    return replace(file, schema=pa.schema([*file.schema, *unheld])) if unheld else file
 
 
-def write_rows(content: Any, path: Path) -> None:  # noqa: ANN401 - any frame
-    """Write rows that stream to a Parquet file."""
+def _write(content: Any, path: Path) -> list[pa.Field]:  # noqa: ANN401 - any frame
+    """Write rows that stream to a Parquet file, and return the columns that it cannot hold."""
     import polars as pl  # noqa: PLC0415 - see open_frame
     import pyarrow as pa  # noqa: PLC0415
+
+    from pipeline.sources.plain_types import unheld  # noqa: PLC0415 - see _table
+
+    if not isinstance(content, pl.LazyFrame):
+        with _reader(content) as reader:  # that of a relation holds its connection until it is closed
+            write_batches(reader.schema, _batches(reader), path)
+        return []
+    kinds = unheld(content.collect_schema())
+    content.drop(*kinds).sink_parquet(path)
+    return [pa.field(*item) for item in kinds.items()]
+
+
+def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: Path) -> None:
+    """Write batches of rows to a Parquet file, with the types that they have in a frame.
+
+    Args:
+        schema: Their columns.
+        batches: The batches, in order; small ones are written together.
+        path: The file.
+
+    Raises:
+        RowsError: a column holds text that is not UTF-8.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - see open_frame
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    from pipeline.sources.plain_types import plain, refuse_wide_integers, storable  # noqa: PLC0415 - see _table
+    from pipeline.sources.plain_types import plain  # noqa: PLC0415 - see _table
 
-    if isinstance(content, pl.LazyFrame):
-        refuse_wide_integers(content.collect_schema())
-        content.sink_parquet(path)
-        return
     n_written = 0
-    with _reader(content) as reader:  # that of a relation holds its connection until it is closed
-        schema = storable(plain(pa.Table.from_batches([], schema=reader.schema))).schema
-        with pq.ParquetWriter(path, schema) as writer:
-            for batch in _batches(reader):
-                writer.write_table(storable(plain(pa.Table.from_batches([batch]), start=n_written)))
-                n_written += batch.num_rows
+    with pq.ParquetWriter(path, plain(pa.Table.from_batches([], schema)).schema) as writer:
+        for group in _groups(batches):
+            writer.write_table(plain(pa.Table.from_batches(group, schema), start=n_written))
+            n_written += sum(batch.num_rows for batch in group)
+
+
+def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Yield batches in lists of some hundred thousand rows."""
+    group: list[pa.RecordBatch] = []
+    for batch in batches:
+        group.append(batch)
+        if sum(each.num_rows for each in group) >= _ROWS_TOGETHER:
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from pipeline.breadcrumbs import OPENING, reading
 from pipeline.errors import DataError, os_error_number, os_fault
+from pipeline.sources.file_kinds import LONGEST, kind_of
 
 if TYPE_CHECKING:
     import os
@@ -184,16 +185,30 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
                 raise DataError(message, remedy=_DECRYPT)
             schema = _shared(plain_schema(metadata.schema.to_arrow_schema()))
             largest_group = _largest_group(metadata)
+            _check_rows(metadata)
     except (pa.ArrowException, OSError, MemoryError, UnicodeError) as error:
         if os_error_number(error) is not None:
             raise os_fault(error, f"input {name}: reading {label or path}") from error
         message = f"input {name}: {label or path} is not a whole Parquet file ({error})"
-        raise DataError(message, remedy=_LEAVE_OUT) from error
+        raise DataError(message, remedy="Its footer is damaged: take the file from where it was written.") from error
     identity = _of_stat(stat)
     partitions = partitions_of(path, root)
     return DataFile(
         path, metadata.num_rows, schema, partitions, identity, footer, label, holder, largest_group=largest_group
     )
+
+
+def _check_rows(metadata: pq.FileMetaData) -> None:
+    """Check that a footer says of its row groups what it says of the file.
+
+    Raises:
+        OSError: it does not; without a number of the operating system, as of all files that are damaged.
+    """
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    in_groups = sum(group.num_rows for group in groups)
+    if metadata.num_rows != in_groups or any(min(group.num_rows, group.total_byte_size) < 0 for group in groups):
+        message = f"its footer counts {metadata.num_rows:,} rows, and {in_groups:,} in its row groups"
+        raise OSError(message)
 
 
 def _shared(schema: pa.Schema) -> pa.Schema:
@@ -245,14 +260,17 @@ def _of_stat(stat: os.stat_result) -> dict[str, int]:
 def _footer(path: Path, size: int, label: str, *, name: str) -> tuple[str, int]:
     """Return hash and length of the footer; a file that was cut off or is not a Parquet file has none."""
     with path.open("rb") as file:
-        head = file.read(len(MAGIC))
+        head = file.read(LONGEST)
         file.seek(max(size - _TAIL, 0))
         tail = file.read(_TAIL)
-        if head == ENCRYPTED == tail[_TAIL // 2 :]:
+        if head.startswith(ENCRYPTED) and tail[_TAIL // 2 :] == ENCRYPTED:
             message = f"input {name}: {label} is encrypted"
             raise DataError(message, remedy=_DECRYPT)
         length = int.from_bytes(tail[: _TAIL // 2], "little")
-        if head != MAGIC or tail[_TAIL // 2 :] != MAGIC or length + _TAIL + len(MAGIC) > size:
+        if not head.startswith(MAGIC) and (kind := kind_of(head, path)) is not None:
+            message = f"input {name}: {label} is not a Parquet file, it is {kind[0]}"
+            raise DataError(message, remedy=kind[1])
+        if not head.startswith(MAGIC) or tail[_TAIL // 2 :] != MAGIC or length + _TAIL + len(MAGIC) > size:
             raise _no_parquet(path, label, size, name=name)
         file.seek(size - _TAIL - length)
         return hashlib.sha256(file.read(length)).hexdigest(), length

@@ -3,21 +3,19 @@
 An Arrow extension type gives another meaning to the values that it stores: a period of pandas is stored as an integer.
 A plain type takes the place of those whose meaning is evident: `arrow.uuid` and `arrow.json` are text, `arrow.bool8` is
 boolean, and text remains text. All others become `MeansSomethingElse`, which no field accepts: they may stand beside
-the columns that are read, and are refused by name where they are read themselves.
+the columns that are read, and are refused by name where they are read themselves. The same becomes of types that a
+Parquet file or the engine cannot hold, such as unions and empty structs.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import uuid
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from pipeline.sources.encodings import RowsError, check_texts
+from pipeline.sources.encodings import check_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,11 +23,24 @@ if TYPE_CHECKING:
     import polars as pl
 
 MOST_DIGITS = 38  # of a decimal number, for the engine
-_WIDE_INTEGERS = {"Int128", "UInt128"}
+DEEPEST = 30  # levels of lists and structs: writers of Parquet files overflow their stacks at some hundred
 _NAME, _DETAILS = b"ARROW:extension:name", b"ARROW:extension:metadata"
 _PLAIN = {"arrow.uuid": pa.string(), "arrow.json": pa.string(), "arrow.bool8": pa.bool_()}
+_VIEWS = {"string_view", "binary_view"}
+_HELD = (
+    *(pa.types.is_null, pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating),
+    *(pa.types.is_date, pa.types.is_time, pa.types.is_timestamp, pa.types.is_duration),
+    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary),
+)
+_NESTS = (
+    *(pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list),
+    *(pa.types.is_map, pa.types.is_struct),
+)
+_UNHELD = {"Int128", "UInt128", "Object", "Unknown"}
 _OURS = "thresher.means_something_else"
 _REMEDIES = {
+    "Int128": "cast it to Int64",
+    "UInt128": "cast it to UInt64",
     "period": "convert it to dates or text",
     "interval": "convert it to text, or give its limits columns of their own",
 }
@@ -80,39 +91,25 @@ def plain(table: pa.Table, *, start: int = 0) -> pa.Table:
     return result
 
 
-def storable(table: pa.Table) -> pa.Table:
-    """Return a table that a Parquet file can hold: columns of types that it has not become `MeansSomethingElse`.
-
-    Args:
-        table: Its columns have plain types.
-    """
-    for number, field in enumerate(table.schema):
-        if not isinstance(field.type, MeansSomethingElse) and not _is_storable(field.type):
-            kind = MeansSomethingElse(str(field.type))
-            table = table.set_column(number, pa.field(field.name, kind), _converted(table.column(number), kind, ""))
-    return table
+def unheld(schema: pl.Schema) -> dict[str, MeansSomethingElse]:
+    """Return the columns of a Polars frame that neither Arrow nor a Parquet file can hold, by name."""
+    return {name: MeansSomethingElse(str(dtype)) for name, dtype in schema.items() if not can_hold(dtype)}
 
 
-@cache
-def _is_storable(kind: pa.DataType) -> bool:
-    """Whether Arrow can write a type to a Parquet file, which it does not tell otherwise."""
-    try:
-        pq.write_table(pa.schema([pa.field("column", kind)]).empty_table(), io.BytesIO())
-    except pa.ArrowNotImplementedError:
+def can_hold(dtype: pl.DataType | type[pl.DataType], level: int = 1) -> bool:
+    """Whether Arrow and Parquet files hold values of a Polars type: no integers of 128 bits, objects, empty structs."""
+    if dtype.base_type().__name__ in _UNHELD or level > DEEPEST:
         return False
-    return True
+    fields = getattr(dtype, "fields", None)
+    if fields is not None:
+        return bool(fields) and all(can_hold(field.dtype, level + 1) for field in fields)
+    inner = getattr(dtype, "inner", None)
+    return inner is None or (getattr(dtype, "size", 1) != 0 and can_hold(inner, level + 1))
 
 
-def refuse_wide_integers(schema: pl.Schema) -> None:
-    """Refuse integers of 128 bits, which Arrow does not have.
-
-    Raises:
-        RowsError: a column of a Polars frame holds them.
-    """
-    for column, dtype in schema.items():
-        if str(dtype) in _WIDE_INTEGERS:
-            message = f"column {column!r} is {dtype}"
-            raise RowsError(message, remedy="Cast it to Int64.")
+def nothing(kind: MeansSomethingElse, length: int) -> pa.ChunkedArray:
+    """Return the values of a column that is never read."""
+    return pa.chunked_array([pa.ExtensionArray.from_storage(kind, pa.nulls(length))], kind)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
@@ -137,12 +134,30 @@ def refused(kind: object) -> tuple[str, str] | None:
 def _plain_type(kind: pa.DataType, metadata: Mapping[bytes, bytes]) -> pa.DataType:
     kind = _meaning(kind, metadata)
     if pa.types.is_dictionary(kind):
-        return _plain_type(kind.value_type, {})
+        plain_kind = _plain_type(kind.value_type, {})
+        return MeansSomethingElse(str(kind)) if pa.types.is_nested(plain_kind) else plain_kind
     if pa.types.is_float16(kind):
         return pa.float32()  # the engine takes halves from files only
-    if pa.types.is_decimal256(kind):
-        return pa.decimal128(min(kind.precision, MOST_DIGITS), kind.scale)
-    return kind
+    if pa.types.is_decimal256(kind) and kind.scale >= 0:
+        return pa.decimal128(kind.precision, kind.scale) if kind.precision <= MOST_DIGITS else pa.float64()
+    return kind if isinstance(kind, MeansSomethingElse) or _is_held(kind) else MeansSomethingElse(str(kind))
+
+
+def _is_held(kind: pa.DataType, level: int = 1) -> bool:
+    """Whether both a Parquet file and the engine can hold values of a type."""
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_dictionary(kind):
+        return _is_held(kind.value_type, level)
+    if pa.types.is_decimal(kind):
+        return bool(0 <= kind.scale <= kind.precision <= MOST_DIGITS)
+    if pa.types.is_fixed_size_binary(kind):
+        return bool(kind.byte_width > 0)
+    if not pa.types.is_nested(kind):
+        return str(kind) in _VIEWS or any(check(kind) for check in _HELD)
+    is_nest = any(check(kind) for check in _NESTS) and getattr(kind, "list_size", 1) != 0
+    parts = [kind.field(number).type for number in range(kind.num_fields)]
+    return is_nest and bool(parts) and level < DEEPEST and all(_is_held(part, level + 1) for part in parts)
 
 
 def _name(kind: pa.DataType, metadata: Mapping[bytes, bytes]) -> str:
@@ -187,8 +202,8 @@ def _is_text(kind: pa.DataType) -> bool:
 def _converted(column: pa.ChunkedArray, kind: pa.DataType, name: str) -> pa.ChunkedArray:
     if kind == column.type:
         return column
-    if isinstance(kind, MeansSomethingElse):  # it is never read
-        return pa.chunked_array([pa.ExtensionArray.from_storage(kind, pa.nulls(len(column)))], kind)
+    if isinstance(kind, MeansSomethingElse):
+        return nothing(kind, len(column))
     if isinstance(column.type, pa.BaseExtensionType):
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
     if name == "arrow.uuid":

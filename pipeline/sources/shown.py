@@ -35,9 +35,9 @@ def columns_without_role(source: Source, bindings: Iterable[Binding]) -> tuple[s
 def shown_columns(source: Source) -> tuple[str, ...]:
     """Return the columns that can be shown: those of files and folder names that no other name equals but for case.
 
-    Columns whose values mean something else than they store are left out.
+    Columns without a name, and those whose values mean something else than they store, are left out.
     """
-    names = dict.fromkeys(name for file in source.files for name in (*file.schema.names, *file.partitions))
+    names = dict.fromkeys(name for file in source.files for name in (*file.schema.names, *file.partitions) if name)
     in_lower_case = [name.lower() for name in names]
     repeated = {name for file in source.files for name in file.schema.names if file.schema.names.count(name) > 1}
     odd = {field.name for file in source.files for field in file.schema if refused(field.type) is not None}

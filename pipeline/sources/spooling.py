@@ -8,7 +8,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import DataError, StorageError, os_fault
+from pipeline.errors import DataError, StorageError, os_error_number, os_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,7 @@ def spooled(write: Callable[[Path], None], label: str, scratch: Path | None, *, 
         The file, and what removes it once nothing refers to it.
 
     Raises:
-        DataError: a file that the rows come from is not there.
+        DataError: a file that the rows come from is not there, or a Parquet file cannot hold the rows.
         StorageError: the folder is full.
         ThresherError: the operating system fails; by the number of its error.
     """
@@ -56,6 +56,12 @@ def spooled(write: Callable[[Path], None], label: str, scratch: Path | None, *, 
         message = f"input {name}: the rows of {label} cannot be read: {str(error).splitlines()[0]}"
         raise DataError(message, remedy="Check the paths that it reads.") from error
     except OSError as error:
+        if os_error_number(error) is None:  # Arrow raises it of rows that it cannot hold, too
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            message = f"input {name}: the rows of {label} cannot be read: {reason}"
+            raise DataError(
+                message, remedy="Leave out the columns that are not needed, or give them other types."
+            ) from error
         fault = os_fault(error, f"input {name}: writing the rows of {label} to the folder for temporary data")
         if isinstance(fault, StorageError):
             fault.remedy = "Free some space, or set resources.scratch to a larger folder."

@@ -137,9 +137,11 @@ def how_to_cast(arrow: pa.DataType | str, kind: Kind, *, field: str, column: str
         condition = as_mapping(field, f"{name} = 'yes'")
         return f"Say which text is true: {condition}; nothing is cast silently."
     wanted = _CASTS[kind]
-    if kind == "key" and of_column in {"DOUBLE", "DECIMAL"}:
-        wanted = "BIGINT"  # whole numbers with gaps: as text they would be 7.0, which is no other key
     note = ", which rounds" if wanted == "BIGINT" and not is_text else ""
+    if kind == "key" and of_column in {"DOUBLE", "DECIMAL"}:  # no two values become one, and 7.0 is the key 7
+        whole, other = f"CAST(CAST({name} AS HUGEINT) AS VARCHAR)", f"CAST({name} AS VARCHAR)"
+        apart = as_mapping(field, f"CASE WHEN {name} = floor({name}) THEN {whole} ELSE {other} END")
+        return f"Make it text, and so in every input that has it: {apart}; nothing is cast silently."
     cast = f"Cast it: {as_mapping(field, f'CAST({name} AS {wanted})')}{note}; nothing is cast silently."
     return cast + _of_text(name, wanted) if is_text else cast
 

@@ -130,7 +130,7 @@ MISFITS: list[tuple[Kind, list[str], str]] = [
     ("integer", ["1", "2.0"], "is not an integer in 1 row of"),
     ("boolean", ["1", "2", "yes"], "is not true, false, 1 or 0 in 2 rows"),
     ("instant", ["2026-11-20", "20-11-2026"], "is not a date or time as in 2026-11-20"),
-    ("instant", ["1763600000"], "strptime(my_column"),
+    ("instant", ["1763600000"], "to_timestamp(CAST("),
     ("position", ["1", "2026-11-20"], "is not a number, or a date or time"),
 ]
 

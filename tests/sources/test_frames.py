@@ -175,8 +175,14 @@ FAULTS: dict[str, tuple[object, str]] = {
         FRAME.lazy().map_batches(lambda frame: frame.item(row=ROWS, column="absent")),
         "the rows of the polars.LazyFrame cannot be read",
     ),
-    "wide integers": (FRAME.with_columns(n=pl.lit(1, pl.Int128)), "column 'n' is Int128\nCast it to Int64."),
-    "wide integers of a plan": (FRAME.lazy().with_columns(n=pl.lit(1, pl.Int128)), "column 'n' is Int128"),
+    "wide integers": (
+        FRAME.with_columns(score=pl.lit(1, pl.Int128)),
+        "column 'score' in the polars.DataFrame is Int128, not a number\nCast it to Int64 before it is read.",
+    ),
+    "wide integers of a plan": (
+        FRAME.lazy().with_columns(score=pl.lit(1, pl.Int128)),
+        "column 'score' in the polars.LazyFrame is Int128, not a number",
+    ),
     "periods": (
         {"path": TWICE.assign(day=DAYS), "columns": {"score": "day"}},
         "column 'day' in the pandas.DataFrame is period[D], not a number\nConvert it to dates or text before",
@@ -266,7 +272,7 @@ def test_numbers_that_the_engine_takes_from_files_only_are_converted() -> None:
     )
     rows = open_frame(Frame(table), "the table", None, name="rows")
     assert isinstance(rows, FrameRows)
-    assert rows.schema.types == [pa.float32(), pa.decimal128(38, 2)]
+    assert rows.schema.types == [pa.float32(), pa.float64()]
     assert rows.table["half"].to_pylist() == [0.5, 0.25]
 
 

@@ -11,6 +11,7 @@ from pipeline.queries.dialect import column, render
 from pipeline.sources.predicates import bind, columns_of, parse_predicate
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 ALLOWED = [
@@ -134,3 +135,21 @@ def test_where_on_a_column_that_is_not_there_names_it(tmp_path: Path) -> None:
 def test_a_predicate_that_does_not_fit_its_columns_is_the_fault_of_the_user(tmp_path: Path, where: str) -> None:
     with pytest.raises((ConfigError, DataError), match="where"):
         kept(tmp_path, where)
+
+
+@pytest.mark.parametrize("values", [map(str, range(20_000)), (f"'x {number}'" for number in range(20_000))])
+def test_long_lists_are_not_parsed_value_by_value(values: Iterable[str]) -> None:
+    text = f"note = 'id IN (1, 2)' AND id NOT IN ({', '.join(values)}) AND \"a IN (1)\" > 1"
+    tree = parse_predicate(text, name="pairs")
+    assert columns_of(tree) == ("a IN (1)", "note", "id")
+    assert len(list(tree.walk())) < 50
+    assert tree.sql(dialect="duckdb") == text.replace("id NOT IN", "NOT id IN")
+
+
+@pytest.mark.parametrize("function", ["replace({}, 'a', 'aaaaaaaaaaaaaaaa')", "CAST({} AS VARCHAR)"])
+@pytest.mark.parametrize("text", ["'aaaa'", "note"])
+def test_texts_that_grow_out_of_hand_are_refused_before_they_are_made(function: str, text: str) -> None:
+    for _ in range(9):
+        text = function.format(text)
+    with pytest.raises(ConfigError, match=r"pairs: where can make texts 1,000,000 times as long"):
+        parse_predicate(f"{text} = 'x'", name="pairs")

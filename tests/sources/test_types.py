@@ -6,13 +6,20 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import duckdb
+import polars as pl
 import pyarrow as pa
 import pytest
 
+from pipeline.errors import DataError
 from pipeline.queries.dialect import column, double, render
+from pipeline.sources.inputs import Field, Input, InputContract
+from pipeline.sources.opening import open_source
+from pipeline.sources.predicates import parse_value
 from pipeline.sources.types import ACCEPTS, as_mapping, canonical_type, finite, how_to_cast, typed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pipeline.sources.inputs import Kind
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()]
@@ -153,7 +160,18 @@ def test_a_mapping_is_a_line_of_toml(field: str, expression: str) -> None:
     assert tomllib.loads(as_mapping(field, expression)) == {"columns": {field: {"sql": expression}}}
 
 
-@pytest.mark.parametrize("kind", [pa.float64(), pa.decimal128(10, 2)])
-def test_whole_numbers_with_gaps_become_the_keys_that_they_were(kind: pa.DataType) -> None:
-    """Pandas makes them floating; as text they would be `7.0`."""
-    assert "CAST(it AS BIGINT)" in how_to_cast(kind, "key", field="event_id", column="it")
+def test_what_is_advised_of_numbers_as_keys_keeps_them_apart(tmp_path: Path) -> None:
+    numbers = [0.0, 0.5, 0.7, 7.0, 1e20, 2.0**63, 2.0**63 + 2048]
+    rows = pl.DataFrame({"score": [0.1 * number for number in range(7)], "id": numbers, "label": [True] * 7})
+    contract = InputContract("rows", (Field("id", "key", "a key", required=True),), "rows")
+    for keys in (rows, rows.with_columns(pl.col("id").cast(pl.Decimal(38, 2)))):
+        keys.write_parquet(tmp_path / "rows.parquet")
+        with pytest.raises(DataError) as caught:
+            open_source(contract, Input.model_validate(str(tmp_path / "rows.parquet")), tmp_path)
+        line = str(caught.value).partition("has it: ")[2].partition("; nothing")[0]
+        advised = tomllib.loads(line)["columns"]["id"]["sql"]
+        assert parse_value(advised, name="rows: id")
+        query = f"SELECT {advised} AS key FROM '{tmp_path}/rows.parquet'"  # noqa: S608 - the advice itself
+        texts = duckdb.sql(query).pl()["key"]
+        assert texts.n_unique() == len(numbers)
+        assert texts[3] == "7"
