@@ -17,6 +17,7 @@ def compare(
     *,
     units: InputRows | None = None,
     by: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    cluster: str | Sequence[str] | None = None,
     confidence: float = 0.95,
     resamples: int = 9999,
     seed: int = 0,
@@ -59,6 +60,8 @@ def compare(
     Args:
         units: One row per unit and system.
         by: Groupings; `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
+        cluster: Column of units whose values are independent, such as the family of a query; default: that of
+            the stage in `of`, else the unit.
         confidence: Confidence level of intervals.
         resamples: Random swaps of the randomization test, and resamples of the bootstrap.
         seed: Of the random swaps.
@@ -93,6 +96,7 @@ def compare(
         {
             "units": units,
             "by": by,
+            "cluster": cluster,
             "confidence": confidence,
             "resamples": resamples,
             "seed": seed,

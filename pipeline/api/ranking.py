@@ -53,8 +53,8 @@ def ranking(
         relevance: Judged documents of every query; default: the column `relevance` of the ranking.
         by: Groupings; `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
-        cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
-            the stage knows them.
+        cluster: Column of queries whose values are independent, such as the family of a query; default: the
+            query.
         confidence: Confidence level of intervals.
         uncertainty: How intervals are made: `jackknife`: closed forms; `bootstrap`: quantiles of resampled
             replicates.

@@ -32,6 +32,7 @@ def threshold_sweep(
     width: float = 0.0001,
     class_sizes: Literal["fixed", "random"] = "random",
     operating_points: Sequence[Mapping[str, Any]] | None = None,
+    cluster_order: str | None = None,
     averages: Sequence[Literal["micro", "macro", "weighted"]] = (),
     average_over: Sequence[str] = (),
     net_benefit: bool = False,
@@ -73,6 +74,8 @@ def threshold_sweep(
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8
             }`, the last two perhaps with a `confidence` that they hold on new data; `{ max_alerts = 500 }`, `{
             max_alert_share = 0.01 }`, `{ cost = { fp = 1, fn = 20 } }`; or of your own: `{ threshold = 6.54 }`.
+        cluster_order: Column by whose least value clusters follow each other in time; default: clusters of a
+            column of dates follow each other, others do not.
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
         net_benefit: Whether to make decision curves, of scores that are probabilities.
@@ -114,6 +117,7 @@ def threshold_sweep(
             "width": width,
             "class_sizes": class_sizes,
             "operating_points": operating_points,
+            "cluster_order": cluster_order,
             "averages": averages,
             "average_over": average_over,
             "net_benefit": net_benefit,

@@ -61,6 +61,7 @@ class AreaRequest:
         replicated: Whether replicates, not rows, are independent.
         second_replicates: Number of replicates of the second parent of rows that have two, which they then have as the
             column `second_replicate`; 0: they have one.
+        in_time: Whether replicates follow each other in time.
         random_sizes: Whether the number of positives would differ in another sample; see `metrics.curves.influence`.
         missed: Whether rows may have the score minus infinity: they tie below all others.
         confidence: Of the quantiles of the bootstrap.
@@ -76,6 +77,7 @@ class AreaRequest:
     random_sizes: bool
     missed: bool = False
     second_replicates: int = 0
+    in_time: bool = False
     confidence: float = 0.95
     resampling: Resampling | None = None
 
@@ -202,7 +204,7 @@ class _Work:
 
     def _collector(self) -> OrderedAreas:
         second = self.request.second_replicates if self.replicates else 0
-        return OrderedAreas(self.groups.totals, self.replicates, second)
+        return OrderedAreas(self.groups.totals, self.replicates, second, in_time=self.request.in_time)
 
     def _fits(self) -> bool:
         """Whether rows may be put in order in memory: bare scores and labels, few groups, a share of the limit."""

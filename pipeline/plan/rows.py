@@ -257,6 +257,22 @@ def units_relations(
     return (*replicates, Relation(units.name, query, keep=source is not None or units.replicated))
 
 
+def replicates_in_time(read: str, cluster: str, order: str, count: int | None) -> tuple[Relation, Relation]:
+    """`replicate_relations` of clusters that follow each other in time: replicates, too, have their order.
+
+    Args:
+        read: As there.
+        cluster: Likewise.
+        order: Its column that orders the clusters, by its least value in each.
+        count: Number of replicates; None: own up to 1,000 clusters, else 64 blocks of clusters in a row.
+    """
+    columns = {"value": cluster, "order_value": order}
+    clusters = statement("replicates/clusters_in_time", relations={"input_read": read}, columns=columns)
+    limits = {"own_limit": count or MAX_OWN_REPLICATES, "blocks": count or HASH_REPLICATES}
+    replicates = statement("replicates/of_clusters_in_time", values=limits)
+    return Relation("clusters", clusters), Relation("replicates", replicates, keep=True)
+
+
 def replicate_relations(
     read: str, cluster: str, count: int | None, *, of: str | None = None, together: bool = False
 ) -> tuple[Relation, Relation]:

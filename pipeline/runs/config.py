@@ -58,7 +58,9 @@ class ConfiguredStage:
 
     def as_upstream(self, folder: Path) -> UpstreamStage:
         """Describe this stage to the stages that read its tables, which lie in the folder of its run."""
-        return UpstreamStage(self.params.name, self.stage.kind, self.params.by, folder, measures=self.params.measured)
+        params = self.params
+        cluster = params.cluster if isinstance(params.cluster, str) else None
+        return UpstreamStage(params.name, self.stage.kind, params.by, folder, measures=params.measured, cluster=cluster)
 
     def with_upstream(self, upstream: Sequence[UpstreamStage], *, origin: str) -> ConfiguredStage:
         """Return the same stage with the tables of its upstream stages as its input.

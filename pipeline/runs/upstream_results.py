@@ -50,6 +50,7 @@ def _of_latest(root: Path, params: UpstreamParameters) -> list[UpstreamStage]:
         by = {each["name"]: tuple(tuple(names) for names in each["by"]) for each in stages}
         kinds = {each["name"]: each["kind"] for each in stages}
         measures = {each["name"]: tuple(each.get("measures", ())) for each in stages}
+        clusters = {each["name"]: each.get("cluster") for each in stages}
         omitted = record.get("omitted", {})  # runs of earlier versions have every table
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"{path} is not the record of a run ({error})"
@@ -59,9 +60,15 @@ def _of_latest(root: Path, params: UpstreamParameters) -> list[UpstreamStage]:
             message = f"the latest run in {root} has no stage {name!r}"
             raise NoInputError(message, remedy=f"Its stages are: {', '.join(kinds)}.")
     return [
-        UpstreamStage(name, kinds[name], by[name], path.parent, omitted.get(name, {}), measures[name])
+        UpstreamStage(
+            name, kinds[name], by[name], path.parent, omitted.get(name, {}), measures[name], _one(clusters[name])
+        )
         for name in params.of
     ]
+
+
+def _one(cluster: object) -> str | None:
+    return cluster if isinstance(cluster, str) else None
 
 
 def named_by_address(source: Source) -> Source:

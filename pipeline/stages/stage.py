@@ -66,6 +66,8 @@ class Summary:
 class UnitTable:
     """A result table with one row per unit, on which `compare` can compare stages.
 
+    Where units of the stage lie in clusters, `has_clusters` says whether the column `CLUSTER` of the table tells them.
+
     Attributes:
         table: Its name.
         unit: Its column that identifies a unit.
@@ -74,6 +76,7 @@ class UnitTable:
         grouped: Whether it has rows for the groupings of its stage, not only for the total.
         contributions: Metrics whose values are contributions of units to a number of all units together: their mean is
             that number and their spread its sampling error, but a single value means nothing. Only tests of means fit.
+        has_clusters: Whether it has the column `CLUSTER` if the stage has clusters of units.
     """
 
     table: str
@@ -82,6 +85,14 @@ class UnitTable:
     metrics: tuple[str, ...] = ()
     grouped: bool = True
     contributions: tuple[str, ...] = ()
+    has_clusters: bool = False
+
+    def cluster_of(self, cluster: str | None) -> str | None:
+        """The clusters of its units, if the stage has this key `cluster`; None: the units are independent."""
+        return cluster if self.has_clusters and cluster != self.unit else None
+
+
+CLUSTER = "cluster"  # the column of a table of units that tells their clusters
 
 
 def no_figures(_tables: Mapping[str, pl.DataFrame], _confidence: float = 0.95, /) -> tuple[Figure, ...]:

@@ -27,6 +27,7 @@ class UpstreamStage:
         folder: The folder of its run.
         omitted: Its tables that were not made, with the reason.
         measures: Measures that it was asked for by name, columns of its units.
+        cluster: Its key `cluster`, if it names one column.
     """
 
     name: str
@@ -35,6 +36,7 @@ class UpstreamStage:
     folder: Path
     omitted: Mapping[str, str] = field(default_factory=dict)
     measures: tuple[str, ...] = ()
+    cluster: str | None = None
 
     def file(self, table: str) -> str:
         """Path of one of its tables.

@@ -59,17 +59,20 @@ class PairedT(PairedTest):
         upper: Upper limit of the difference.
         effect_size: Mean of the differences over their standard deviation (Cohen 1988, d_z).
         error: Standard error of the difference.
+        degrees: Its degrees of freedom; nan: one less than there are units.
     """
 
     lower: float
     upper: float
     effect_size: float
     error: float = math.nan
+    degrees: float = math.nan
 
     @property
     def student(self) -> Student:
         """What Student's t says of the difference; without a standard error where there is no statistic."""
-        return Student(self.difference, self.error, self.n_units - 1.0)
+        degrees = self.n_units - 1.0 if math.isnan(self.degrees) else self.degrees
+        return Student(self.difference, self.error, degrees)
 
 
 def differences(a: ArrayLike, b: ArrayLike) -> Floats:

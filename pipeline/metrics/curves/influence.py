@@ -153,16 +153,19 @@ class Shifts:
         values: Shape (G, …): by how much an area is higher with the replicate than without it.
         has_rows: Shape (G, …): whether the replicate has any row, with a weight above 0.
         effective: Effective number of replicates, of the shape of the areas.
+        in_time: Whether replicates follow each other in time.
     """
 
     values: Floats
     has_rows: NDArray[np.bool_]
     effective: Floats
+    in_time: bool = False
 
     @property
     def spread(self) -> Spread:
         """Sampling error of the areas."""
-        return spread_of_shifts(self.values, self.effective, self.has_rows.sum(axis=0).astype(np.float64))
+        number = self.has_rows.sum(axis=0).astype(np.float64)
+        return spread_of_shifts(self.values, self.effective, number, in_time=self.in_time)
 
     def quantiles(self, areas: Floats, confidence: float, resampling: Resampling) -> tuple[Floats, Floats]:
         """Quantiles of the bootstrap of areas of shape (groups,), see `bootstrap.area_quantiles`."""
@@ -175,15 +178,15 @@ class Shifts:
 
 
 def spread_of_clusters(
-    weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float
+    weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float, *, in_time: bool = False
 ) -> Spread:
     """Variance, degrees of freedom and skewness as in `clusters` of areas, see `shifts_of_clusters`."""
-    return shifts_of_clusters(weights, influences, slope).spread
+    return shifts_of_clusters(weights, influences, slope, in_time=in_time).spread
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def shifts_of_clusters(
-    weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float
+    weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float, *, in_time: bool = False
 ) -> Shifts:
     """What moves areas where only the replicates, groups of clusters, are independent.
 
@@ -197,6 +200,7 @@ def shifts_of_clusters(
         weights: Weight of the positives and of the negatives in each replicate, shape (G, …).
         influences: Sum of w ψ of the positives and of the negatives in each replicate, shape (G, …).
         slope: As for `variance_of_rows`, of a shape without G.
+        in_time: Whether replicates follow each other in time.
 
     Returns:
         The shifts; the variance of their spread is nan for one replicate. The effective number of clusters is that of
@@ -212,16 +216,19 @@ def shifts_of_clusters(
         others = np.where(total - weight > _ROUNDING * total, total - weight, total)
         shifts = shifts + np.where(total > 0, centred / others, 0.0)
         effective = np.fmin(effective, effective_number(weight))
-    return Shifts(shifts, (weights[0] + weights[1]) > 0, effective)
+    return Shifts(shifts, (weights[0] + weights[1]) > 0, effective, in_time)
 
 
-def variance_of_means(values: Floats, weights: Floats, *crossed: tuple[Floats, Floats]) -> Floats:
+def variance_of_means(
+    values: Floats, weights: Floats, *crossed: tuple[Floats, Floats], in_time: bool = False
+) -> Floats:
     """Variance of a weighted mean where only replicates are independent.
 
     Args:
         values: Shape (G, …): sum of w x in each replicate.
         weights: Shape (G, …): sum of w in each replicate.
         crossed: The same two by the second parent of rows that have two, and by the intersections of both.
+        in_time: Whether replicates follow each other in time.
 
     Returns:
         That of the delete-a-group jackknife about the mean, see `spread_of_clusters`; nan for one replicate.
@@ -229,5 +236,5 @@ def variance_of_means(values: Floats, weights: Floats, *crossed: tuple[Floats, F
     spreads = []
     for sums, sizes in ((values, weights), *crossed):
         nothing = np.zeros_like(sizes)
-        spreads.append(spread_of_clusters((sizes, nothing), (sums, nothing), 0.0))
+        spreads.append(spread_of_clusters((sizes, nothing), (sums, nothing), 0.0, in_time=in_time))
     return combined_spread(spreads).variance

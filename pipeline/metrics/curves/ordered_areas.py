@@ -146,16 +146,19 @@ class OrderedAreas:
         totals: Totals of the groups, in the order in which the groups come.
         replicates: Number of replicates; 0 if rows are independent.
         second_replicates: Number of those of the second parent of rows that have two; 0 if they have one.
+        in_time: Whether replicates follow each other in time.
     """
 
-    def __init__(self, totals: Totals, replicates: int = 0, second_replicates: int = 0) -> None:
+    def __init__(
+        self, totals: Totals, replicates: int = 0, second_replicates: int = 0, *, in_time: bool = False
+    ) -> None:
         self._totals = totals
         self._replicates = replicates
         groups = len(totals.positives)
         names = [f"{area}_{side}_{sum_}" for area in ROW_AREAS for side in CLASSES for sum_ in _SUMS]
         squares = [f"squares_{side}" for side in CLASSES]
         self._sums = {name: np.zeros(groups) for name in (*names, *squares, "slope", "steps")}
-        self._by_replicate = ReplicateSums(groups, ROW_AREAS, replicates, second_replicates)
+        self._by_replicate = ReplicateSums(groups, ROW_AREAS, replicates, second_replicates, in_time=in_time)
         self._open: Rows | None = None
         self._state = dict.fromkeys(("positive", "negative", "up", "down"), 0.0)
         self._group = -1

@@ -121,7 +121,7 @@ class Payoffs:
         units = [(value - low) / width for value in self.values]
         most = 1.0 if heaviest is None else max(heaviest)
         shares = [
-            _as_share(_total(counts, units), _total(counts, [1 - unit for unit in units]))
+            _as_share(_total(counts, units), _total(counts, [1 - unit for unit in units]), in_time=counts.in_time)
             for counts in (replicates, *crossed)
         ]
         limits = intervals_of_clusters(
@@ -137,9 +137,9 @@ def _total(counts: Confusion, values: Sequence[Floats | float]) -> Floats:
     return np.asarray(sum(np.asarray(side, np.float64) * value for side, value in zip(sides, values, strict=True)))
 
 
-def _as_share(hits: Floats, misses: Floats) -> Confusion:
+def _as_share(hits: Floats, misses: Floats, *, in_time: bool = False) -> Confusion:
     nothing = np.zeros_like(hits)
-    return Confusion(hits, nothing, misses, nothing)
+    return Confusion(hits, nothing, misses, nothing, in_time=in_time)
 
 
 def of_smaller(first: Limits, second: Limits) -> Limits:

@@ -37,9 +37,19 @@ class ReplicateSums:
         areas: Names of the areas whose influences are added up.
         replicates: Number of replicates; 0: rows are independent, and nothing is added.
         second_replicates: Number of those of the second parent of rows that have two; 0 if they have one.
+        in_time: Whether replicates follow each other in time.
     """
 
-    def __init__(self, groups: int, areas: Sequence[str], replicates: int, second_replicates: int = 0) -> None:
+    def __init__(
+        self,
+        groups: int,
+        areas: Sequence[str],
+        replicates: int,
+        second_replicates: int = 0,
+        *,
+        in_time: bool = False,
+    ) -> None:
+        self._in_time = in_time
         of_second = (second_replicates, CELLS_OF_BOTH) if second_replicates else ()
         self._sizes = (replicates, *of_second)  # of each clustering; their replicates follow one another on axis 1
         names = [f"{kind}_{side}" for kind in ("weight", *areas) for side in CLASSES]
@@ -76,7 +86,7 @@ class ReplicateSums:
             area: Its name.
             slope: Shape (groups,); as for `influence.variance_of_rows`.
         """
-        shifts = [shifts_of_clusters(*sums, slope) for sums in self._of_clusterings(area)]
+        shifts = [shifts_of_clusters(*sums, slope, in_time=self._in_time) for sums in self._of_clusterings(area)]
         return combined_spread([of_clustering.spread for of_clustering in shifts]), shifts[0]
 
     def _of_clusterings(self, area: str) -> Iterator[tuple[Pair, Pair]]:

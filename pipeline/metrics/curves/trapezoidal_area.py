@@ -172,12 +172,13 @@ def true_point_clusters(replicates: Retrieved, *crossed: Retrieved) -> Spread:
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def true_point_shifts(replicates: Retrieved, *crossed: Retrieved) -> list[Shifts]:
+def true_point_shifts(replicates: Retrieved, *crossed: Retrieved, in_time: bool = False) -> list[Shifts]:
     """How far each replicate, a group of clusters, moves `pr_auc` of one group; arrays of shape (G,) by clustering.
 
     Args:
         replicates: As for `true_point_clusters`; the curve is that of their sum.
         crossed: Likewise.
+        in_time: Whether replicates follow each other in time.
     """
     curve = _Curve.of(replicates.total)
     of_clusterings = []
@@ -188,7 +189,8 @@ def true_point_shifts(replicates: Retrieved, *crossed: Retrieved) -> list[Shifts
         ]
         sizes = [np.asarray(values, dtype=np.float64) for values in (clustering.positives, clustering.negatives)]
         slope = float(curve.slope[0])
-        of_clusterings.append(shifts_of_clusters((sizes[0], sizes[1]), (influences[0], influences[1]), slope))
+        sums = (sizes[0], sizes[1]), (influences[0], influences[1])
+        of_clusterings.append(shifts_of_clusters(*sums, slope, in_time=in_time))
     return of_clusterings
 
 

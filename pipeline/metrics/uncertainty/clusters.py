@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import scipy
 
-from pipeline.metrics.uncertainty.jackknife import logit_interval, satterthwaite, t_quantile
+from pipeline.metrics.uncertainty.jackknife import FEWEST_DEGREES, logit_interval, satterthwaite, t_quantile
+from pipeline.metrics.uncertainty.serial import over_time
 from pipeline.metrics.uncertainty.spread import ONE_WAY, combined
 
 if TYPE_CHECKING:
@@ -79,13 +80,16 @@ class Spread:
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def spread_of_shifts(shifts: Floats, effective: Floats, clusters: Floats | None = None) -> Spread:
+def spread_of_shifts(
+    shifts: Floats, effective: Floats, clusters: Floats | None = None, *, in_time: bool = False
+) -> Spread:
     """The sampling error of a statistic that clusters shift.
 
     Args:
         shifts: Shape (G, …): z_g, how far each cluster moves the statistic up.
         effective: The remaining shape: the effective number of clusters, nan where it is not known.
         clusters: The remaining shape: how many clusters have rows; None: all G.
+        in_time: Whether clusters follow each other in time, so that those nearby may be alike, see `serial`.
     """
     number = float(len(shifts)) if clusters is None else clusters
     # second, third and fourth moment: V, its skewness, and what V itself varies by
@@ -98,6 +102,10 @@ def spread_of_shifts(shifts: Floats, effective: Floats, clusters: Floats | None 
     observed = satterthwaite(total, fourth, number)
     degrees = np.maximum(np.fmin(np.minimum(observed, most), effective - 1.0), 1.0)
     variance = np.where(np.asarray(number) > 1, total * (number - 1.0) / number, np.nan)
+    if in_time:
+        nearby = over_time(shifts)
+        variance = variance * nearby.factor
+        degrees = np.maximum(degrees / nearby.divisor, np.minimum(degrees, FEWEST_DEGREES))
     return Spread(np.asarray(variance), np.asarray(degrees), np.asarray(np.nan_to_num(third / total**1.5)))
 
 

@@ -55,6 +55,7 @@ class GroupCounts:
         boundary: `>`: the bins are scores, and a score equal to the threshold is not retrieved.
         crossed: The counts of the same group by other clusterings; none: its rows have one parent.
         cycle: How the replicates follow each other in time; None: their order means nothing.
+        in_time: Whether the replicates, of the only parent of rows, follow each other in time.
     """
 
     counts: pl.DataFrame
@@ -63,6 +64,7 @@ class GroupCounts:
     boundary: Boundary = ">="
     crossed: tuple[GroupCounts, ...] = ()
     cycle: Cycle | None = None
+    in_time: bool = False
 
     @classmethod
     def of(
@@ -91,7 +93,7 @@ class GroupCounts:
 
     def with_counts(self, counts: pl.DataFrame) -> GroupCounts:
         """Other counts of the same group, at the same thresholds and of the same replicates."""
-        return GroupCounts(counts, self.thresholds, self.replicates, self.boundary)
+        return GroupCounts(counts, self.thresholds, self.replicates, self.boundary, in_time=self.in_time)
 
     def in_folds(self, folds: int) -> GroupCounts:
         """The same counts with replicates put together: the g-th of them is in fold g modulo `folds`."""
@@ -186,6 +188,7 @@ class Cube:
         crossed: The count tables of the same rows by the second parent of rows that have two, and by the intersections
             of both; none: rows have one parent.
         cycle: How the second parents follow each other in time; None: they do not, or there are none.
+        in_time: Whether the replicates of rows with one parent follow each other in time.
     """
 
     counts: pl.DataFrame
@@ -194,6 +197,7 @@ class Cube:
     boundary: Boundary = ">="
     crossed: tuple[pl.DataFrame, ...] = ()
     cycle: Cycle | None = None
+    in_time: bool = False
 
     @classmethod
     def of(
@@ -238,7 +242,7 @@ class Cube:
     def groups(self) -> Iterator[tuple[Key, GroupCounts]]:
         """Every group, by the values of its keys, in the order of the count table; one at a time is made."""
         for key, counts in by_group(self.counts, self.keys).items():
-            yield key, GroupCounts.of(counts, self.thresholds, self.boundary)
+            yield key, replace(GroupCounts.of(counts, self.thresholds, self.boundary), in_time=self.in_time)
 
     def beside(self, curve: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, GroupCounts]]:
         """The rows of every group of a curve, by rising threshold, and its counts at the thresholds of these rows.
@@ -253,7 +257,7 @@ class Cube:
             tables = [groups[key] for groups in clusterings if key in groups]
             replicates = (np.unique(counts[REPLICATE].to_numpy()) for counts in tables)
             group, *crossed = (
-                GroupCounts(counts, thresholds, numbers, boundary)
+                GroupCounts(counts, thresholds, numbers, boundary, in_time=self.in_time)
                 for counts, numbers in zip(tables, replicates, strict=True)
             )
             crossed[:1] = [replace(counts, cycle=self.cycle) for counts in crossed[:1]]

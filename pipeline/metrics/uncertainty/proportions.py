@@ -8,7 +8,7 @@ before binomial limits are taken of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -24,6 +24,7 @@ from pipeline.metrics.uncertainty.clusters import (
     stretches,
 )
 from pipeline.metrics.uncertainty.jackknife import leave_one_out, proportion_limit_above, tail
+from pipeline.metrics.uncertainty.serial import are_neighbours_alike
 from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
@@ -50,12 +51,14 @@ class Confusion:
         fp: False positives.
         fn: False negatives.
         tn: True negatives.
+        in_time: Whether they are those of replicates on axis 0 that follow each other in time.
     """
 
     tp: NDArray[Any]
     fp: NDArray[Any]
     fn: NDArray[Any]
     tn: NDArray[Any]
+    in_time: bool = field(default=False, kw_only=True)
 
     def proportions(self) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
         """Hits and misses of each proportion; that of F1 is J."""
@@ -218,7 +221,7 @@ def intervals_of_clusters(
         if min(len(of_clustering[0]) for of_clustering in clusterings) < 2:  # noqa: PLR2004 - a spread needs two
             limits[name] = (np.full(hits.shape[1], np.nan), np.full(hits.shape[1], np.nan))
             continue
-        of_clusters = _OfClusters.of(clusterings)
+        of_clusters = _OfClusters.of(clusterings, in_time=replicates.in_time)
         effect, degrees = of_clusters.effect, np.maximum(of_clusters.degrees, fewest_degrees)
         hit, miss = (effect, effect)
         if heaviest is not None:
@@ -262,13 +265,14 @@ class _OfClusters:
 
     @classmethod
     @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-    def of(cls, clusterings: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> _OfClusters:
-        """From hits and misses of shape (G, K) by each clustering: one, or two parents and their intersections."""
+    def of(cls, clusterings: Sequence[tuple[NDArray[Any], NDArray[Any]]], *, in_time: bool = False) -> _OfClusters:
+        """From hits and misses of shape (G, K) by each clustering: one, perhaps in time, or two parents and both."""
         hits, misses = clusterings[0]
         total_hits, total = hits.sum(axis=0).astype(np.float64), (hits + misses).sum(axis=0).astype(np.float64)
         share = total_hits / total
         # variance of the share over that of a binomial share of as many rows; without both outcomes a neighbour's
-        spread = combined_spread([_spread_of_share(share, *of_clustering) for of_clustering in clusterings])
+        in_time = in_time and len(clusterings) == 1
+        spread = combined_spread([_spread_of_share(share, *sides, in_time=in_time) for sides in clusterings])
         effect = spread.variance * total / (share * (1 - share))
         mixed = (total_hits > 0) & (total_hits < total) & (spread.variance > _ROUNDING)
         effect = np.where(mixed, effect, np.maximum(_carried(effect, mixed), 1.0))
@@ -276,13 +280,29 @@ class _OfClusters:
         return cls(share, effect, spread.degrees, excess)
 
 
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def _spread_of_share(share: Floats, hits: NDArray[Any], misses: NDArray[Any]) -> Spread:
+def _spread_of_share(share: Floats, hits: NDArray[Any], misses: NDArray[Any], *, in_time: bool) -> Spread:
     """The sampling error of a share, of shape (K,), from hits and misses of shape (G, K)."""
+    return spread_of_shifts(_shifts(share, hits, misses), effective_number(hits + misses), in_time=in_time)
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def _shifts(share: Floats, hits: NDArray[Any], misses: NDArray[Any]) -> Floats:
+    """How far each replicate moves a share, of shape (G, K)."""
     jackknifed_hits, jackknifed_misses = leave_one_out(hits), leave_one_out(misses)
     jackknifed = jackknifed_hits / (jackknifed_hits + jackknifed_misses)
     jackknifed = np.where(np.isnan(jackknifed), share, jackknifed)
-    return spread_of_shifts(jackknifed.mean(axis=0) - jackknifed, effective_number(hits + misses))
+    return np.asarray(jackknifed.mean(axis=0) - jackknifed)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def are_days_alike(replicates: Confusion) -> bool:
+    """Whether replicates in time that follow each other are alike in precision, recall or the false positive rate."""
+    if not replicates.in_time or len(replicates.tp) < 2:  # noqa: PLR2004 - there are no neighbours
+        return False
+    sides = [replicates.proportions()[name] for name in ("precision", "recall", "fpr")]
+    shares = [hits.sum(axis=0) / (hits + misses).sum(axis=0) for hits, misses in sides]
+    shifts = [_shifts(share, *of_ratio) for share, of_ratio in zip(shares, sides, strict=True)]
+    return are_neighbours_alike(np.concatenate(shifts, axis=1))
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pipeline.metrics.comparison.significance import Correction
 from pipeline.metrics.ranking.notation import is_measure, name_of
+from pipeline.metrics.uncertainty.qualities import N_CLUSTERS
 from pipeline.queries.dialect import column, render
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
@@ -23,6 +24,7 @@ from pipeline.stages.compare.fitting import (
     UNPAIRED_TESTS,
     Test,
 )
+from pipeline.stages.stage import CLUSTER
 from pipeline.stages.upstream import UpstreamParameters
 from pipeline.tables.groupings import Grouping
 from pipeline.tables.schemas import GROUPING, STAGE_COLUMN, Column
@@ -55,6 +57,15 @@ COUNTS = (
 )
 
 
+_CLUSTERS = Column(N_CLUSTERS, "BIGINT", "clusters that these units lie in")
+
+
+def further_columns(params: CompareParameters) -> dict[str, tuple[Column, ...]]:
+    """The columns that tables have because units lie in clusters."""
+    names = ("compare_tests", "compare_posteriors", "compare_margins")
+    return dict.fromkeys(names, (_CLUSTERS,) if params.is_clustered else ())
+
+
 class CompareParameters(UpstreamParameters):
     """Parameters of compare.
 
@@ -63,6 +74,8 @@ class CompareParameters(UpstreamParameters):
         system: Column that tells the systems apart; with `paired = false` that of the groups.
         paired: Whether all systems have the same units; `false`: each has its own, and nothing is paired.
         baseline: The system that all others are compared with; default: every pair is compared.
+        cluster: Column of units whose values are independent, such as the family of a query; default: that of the
+            stage in `of`, else the unit.
         metrics: What is compared; default: what the units offer.
         contributions: Metrics whose values per unit mean nothing alone; their mean is a number of all units, such as an
             area.
@@ -78,7 +91,7 @@ class CompareParameters(UpstreamParameters):
     """
 
     inapplicable: ClassVar[frozenset[str]] = frozenset(
-        {"thresholds", "cluster", "uncertainty", "replicates", "boundary", "invalid_scores", "duplicates"}
+        {"thresholds", "uncertainty", "replicates", "boundary", "invalid_scores", "duplicates"}
     )
     example: ClassVar[str] = "system=model"
     kind: Literal["compare"] = "compare"
@@ -144,6 +157,9 @@ class CompareParameters(UpstreamParameters):
         if len(self.of) == 1 and self.system is None:
             message = "system is missing: the grouping column that tells the systems of that stage apart"
             raise ValueError(message)
+        if self.cluster in {"system", self.system} - {None}:
+            message = f"cluster names {self.cluster!r}, which tells the systems apart: units lie in clusters"
+            raise ValueError(message)
         for name in self.by_names:
             if name in {"unit", "system", self.system}:
                 message = f"by names {name!r}, which tells units or systems apart"
@@ -205,6 +221,11 @@ class CompareParameters(UpstreamParameters):
         return self.margin.get(metric) if isinstance(self.margin, dict) else self.margin
 
     @property
+    def is_clustered(self) -> bool:
+        """Whether units lie in clusters, within which they are not independent."""
+        return self.cluster not in {None, "unit"}
+
+    @property
     def by_names(self) -> tuple[str, ...]:
         """The grouping columns as the user calls them, each once."""
         return tuple(dict.fromkeys(name for grouping in self.by for name in grouping))
@@ -231,11 +252,32 @@ class CompareParameters(UpstreamParameters):
         areas = tuple(name for name in table.contributions if name in metrics and name not in self.contributions)
         counts = table.columns if set(metrics) & set(POOLED) else {}  # a mapping that nothing reads is refused
         columns = {"unit": table.unit, "system": self.system or STAGE_COLUMN.name, **counts}
+        cluster = self._cluster(upstream, table)
         rows = exp.In(this=column(GROUPING.name), expressions=names)
         path = tuple(stage.file(table.table) for stage in upstream)
         units = Input(path=path, columns=columns, where=render(rows, pretty=False))
         update = {"units": units, "metrics": metrics, "contributions": (*self.contributions, *areas)}
+        update |= {"cluster": cluster}
         return self.model_copy(update=update | self._keys_by_name(upstream))
+
+    def _cluster(self, upstream: Sequence[UpstreamStage], table: UnitTable) -> str | None:
+        """The column of the clusters in the tables of units of some stages; None: their units are independent.
+
+        Raises:
+            ValueError: the stages have different clusters, or others than the config names.
+        """
+        named = {table.cluster_of(stage.cluster) for stage in upstream}
+        if self.cluster in {"unit", table.unit}:
+            return None
+        if len(named) > 1:
+            message = f"the stages {', '.join(self.of)} have different clusters: give all of them the same cluster"
+            raise ValueError(message)
+        found = named.pop()
+        if self.cluster not in {None, found}:
+            has = "no clusters in its units" if found is None else f"clusters of {found!r}"
+            message = f"cluster is {self.cluster!r}, but stage {upstream[0].name!r} has {has}"
+            raise ValueError(message)
+        return None if found is None else CLUSTER
 
     def _keys_by_name(self, upstream: Sequence[UpstreamStage]) -> dict[str, object]:
         """The keys that name metrics, with measures of all stages written as their columns are called."""

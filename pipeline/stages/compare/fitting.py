@@ -72,10 +72,26 @@ def chosen(tests: Sequence[Test], compared: Compared, *, paired: bool) -> tuple[
     return tuple(test for test in tests if test in fitting(compared, paired=paired) and test != "bayes")
 
 
-def hypothesis(test: Test, compared: Compared) -> str:
-    """The null hypothesis of a test in words."""
+_HYPOTHESES_OF_CLUSTERS: dict[Test, str] = {
+    "wilcoxon": "differences of the means of clusters symmetric about 0",
+    "sign": "median difference of the means of clusters 0",
+    "randomization": "systems exchangeable within clusters",
+    "permutation": "clusters exchangeable between systems",
+}
+
+
+def hypothesis(test: Test, compared: Compared, *, clustered: bool = False) -> str:
+    """The null hypothesis of a test in words.
+
+    Args:
+        test: The test.
+        compared: What is compared.
+        clustered: Whether units lie in clusters.
+    """
     if compared == "contribution":
         return "equal means of contributions"
+    if clustered and test in _HYPOTHESES_OF_CLUSTERS and compared != "events":
+        return _HYPOTHESES_OF_CLUSTERS[test]
     if compared == "events" and test == "randomization":
         return "contributions of events to the difference symmetric about 0"
     return _HYPOTHESES[test]

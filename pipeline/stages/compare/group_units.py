@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import polars as pl
 
+from pipeline.metrics.comparison.clustered import Clusters
 from pipeline.metrics.comparison.pooled import pooled_ratios
 from pipeline.stages.compare import pairs, unpaired
 from pipeline.stages.compare.fitting import CELLS, EVENT_COUNTS, POOLED
@@ -20,9 +21,13 @@ from pipeline.tables.ratios import RATIOS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from pipeline.metrics.uncertainty.jackknife import Floats
     from pipeline.stages.compare.contract import CompareParameters
     from pipeline.stages.compare.rows import ComparedMetric, Row
+
+    Integers = NDArray[np.int64]
 
 
 class GroupOfUnits(Protocol):
@@ -126,6 +131,10 @@ class _PairedUnits:
         self._known = ~np.isnan(self._matrix(pl.Series(np.zeros(frame.height))))
         columns = {name: self._matrix(frame[name]) for name in frame.columns if name.startswith((METRIC, COUNT))}
         self._columns = _Columns.of(params, columns)
+        self._labels: Integers | None = None
+        if params.is_clustered:
+            self._labels = np.zeros(units.height, dtype=np.int64)
+            self._labels[self._place[1]] = _labels(frame, params)
 
     def _matrix(self, values: pl.Series) -> Floats:
         matrix = np.full(self._shape, np.nan)
@@ -142,10 +151,10 @@ class _PairedUnits:
         columns = self._columns
         for pair, a, b in self._pairs():
             for metric, values in columns.values.items():
-                yield pairs.compare_values(pair, metric, values[a], values[b])
+                yield pairs.compare_values(pair, metric, values[a], values[b], self._labels)
             if columns.counts is not None and columns.pooled:
                 compare = pairs.compare_matchers if columns.are_events else pairs.compare_counts
-                yield from compare(pair, columns.pooled, columns.counts[a], columns.counts[b])
+                yield from compare(pair, columns.pooled, columns.counts[a], columns.counts[b], self._labels)
 
     def posteriors(self) -> Iterator[Row]:
         """Return rows of compare_posteriors."""
@@ -153,7 +162,9 @@ class _PairedUnits:
         if counts is None or not self._columns.has_posteriors or "bayes" not in self._params.tests:
             return
         for pair, a, b in self._pairs():
-            yield from posterior_rows(pair, self._columns.pooled, *pairs.complete(counts[a], counts[b]))
+            n_units = len(pairs.complete(counts[a], counts[b])[0])
+            of_clusters = pairs.complete(counts[a], counts[b], self._labels)
+            yield from posterior_rows(pair, self._columns.pooled, *of_clusters, (n_units, n_units))
 
 
 class _SeparateUnits:
@@ -164,34 +175,52 @@ class _SeparateUnits:
         self._systems = frame["system"].unique().sort(nulls_last=True)
         self._sizes: list[int] = []
         self._columns: list[_Columns] = []
+        self._labels: list[Integers | None] = []
         for system in self._systems:
             units = frame.filter(pl.col("system").eq_missing(pl.lit(system, dtype=frame.schema["system"])))
             columns = {name: _floats(units[name]) for name in units.columns if name.startswith((METRIC, COUNT))}
             self._sizes.append(units.height)
             self._columns.append(_Columns.of(params, columns))
+            self._labels.append(_labels(units, params) if params.is_clustered else None)
 
-    def _pairs(self) -> Iterator[tuple[PairOfSystems, _Columns, _Columns]]:
+    def _pairs(self) -> Iterator[tuple[PairOfSystems, int, int]]:
         for a, b in pairs_of(self._systems.to_list(), self._params.baseline):
-            pair = PairOfSystems(self._params, (self._systems[a], self._systems[b]), self._sizes[a] + self._sizes[b])
-            yield pair, self._columns[a], self._columns[b]
+            n_units = self._sizes[a] + self._sizes[b]
+            yield PairOfSystems(self._params, (self._systems[a], self._systems[b]), n_units), a, b
 
     def compared(self) -> Iterator[ComparedMetric]:
         """Return every metric of every pair of systems."""
         for pair, a, b in self._pairs():
-            for metric, values in a.values.items():
-                yield unpaired.compare_values(pair, metric, values, b.values[metric])
-            if a.counts is not None and b.counts is not None and a.pooled:
-                compare = unpaired.compare_matchers if a.are_events else unpaired.compare_counts
-                yield from compare(pair, a.pooled, _complete(a.counts), _complete(b.counts))
+            first, second = self._columns[a], self._columns[b]
+            of_a, of_b = self._labels[a], self._labels[b]
+            labels = None if of_a is None or of_b is None else (of_a, of_b)
+            for metric, values in first.values.items():
+                yield unpaired.compare_values(pair, metric, values, second.values[metric], labels)
+            if first.counts is not None and first.pooled:
+                compare = unpaired.compare_matchers if first.are_events else unpaired.compare_counts
+                yield from compare(pair, first.pooled, *self._counts(a, b))
 
     def posteriors(self) -> Iterator[Row]:
         """Return rows of compare_posteriors."""
         if "bayes" not in self._params.tests:
             return
         for pair, a, b in self._pairs():
-            if a.counts is not None and b.counts is not None and a.has_posteriors:
-                yield from posterior_rows(pair, a.pooled, _complete(a.counts), _complete(b.counts))
+            if self._columns[a].has_posteriors:
+                yield from posterior_rows(pair, self._columns[a].pooled, *self._counts(a, b))
+
+    def _counts(self, a: int, b: int) -> tuple[Floats, Floats, tuple[int, int]]:
+        """Complete counts of the units of two systems, or of their clusters, and the numbers of such units."""
+        (first, n_a), (second, n_b) = (_complete(self._columns[each].counts, self._labels[each]) for each in (a, b))
+        return first, second, (n_a, n_b)
 
 
-def _complete(counts: Floats) -> Floats:
-    return counts[~np.isnan(counts).any(axis=1)]
+def _complete(counts: Floats | None, labels: Integers | None) -> tuple[Floats, int]:
+    counts = np.zeros((0, 0)) if counts is None else counts
+    is_complete = ~np.isnan(counts).any(axis=1)
+    used = counts[is_complete]
+    return used if labels is None else Clusters.of(labels[is_complete]).sums(used), len(used)
+
+
+def _labels(frame: pl.DataFrame, params: CompareParameters) -> Integers:
+    """The cluster of every row, as a number."""
+    return frame[str(params.cluster_column)].rank("dense").cast(pl.Int64).to_numpy()

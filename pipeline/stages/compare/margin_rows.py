@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.metrics.comparison.margins import claims_within, level_of_claims
 from pipeline.metrics.comparison.significance import adjust_p_values
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
+from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS
 from pipeline.stages.stage import number
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def margin_rows(params: CompareParameters, compared: ComparedMetric) -> Iterator
     level = level_of_claims(params.confidence)
     for test, (inference, quality) in compared.inferences.items():
         lower, upper = inference.limits(level) if level > 0 else (None, None)
-        shared = {name: head[name] for name in (*_OF_THE_PAIR, "undefined")} | {
+        names = (*_OF_THE_PAIR, "undefined", *([N_CLUSTERS] if N_CLUSTERS in head else []))
+        shared = {name: head[name] for name in names} | {
             "interval_lower": lower,
             "interval_upper": upper,
             "interval_confidence": level if level > 0 else None,

@@ -48,13 +48,16 @@ def sentences(measured: Measured) -> Iterator[str]:
         names = f" ({methods.listed(systems)})" if len(systems) <= MOST_SYSTEMS else ""
         units = f"{n_units} shared units" if parameters["paired"] else f"different units, {n_units} in a comparison"
         yield f"{len(systems):,} systems{names} were compared on {units}{_with_baseline(parameters)}."
+    if "cluster" in measured.facts:
+        yield f"Units with one value of {measured.facts['cluster']} were one cluster, and clusters independent."
     yield methods.left_out(measured, {"units": "rows of units"})
     made = list(dict.fromkeys(tests["test"])) + (["bayes"] if has_rows(measured.tables, "compare_posteriors") else [])
     asked = [name for name in parameters["tests"] if name in made]
     if asked:
         words = methods.listed(TESTS[name] for name in asked).format(**parameters)
         seed = parameters["seed"]
-        how = "two-sided and paired by unit" if parameters["paired"] else "two-sided"
+        paired_by = "cluster" if "cluster" in measured.facts else "unit"
+        how = f"two-sided and paired by {paired_by}" if parameters["paired"] else "two-sided"
         yield f"Differences between systems were tested, {how}, by {words}; seed {seed}."
     if parameters["missing_units"] == "skip":
         yield "Units that a system lacks are left out of its comparisons."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import polars as pl
 
 from pipeline.metrics.comparison import paired
 from pipeline.metrics.comparison.bootstrap_t import bootstrap_of_pairs, skewness
+from pipeline.metrics.comparison.clustered import Clusters
 from pipeline.metrics.comparison.paired_tests import (
     differences,
     paired_t,
@@ -30,6 +32,7 @@ from pipeline.metrics.comparison.separate import pooled_estimates
 from pipeline.metrics.comparison.significance import minimum_detectable_difference
 from pipeline.metrics.comparison.student import Student, mean_of
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
+from pipeline.metrics.uncertainty.qualities import N_CLUSTERS
 from pipeline.stages.compare.fitting import EVENT_COUNTS, chosen
 from pipeline.stages.compare.qualities import (
     hits_and_misses,
@@ -43,17 +46,56 @@ from pipeline.tables.ratios import RATIOS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from numpy.typing import NDArray
+
     from pipeline.metrics.comparison.paired_tests import PairedT, PairedTest
     from pipeline.metrics.comparison.ratio import Ratio
     from pipeline.metrics.uncertainty.jackknife import Floats
     from pipeline.stages.compare.fitting import Compared, Test
     from pipeline.stages.compare.rows import ComparedMetric, PairOfSystems, Row
 
+    Integers = NDArray[np.int64]
+
 _FEWEST_UNITS = 2  # a spread needs two
 _CLEARLY = 3.0  # standard errors of an area
 
 
-def compare_values(pair: PairOfSystems, metric: str, a: Floats, b: Floats) -> ComparedMetric:
+@dataclass(frozen=True)
+class _Values:
+    """One value of both systems for every unit, with the clusters of the units; None: they are independent."""
+
+    units: tuple[Floats, Floats]
+    clusters: Clusters | None
+
+    @property
+    def contributions(self) -> tuple[Floats, Floats]:
+        """What is independent, with the means of the units as its means."""
+        return self.units if self.clusters is None else self._of_both(self.clusters.contributions)
+
+    @property
+    def means(self) -> tuple[Floats, Floats]:
+        """The values of units, or the means of clusters."""
+        return self.units if self.clusters is None else self._of_both(self.clusters.means)
+
+    @property
+    def sums(self) -> tuple[Floats, Floats]:
+        """The values of units, or the sums of clusters, which systems swap together."""
+        return self.units if self.clusters is None else self._of_both(self.clusters.sums)
+
+    def _of_both(self, taken: Callable[[Floats], Floats]) -> tuple[Floats, Floats]:
+        return taken(self.units[0]), taken(self.units[1])
+
+    def student(self) -> PairedT:
+        """The paired t test, with the degrees of freedom of clusters."""
+        student = paired_t(*self.contributions)
+        if self.clusters is None or math.isnan(student.statistic):
+            return student
+        return replace(student, degrees=min(student.n_units - 1.0, self.clusters.degrees))
+
+
+def compare_values(
+    pair: PairOfSystems, metric: str, a: Floats, b: Floats, labels: Integers | None = None
+) -> ComparedMetric:
     """Tests of the mean of one value per unit.
 
     Args:
@@ -61,26 +103,30 @@ def compare_values(pair: PairOfSystems, metric: str, a: Floats, b: Floats) -> Co
         metric: The metric.
         a: Values of the first system; nan where it has none.
         b: The same of the other, the same units in the same order.
+        labels: Shape (U,): the clusters of the units; None: units are independent.
     """
     both = ~(np.isnan(a) | np.isnan(b))
     a, b = a[both], b[both]
     compared: Compared = "contribution" if metric in pair.params.contributions else "mean"
-    student, gaps = paired_t(a, b), differences(a, b)
-    head = pair.head(metric, len(a))
-    ratio = ratio_on_same_units(a, b) if has_ratio(compared, a, b) else UNDEFINED_RATIO
-    shared = pair.with_difference(head, (student.mean_a, student.mean_b), ratio, _undefined(a, b))
+    values = _Values((a, b), None if labels is None else Clusters.of(labels[both]))
+    independent = values.contributions
+    student, gaps = values.student(), differences(*independent)
+    head = pair.head(metric, len(a), n_clusters=None if labels is None else len(gaps))
+    ratio = ratio_on_same_units(*independent) if has_ratio(compared, a, b) else UNDEFINED_RATIO
+    shared = pair.with_difference(head, (student.mean_a, student.mean_b), ratio, _undefined(*independent))
     shared |= {"difference": student.difference, "skewness": skewness(gaps)}
     if compared == "mean":
         wins, ties, losses = win_tie_loss(a, b)
-        shared |= {"effect_size": student.effect_size, "wins_a": wins, "ties": ties, "wins_b": losses}
-    shared["minimum_detectable_difference"] = _detectable(pair, student.error * math.sqrt(len(a)), len(a))
+        effect_size = paired_t(a, b).effect_size if labels is not None else student.effect_size
+        shared |= {"effect_size": effect_size, "wins_a": wins, "ties": ties, "wins_b": losses}
+    shared["minimum_detectable_difference"] = pair.detectable(student.student)
     names = chosen(pair.params.tests, compared, paired=True)
     return pair.compared(
         compared,
         shared,
         ("paired_t", student.student),
-        (_test_of_means(pair, test, (a, b), student) for test in names),
-        lambda test, row: quality_of_pairs(row, gaps, by_bootstrap=test == "bootstrap_t"),
+        (_test_of_means(pair, test, values, student) for test in names),
+        lambda test, row: quality_of_pairs(row, gaps, values.clusters, by_bootstrap=test == "bootstrap_t"),
     )
 
 
@@ -105,24 +151,28 @@ def _detectable(pair: PairOfSystems, deviation: float, n_units: int) -> float:
     return minimum_detectable_difference(deviation, n_units, power=POWER, significance=level)
 
 
-def _test_of_means(pair: PairOfSystems, test: Test, values: tuple[Floats, Floats], student: PairedT) -> MadeTest:
+def _test_of_means(pair: PairOfSystems, test: Test, values: _Values, student: PairedT) -> MadeTest:
     resamples, seed = pair.params.resamples, pair.params.seed
     if test == "paired_t":
-        return MadeTest(test, student.statistic, student.p_value, student.student)
+        p_value = student.p_value if math.isnan(student.degrees) else student.student.p_value()
+        return MadeTest(test, student.statistic, p_value, student.student)
     if test == "bootstrap_t":
-        bootstrapped = bootstrap_of_pairs(*values, resamples=resamples, seed=seed)
+        bootstrapped = bootstrap_of_pairs(*values.contributions, resamples=resamples, seed=seed)
+        bootstrapped = replace(bootstrapped, student=student.student)
         p_value = student.p_value if math.isnan(student.statistic) else bootstrapped.p_value()
         return MadeTest(test, student.statistic, p_value, bootstrapped)
     tests: dict[Test, Callable[[], PairedTest]] = {
-        "wilcoxon": lambda: wilcoxon_signed_rank(*values),
-        "sign": lambda: sign_test(*values),
-        "randomization": lambda: randomization_test(*values, resamples=resamples, seed=seed),
+        "wilcoxon": lambda: wilcoxon_signed_rank(*values.means),
+        "sign": lambda: sign_test(*values.means),
+        "randomization": lambda: randomization_test(*values.sums, resamples=resamples, seed=seed),
     }
     result = tests[test]()
     return MadeTest(test, result.statistic, result.p_value)
 
 
-def compare_counts(pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Floats) -> Iterator[ComparedMetric]:
+def compare_counts(
+    pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Floats, labels: Integers | None = None
+) -> Iterator[ComparedMetric]:
     """Tests of precision, recall and F1 of all units' counts.
 
     Args:
@@ -130,8 +180,10 @@ def compare_counts(pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Fl
         names: The ratios that are wanted, as metrics.
         a: tp, fp and fn of the first system, shape (U, 3); nan where it has none.
         b: The same of the other.
+        labels: As for `compare_values`.
     """
-    a, b = complete(a, b)
+    n_units, (a, b) = len(complete(a, b)[0]), complete(a, b, labels)
+    n_clusters = None if labels is None else len(a)
     totals = pooled_ratios(a.sum(axis=0)), pooled_ratios(b.sum(axis=0))
     jackknifed = (
         (pooled_ratios(leave_one_out(a)), pooled_ratios(leave_one_out(b)))
@@ -153,7 +205,7 @@ def compare_counts(pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Fl
         if of_ratio.value == 0:
             of_ratio = ratio_without_hits(pair, ratio, a, b)
         p_value = swapped[ratio].p_value if swapped else math.nan
-        head = pair.head(f"pooled_{ratio}", len(a))
+        head = pair.head(f"pooled_{ratio}", n_units, n_clusters=n_clusters)
         yield pair.compared(
             "counts",
             _pooled(pair, head, values, student, of_ratio),
@@ -169,7 +221,9 @@ def ratio_without_hits(pair: PairOfSystems, ratio: str, a: Floats, b: Floats) ->
     return ratio_of_no_hits(worth.misses, pooled_estimates(b)[ratio], pair.params.confidence, is_f1=ratio == "f1")
 
 
-def compare_matchers(pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Floats) -> Iterator[ComparedMetric]:
+def compare_matchers(
+    pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Floats, labels: Integers | None = None
+) -> Iterator[ComparedMetric]:
     """The same of matchers without labels, from counts before and after events; see `metrics.comparison.paired`.
 
     Args:
@@ -177,14 +231,16 @@ def compare_matchers(pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: 
         names: The ratios that are wanted, as metrics.
         a: The counts of the table of events of the first matcher, shape (U, 6); nan where it has none.
         b: The same of the other.
+        labels: As for `compare_values`.
     """
-    a, b = complete(a, b)
+    n_units, (a, b) = len(complete(a, b)[0]), complete(a, b, labels)
+    n_clusters = None if labels is None else len(a)
     ratios = paired.paired_ratios(_events(a), _events(b)) if len(a) >= _FEWEST_UNITS else {}
     tests = chosen(pair.params.tests, "events", paired=True)
     for ratio in RATIOS:
         if f"pooled_{ratio}" not in names:
             continue
-        result, head = ratios.get(ratio), pair.head(f"pooled_{ratio}", len(a))
+        result, head = ratios.get(ratio), pair.head(f"pooled_{ratio}", n_units, n_clusters=n_clusters)
         values, student, of_ratio, p_value = (math.nan, math.nan), Student(*[math.nan] * 3), UNDEFINED_RATIO, math.nan
         if result is not None:
             values = result.value_a, result.value_b
@@ -209,7 +265,7 @@ def _test_of_ratio(test: Test, student: Student, p_value: float) -> MadeTest:
 
 def _pooled(pair: PairOfSystems, head: Row, values: tuple[float, float], student: Student, ratio: Ratio) -> Row:
     """What all tests of a ratio of all counts share."""
-    n_units = head["n_units"]
+    n_units: int = head[N_CLUSTERS] if N_CLUSTERS in head else head["n_units"]
     undefined = undefined_of_pooled(min(n_units, _FEWEST_UNITS), student)
     detectable = _detectable(pair, student.error * math.sqrt(n_units), n_units)
     return pair.with_difference(head, values, ratio, undefined) | {"minimum_detectable_difference": detectable}
@@ -229,10 +285,13 @@ def undefined_of_pooled(fewest: int, student: Student) -> str | None:
     return "one_unit_decides" if math.isnan(student.error) else None
 
 
-def complete(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """The units of which both have all counts."""
+def complete(a: Floats, b: Floats, labels: Integers | None = None) -> tuple[Floats, Floats]:
+    """The units of which both have all counts; with the labels of their clusters the sums of these."""
     both = ~(np.isnan(a) | np.isnan(b)).any(axis=1)
-    return a[both], b[both]
+    if labels is None:
+        return a[both], b[both]
+    clusters = Clusters.of(labels[both])
+    return clusters.sums(a[both]), clusters.sums(b[both])
 
 
 def _events(counts: Floats) -> pl.DataFrame:

@@ -20,6 +20,7 @@ from pipeline.queries.load import statement
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import PASSES_WHERE
 from pipeline.stages.compare.fitting import CELLS, EVENT_COUNTS, POOLED, fitting
+from pipeline.tables.groupings import users_name
 from pipeline.tables.ratios import RATIOS
 from pipeline.tables.sweep import REPLICATE
 
@@ -84,7 +85,7 @@ def _counted(units: Source) -> tuple[str, ...]:
 
 def _floating(params: CompareParameters, units: Source) -> tuple[str, ...]:
     """Every column of floating numbers, or without a value in some of the files, that has no other use."""
-    used = {*params.by_names, *(units.source_name(field.name) for field in units.contract.fields)}
+    used = {*params.by_names, params.cluster, *(units.source_name(field.name) for field in units.contract.fields)}
     schemas = [file.schema for file in units.files]
     shared = [name for name in schemas[0].names if name not in used and all(name in each.names for each in schemas)]
     kinds = {name: [str(schema.field(name).type) for schema in schemas] for name in shared}
@@ -103,10 +104,11 @@ class _Planner:
         fields = tuple(dict.fromkeys((*_KEYS, *self.counts, *self.values)))
         keys = [*_KEYS, *(each.name for each in by)]
         prefixed = [f"{prefix}{name}" for prefix, names in self._prefixed for name in names]
-        metrics_of_units = statement("compare/metrics_of_units", [*keys[len(_KEYS) :], *prefixed])
+        columns = [*keys[len(_KEYS) :], *self._cluster, *prefixed]
+        metrics_of_units = statement("compare/metrics_of_units", columns)
         return Plan(
             nodes=(
-                rows.read(self.units, fields, by, {}),
+                rows.read(self.units, [*fields, *self._cluster], by, {}),
                 Relation("units", self._units(keys)),
                 *self._checks(keys),
                 Query("compare/counts", columns=("n_units",), keys=("system",)),
@@ -118,7 +120,10 @@ class _Planner:
             accounting=Query("compare/accounting"),
             optional=tuple(self._requested()),
             warnings=tuple(self._warnings()),
-            facts={"metrics": ", ".join(self.metrics)},
+            facts={
+                "metrics": ", ".join(self.metrics),
+                **({"cluster": str(self.params.cluster)} if self._cluster else {}),
+            },
         )
 
     def _requested(self) -> Iterator[OptionalTable]:
@@ -127,13 +132,19 @@ class _Planner:
         yield OptionalTable("compare_margins", "margin", is_asked, wish="margin = 0.01, for example,")
 
     @property
+    def _cluster(self) -> list[str]:
+        """The column of the clusters, if units lie in some."""
+        return [str(self.params.cluster_column)] if self.params.is_clustered else []
+
+    @property
     def _prefixed(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         return (COUNT, self.counts), (METRIC, self.values)
 
     def _units(self, keys: Sequence[str]) -> exp.Select:
         """Units with their counts and metrics, which have a prefix so that no name of them meets one of ours."""
         replicate = exp.cast(exp.convert(0), "SMALLINT").as_(REPLICATE)
-        units = exp.select(*map(column, keys), replicate).from_("units_read").where(column(PASSES_WHERE))
+        names = map(column, [*keys, *self._cluster])
+        units = exp.select(*names, replicate).from_("units_read").where(column(PASSES_WHERE))
         named = (column(name).as_(f"{prefix}{name}", quoted=True) for prefix, names in self._prefixed for name in names)
         return units.select(*named)
 
@@ -191,6 +202,10 @@ class _Planner:
 
     def _checks(self, keys: Sequence[str]) -> Iterator[Check]:
         yield from (missing_check(self.units, name) for name in (_KEYS if self.params.paired else _KEYS[:1]))
+        for cluster in self._cluster:
+            yield missing_check(self.units, cluster)
+            if self.params.paired:
+                yield _one_cluster_check(self.units, [name for name in keys if name != "system"], cluster)
         yield from (negative_check(self.units, name) for name in self.counts)
         for name in sorted(set(_IN_PLACE_OF.values()) & set(self.counts)):
             yield _exceeding_check(self.units, name)
@@ -250,6 +265,16 @@ def _repeated_check(units: Source, keys: Sequence[str]) -> Check:
         return {"examples": "; ".join(f"{_named(units, fault, keys)} ({fault['n_rows']} rows)" for fault in faults)}
 
     return file_check("compare/checks/repeated_units", units, keys, words=words, located=False)
+
+
+def _one_cluster_check(units: Source, keys: Sequence[str], cluster: str) -> Check:
+    """A unit in several clusters."""
+
+    def words(faults: Faults) -> dict[str, object]:
+        return {"unit": _named(units, faults[0], keys), "cluster": users_name(cluster)}
+
+    columns = {"unit_cluster": cluster}
+    return file_check("compare/checks/several_clusters", units, keys, columns=columns, words=words, located=False)
 
 
 def _one_system_check(units: Source) -> Check:

@@ -19,23 +19,28 @@ if TYPE_CHECKING:
     from pipeline.stages.compare.rows import PairOfSystems, Row
 
 
-def posterior_rows(pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Floats) -> Iterator[Row]:
+def posterior_rows(
+    pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Floats, n_units: tuple[int, int]
+) -> Iterator[Row]:
     """Posteriors of precision, recall and F1 of all units' counts, and which system is better.
 
     Args:
         pair: The two systems.
         names: The ratios that are wanted, as metrics.
-        a: tp, fp and fn of the units of the first system, shape (A, 3).
+        a: tp, fp and fn of the units of the first system, or of their clusters, shape (A, 3).
         b: The same of the other, shape (B, 3); the same units, if the stage pairs them.
+        n_units: Units of both.
     """
     if not (len(a) and len(b)):
         return
-    n_units, of_each = (len(a), None) if pair.params.paired else (len(a) + len(b), (len(a), len(b)))
+    is_paired = pair.params.paired
+    n_clusters = (len(a) if is_paired else len(a) + len(b)) if pair.params.is_clustered else None
+    numbers = (n_units[0], None) if is_paired else (sum(n_units), n_units)
     for ratio in RATIOS:
         if f"pooled_{ratio}" not in names:
             continue
         of_a, of_b = (_posterior(ratio, counts, pair.params) for counts in (a, b))
-        row = pair.head(f"pooled_{ratio}", n_units, of_each)
+        row = pair.head(f"pooled_{ratio}", *numbers, n_clusters=n_clusters)
         for side, (posterior, counts) in (("a", of_a), ("b", of_b)):
             lower, upper = posterior.interval(pair.params.confidence)
             row |= {f"mean_{side}": float(posterior.mean())}

@@ -19,6 +19,7 @@ from pipeline.stages.compare.fitting import EVENT_COUNTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pipeline.metrics.comparison.clustered import Clusters
     from pipeline.metrics.uncertainty.jackknife import Floats
     from pipeline.metrics.uncertainty.qualities import Quality
     from pipeline.stages.compare.fitting import Test
@@ -33,12 +34,13 @@ def has_interval(row: Row) -> bool:
     return math.isfinite(row["difference_lower"])
 
 
-def quality_of_pairs(row: Row, gaps: Floats, *, by_bootstrap: bool) -> Quality | None:
-    """How far the interval of a mean difference can be trusted; every unit is a cluster, and units that tie say little.
+def quality_of_pairs(row: Row, gaps: Floats, clusters: Clusters | None = None, *, by_bootstrap: bool) -> Quality | None:
+    """How far the interval of a mean difference can be trusted; units that tie say little.
 
     Args:
         row: With the limits, and the skewness of the differences.
-        gaps: The differences within units, shape (U,).
+        gaps: The differences within units, or what clusters contribute to the difference, shape (U,).
+        clusters: Those of the units; None: every unit is one.
         by_bootstrap: Whether the limits allow for skewness.
     """
     if not has_interval(row):
@@ -47,15 +49,20 @@ def quality_of_pairs(row: Row, gaps: Floats, *, by_bootstrap: bool) -> Quality |
     is_skewed = not by_bootstrap and number < UNITS_PER_SQUARED_SKEWNESS * skewed**2
     few = np.count_nonzero(gaps) < FEWEST_EVENTS
     sizes: Quality = "few_clusters" if number < FEWEST_CLUSTERS else "good"
+    if clusters is not None:
+        sizes = quality_of_sizes(clusters.sizes)
     return worst([sizes, "skewed" if is_skewed else None, "few_events_of_interest" if few else None])
 
 
-def quality_of_groups(row: Row, skewness: float, *, by_bootstrap: bool, by_rule: bool) -> Quality | None:
+def quality_of_groups(
+    row: Row, skewness: float, clusters: Sequence[Clusters] = (), *, by_bootstrap: bool, by_rule: bool
+) -> Quality | None:
     """How far the interval of a difference of means of different units can be trusted.
 
     Args:
         row: With the limits and the numbers of units.
         skewness: Of the difference, with the sizes of both groups added.
+        clusters: Those of the units of both groups; none: every unit is one.
         by_bootstrap: Whether the limits allow for skewness.
         by_rule: Whether a group has no spread, and that of the other stands in for it.
     """
@@ -64,7 +71,8 @@ def quality_of_groups(row: Row, skewness: float, *, by_bootstrap: bool, by_rule:
     is_few = min(row["n_units_a"], row["n_units_b"]) < FEWEST_CLUSTERS
     is_skewed = skewness > (LARGEST_FOR_BOOTSTRAP if by_bootstrap else LARGEST_SKEWNESS)
     sizes: Quality = "few_clusters" if is_few else "good"
-    return worst([sizes, "skewed" if is_skewed else None, "at_edge" if by_rule else None])
+    of_clusters = (quality_of_sizes(each.sizes) for each in clusters)
+    return worst([sizes, *of_clusters, "skewed" if is_skewed else None, "at_edge" if by_rule else None])
 
 
 def quality_of_share(ratio: str, counts: Floats) -> Quality | None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pipeline.metrics.comparison.significance import adjust_p_values
+from pipeline.stages.compare.contract import further_columns
 from pipeline.stages.compare.group_units import units_of_group
 from pipeline.stages.compare.margin_rows import margin_rows, with_decisions
-from pipeline.stages.compare.planning import COUNT, METRIC
 from pipeline.stages.compare.tables import MARGINS, POSTERIORS, TESTS
+from pipeline.tables.groupings import grouping_columns
 from pipeline.tables.schemas import GROUPING, polars_types
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def derive(params: CompareParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables of compare."""
     units = counts["units"]
-    by = [name for name in units.columns if name not in {"unit", "system"} and not name.startswith((METRIC, COUNT))]
+    by, further = grouping_columns(units.columns), further_columns(params)
     units = units.sort([*by, "unit", "system"], nulls_last=True)
     tests: list[Row] = []
     margins: list[Row] = []
@@ -42,9 +43,12 @@ def derive(params: CompareParameters, counts: Mapping[str, pl.DataFrame]) -> dic
             posteriors += [labels | row for row in group.posteriors()]
     keys = {GROUPING.name: pl.String(), **{name: units.schema[name] for name in by}}
     return {
-        "compare_tests": _frame(tests, keys, TESTS, units.schema["system"]),
-        "compare_posteriors": _frame(posteriors, keys, POSTERIORS, units.schema["system"]),
-        "compare_margins": _frame(margins, keys, MARGINS, units.schema["system"]),
+        name: _frame(rows, keys, (*columns, *further[name]), units.schema["system"])
+        for name, rows, columns in (
+            ("compare_tests", tests, TESTS),
+            ("compare_posteriors", posteriors, POSTERIORS),
+            ("compare_margins", margins, MARGINS),
+        )
     }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeline.metrics.comparison.significance import detectable_difference
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
+from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS
 from pipeline.stages.compare.fitting import hypothesis
 
 if TYPE_CHECKING:
@@ -70,13 +70,16 @@ class PairOfSystems:
     systems: tuple[object, object]
     n_known: int
 
-    def head(self, metric: str, n_units: int, of_each: tuple[int, int] | None = None) -> Row:
+    def head(
+        self, metric: str, n_units: int, of_each: tuple[int, int] | None = None, *, n_clusters: int | None = None
+    ) -> Row:
         """The columns that say what is compared, on how many units.
 
         Args:
             metric: The metric.
             n_units: Units of the test.
             of_each: Those of each system; None: the same units.
+            n_clusters: Clusters that they lie in; None: they are independent.
         """
         a, b = self.systems
         n_a, n_b = of_each or (n_units, n_units)
@@ -88,7 +91,7 @@ class PairOfSystems:
             "n_units_a": n_a,
             "n_units_b": n_b,
             "n_dropped": self.n_known - n_units,
-        }
+        } | ({} if n_clusters is None else {N_CLUSTERS: n_clusters})
 
     def with_difference(self, head: Row, means: tuple[float, float], ratio: Ratio, undefined: str | None) -> Row:
         """The same with the means, their difference and their ratio."""
@@ -133,7 +136,10 @@ class PairOfSystems:
             row |= {INTERVAL_QUALITY: quality(made.test if made.inference else base[0], row)}
             if made.inference is not None:
                 inferences[made.test] = (made.inference, row[INTERVAL_QUALITY])
-            words = {"test": made.test, "hypothesis": hypothesis(made.test, compared)}
+            words = {
+                "test": made.test,
+                "hypothesis": hypothesis(made.test, compared, clustered=self.params.is_clustered),
+            }
             numbers = {"statistic": made.statistic, "p_value": made.p_value, "correction": self.params.correction}
             rows.append(row | words | numbers)
         if not inferences:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.stages.compare import figures, methods, planning, results, summary
-from pipeline.stages.compare.contract import COUNTS, UNITS, CompareParameters
+from pipeline.stages.compare.contract import COUNTS, UNITS, CompareParameters, further_columns
 from pipeline.stages.compare.evidence import EVIDENCE
 from pipeline.stages.compare.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.compare.tables import TABLES
@@ -24,4 +24,5 @@ STAGE = Stage(
     methods=methods.sentences,
     evidence=EVIDENCE,
     sample_sizes=SAMPLE_SIZES,
+    further_columns=further_columns,
 )

@@ -8,7 +8,7 @@ import polars as pl
 
 from pipeline.metrics.comparison.bootstrap_t import skewness_error
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, UNITS_PER_SQUARED_SKEWNESS
+from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS
 from pipeline.stages.compare.sentences import (
     claims_of_pairs,
     different_units,
@@ -72,7 +72,8 @@ def _positives(tests: pl.DataFrame) -> Iterator[str]:
 
 def _skewed(tests: pl.DataFrame) -> Iterator[str]:
     """Tests whose hypothesis, or whose error rate, is another one where differences are skewed."""
-    error = pl.col("n_units").map_elements(skewness_error, return_dtype=pl.Float64)
+    number = pl.col(N_CLUSTERS if N_CLUSTERS in tests.columns else "n_units")
+    error = number.map_elements(skewness_error, return_dtype=pl.Float64)
     skewed = tests.filter(pl.col("skewness").abs() > SKEWED * error)
     ranked = skewed.filter(pl.col("test").is_in(["wilcoxon", "sign"]))
     if ranked.height:
@@ -82,7 +83,7 @@ def _skewed(tests: pl.DataFrame) -> Iterator[str]:
         )
     student = skewed.filter(
         pl.col("test").is_in(["paired_t", "randomization"]),
-        pl.col("n_units") < UNITS_PER_SQUARED_SKEWNESS * pl.col("skewness") ** 2,
+        number < UNITS_PER_SQUARED_SKEWNESS * pl.col("skewness") ** 2,
     )
     if student.height:
         yield (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline.metrics.comparison.bootstrap_t import bootstrap_of_groups
+from pipeline.metrics.comparison.clustered import Clusters
 from pipeline.metrics.comparison.permutation import permuted_means, permuted_ratios
 from pipeline.metrics.comparison.ratio import UNDEFINED_RATIO, ratio_of_independent
 from pipeline.metrics.comparison.separate import (
@@ -28,16 +29,22 @@ from pipeline.tables.ratios import RATIOS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from pipeline.metrics.comparison.ratio import Ratio
     from pipeline.metrics.comparison.student import Student
     from pipeline.metrics.uncertainty.jackknife import Floats
     from pipeline.stages.compare.fitting import Compared, Test
     from pipeline.stages.compare.rows import ComparedMetric, PairOfSystems
 
+    Labels = tuple[NDArray[np.int64], NDArray[np.int64]]
+
 _FEWEST_UNITS = 2  # a spread needs two
 
 
-def compare_values(pair: PairOfSystems, metric: str, a: Floats, b: Floats) -> ComparedMetric:
+def compare_values(
+    pair: PairOfSystems, metric: str, a: Floats, b: Floats, labels: Labels | None = None
+) -> ComparedMetric:
     """Tests of the means of two groups of units.
 
     Args:
@@ -45,16 +52,23 @@ def compare_values(pair: PairOfSystems, metric: str, a: Floats, b: Floats) -> Co
         metric: The metric.
         a: Values of the units of the first; nan where one has none.
         b: The same of the other.
+        labels: The clusters of the units of either; None: units are independent.
     """
-    a, b = a[~np.isnan(a)], b[~np.isnan(b)]
+    known: tuple[NDArray[np.bool_], ...] = (~np.isnan(a), ~np.isnan(b))
+    clusters: tuple[Clusters, ...] = ()
+    a, b = a[known[0]], b[known[1]]
+    numbers, values = (len(a), len(b)), (a, b)
+    if labels is not None:
+        clusters = tuple(Clusters.of(of_each[is_known]) for of_each, is_known in zip(labels, known, strict=True))
+        a, b = (each.contributions(side) for each, side in zip(clusters, values, strict=True))
     compared: Compared = "contribution" if metric in pair.params.contributions else "mean"
     of_a, of_b = means_of(a, b)
     student, undefined = difference_of(of_a, of_b), _undefined(a, b)
     p_value = student.p_value() if undefined != "constant_difference" else math.nan
     if undefined is not None:
         student = replace(student, error=math.nan)
-    head = pair.head(metric, len(a) + len(b), (len(a), len(b)))
-    of_ratio = ratio_of_independent(of_a, of_b) if has_ratio(compared, a, b) else UNDEFINED_RATIO
+    head = pair.head(metric, sum(numbers), numbers, n_clusters=len(a) + len(b) if clusters else None)
+    of_ratio = ratio_of_independent(of_a, of_b) if has_ratio(compared, *values) else UNDEFINED_RATIO
     shared = pair.with_difference(head, (of_a.estimate, of_b.estimate), of_ratio, undefined)
     shared["minimum_detectable_difference"] = pair.detectable(student)
     if compared == "mean" and undefined is None:
@@ -69,7 +83,9 @@ def compare_values(pair: PairOfSystems, metric: str, a: Floats, b: Floats) -> Co
             _test_of_means(pair, test, (a, b), student, p_value)
             for test in chosen(pair.params.tests, compared, paired=False)
         ],
-        lambda test, row: quality_of_groups(row, skewness, by_bootstrap=test == "bootstrap_t", by_rule=by_rule),
+        lambda test, row: quality_of_groups(
+            row, skewness, clusters, by_bootstrap=test == "bootstrap_t", by_rule=by_rule
+        ),
     )
 
 
@@ -96,14 +112,17 @@ def _undefined(a: Floats, b: Floats) -> str | None:
     return None
 
 
-def compare_counts(pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Floats) -> Iterator[ComparedMetric]:
+def compare_counts(
+    pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Floats, n_units: tuple[int, int]
+) -> Iterator[ComparedMetric]:
     """Tests of precision, recall and F1 of all counts of two groups of units.
 
     Args:
         pair: The two systems.
         names: The ratios that are wanted, as metrics.
-        a: tp, fp and fn of the units of the first, shape (A, 3).
+        a: tp, fp and fn of the units of the first, or of their clusters, shape (A, 3).
         b: The same of the other, shape (B, 3).
+        n_units: Units of both.
     """
     of_a, of_b = pooled_estimates(a), pooled_estimates(b)
     permuted = np.full(len(RATIOS), np.nan)
@@ -115,23 +134,28 @@ def compare_counts(pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Fl
         of_ratio = ratio_of_independent(of_a[ratio], of_b[ratio])
         if of_ratio.value == 0:
             of_ratio = ratio_without_hits(pair, ratio, a, b)
-        yield _of_pooled(pair, "counts", ratio, (a, b), (of_a[ratio], of_b[ratio]), of_ratio, float(permuted[number]))
+        estimates, p_value = (of_a[ratio], of_b[ratio]), float(permuted[number])
+        yield _of_pooled(pair, "counts", ratio, (a, b), n_units, estimates, of_ratio, p_value)
 
 
-def compare_matchers(pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Floats) -> Iterator[ComparedMetric]:
+def compare_matchers(
+    pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Floats, n_units: tuple[int, int]
+) -> Iterator[ComparedMetric]:
     """The same of matchers without labels on different events, see `metrics.comparison.paired`.
 
     Args:
         pair: The two systems.
         names: The ratios that are wanted, as metrics.
-        a: The counts of the table of events of the first, shape (A, 6).
+        a: The counts of the table of events of the first, or of clusters of events, shape (A, 6).
         b: The same of the other, shape (B, 6).
+        n_units: Events of both.
     """
     of_a, of_b = event_estimates(a), event_estimates(b)
     for ratio in RATIOS:
         if f"pooled_{ratio}" in names:
             of_ratio = ratio_of_independent(of_a[ratio], of_b[ratio])
-            yield _of_pooled(pair, "events", ratio, (a, b), (of_a[ratio], of_b[ratio]), of_ratio, math.nan)
+            estimates = of_a[ratio], of_b[ratio]
+            yield _of_pooled(pair, "events", ratio, (a, b), n_units, estimates, of_ratio, math.nan)
 
 
 def _of_pooled(
@@ -139,13 +163,15 @@ def _of_pooled(
     compared: Compared,
     ratio: str,
     counts: tuple[Floats, Floats],
+    n_units: tuple[int, int],
     estimates: tuple[Student, Student],
     of_ratio: Ratio,
     permuted: float,
 ) -> ComparedMetric:
     """One pooled ratio of both groups; `permuted` is the p-value of the permutation test."""
     student, numbers = difference_of(*estimates), (len(counts[0]), len(counts[1]))
-    head = pair.head(f"pooled_{ratio}", sum(numbers), numbers)
+    n_clusters = sum(numbers) if pair.params.is_clustered else None
+    head = pair.head(f"pooled_{ratio}", sum(n_units), n_units, n_clusters=n_clusters)
     undefined = undefined_of_pooled(min(numbers), student)
     shared = pair.with_difference(head, (estimates[0].estimate, estimates[1].estimate), of_ratio, undefined)
     shared["minimum_detectable_difference"] = pair.detectable(student)

@@ -8,10 +8,11 @@ from pydantic import Field, field_validator, model_validator
 
 from pipeline.metrics.ranking.measures import RECALL_LEVELS, Interpolation
 from pipeline.metrics.ranking.notation import RankingMeasure, measure_of
-from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
+from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.parameters import EvenThresholds, StageParameters
+from pipeline.stages.stage import CLUSTER
 from pipeline.tables.schemas import Column, Table, limits_of, limits_of_share
 
 RANKING = InputContract(
@@ -158,6 +159,7 @@ MEANS_OF_MEASURES = (
     QUALITY_COLUMN,
 )
 QUERY_TABLE, MEASURE_TABLE = "ranking_queries", "ranking_measures"
+TABLES_OF_MEANS = ("ranking_summary", "ranking_cutoff_means", MEASURE_TABLE)
 TABLES = (
     Table(QUERY_TABLE, "one row per group and query", QUERIES, ("query_id",)),
     Table("ranking_cutoffs", "one row per group, query and k", CUTOFFS, ("query_id", "k")),
@@ -165,6 +167,16 @@ TABLES = (
     Table("ranking_cutoff_means", "one row per group and k", CUTOFF_MEANS, ("k",)),
     Table(MEASURE_TABLE, "one row per group and measure that the config names", MEANS_OF_MEASURES, ("measure",)),
 )
+
+
+_CLUSTER = Column(CLUSTER, "KEY", "the cluster of the query; NULL: never", nullable=True)
+
+
+def further_columns(params: RankingParameters) -> dict[str, tuple[Column, ...]]:
+    """The columns that tables have because of the measures and the clusters of the config."""
+    clusters = CLUSTER_COLUMNS if params.is_clustered else ()
+    of_queries = (*columns_of_measures(params), *((_CLUSTER,) if params.is_clustered else ()))
+    return {QUERY_TABLE: of_queries, **dict.fromkeys(TABLES_OF_MEANS, clusters)}
 
 
 def columns_of_measures(params: RankingParameters) -> tuple[Column, ...]:
@@ -181,6 +193,7 @@ class RankingParameters(StageParameters):
     Attributes:
         ranking: Retrieved documents of every query.
         relevance: Judged documents of every query; default: the column `relevance` of the ranking.
+        cluster: Column of queries whose values are independent, such as the family of a query; default: the query.
         cutoffs: Numbers of first documents at which precision and recall are measured.
         measures: Further measures by name, as `nDCG@10`, `nDCG(gain=exponential)@10`, `AP@100`, `RBP(p=0.8)`.
         relevance_level: Least relevance of a relevant document.
@@ -226,6 +239,11 @@ class RankingParameters(StageParameters):
         return names
 
     @property
+    def is_clustered(self) -> bool:
+        """Whether queries lie in clusters, within which they are not independent."""
+        return self.cluster not in {None, "query_id"}
+
+    @property
     def measured(self) -> tuple[str, ...]:
         """Measures that the config asks for by name."""
         return self.measures
@@ -240,8 +258,8 @@ class RankingParameters(StageParameters):
         if self.thresholds != "distinct":
             message = "a ranking has no thresholds: use cutoffs"
             raise ValueError(message)
-        if self.cluster not in {None, "query_id"}:
-            message = "the queries are the independent units of rankings: leave cluster out"
+        if self.cluster in _NO_GROUPS[1:]:
+            message = f"cluster cannot be {self.cluster!r}: documents of one ranking differ in it"
             raise ValueError(message)
         odd = [name for grouping in self.by for name in grouping if name in _NO_GROUPS]
         if odd:

@@ -14,6 +14,7 @@ from pipeline.metrics.ranking.measures import Judged, Measures, Ties, measures
 from pipeline.stages.ranking.contract import INTERPOLATED
 from pipeline.stages.ranking.grading import GRADES, Grading
 from pipeline.stages.ranking.places import NUMBER, RELEVANCE
+from pipeline.stages.stage import CLUSTER
 from pipeline.tables.groupings import users_name
 from pipeline.tables.sweep import REPLICATE
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pipeline.stages.ranking.contract import RankingParameters
 
 QUERY = "query_id"
+CLUSTERS = "clusters_of_queries"  # frame, if queries lie in clusters
 INDEX = "_row"
 TOTALS = ("n_retrieved", "n_relevant", "n_nonrelevant")
 COUNTED = ("relevant", "nonrelevant")
@@ -54,11 +56,12 @@ class Lists:
 
         Args:
             blocks: Places of judged documents, by number of the ranking and place; a ranking lies in one block.
-            frames: `rankings`, and unless labelled `judged_queries`, with measures by name `judged_grades` too.
+            frames: `rankings`, and unless labelled `judged_queries`, with measures by name `judged_grades` too; where
+                queries lie in clusters, these.
 
         Raises:
-            DataError: a query was not retrieved, and missing queries are an error; or documents that repeat make more
-                hits than there are relevant documents.
+            DataError: a query was not retrieved, and missing queries are an error; it counts all the same, and its
+                cluster is not known; or documents that repeat make more hits than there are relevant documents.
         """
         rankings = frames["rankings"].drop(REPLICATE)
         grading = Grading(self.params, frames.get(GRADES), [*self._of_judgements, QUERY])
@@ -66,6 +69,8 @@ class Lists:
             rankings = rankings.with_columns(pl.lit(value=True).alias("judged"))
         else:
             rankings = self._with_judgements(rankings, frames["judged_queries"], grading.queries_that_count())
+        if CLUSTERS in frames:
+            rankings = self._with_clusters(rankings, frames[CLUSTERS])
         rankings = rankings.sort([*self.by, QUERY], nulls_last=True).with_row_index(INDEX)
         tables = [self._measured(block, rankings, grading) for block in blocks]
         unmeasured = rankings
@@ -109,6 +114,18 @@ class Lists:
         judged = pl.col("n_relevant").is_not_null().alias("judged")
         return rankings.with_columns(judged, *(pl.col(f"n_{name}").fill_null(0) for name in COUNTED))
 
+    def _with_clusters(self, rankings: pl.DataFrame, clusters: pl.DataFrame) -> pl.DataFrame:
+        """Every ranking with the cluster of its query."""
+        rankings = rankings.join(clusters, on=QUERY, how="left", nulls_equal=True)
+        unknown = rankings.filter(pl.col(CLUSTER).is_null() & pl.col("judged"))
+        if not unknown.is_empty():
+            first, number = unknown[QUERY].sort()[0], unknown[QUERY].n_unique()
+            queries = "1 such query" if number == 1 else f"{number:,} such queries"
+            message = f"cluster: no row tells {self.params.cluster!r} of the judged query {first} ({queries})"
+            remedy = 'Put the column into the other input, or leave such queries out with missing_queries = "skip".'
+            raise DataError(message, remedy=remedy)
+        return rankings
+
     def _refuse(self, missing: pl.DataFrame) -> None:
         if self.params.missing_queries != "error" or missing.is_empty():
             return
@@ -147,7 +164,14 @@ class Lists:
             rankings = rankings.with_columns(pl.Series(f"n_{name}", total).cast(pl.Int64) for name, total in totals)
         else:
             judged = Judged(*(rankings[f"n_{name}"].cast(pl.Float64).to_numpy() for name in COUNTED))
-        columns = [INDEX, *self.by, QUERY, *TOTALS, "judged"]
+        columns = [
+            INDEX,
+            *self.by,
+            QUERY,
+            *(name for name in (CLUSTER,) if name in rankings.columns),
+            *TOTALS,
+            "judged",
+        ]
         measured = _columns(measures(ties, judged, self.params.cutoffs, self.params.interpolation), self.params.cutoffs)
         by_name = () if grades is None else grading.columns(rankings, ties, grades)
         return rankings.select(columns).with_columns(*measured, *by_name)

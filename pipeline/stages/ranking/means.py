@@ -10,9 +10,15 @@ import polars as pl
 from pipeline.metrics.uncertainty.bootstrap import otherwise, share_limits
 from pipeline.metrics.uncertainty.jackknife import FEWEST_DEGREES, tail
 from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_series
+from pipeline.metrics.uncertainty.marks import quality_of_sizes
 from pipeline.metrics.uncertainty.proportions import mean_limits
-from pipeline.metrics.uncertainty.qualities import FEWEST_CLUSTERS, INTERVAL_QUALITY, LARGEST_SHARE
+from pipeline.metrics.uncertainty.qualities import (
+    INTERVAL_QUALITY,
+    N_CLUSTERS,
+    N_EFFECTIVE,
+)
 from pipeline.metrics.uncertainty.resampling import MOST_UNITS
+from pipeline.stages.stage import CLUSTER
 from pipeline.tables.columns import doubles, texts
 
 if TYPE_CHECKING:
@@ -31,22 +37,28 @@ class Groups:
     """The rankings of one grouping, with the group of each.
 
     Args:
-        rankings: Rankings or their values at cutoffs, with `query_id` and `included`: whether means take them in.
+        rankings: Rankings or their values at cutoffs, with `query_id` and `included`: whether means take them in; and
+            `cluster` if queries lie in clusters, which are then what is independent.
         keys: Columns that identify a group; without any there is one group, of no ranking even.
     """
 
     def __init__(self, rankings: pl.DataFrame, keys: Sequence[str]) -> None:
-        ordered = rankings.sort([*keys, _QUERY], nulls_last=True, maintain_order=True)
+        self.is_clustered = CLUSTER in rankings.columns
+        unit = CLUSTER if self.is_clustered else _QUERY
+        ordered = rankings.sort([*keys, unit, _QUERY], nulls_last=True, maintain_order=True)
         group, self.keys = _runs(ordered, keys)
         self.size = self.keys.height if keys else 1
         included = ordered["included"].to_numpy()
         self.rankings, self.group = ordered.filter(pl.col("included")), group[included]
-        self.cluster, _ = _runs(self.rankings, [*keys, _QUERY])
+        self.cluster, _ = _runs(self.rankings, [*keys, unit])
         self.n = np.bincount(self.group, minlength=self.size)
         self.n_excluded = np.bincount(group, minlength=self.size) - self.n
         first = np.flatnonzero(np.diff(self.cluster, prepend=-1))
         self._group_of_cluster = self.group[first]
         self._clusters = np.bincount(self._group_of_cluster, minlength=self.size)
+        self._sizes = np.bincount(self.cluster, minlength=len(first))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self._effective = self.n**2 / np.bincount(self._group_of_cluster, self._sizes**2, self.size)
 
     def column(self, name: str) -> NDArray[np.float64]:
         """Values of the included rankings; NULL is nan."""
@@ -64,21 +76,23 @@ class Groups:
     def limits(self, values: NDArray[np.float64], confidence: float, resampling: Resampling | None = None) -> Limits:
         """Limits of the mean, see `mean_limits`, with the tails of Student's t.
 
-        Rankings of one query are not independent. The variance sums the squared sums of deviations over the rankings of
-        each query, times C / (C - 1) for C queries: with one ranking per query the usual variance of a mean. Its
-        degrees of freedom are C - 1, or fewer where few queries make up most of it. Limits of the bootstrap, if it is
-        wanted, take the place of these wherever it has any.
+        Rankings of one query, or of one cluster of queries, are not independent. The variance is that of leaving each
+        out in turn, (C - 1) / C times the sum of squared shifts: with one ranking per query the usual variance of a
+        mean. Its degrees of freedom are C - 1, or fewer where few queries make up most of it, or the effective number
+        of clusters less one. Limits of the bootstrap, if it is wanted, take the place of these wherever it has any.
         """
         mean = self.mean(values)
         deviations = np.bincount(self.cluster, values - mean[self.group], len(self._group_of_cluster))
-        squares = np.bincount(self._group_of_cluster, deviations**2, self.size)
         with np.errstate(divide="ignore", invalid="ignore"):
-            variance = self._clusters / (self._clusters - 1) * squares / self.n**2
+            shifts = deviations / (self.n[self._group_of_cluster] - self._sizes)
+            squares = np.bincount(self._group_of_cluster, shifts**2, self.size)
+            variance = (self._clusters - 1) / self._clusters * squares
             # Satterthwaite's degrees of freedom from the fourth moment, as `jackknife.effective_degrees` has them
-            fourth = np.bincount(self._group_of_cluster, deviations**4, self.size) - squares**2 / self._clusters
+            fourth = np.bincount(self._group_of_cluster, shifts**4, self.size) - squares**2 / self._clusters
             most = np.where(self._clusters > 1, self._clusters - 1.0, np.nan)
             degrees = np.where(fourth > 0, 2 * squares**2 / fourth, np.inf)
             degrees = np.clip(degrees, np.minimum(FEWEST_DEGREES, most), most)
+            degrees = np.where(self._clusters > 1, np.maximum(np.minimum(degrees, self._effective - 1), 1.0), np.nan)
         # of a single query there is no spread, and a mean at 0 or 1 is then no limit either
         known = np.where(self._clusters > 1, mean, np.nan)
         closed = mean_limits(known, variance, self.n.astype(np.float64), tail(confidence, degrees))
@@ -114,30 +128,35 @@ class Groups:
                 limits = self.limits(values, params.confidence, params.resampling) if wanted else (nothing, nothing)
                 yield from limit_series(name, limits)
 
+    def trust(self, params: RankingParameters) -> Iterator[pl.Series]:
+        """undefined_interval and interval_quality; of clusters n_clusters and n_clusters_effective, too."""
+        yield self._reasons(params)
+        yield self._quality(params)
+        if self.is_clustered:
+            yield pl.Series(N_CLUSTERS, self._clusters).cast(pl.Int64)
+            yield doubles(N_EFFECTIVE, self._effective)
+
     def counts(self) -> tuple[pl.Series, pl.Series]:
         """n_queries and n_excluded."""
         return pl.Series("n_queries", self.n).cast(pl.Int64), pl.Series("n_excluded", self.n_excluded).cast(pl.Int64)
 
-    def reasons(self, params: RankingParameters) -> pl.Series:
+    def _reasons(self, params: RankingParameters) -> pl.Series:
         """undefined_interval."""
-        reasons = np.where(self._clusters == 0, "no_query", np.where(self._clusters == 1, "one_query", ""))
+        single = "one_replicate" if self.is_clustered else "one_query"
+        reasons = np.where(self._clusters == 0, "no_query", np.where(self._clusters == 1, single, ""))
         if params.uncertainty == "none":
             reasons = np.full(self.size, "none")
         return texts(UNDEFINED_INTERVAL, reasons)
 
-    def quality(self, params: RankingParameters) -> pl.Series:
-        """interval_quality: queries are the clusters, and the rankings of a query its size."""
-        number, size = self._clusters, np.bincount(self.cluster, minlength=len(self._group_of_cluster))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            effective = self.n**2 / np.bincount(self._group_of_cluster, size**2, self.size)
-        largest = np.zeros(self.size)
-        np.maximum.at(largest, self._group_of_cluster, size)
-        is_unequal = largest > np.maximum(LARGEST_SHARE, 2 / np.maximum(number, 1)) * self.n
-        quality = np.where(
-            is_unequal, "unequal_clusters", np.where(effective < FEWEST_CLUSTERS, "few_clusters", "good")
+    def _quality(self, params: RankingParameters) -> pl.Series:
+        """interval_quality: queries are the clusters unless they lie in some, and the rankings of one its size."""
+        has_limits = (self._clusters > 1) & (params.uncertainty != "none")
+        sizes = np.split(self._sizes, np.cumsum(self._clusters))[:-1]
+        qualities = (quality_of_sizes(of_group) for of_group in sizes)
+        return texts(
+            INTERVAL_QUALITY,
+            (quality if is_limited else "" for quality, is_limited in zip(qualities, has_limits, strict=True)),
         )
-        has_limits = (number > 1) & (params.uncertainty != "none")
-        return texts(INTERVAL_QUALITY, np.where(has_limits, quality, ""))
 
 
 def _runs(frame: pl.DataFrame, keys: Sequence[str]) -> tuple[NDArray[np.int64], pl.DataFrame]:

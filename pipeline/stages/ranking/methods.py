@@ -48,10 +48,11 @@ def sentences(measured: Measured) -> Iterator[str]:
     treated = "count as 0" if parameters["no_relevant"] == "zero" else "are left out of the means"
     yield f"Queries without a relevant document {treated}."
     yield from _definitions(measure_names(measured.tables))
+    units = methods.units_in_words(measured, {}) if "independent" in measured.facts else "queries"
     yield methods.intervals(
         measured,
-        "queries",
-        "of means over queries are beta quantiles of a share with the variance between queries, with the tails of "
+        units,
+        f"of means over queries are beta quantiles of a share with the variance between {units}, with the tails of "
         "Student's t",
     )
     shown, _ = methods.headline_rows(summary)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.plan import rows
-from pipeline.plan.checks import OF_ORDER, doubtful_scores, duplicate_check, file_check, missing_check
+from pipeline.plan.checks import (
+    OF_ORDER,
+    doubtful_scores,
+    duplicate_check,
+    file_check,
+    missing_check,
+    one_cluster_check,
+)
 from pipeline.plan.counts import Query
 from pipeline.plan.nodes import Check, Relation
 from pipeline.plan.optional_tables import OptionalTable
@@ -20,9 +28,9 @@ from pipeline.queries.load import page, statement
 from pipeline.sources.keys import KeyMatch
 from pipeline.stages.ranking.contract import COUNTS, MEASURE_TABLE
 from pipeline.stages.ranking.grading import GRADES
-from pipeline.stages.ranking.lists import Lists
+from pipeline.stages.ranking.lists import CLUSTERS, Lists
 from pipeline.stages.ranking.places import NUMBER, judged_places, tied_places
-from pipeline.tables.groupings import users_name
+from pipeline.tables.groupings import cluster_name, users_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,7 +58,7 @@ class _Planner:
 
     def plan(self) -> Plan:
         self._check_columns()
-        sources = tuple(each for each in (self.ranking, self.relevance) if each is not None)
+        sources = self._sources
         by = rows.resolve_by(self.params.by, sources)
         for key in KEYS:
             rows.check_keys(sources, key)
@@ -60,6 +68,8 @@ class _Planner:
         judged_apart = self.relevance is not None
         lists = Lists(self.params, tuple(names), tuple(of_ranking), labelled=labelled, judged_apart=judged_apart)
         frames = {"rankings": statement("ranking/every_ranking", names)}
+        if self.cluster is not None:
+            frames[CLUSTERS] = exp.select("*").from_(CLUSTERS)
         if not labelled:
             judged_by = of_ranking if self.relevance is None else [name for name in names if name not in of_ranking]
             frames["judged_queries"] = statement("ranking/every_judged_query", judged_by)
@@ -80,7 +90,7 @@ class _Planner:
             positive=self._positive,
             key_matches=tuple(KeyMatch(self.ranking, each, "query_id") for each in sources if each is self.relevance),
             warnings=tuple(self._warnings()),
-            facts={"order": "score" if self.scored else "rank", "ties": self.params.ties},
+            facts={"order": "score" if self.scored else "rank", "ties": self.params.ties, **self._independent},
         )
 
     @property
@@ -89,6 +99,32 @@ class _Planner:
         return OptionalTable(
             MEASURE_TABLE, "measures", bool(self.params.measures), wish='measures = ["nDCG@10"], for example,'
         )
+
+    @cached_property
+    def cluster(self) -> rows.Grouped | None:
+        """The column of the clusters of queries, and the input that has it; None: queries are independent.
+
+        Raises:
+            DataError: no input has it, or both.
+        """
+        if not self.params.is_clustered:
+            return None
+        return rows.resolve_by([[str(self.params.cluster)]], self._sources, key="cluster")[0]
+
+    @property
+    def _sources(self) -> tuple[Source, ...]:
+        """The inputs that are given."""
+        return tuple(each for each in (self.ranking, self.relevance) if each is not None)
+
+    @property
+    def _independent(self) -> dict[str, str]:
+        """What is independent, if it is not the queries."""
+        return {} if self.cluster is None else {"independent": self.cluster.column}
+
+    def _cluster_of(self, source: Source) -> list[str]:
+        """The column of the clusters, if this input has it."""
+        is_there = self.cluster is not None and self.cluster.source == source.name
+        return [cluster_name(self.cluster.column)] if self.cluster is not None and is_there else []
 
     @property
     def scored(self) -> bool:
@@ -138,7 +174,8 @@ class _Planner:
         derived: dict[str, exp.Expr] = {} if labels else {"relevance": exp.cast(exp.null(), "DOUBLE")}
         if not self.scored:
             derived["score_state"] = exp.Case().when(column("rank").is_(exp.null()), exp.convert("null_rank"))
-        yield rows.read(self.ranking, [*KEYS, "score" if self.scored else "rank", *labels], by, derived)
+        wanted = [*KEYS, "score" if self.scored else "rank", *labels, *self._cluster_of(self.ranking)]
+        yield rows.read(self.ranking, wanted, by, derived)
         of_ranking = [group.name for group in by if group.source == self.ranking.name]
         name = "distinct_documents" if self.params.duplicates == "max" else "ranked_documents"
         by_rank: dict[str, str | exp.Expr] = {"value": exp.Neg(this=column("rank")), "score": "rank"}
@@ -154,6 +191,12 @@ class _Planner:
             yield from self._judged(self.relevance, by, of_queries)
             yield Relation("retrieved", retrieved, keep=True)
             yield Relation("rankings", statement("ranking/rankings", {"p": of_ranking, "o": of_queries}), keep=True)
+        if self.cluster is not None:
+            read, key = f"{self.cluster.source}_read", cluster_name(self.cluster.column)
+            clusters = statement(
+                "ranking/clusters_of_queries", relations={"input_read": read}, columns={"query_cluster": key}
+            )
+            yield Relation(CLUSTERS, clusters, keep=True)
         yield from self._places(of_ranking)
 
     def _labelled(self, of_ranking: list[str]) -> Iterator[Relation]:
@@ -163,7 +206,7 @@ class _Planner:
         yield self._judged_queries(of_ranking)
 
     def _judged(self, source: Source, by: tuple[rows.Grouped, ...], of_queries: list[str]) -> Iterator[Relation]:
-        yield rows.read(source, [*KEYS, "relevance"], by, {})
+        yield rows.read(source, [*KEYS, "relevance", *self._cluster_of(source)], by, {})
         name = "judged_documents" if self.params.duplicates == "error" else "distinct_judged_documents"
         yield Relation("judged_documents", statement(f"ranking/{name}", of_queries), keep=True)
         yield self._judged_queries(of_queries)
@@ -188,6 +231,10 @@ class _Planner:
                 yield missing_check(self.relevance, name)
             if len(of_ranking) < len(names):
                 yield _one_value_check(self.relevance, [name for name in names if name not in of_ranking])
+        for source in self._sources:
+            for cluster in self._cluster_of(source):
+                yield missing_check(source, cluster)
+                yield one_cluster_check(source, CLUSTERS, "query_id", cluster)
         if self.params.duplicates == "error":
             remedy = 'Keep one row per query and document, or set duplicates = "max" to keep the best of each.'
             yield duplicate_check(self.ranking, (*of_ranking, *KEYS), remedy=remedy, of_systems=True)

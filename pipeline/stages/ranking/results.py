@@ -20,11 +20,11 @@ from pipeline.stages.ranking.contract import (
     QUERIES,
     QUERY_TABLE,
     SUMMARY,
-    columns_of_measures,
+    further_columns,
 )
 from pipeline.stages.ranking.means import Groups
 from pipeline.stages.ranking.selection import pool, why_no_null, with_average_precision_null, with_hits_null
-from pipeline.stages.stage import Summary, groups_with, integer, interval, of_group, percent
+from pipeline.stages.stage import CLUSTER, Summary, groups_with, integer, interval, of_group, percent
 from pipeline.tables.groupings import TOTAL, Grouping, group_text
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE
@@ -44,19 +44,22 @@ MEANS = tuple(
 def derive(params: RankingParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables of ranking."""
     columns = counts["counts"].columns
-    by = columns[1 : columns.index(REPLICATE)]
+    by, further = columns[1 : columns.index(REPLICATE)], further_columns(params)
     rankings = with_average_precision_null(_measured(params, counts["lists"]), params)
     cutoffs = _at_cutoffs(params, rankings)
     return {
-        QUERY_TABLE: _per_query(params, rankings, by, (*QUERIES, *columns_of_measures(params))),
+        QUERY_TABLE: _per_query(params, rankings, by, (*QUERIES, *further[QUERY_TABLE])),
         "ranking_cutoffs": _per_query(params, with_hits_null(cutoffs), by, CUTOFFS),
         "ranking_summary": _grouped(
-            [_summary(params, rankings, grouping) for grouping in params.groupings], by, SUMMARY, rankings
+            [_summary(params, rankings, grouping) for grouping in params.groupings],
+            by,
+            (*SUMMARY, *further["ranking_summary"]),
+            rankings,
         ),
         "ranking_cutoff_means": _grouped(
             [_means_at(params, cutoffs, grouping, k) for grouping in params.groupings for k in params.cutoffs],
             by,
-            CUTOFF_MEANS,
+            (*CUTOFF_MEANS, *further["ranking_cutoff_means"]),
             rankings,
         ),
     } | _means_by_name(params, rankings, by)
@@ -142,7 +145,7 @@ def _grouped(
 def _summary(params: RankingParameters, rankings: pl.DataFrame, grouping: Grouping) -> tuple[Grouping, pl.DataFrame]:
     groups = Groups(rankings, grouping.columns)
     means = (*groups.means(MEANS, params), *null_of_means(groups))
-    columns = [*groups.counts(), *means, groups.reasons(params), groups.quality(params)]
+    columns = [*groups.counts(), *means, *groups.trust(params)]
     frame = _beside(groups, columns)
     unknown = (
         pl.when(pl.col("n_queries") == 0)
@@ -160,7 +163,7 @@ def _means_at(
 ) -> tuple[Grouping, pl.DataFrame]:
     groups = Groups(cutoffs.filter(pl.col("k") == k), grouping.columns)
     means = groups.means([("precision", "precision", True), ("recall", "recall", True)], params)
-    frame = _beside(groups, [*groups.counts(), *means, groups.reasons(params), groups.quality(params)])
+    frame = _beside(groups, [*groups.counts(), *means, *groups.trust(params)])
     none = pl.when(pl.col("n_queries") == 0).then(pl.lit("no_query")).alias("undefined")
     return grouping, frame.with_columns(none, pl.lit(k, dtype=pl.Int64).alias("k"))
 
@@ -170,16 +173,18 @@ def _means_by_name(params: RankingParameters, rankings: pl.DataFrame, by: Sequen
     if not params.measures:
         return {}
     frames = [_mean_of(params, rankings, grouping, name) for grouping in params.groupings for name in params.measures]
-    return {MEASURE_TABLE: _grouped(frames, by, MEANS_OF_MEASURES, rankings)}
+    columns = (*MEANS_OF_MEASURES, *further_columns(params)[MEASURE_TABLE])
+    return {MEASURE_TABLE: _grouped(frames, by, columns, rankings)}
 
 
 def _mean_of(
     params: RankingParameters, rankings: pl.DataFrame, grouping: Grouping, name: str
 ) -> tuple[Grouping, pl.DataFrame]:
-    columns = [*grouping.columns, "query_id", name, pl.col(name).is_not_null().alias("included")]
+    clusters = [CLUSTER] if params.is_clustered else []
+    columns = [*grouping.columns, "query_id", *clusters, name, pl.col(name).is_not_null().alias("included")]
     groups = Groups(rankings.select(columns), grouping.columns)
     means = groups.means([(name, "mean", True)], params)
-    frame = _beside(groups, [*groups.counts(), *means, groups.reasons(params), groups.quality(params)])
+    frame = _beside(groups, [*groups.counts(), *means, *groups.trust(params)])
     none = pl.when(pl.col("n_queries") == 0).then(pl.lit("no_query")).alias("undefined")
     return grouping, frame.with_columns(none, pl.lit(name).alias("measure"))
 
@@ -203,7 +208,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
             f"{groups_with(few, summary.height, only='there are')} fewer than {FEWEST_CLUSTERS} queries: means are "
             "very uncertain, and intervals rest on few_clusters"
         )
-    messages += warnings_of_marks(tables, without=("few_clusters",))
+    messages += warnings_of_marks(tables, without=() if CLUSTER in queries.columns else ("few_clusters",))
     if (queries["undefined"] == "small_pool").any():
         messages.append("some rankings hold more documents than n_candidates says: their columns of chance are NULL")
     return tuple(messages)

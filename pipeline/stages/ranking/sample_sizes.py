@@ -9,5 +9,6 @@ SAMPLE_SIZES = SampleSizes(
     unit="query_id",
     units={"query_id": "n_queries"},
     other_scale="mean",
+    clusters="ranking_summary",
     has_groups=False,
 )

@@ -10,7 +10,7 @@ from pipeline.stages.ranking.contract import (
     RELEVANCE,
     TABLES,
     RankingParameters,
-    columns_of_measures,
+    further_columns,
 )
 from pipeline.stages.ranking.evidence import EVIDENCE
 from pipeline.stages.ranking.sample_sizes import SAMPLE_SIZES
@@ -31,11 +31,12 @@ STAGE = Stage(
     methods=methods.sentences,
     evidence=EVIDENCE,
     sample_sizes=SAMPLE_SIZES,
-    further_columns=lambda params: {QUERY_TABLE: columns_of_measures(params)},
+    further_columns=further_columns,
     units=UnitTable(
-        "ranking_queries",
+        QUERY_TABLE,
         "query_id",
         columns={"tp": "n_relevant_retrieved", "n_predicted": "n_retrieved", "n_true": "n_relevant"},
         metrics=("average_precision", "r_precision", "reciprocal_rank"),
+        has_clusters=True,
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +15,10 @@ from pipeline.metrics.uncertainty.clusters import Spread, area_interval, combine
 from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
 from pipeline.metrics.uncertainty.limits import Interval, limit_columns, with_quality
 from pipeline.metrics.uncertainty.qualities import FEWEST_OF_CLASS, N_CLUSTERS, N_EFFECTIVE
-from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD
+from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, IN_TIME
 from pipeline.stages.threshold_sweep.uncertainty import SEEN, kind_of_counts, with_fewest_seen
 from pipeline.tables.columns import by_group, doubles, nulls
-from pipeline.tables.sweep import add_up
+from pipeline.tables.sweep import REPLICATE, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,7 +104,7 @@ def _true_points(
     """`pr_auc` of every group at the thresholds of the stage; with `distinct`, so that every score is parted."""
     table = counts["counts"]
     kind = kind_of_counts(table)
-    cube = Cube.of(table, keys, params.threshold_values)
+    cube = replace(Cube.of(table, keys, params.threshold_values), in_time=IN_TIME in counts)
     frames = [block.groups.with_columns(_of_block(params, block, kind)) for block in cube.blocks(COUNT_NAMES)]
     if not frames:  # no group has a row, and the total is not asked for
         return table.select(keys).with_columns(nulls(TRUE_POINTS))
@@ -152,7 +153,7 @@ def _of_replicates(
         return Retrieved(*falling, *(counts.totals(name) for name in names))
 
     others = (GroupCounts.of(counts, group.thresholds) for counts in crossed)
-    of_clusterings = true_point_shifts(retrieved(group), *map(retrieved, others))
+    of_clusterings = true_point_shifts(retrieved(group), *map(retrieved, others), in_time=group.in_time)
     spread, quantiles = combined_spread([shifts.spread for shifts in of_clusterings]), (np.nan, np.nan)
     if params.resampling is not None and area is not None:
         shifts = of_clusterings[0]
@@ -173,21 +174,24 @@ def _losses(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame]
     variance = ClassMoments(n, weights, squares, first, weighted, second).variance
     if _clustered(params):
         tables = [table, *(counts[name] for name in CROSSED_LIKELIHOOD if name in counts)]
-        variance = _of_clusters(tables, sums.select(keys), keys)
+        variance = _of_clusters(tables, sums.select(keys), keys, in_time=IN_TIME in counts)
     are_probabilities = sums["n_outside"].to_numpy() == 0
     values = zip(OF_PROBABILITIES, (mean, np.sqrt(variance), brier), strict=True)
     series = (doubles(name, np.where(are_probabilities, column, np.nan)) for name, column in values)
     return sums.select(keys).with_columns(*series, pl.Series(SCORED, n, dtype=pl.Float64))
 
 
-def _of_clusters(tables: Sequence[pl.DataFrame], groups: pl.DataFrame, keys: Sequence[str]) -> NDArray[np.float64]:
+def _of_clusters(
+    tables: Sequence[pl.DataFrame], groups: pl.DataFrame, keys: Sequence[str], *, in_time: bool
+) -> NDArray[np.float64]:
     """Variance of the mean log-likelihood of every group, in the order of the groups."""
-    clusterings = [by_group(table.with_columns(pl.col(LOSSES).cast(pl.Float64)), keys) for table in tables]
+    doubled = (table.with_columns(pl.col(LOSSES).cast(pl.Float64)).sort(REPLICATE) for table in tables)
+    clusterings = [by_group(table, keys) for table in doubled]
     variances = []
     for key in groups.iter_rows():
         frames = (replicates[key] for replicates in clusterings)
         clustering, *crossed = ((frame["first"].to_numpy(), frame["weights"].to_numpy()) for frame in frames)
-        variances.append(variance_of_means(*clustering, *crossed))
+        variances.append(variance_of_means(*clustering, *crossed, in_time=in_time))
     return np.asarray(variances, dtype=np.float64)
 
 

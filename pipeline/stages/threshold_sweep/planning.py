@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
@@ -19,7 +20,7 @@ from pipeline.plan.checks import (
     outside_check,
 )
 from pipeline.plan.counts import Query, Sums, Sweep
-from pipeline.plan.nodes import Check, Relation
+from pipeline.plan.nodes import Check, Frame, Relation
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
 from pipeline.plan.roles import Roles
@@ -27,14 +28,23 @@ from pipeline.plan.samples import Sample
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.kept import kept
 from pipeline.queries.load import statement
+from pipeline.sources.inputs import Field
 from pipeline.sources.rows import is_passed_in
 from pipeline.sources.source import SCORE_GIVEN
 from pipeline.stages.threshold_sweep.calibration import probabilities
-from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, HEAVIEST, LIGHTEST
+from pipeline.stages.threshold_sweep.contract import (
+    COUNT_NAMES,
+    CROSSED,
+    CROSSED_LIKELIHOOD,
+    HEAVIEST,
+    IN_TIME,
+    LIGHTEST,
+)
 from pipeline.stages.threshold_sweep.outcomes import POINTS, OutcomeSampler
 from pipeline.stages.threshold_sweep.outcomes import TABLE as OUTCOMES
 from pipeline.stages.threshold_sweep.requested import requested_tables
 from pipeline.stages.threshold_sweep.units import UnitsOfSweep
+from pipeline.tables.groupings import cluster_name
 from pipeline.tables.sweep import SECOND_REPLICATE
 
 if TYPE_CHECKING:
@@ -86,6 +96,7 @@ class _Planner:
                 *self._roles(by),
                 *self._counts(sweep),
                 *self._heaviest(),
+                *([] if self.order is None else [Frame(IN_TIME, statement("replicates/in_time"))]),
                 self._areas(names),
                 *self._calibration(names),
                 *self._sample(names),
@@ -189,7 +200,8 @@ class _Planner:
         return statement("threshold_sweep/evaluated_predictions_of_two_parents", segment, columns=columns)
 
     def _relations(self, by: Sequence[rows.Grouped], evaluated: exp.Query) -> Iterator[Relation]:
-        yield rows.read(self.predictions, [*self._fields(), *self._clusters()], by, self._derived())
+        clusters = dict.fromkeys([*self._clusters(), *([] if self.order is None else [self.order])])
+        yield rows.read(self.predictions, [*self._fields(), *clusters], by, self._derived())
         if self.replicated:
             yield from self._replicates()
         yield Relation("evaluated_predictions", evaluated, keep=self.is_small)
@@ -205,10 +217,24 @@ class _Planner:
         columns = (self.params.cluster_column, self.params.second_cluster_column)
         return [name for name in columns if name is not None]
 
+    @cached_property
+    def order(self) -> str | None:
+        """The column that orders the clusters in time, as rows are read; None: their order means nothing."""
+        cluster, order = self.params.cluster, self.params.cluster_order
+        if not self.replicated or not isinstance(cluster, str):
+            return None
+        if order is None:
+            is_date = self.predictions.types(cluster, Field(cluster, "any", "the cluster")) == "DATE"
+            return self.params.cluster_column if is_date else None
+        return cluster_name(order)
+
     def _replicates(self) -> Iterator[Relation]:
         """The replicates of the clusters; of two parents few, so that counts by both stay few."""
         read, wanted = f"{self.predictions.name}_read", self.params.n_replicates
         clusters = self._clusters()
+        if self.order is not None:
+            yield from rows.replicates_in_time(read, clusters[0], self.order, wanted)
+            return
         if not self.beside:
             yield from rows.replicate_relations(read, clusters[0], wanted)
             return
@@ -254,6 +280,7 @@ class _Planner:
             random_sizes=self.params.class_sizes == "random",
             missed=self.params.counts_missed,
             second_replicates=rows.HASH_REPLICATES if self.beside else 0,
+            in_time=self.order is not None,
             confidence=self.params.confidence,
             resampling=self.params.resampling,
         )
@@ -268,7 +295,7 @@ class _Planner:
             yield _no_weight(self.predictions)
             yield _tiny_weight(self.predictions)
         yield from probabilities.checks(self.params, self.predictions)
-        for cluster in self._clusters():
+        for cluster in dict.fromkeys([*self._clusters(), *([] if self.order is None else [self.order])]):
             yield missing_check(self.predictions, cluster)
         if self.params.duplicates == "error" and self.predictions.is_mapped("id"):  # a name too common to guess
             keys = ("id", *self.params.by_columns)  # the same item may be predicted once in each group

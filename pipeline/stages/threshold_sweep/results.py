@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -27,7 +28,7 @@ from pipeline.stages.threshold_sweep.calibration.columns import RELIABILITY_TABL
 from pipeline.stages.threshold_sweep.calibration.probabilities import few_outside
 from pipeline.stages.threshold_sweep.calibration.results import calibration_tables
 from pipeline.stages.threshold_sweep.choosing import candidates, f_beta, outcomes
-from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, HEAVIEST
+from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, HEAVIEST, IN_TIME
 from pipeline.stages.threshold_sweep.decisions.allocations import not_allocated
 from pipeline.stages.threshold_sweep.decisions.costs import COST_PER_ROW, cost_cell, cost_text, is_about_cost
 from pipeline.stages.threshold_sweep.decisions.pooled_points import Swept
@@ -58,6 +59,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     as_counted, counts = counts, at_own_thresholds(params, counts)
     crossed = [counts[name] for name in CROSSED if name in counts]
     cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary, crossed)
+    cube = replace(cube, in_time=IN_TIME in counts)
     keys = list(cube.keys)
     clusters = clusters_of_groups(params, cube)
     curve = with_intervals(with_heaviest(_curve(cube), counts.get("heaviest"), keys), cube, params, clusters)

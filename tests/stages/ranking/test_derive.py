@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import pytest
 from deriving import derived, saved_counts
 from scipy import stats
 
+from pipeline.metrics.uncertainty.jackknife import tail
+from pipeline.metrics.uncertainty.proportions import mean_limits
 from pipeline.stages.ranking.contract import INTERPOLATED
+from pipeline.stages.ranking.means import Groups
 from pipeline.tables.groupings import internal_name
 
 if TYPE_CHECKING:
@@ -185,3 +189,36 @@ def test_without_any_ranking_only_the_total_has_a_row() -> None:
     assert total["queries"].is_empty()
     assert all(table.is_empty() for table in groups.tables.values())
     assert groups.summary.sentence == "No group has any ranking."
+
+
+def test_queries_of_a_family_are_left_out_together() -> None:
+    values = [0.2, 0.4, 0.3, 0.9, 0.8, 0.5, 0.7, 0.1]
+    family = [1, 1, 2, 2, 2, 3, 4, 4]
+    rankings = pl.DataFrame({"query_id": range(8), "cluster": family, "included": True, "value": values})
+    groups = Groups(rankings, [])
+    without = np.array(
+        [np.mean([v for v, f in zip(values, family, strict=True) if f != each]) for each in (1, 2, 3, 4)]
+    )
+    variance = 3 / 4 * ((without - without.mean()) ** 2).sum()
+    shifts = np.mean(values) - without
+    assert variance == pytest.approx(3 / 4 * (shifts**2).sum(), rel=0.02)
+    degrees = np.full(1, 64 / (4 + 9 + 1 + 4) - 1)
+    expected = mean_limits(
+        np.array([np.mean(values)]), 3 / 4 * (shifts**2).sum(keepdims=True), np.array([8.0]), tail(0.95, degrees)
+    )
+    assert np.concatenate(groups.limits(np.array(values), 0.95)) == pytest.approx(np.concatenate(expected))
+
+
+def test_means_over_families_hold_as_often_as_they_say() -> None:
+    rng, held, number = np.random.default_rng(8), {"cluster": 0, "query_id": 0}, 300
+    family = np.repeat(np.arange(24), 4)
+    for _ in range(number):
+        latent = rng.normal(size=24)[family] + 0.3 * rng.normal(size=96)
+        values = 1 / (1 + np.exp(-latent))
+        frame = pl.DataFrame({"query_id": np.arange(96), "cluster": family, "included": True})
+        for unit in held:
+            rankings = frame if unit == "cluster" else frame.drop("cluster")
+            lower, upper = Groups(rankings, []).limits(values, 0.95)
+            held[unit] += bool(lower[0] <= 0.5 <= upper[0])
+    assert held["cluster"] >= 0.92 * number
+    assert held["query_id"] < 0.8 * number  # copies are no independent queries

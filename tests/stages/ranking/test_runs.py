@@ -313,11 +313,46 @@ def test_inputs_that_lack_a_column_stop_the_run(tmp_path: Path) -> None:
         ranked(tmp_path, ranks, relevance, ties="order")
 
 
+def test_queries_lie_in_clusters_that_either_input_tells(tmp_path: Path) -> None:
+    ranking, relevance = frames(5, queries=20, systems=2)
+    family = pl.col("query_id").str.slice(1).cast(pl.Int64) // 2
+    told = [(ranking.with_columns(family=family), relevance), (ranking, relevance.with_columns(family=family))]
+    tables = [
+        ranked(tmp_path / str(number), *inputs, cluster="family", by=["system"], measures=["nDCG@10"])
+        for number, inputs in enumerate(told)
+    ]
+    for name in ("queries", "summary", "cutoff_means", "measures"):
+        assert_frame_equal(tables[0][name], tables[1][name])
+    assert tables[0]["summary"]["n_clusters"].to_list() == [10, 10, 10]
+    assert tables[0]["summary"]["interval_quality"].to_list() == ["few_clusters"] * 3
+    assert (tables[0]["queries"]["cluster"] == tables[0]["queries"].select(family).to_series()).all()
+    of_queries = ranked(tmp_path / "queries", ranking, relevance, by=["system"], cluster="query_id")
+    assert "n_clusters" not in of_queries["summary"].columns
+    assert_frame_equal(of_queries["summary"].select("map"), tables[0]["summary"].select("map"))
+
+
+def test_a_query_lies_in_one_cluster_and_every_query_that_counts_in_one(tmp_path: Path) -> None:
+    ranking, relevance = frames(6)
+    split = ranking.with_columns(family=pl.int_range(pl.len()) % 2)
+    with pytest.raises(DataError, match="query_id = q0 lies in 2 values of cluster 'family'"):
+        ranked(tmp_path / "split", split, relevance, cluster="family")
+    with pytest.raises(DataError, match="cluster: no input has a column 'family'"):
+        ranked(tmp_path / "absent", ranking, relevance, cluster="family")
+    with pytest.raises(DataError, match="NULL"):
+        ranked(tmp_path / "null", ranking.with_columns(family=pl.lit(None, pl.Int64)), relevance, cluster="family")
+    lacking = ranking.filter(pl.col("query_id") != "q3").with_columns(family=pl.lit(1))
+    with pytest.raises(DataError, match="no row tells 'family' of the judged query q3") as stopped:
+        ranked(tmp_path / "zero", lacking, relevance, cluster="family", missing_queries="zero")
+    assert 'missing_queries = "skip"' in str(stopped.value.remedy)
+    skipped = ranked(tmp_path / "skip", lacking, relevance, cluster="family", missing_queries="skip")
+    assert skipped["summary"]["undefined_interval"].to_list() == ["one_replicate"]
+
+
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
         ("thresholds", [1.0], "no thresholds"),
-        ("cluster", "system", "leave cluster out"),
+        ("cluster", "doc_id", "cluster cannot be"),
         ("by", [["doc_id"]], "by cannot name doc_id"),
         ("cutoffs", [], "at least one"),
         ("cutoffs", [5, 1], "must rise"),

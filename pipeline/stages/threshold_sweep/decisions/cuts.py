@@ -31,11 +31,13 @@ class Cuts:
         frames: For the one clustering, or for both parents and their intersections: columns `labels`, `replicate`, and
             for every kind of counts the outcomes, such as `n_tp` and `weight_fn`.
         kind: The counts that ratios are of.
+        in_time: Whether the replicates follow each other in time.
     """
 
     labels: tuple[str, ...]
     frames: tuple[pl.DataFrame, ...]
     kind: Literal["n", "weight"]
+    in_time: bool = False
 
     @classmethod
     def of(cls, cube: Cube, cuts: pl.DataFrame, labels: Sequence[str]) -> Cuts:
@@ -50,7 +52,7 @@ class Cuts:
         names = list(dict.fromkeys(labels))
         is_above = cube.thresholds is None and cube.boundary == ">"
         frames = (_cut(counts, cuts, list(cube.keys), names, is_above=is_above) for counts in _clusterings(cube))
-        return cls(tuple(names), tuple(frames), kind_of_counts(cube.counts))
+        return cls(tuple(names), tuple(frames), kind_of_counts(cube.counts), cube.in_time)
 
     def totals(self) -> pl.DataFrame:
         """One row per cut: the labels and the outcomes of all replicates; weights and squares as DOUBLE."""
@@ -65,8 +67,9 @@ class Cuts:
             yield label, [self._confusion(rows), *(self._confusion(table[label]) for table in tables[1:])]
 
     def _confusion(self, rows: pl.DataFrame) -> Confusion:
+        rows = rows.sort(REPLICATE)
         columns = (rows[f"{self.kind}_{outcome}"].cast(pl.Float64).to_numpy() for outcome in CONFUSION)
-        return Confusion(*(np.asarray(column)[:, None] for column in columns))
+        return Confusion(*(np.asarray(column)[:, None] for column in columns), in_time=self.in_time)
 
 
 def _clusterings(cube: Cube) -> tuple[pl.DataFrame, ...]:

@@ -1,0 +1,19 @@
+-- grain: one row per cluster
+-- reads: clusters (cluster, in_order)
+-- params: $own_limit, $blocks
+-- caution: replicates are in the order of the clusters; with more clusters than $own_limit each is a block of clusters
+--   that follow each other, all of one length but for one
+WITH placed AS (
+  SELECT
+    cluster,
+    CAST(row_number() OVER (ORDER BY in_order, cluster) - 1 AS BIGINT) AS place,
+    CAST(count(*) OVER () AS BIGINT) AS n_clusters
+  FROM clusters
+)
+SELECT
+  cluster,
+  CAST(
+    CASE WHEN n_clusters <= $own_limit THEN place ELSE (place * $blocks - (place * $blocks) % n_clusters) / n_clusters END
+    AS SMALLINT
+  ) AS replicate
+FROM placed

@@ -1,0 +1,161 @@
+"""Units that lie in clusters, such as queries of one family: tests and intervals of what is independent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from comparing import units_compared
+from running import COMPARE, RANKING, read_table, run_stages, stage_config
+from scipy import stats
+
+from pipeline.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from deriving import Derived
+
+FAMILIES = 20
+COPIES = 5
+
+
+def of_families(values: pl.DataFrame, **keys: Any) -> Derived:  # noqa: ANN401
+    columns = {"system": values["system"], "unit": values["unit"], "cluster:family": values["family"]}
+    return units_compared(columns | {"metric:m": values["m"]}, metrics=["m"], cluster="family", **keys)
+
+
+def copies(seed: int, sizes: np.ndarray[Any, np.dtype[np.int64]] | None = None) -> pl.DataFrame:
+    """Two systems of equal quality on families of queries, whose members are nearly copies of each other."""
+    rng = np.random.default_rng(seed)
+    family = np.repeat(np.arange(FAMILIES), COPIES if sizes is None else sizes)
+    base = rng.normal(size=FAMILIES)[family]
+    frames = []
+    for system in ("a", "b"):
+        m = 0.5 + 0.1 * (base + rng.normal(size=FAMILIES)[family] + 0.3 * rng.normal(size=len(family)))
+        unit = np.arange(len(family))
+        frames.append(pl.DataFrame({"system": [system] * len(family), "unit": unit, "family": family, "m": m}))
+    return pl.concat(frames)
+
+
+def test_clusters_of_one_size_are_compared_by_their_means() -> None:
+    values = copies(1)
+    means = values.group_by("system", "family").agg(pl.col("m").mean(), pl.len()).sort("family")
+    first, second = (means.filter(pl.col("system") == name)["m"].to_numpy() for name in ("a", "b"))
+    rows = {
+        row["test"]: row
+        for row in of_families(values, tests=["paired_t", "wilcoxon", "sign", "randomization"])["tests"].to_dicts()
+    }
+    expected = stats.ttest_rel(first, second)
+    interval = expected.confidence_interval()
+    row = rows["paired_t"]
+    assert (row["n_units"], row["n_clusters"]) == (FAMILIES * COPIES, FAMILIES)
+    assert row["p_value"] == pytest.approx(expected.pvalue)
+    assert (row["difference_lower"], row["difference_upper"]) == pytest.approx((interval.low, interval.high))
+    assert rows["wilcoxon"]["p_value"] == pytest.approx(stats.wilcoxon(first, second).pvalue)
+    wins = int((first > second).sum())
+    assert rows["sign"]["p_value"] == pytest.approx(stats.binomtest(wins, FAMILIES).pvalue)
+    assert rows["randomization"]["p_value"] == pytest.approx(expected.pvalue, abs=0.03)
+    assert rows["randomization"]["hypothesis"] == "systems exchangeable within clusters"
+
+
+def test_clusters_of_unequal_sizes_leave_out_each_in_turn() -> None:
+    sizes = np.random.default_rng(2).integers(1, 4, FAMILIES)
+    values = copies(3, sizes)
+    pairs = values.pivot("system", index=["unit", "family"], values="m")
+    gap = (pairs["a"] - pairs["b"]).to_numpy()
+    family = pairs["family"].to_numpy()
+    without = np.array([gap[family != each].mean() for each in range(FAMILIES)])
+    error = np.sqrt((FAMILIES - 1) / FAMILIES * ((without - without.mean()) ** 2).sum())
+    degrees = sizes.sum() ** 2 / (sizes**2).sum() - 1
+    half = stats.t.ppf(0.975, degrees) * error
+    row = of_families(values).row("tests")
+    assert row["difference"] == pytest.approx(gap.mean())
+    assert (row["difference_upper"] - row["difference_lower"]) / 2 == pytest.approx(half)
+    assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(gap.mean()) / error, degrees))
+
+
+def test_counts_are_added_up_within_clusters() -> None:
+    rng = np.random.default_rng(4)
+    names = ("tp", "fp", "fn")
+    units = [(name, unit, unit // 3, *rng.integers(1, 9, 3).tolist()) for name in ("a", "b") for unit in range(60)]
+    schema = ["system", "unit", "cluster:family", *(f"count:{name}" for name in names)]
+    frame = pl.DataFrame(units, schema=schema, orient="row")
+    summed = frame.group_by("system", pl.col("cluster:family").alias("unit")).agg(pl.col("^count:.*$").sum())
+    keys: dict[str, Any] = {"tests": ["jackknife_t", "randomization", "bayes"], "resamples": 999}
+    for paired in (True, False):
+        keys |= {"paired": paired, "tests": ["jackknife_t", "bayes"]}
+        of_units = units_compared(frame.to_dict(), cluster="family", metrics=["pooled_f1"], **keys)
+        of_sums = units_compared(summed.sort("system", "unit").to_dict(), metrics=["pooled_f1"], **keys)
+        for table, columns in (
+            ("tests", ("difference_lower", "ratio_upper", "p_value", "minimum_detectable_difference")),
+            ("posteriors", ("mean_a_lower", "design_effect_b", "probability_a_better")),
+        ):
+            for name in columns:
+                assert of_units.row(table)[name] == pytest.approx(of_sums.row(table)[name])
+        assert of_units.row("tests")["n_units"] == (60 if paired else 120)
+        assert of_units.row("tests")["n_clusters"] == (20 if paired else 40)
+
+
+def test_equal_systems_on_copies_differ_as_rarely_as_is_said() -> None:
+    tests = ["paired_t", "wilcoxon", "randomization"]
+    rejected = dict.fromkeys(tests, 0)
+    covered, number = 0, 200
+    for seed in range(number):
+        rows = of_families(copies(seed), tests=tests, resamples=199)["tests"].to_dicts()
+        for row in rows:
+            rejected[row["test"]] += row["p_value"] <= 0.05
+        covered += rows[0]["difference_lower"] <= 0 <= rows[0]["difference_upper"]
+    assert max(rejected.values()) <= 0.08 * number  # by unit it is 0.4 of them
+    assert covered >= 0.92 * number
+
+
+def ranked_frame() -> pl.DataFrame:
+    rng = np.random.default_rng(6)
+    rows = [
+        (system, f"q{query}", f"d{doc}", float(rng.random()), int(doc < 3), f"f{query // 3}")
+        for system in ("x", "y")
+        for query in range(48)
+        for doc in range(8)
+    ]
+    return pl.DataFrame(rows, schema=["system", "query_id", "doc_id", "score", "relevance", "family"], orient="row")
+
+
+def test_the_clusters_of_a_stage_are_those_of_its_comparison(tmp_path: Path) -> None:
+    config = stage_config(tmp_path, "ranking", {"ranking": ranked_frame()}, by=[["system"]], cluster="family")
+    compare: dict[str, Any] = {"kind": "compare", "of": "ranking", "system": "system", "tests": ["paired_t"]}
+    config["stages"] += [
+        compare,
+        compare | {"name": "named", "cluster": "family"},
+        compare | {"name": "queries", "cluster": "query_id"},
+    ]
+    run = run_stages(config)
+    queries = read_table(run, "ranking_queries", RANKING)
+    assert queries["cluster"].n_unique() == 16
+    rows = {
+        name: read_table(run, "compare_tests", name).filter(pl.col("metric") == "average_precision").row(0, named=True)
+        for name in (COMPARE, "named", "queries")
+    }
+    assert rows[COMPARE]["n_clusters"] == rows["named"]["n_clusters"] == 16
+    assert rows[COMPARE]["p_value"] == rows["named"]["p_value"]
+    assert "n_clusters" not in rows["queries"]
+    config["stages"][1] = compare | {"cluster": "system_id"}
+    with pytest.raises(ConfigError, match="stage 'ranking' has clusters of 'family'"):
+        run_stages(config)
+
+
+def test_a_unit_lies_in_one_cluster(tmp_path: Path) -> None:
+    units = copies(7)
+    moved = units.with_columns(
+        pl.when((pl.col("unit") == 3) & (pl.col("system") == "b")).then(99).otherwise("family").alias("family")
+    )
+    with pytest.raises(DataError, match="unit = 3 lies in 2 values of cluster 'family'"):
+        run_stages(stage_config(tmp_path / "moved", COMPARE, {"units": moved}, cluster="family"))
+    unknown = units.with_columns(pl.when(pl.col("unit") != 3).then("family").alias("family"))
+    with pytest.raises(DataError, match="family"):
+        run_stages(stage_config(tmp_path / "unknown", COMPARE, {"units": unknown}, cluster="family"))
+    run = run_stages(stage_config(tmp_path / "good", COMPARE, {"units": units}, cluster="family", tests=["paired_t"]))
+    row = read_table(run, "compare_tests", COMPARE).row(0, named=True)
+    assert (row["metric"], row["n_clusters"], row["interval_quality"]) == ("m", FAMILIES, "good")
