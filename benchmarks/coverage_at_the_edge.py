@@ -273,8 +273,8 @@ def chosen_and_fitted(design: Design, sample: Sample) -> tuple[Floats, Floats] |
     of_folds = [at_choices(side, np.concatenate(picked)) for side in replicates]
     at_best = [side[:, [best]] for side in sides]
     totals = [side.sum(axis=0) for side in sides[:3]]
-    whole = [total[[best]] for total in totals]
-    values = ((*ratios_of_counts(of), f_beta_of_counts(of, 1.0)) for of in (whole, pooled))
+    at_chosen = [total[[best]] for total in totals]
+    values = ((*ratios_of_counts(of), f_beta_of_counts(of, 1.0)) for of in (at_chosen, pooled))
     shifts = [float(one[0] - other[0]) for one, other in zip(*values, strict=True)]
     held = []
     precision, recall = design.precision(float(thresholds[best])), design.recall(float(thresholds[best]))

@@ -251,8 +251,8 @@ def _apart(group: Candidates, criterion: Criterion, ratios: Sequence[float]) -> 
     if criterion.has_capacity or best[0] < 0:  # a capacity of all data is another one
         return [0.0] * len(ratios)
     counts = [total[best] for total in totals]
-    whole = (*group.ratios(counts), group.f_beta(counts, 1.0))
-    return [float(np.nan_to_num(of_all[0] - ratio)) for of_all, ratio in zip(whole, ratios, strict=True)]
+    at_best = (*group.ratios(counts), group.f_beta(counts, 1.0))
+    return [float(np.nan_to_num(of_all[0] - ratio)) for of_all, ratio in zip(at_best, ratios, strict=True)]
 
 
 def _without(reason: NotFitted) -> Fitted:

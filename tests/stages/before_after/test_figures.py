@@ -131,7 +131,7 @@ def test_key_numbers_are_those_of_the_first_criterion_the_total_first() -> None:
     ]
     numbers = stage_of(KIND).key_numbers(result_tables(KIND, {"operating_points": points}, ["source"]))
     assert [(number.group, number.value, number.lower, number.quality) for number in numbers[::3]] == [
-        ("all", 0.8, 0.7, "good"),
+        ("all", 0.8, 0.7, "chosen_on_same_data"),
         ("null", 0.1, None, ""),
         ("</script>\\u000a", None, None, ""),
     ]

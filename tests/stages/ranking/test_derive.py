@@ -173,7 +173,9 @@ def test_queries_are_listed_where_each_has_one_ranking() -> None:
     assert result.warnings == (
         "3 of 3 groups have fewer than 15 queries: means are very uncertain, and intervals rest on few_clusters",
     )
-    assert result.summary.sentence.endswith("50 are relevant: the mean over relevant documents of 3 queries.")
+    assert result.summary.sentence.endswith(
+        "50 of every 100 are relevant: the mean over relevant documents of 3 queries."
+    )
 
 
 def test_without_any_ranking_only_the_total_has_a_row() -> None:
