@@ -91,10 +91,10 @@ def held(positives: np.ndarray, negatives: np.ndarray, truth: dict[str, float], 
     """Whether the limits of each number hold the truth."""
     used = replace(confusion(positives, negatives), in_time=in_time)
     limits = intervals_of_clusters(used, 0.95, names=NAMES)
-    found = [limits[name][0][AT] <= truth[name] <= limits[name][1][AT] for name in NAMES]
+    covered = [limits[name][0][AT] <= truth[name] <= limits[name][1][AT] for name in NAMES]
     spread = true_point_shifts(retrieved(positives, negatives), in_time=in_time)[0].spread
     lower, upper = area_interval(np.asarray(area_of(positives, negatives)), spread, 0.95, clustered=True)
-    return [*map(bool, found), bool(lower <= truth["pr_auc"] <= upper)]
+    return [*map(bool, covered), bool(lower <= truth["pr_auc"] <= upper)]
 
 
 def main(data_sets: int) -> None:

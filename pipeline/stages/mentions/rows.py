@@ -221,8 +221,8 @@ def texts_in_words(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         )
         words.append(
             f"{texts} at another place in predicted than in gold (first: document {row['doc_id']}: {gold}, "
-            f"{predicted}): do both count characters alike? An emoji is one character, two units of UTF-16 or four bytes, and end is "
-            "the character after the last"
+            f"{predicted}): do both count characters alike? An emoji is one character, two units of UTF-16 or four "
+            "bytes, and end is the character after the last"
         )
     return tuple(words)
 
