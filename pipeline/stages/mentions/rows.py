@@ -221,7 +221,7 @@ def texts_in_words(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         )
         words.append(
             f"{texts} at another place in predicted than in gold (first: document {row['doc_id']}: {gold}, {predicted})"
-            ": do both count characters alike? An emoji is one character, two units of UTF-16 or four bytes, and end is "
+            ": do both count characters alike? An emoji is one character, two units of UTF-16, four bytes, and end is "
             "the character after the last"
         )
     return tuple(words)
