@@ -239,7 +239,7 @@ def tagged(sentence: Sequence[Segment], scheme: str) -> list[tuple[str, str]]:
 
 
 def expected_mentions(documents: Sequence[Sequence[Sequence[Segment]]]) -> list[tuple[str, int, int, str, str]]:
-    """The mentions with their cities in documents whose tokens are joined by blanks."""
+    """The mentions with their places in documents whose tokens are joined by blanks."""
     mentions = []
     for number, document in enumerate(documents, start=1):
         start = 0
