@@ -74,7 +74,7 @@ WHERE CASE
       )
   WHEN shift = 0 THEN FALSE
   WHEN predicted_start < gold_end AND gold_start < predicted_end
-    AND substring(text, 1 + CAST(abs(shift) AS INT)) <> substring(text, 1, length(text) - CAST(abs(shift) AS INT))
+    AND instr(substring(text, 2), substring(text, 1, length(text) - CAST(abs(shift) AS INT))) = 0
     THEN TRUE
   ELSE n_of_document > 1 AND n_moved_alike = n_of_document
 END

@@ -242,12 +242,12 @@ def expected_mentions(documents: Sequence[Sequence[Sequence[Segment]]]) -> list[
     """The mentions with their places in documents whose tokens are joined by blanks."""
     mentions = []
     for number, document in enumerate(documents, start=1):
-        place = 0
+        start = 0
         for tokens, kind in (segment for sentence in document for segment in sentence):
             text = " ".join(tokens)
             if kind is not None:
-                mentions.append((str(number), place, place + len(text), text, kind))
-            place += len(text) + 1
+                mentions.append((str(number), start, start + len(text), text, kind))
+            start += len(text) + 1
     return mentions
 
 
@@ -310,9 +310,9 @@ RANGE = "1-2\tdel\t_\tO\n1\tde\t_\tO\n2\tel\t_\tO\n3\tRio\t_\tB-LOC\n\n1\tvive\t
 CITIES = "New York\tB-LOC\nis\tO\nNew Delhi\tO\n"
 
 
-@pytest.mark.parametrize(("gold", "places"), [(RANGE, ("Rio\t_", "Lima\t_")), (CITIES, ("New York", "New Delhi"))])
-def test_another_city_is_no_match(gold: str, places: tuple[str, str], tmp_path: Path) -> None:
-    first, second = places
+@pytest.mark.parametrize(("gold", "cities"), [(RANGE, ("Rio\t_", "Lima\t_")), (CITIES, ("New York", "New Delhi"))])
+def test_another_city_is_no_match(gold: str, cities: tuple[str, str], tmp_path: Path) -> None:
+    first, second = cities
     predicted = gold.replace(f"{first}\tB-LOC", f"{first}\tO").replace(f"{second}\tO", f"{second}\tB-LOC")
     (tmp_path / "gold.conll").write_text(gold)
     (tmp_path / "predicted.conll").write_text(predicted)

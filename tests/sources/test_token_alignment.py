@@ -47,8 +47,8 @@ def test_what_sentences_begin_with_alike_is_compared(tmp_path: Path) -> None:
         'align = "prefix": 1 of 2 sentences are compared only as far as gold and predicted begin alike; of gold, 1 of '
         "4 tokens and 0 of 3 mentions are left out (first: document '0', sentence 1, token 2: gold has 'B' in "
     )
-    places = result.tables["entity_recognition_outcomes"].select("gold_start", "predicted_start")
-    assert places.rows() == [(0, 0), (4, 4), (6, 6)]  # in the text of gold
+    starts = result.tables["entity_recognition_outcomes"].select("gold_start", "predicted_start")
+    assert starts.rows() == [(0, 0), (4, 4), (6, 6)]  # in the text of gold
     assert compared(tmp_path, CUT, GOLD, align="prefix").scores.select(COUNTS).row(0) == (3, 0, 0)
     assert compared(tmp_path, GOLD, GOLD, align="prefix").warnings == compared(tmp_path, GOLD, GOLD).warnings
 

@@ -220,9 +220,9 @@ def texts_in_words(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
             for side in ("gold", "predicted")
         )
         words.append(
-            f"{texts} at another place in predicted than in gold (first: document {row['doc_id']}: {gold}, "
-            f"{predicted}): do both count characters alike? An emoji is one character, two units of UTF-16 or four "
-            "bytes, and end is the character after the last"
+            f"{texts} at another place in predicted than in gold (first: document {row['doc_id']}: {gold}, {predicted})"
+            ": do both count characters alike? An emoji is one character, two units of UTF-16, four bytes, and end is "
+            "the character after the last"
         )
     return tuple(words)
 

@@ -81,8 +81,7 @@ def test_an_empty_file_beside_full_ones_changes_nothing(workplace: Workplace) ->
 @pytest.mark.parametrize("size", [0, 3, 4, 11, 12, 100, -1, -8])
 def test_a_truncated_file_is_named(workplace: Workplace, size: int) -> None:
     cut(workplace, size)
-    remedy = "let its writer finish; else name the files by a glob"
-    workplace.refuse(65, "pairs.parquet is not a whole Parquet file", remedy)
+    workplace.refuse(65, "pairs.parquet is not a whole Parquet file", "let its writer finish")
 
 
 def test_a_truncated_file_among_whole_ones_is_named(workplace: Workplace) -> None:
