@@ -97,12 +97,12 @@ def doubts(rows: pl.DataFrame, columns: Sequence[str], groups: Sequence[str], va
             f"independent: if it names what is predicted, map it, columns = {{ id = {_toml(name)} }}, or group by what "
             f"tells its rows apart; if its rows belong together, cluster = {_toml(name)}"
         )
-    elif values and (name := _cluster(rows, [name for name in columns if name not in pooled], groups, values)):
-        n_values = rows[name].n_unique()
+    elif values and (cluster := _cluster(rows, [name for name in columns if name not in pooled], groups, values)):
+        n_values = rows[cluster].n_unique()
         words.append(
-            f"rows with the same {name!r} are alike ({n_values:,} values in the first {rows.height:,} rows), and all "
-            "rows count as independent, so that intervals may be too narrow: if they belong together, cluster = "
-            f"{_toml(name)}"
+            f"rows with the same {cluster!r} are alike ({n_values:,} values in the first {rows.height:,} rows), and "
+            "all rows count as independent, so that intervals may be too narrow: if they belong together, cluster = "
+            f"{_toml(cluster)}"
         )
     return tuple(words)
 

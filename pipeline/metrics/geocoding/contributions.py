@@ -102,12 +102,12 @@ def _medians_without(unit: Integers, errors: Floats, number: int) -> Floats:
     ordered, ranks = errors[order], np.argsort(unit[order], kind="stable")
     of_unit = np.split(ranks, np.cumsum(np.bincount(unit, minlength=number))[:-1]) if number else []
     medians = np.full(number, np.nan)
-    for place, own in enumerate(of_unit):
-        left = len(errors) - len(own)
+    for number_of_unit, ranks_of_unit in enumerate(of_unit):
+        left = len(errors) - len(ranks_of_unit)
         if left:
-            before = own - np.arange(len(own))  # how many of the others lie before each of its own
+            before = ranks_of_unit - np.arange(len(ranks_of_unit))  # how many of the others lie before each of its own
             middle = [rank + int((before <= rank).sum()) for rank in ((left - 1) // 2, left // 2)]
-            medians[place] = ordered[middle].mean()
+            medians[number_of_unit] = ordered[middle].mean()
     return medians
 
 

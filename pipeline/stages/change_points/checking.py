@@ -190,7 +190,7 @@ def _outside_check(source: Source, name: str) -> Check:
 
     def words(faults: Faults) -> dict[str, object]:
         count = int(str(faults[0]["n_outside"]))
-        return {"outside": "1 row lies" if count == 1 else f"{count:,} rows lie", "field": name}
+        return {"outside": "1 position lies" if count == 1 else f"{count:,} positions lie", "field": name}
 
     return file_check(OUTSIDE_SERIES, source, columns={POSITION: name}, words=words)
 

@@ -1,4 +1,5 @@
--- grain: one row, the first position outside its series, with the number of all such rows; none where there is none
+-- grain: one row, the first position outside its series, with the number of all such positions; none where there is
+--   none
 -- reads: input_read (passes_where, series_id, position), series_read (passes_where, series_id, n_obs)
 -- params: none
 -- caution: positions number the observations from 0; nothing lies outside a series whose n_obs is NULL
@@ -10,7 +11,7 @@ SELECT
   input_read.series_id,
   input_read.position,
   max(series_read.n_obs) AS n_obs,
-  CAST(sum(count(*)) OVER () AS BIGINT) AS n_outside
+  CAST(count(*) OVER () AS BIGINT) AS n_outside
 FROM input_read
 INNER JOIN series_read ON input_read.series_id = series_read.series_id
 WHERE input_read.passes_where

@@ -179,7 +179,10 @@ def test_the_rows_behind_a_rate_add_up_to_its_counts(published: PublishedRun, th
         ("it comes within the cooldown", row["n_merged"]),
         *([("it repeats a detection", row["n_ignored"])] if row["n_ignored"] else []),
     ]
-    counts = sections["series"].rows.select("tp", "fp", "fn").sum().row(0)
+    asked = explain(published, POINTS, Wish("false_alarm_rate", threshold), Shown(("series",), 1000)).sections[0]
+    assert "what false_alarm_rate would be without one of the series is not known" in asked.absent
+    of_f1 = explain(published, POINTS, Wish("f1", explanation.threshold), Shown(("series",), 1000))
+    counts = of_f1.sections[0].rows.select("tp", "fp", "fn").sum().row(0)
     assert counts == (row["tp"], row["n_false"], row["n_true"] - row["tp"])
 
 

@@ -194,7 +194,7 @@ def test_a_position_outside_its_series_is_a_fault(
         with pytest.raises(DataError, match=f"is {outside} in series a, which has 100 observations") as caught:
             run_change_points(tmp_path / f"outside{number}", inside | {name: wrong}, margin=5, **keys)
         assert f"input {name}" in str(caught.value)
-        assert "1 row lies outside their series" in str(caught.value)
+        assert "1 position lies outside their series" in str(caught.value)
         assert f"{name}.parquet" in str(caught.value)
         assert caught.value.exit_code == 65
         left_out = {name: {"where": f"{column} >= 0 AND {column} < 100", "columns": {}}}
@@ -208,7 +208,7 @@ def test_positions_in_seconds_are_mapped_to_the_number_of_the_observation(tmp_pa
         annotations={"series_id": ["a", "a"], "position": [1_700_000_070, 1_700_000_090]},
         series={"series_id": ["a"], "n_obs": [100]},
     )
-    with pytest.raises(DataError, match=r"'position' is 1700000050 in series a, .* 1 row lies outside .* row 1\)"):
+    with pytest.raises(DataError, match=r"'position' is 1700000050 in series a, .* 1 position lies outside .* row 1\)"):
         run_change_points(tmp_path / "seconds", data, margin=5)
     numbered = {"columns": {"position": {"sql": "position - 1700000000"}}}
     run = run_change_points(tmp_path / "numbered", data, margin=5, predictions=numbered, annotations=numbered)
