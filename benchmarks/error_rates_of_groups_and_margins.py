@@ -136,7 +136,7 @@ def shares(datasets: int, rng: Generator) -> None:
                 true = truth_of(sizes, reaches[0]), truth_of(sizes, reaches[1])
                 for _ in range(datasets):
                     a, b = documents(rng, n_a, sizes, reaches[0]), documents(rng, n_b, sizes, reaches[1])
-                    for number, compared in enumerate(unpaired.compare_counts(pair, POOLED, a, b)):
+                    for number, compared in enumerate(unpaired.compare_counts(pair, POOLED, a, b, (n_a, n_b))):
                         gap = float(true[0][number] - true[1][number])
                         rates[number].add(compared, gap, true[0][number] / true[1][number])
                 for name, of_name in zip(POOLED, rates, strict=True):
@@ -151,7 +151,7 @@ def events(datasets: int, rng: Generator) -> None:
             rates = [Rates() for _ in POOLED]
             for _ in range(datasets):
                 sides = [_events(rng, number, variation) for number in (n_a, n_b)]
-                for number, compared in enumerate(unpaired.compare_matchers(pair, POOLED, *sides)):
+                for number, compared in enumerate(unpaired.compare_matchers(pair, POOLED, *sides, (n_a, n_b))):
                     rates[number].add(compared, 0.0, 1.0)
             for name, of_name in zip(POOLED, rates, strict=True):
                 print(f"CV {variation:g} {n_a:>4}{n_b:>4} {name:<17}{of_name.shown(datasets)}", flush=True)

@@ -18,6 +18,7 @@ import thresher
 from pipeline.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -90,7 +91,7 @@ def as_zip(path: Path) -> None:
         file.writestr("a.csv", "score\n")
 
 
-KINDS = {
+KINDS: dict[str, Callable[[Path], Any]] = {
     "a DuckDB database": as_duckdb,
     "an SQLite database": as_sqlite,
     "an Arrow file": pl.DataFrame({"score": [0.5]}).write_ipc,

@@ -4,7 +4,7 @@
 -- params: none
 -- caution: positions number the observations from 0; nothing lies outside a series whose n_obs is NULL
 -- message: input {input}: {names[position]!r} is {position} in series {series_id}, which has {n_obs} observations (n_obs),
---   numbered from 0; {outside} outside their series
+--   numbered from 0; in all {outside} outside
 -- remedy: Map the number of the observation, for example columns = {{ {field} = {{ sql = "{field} - 1" }} }} for numbers
 --   from 1; correct n_obs; or leave the rows out with where.
 SELECT

@@ -307,11 +307,11 @@ def test_lags_of_a_column_are_at_the_bound_that_is_written_alike(
     pairs = pl.DataFrame({"event_id": [1] * 4, "score": [0.5] * 4}).with_columns(
         pl.Series(unit, [str(lag) for lag in lags]).cast(pl.Decimal(18, 6)).cast(kind)
     )
-    keys = {"window": {"before": window, "after": window}, "compared": "pairs"}
+    sides = {"before": window, "after": window}
     folder = tmp_path_factory.mktemp("lags")
-    assert counted(folder, {"pairs": pairs}, **keys) == [(1, 1, 1, 1)]
-    keys["window"] |= {"closed": "left", "gap": "1s"}
-    assert counted(folder, {"pairs": pairs}, **keys) == [(1, 0, 1, 0)]
+    assert counted(folder, {"pairs": pairs}, window=sides, compared="pairs") == [(1, 1, 1, 1)]
+    without_end = sides | {"closed": "left", "gap": "1s"}
+    assert counted(folder, {"pairs": pairs}, window=without_end, compared="pairs") == [(1, 0, 1, 0)]
 
 
 def decimal(number: Fraction) -> Decimal:

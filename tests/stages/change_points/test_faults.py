@@ -166,9 +166,12 @@ def test_repeated_marks_are_counted(tmp_path: Path, by: list[Any], repeated: int
     assert any("1 series have no mark" in text for text in run.warnings)
 
 
-POSITIONS = {"predictions": {"series_id": ["a", "b"], "position": [30, 10]}, "series": {"series_id": ["a", "b"]}}
+POSITIONS: dict[str, Any] = {
+    "predictions": {"series_id": ["a", "b"], "position": [30, 10]},
+    "series": {"series_id": ["a", "b"]},
+}
 OF_POINTS = {"annotations": {"series_id": ["a", "b"], "position": [31, 12]}}
-OF_INCIDENTS = {"annotations": {"series_id": ["a", "b"], "start": [30, 10], "end": [35, 12]}}
+OF_INCIDENTS: dict[str, Any] = {"annotations": {"series_id": ["a", "b"], "start": [30, 10], "end": [35, 12]}}
 
 
 @pytest.mark.parametrize("true", [OF_POINTS, OF_INCIDENTS], ids=["points", "incidents"])
@@ -194,7 +197,7 @@ def test_a_position_outside_its_series_is_a_fault(
         with pytest.raises(DataError, match=f"is {outside} in series a, which has 100 observations") as caught:
             run_change_points(tmp_path / f"outside{number}", inside | {name: wrong}, margin=5, **keys)
         assert f"input {name}" in str(caught.value)
-        assert "1 position lies outside their series" in str(caught.value)
+        assert "in all 1 position lies outside" in str(caught.value)
         assert f"{name}.parquet" in str(caught.value)
         assert caught.value.exit_code == 65
         left_out = {name: {"where": f"{column} >= 0 AND {column} < 100", "columns": {}}}
