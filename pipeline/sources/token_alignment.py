@@ -58,7 +58,7 @@ def aligned(
     n_sentences = differing.select(_SENTENCE).unique().height
     if align == "exact":
         sentences = "1 sentence" if n_sentences == 1 else f"{n_sentences:,} sentences"
-        message = f"gold and predicted have other tokens in {sentences} (first: {first})"
+        message = f"gold and predicted have different tokens in {sentences} (first: {first})"
         raise DataError(message, remedy=_REMEDY)
     lengths = beside.group_by(_SENTENCE).agg(
         common=pl.coalesce(pl.col("position").filter("differs").min() - 1, pl.col("position").max())
