@@ -160,11 +160,11 @@ def foreign_in_catalog(connection: duckdb.DuckDBPyConnection, views: Collection[
         A sentence without its subject; empty if there is nothing.
     """
     for text, words in _FOREIGN.items():
-        found = connection.execute(text).fetchone()
-        if found is not None:
-            return f"{words} {'.'.join(map(str, found))}, which is not of thresher"
-    for view in () if views is None else connection.execute(_VIEWS, ["catalog"]).fetchall():
-        if view[:2] not in views:
+        first = connection.execute(text).fetchone()
+        if first is not None:
+            return f"{words} {'.'.join(map(str, first))}, which is not of thresher"
+    for view in connection.execute(_VIEWS, ["catalog"]).fetchall():
+        if views is not None and view[:2] not in views:
             return f"has the view {view[0]}.{view[1]}, which no manifest explains"
     existing = macros_of(connection, "catalog")
     named_otherwise = {name for _, name, *_ in existing} - macro_names()
@@ -181,10 +181,10 @@ def views_differ(connection: duckdb.DuckDBPyConnection, latest: RunFolder, wante
     existing = {(schema, name): text for schema, name, text in connection.execute(_VIEWS, ["catalog"]).fetchall()}
     for view in existing:
         view_of_latest(connection, view, wanted[view], latest)
-    made = {(schema, name): text for schema, name, text in connection.execute(_VIEWS, ["memory"]).fetchall()}
+    expected = {(schema, name): text for schema, name, text in connection.execute(_VIEWS, ["memory"]).fetchall()}
     for view in existing:
         connection.execute(statements.drop(view, "VIEW"))
-    return any(made.get(view) != text for view, text in existing.items())
+    return any(expected.get(view) != text for view, text in existing.items())
 
 
 def macros_of(connection: duckdb.DuckDBPyConnection, database: str) -> frozenset[tuple[str, ...]]:
