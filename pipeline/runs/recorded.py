@@ -51,13 +51,13 @@ def recorded_config(record: Mapping[str, Any], folder: Path) -> Config:
     )
 
 
-def refuse_written(record: Mapping[str, Any], folder: Path, own: OwnFile) -> None:
+def refuse_written(record: Mapping[str, Any], folder: Path, target: OwnFile) -> None:
     """Refuse to write a file that is an input or the config of a published run, lies in its results, or is not ours.
 
     Args:
         record: The content of `run.json`.
         folder: Folder of the run.
-        own: The file, as an option names it.
+        target: The file, as an option names it.
 
     Raises:
         UsageError: says what it is.
@@ -67,7 +67,7 @@ def refuse_written(record: Mapping[str, Any], folder: Path, own: OwnFile) -> Non
     with suppress(ThresherError):  # of a version whose parameters are not known: the results are told all the same
         config = recorded_config(record, folder)
     try:
-        check_written(config, Path(origin), more=(own,))
+        check_written(config, Path(origin), more=(target,))
     except WrittenFileError as error:
         raise UsageError(error.message, remedy=error.remedy) from error
 

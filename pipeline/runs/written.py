@@ -139,13 +139,13 @@ def check_written(config: Config, file: Path | None = None, *, more: Sequence[Ow
     """
     with config.variables.concealing():
         files = [*more] or [*_files(config)]
-        for number, own in enumerate(files):
+        for number, target in enumerate(files):
             others = ((other.key, other.path) for other in files[:number])
-            fault = _fault(config, own.path, file, others) or own.fault
+            fault = _fault(config, target.path, file, others) or target.fault
             if fault:
-                where = own.key if more else f"{config.origin}: {own.key}"
-                message = f"{where}: {own.path} {fault}"
-                raise WrittenFileError(message, remedy=own.remedy, key=own.key)
+                where = target.key if more else f"{config.origin}: {target.key}"
+                message = f"{where}: {target.path} {fault}"
+                raise WrittenFileError(message, remedy=target.remedy, key=target.key)
         for key, folder in () if more else _folders(config):
             if fault := _fault_of_folder(config, folder, file):
                 message = f"{config.origin}: {key}: {folder} {fault}"
@@ -239,9 +239,9 @@ def _published(config: Config) -> Iterator[Path]:
     for stage in config.every:
         if isinstance(stage.params, UpstreamParameters) and stage.params.results:
             with suppress(ThresherError):  # told when the stage is opened
-                place = config.at(config.variables.expanded(stage.params.results), what="results")
-                if place.store is None:
-                    yield place.output
+                upstream = config.at(config.variables.expanded(stage.params.results), what="results")
+                if upstream.store is None:
+                    yield upstream.output
 
 
 def _fault_as_input(config: Config, path: Path) -> str:

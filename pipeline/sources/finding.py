@@ -115,8 +115,8 @@ class Search:
         It is told by names: what only a link in the place of a `*` leads to is not seen.
         """
         start, below = start_and_pattern(text, self._base, what=f"input {self._name}")
-        place = self.place(text)
-        fixed, pattern = (place, ()) if os.path.lexists(place) else _split(start, below)
+        literal = self.place(text)
+        fixed, pattern = (literal, ()) if os.path.lexists(literal) else _split(start, below)
         names = names_below(fixed, path)
         if names is None:
             return False

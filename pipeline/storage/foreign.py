@@ -15,17 +15,16 @@ from pipeline.errors import CannotCreateError, os_fault
 from pipeline.queries.load import macro_names
 from pipeline.safe_files import kind_in_words
 from pipeline.storage import statements
-from pipeline.storage.contents import define_macros, view_of_latest
+from pipeline.storage.contents import define_macros
 from pipeline.storage.durable import make_folder, storage_errors
 from pipeline.storage.layout import RUN_ID, RUN_NAME
 from pipeline.storage.shapes import shapes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
     from pathlib import Path
 
     from pipeline.storage.layout import Layout
-    from pipeline.storage.shapes import RunFolder, Shape
     from pipeline.storage.statements import View
 
 _FOREIGN = {  # what must find nothing: how it is told
@@ -160,31 +159,17 @@ def foreign_in_catalog(connection: duckdb.DuckDBPyConnection, views: Collection[
         A sentence without its subject; empty if there is nothing.
     """
     for text, words in _FOREIGN.items():
-        found = connection.execute(text).fetchone()
-        if found is not None:
-            return f"{words} {'.'.join(map(str, found))}, which is not of thresher"
-    for view in () if views is None else connection.execute(_VIEWS, ["catalog"]).fetchall():
-        if view[:2] not in views:
+        first = connection.execute(text).fetchone()
+        if first is not None:
+            return f"{words} {'.'.join(map(str, first))}, which is not of thresher"
+    for view in connection.execute(_VIEWS, ["catalog"]).fetchall():
+        if views is not None and view[:2] not in views:
             return f"has the view {view[0]}.{view[1]}, which no manifest explains"
     existing = macros_of(connection, "catalog")
     named_otherwise = {name for _, name, *_ in existing} - macro_names()
     if named_otherwise or (views is not None and existing - _own_macros()):  # a run calls none
         return f"has the macro {min(named_otherwise, default='of another text')}, which is not of thresher"
     return ""
-
-
-def views_differ(connection: duckdb.DuckDBPyConnection, latest: RunFolder, wanted: Mapping[View, Shape]) -> bool:
-    """Whether a view of an attached catalog is another one than that of the files of the latest run.
-
-    The current database is one in memory, where the views that it should have are made.
-    """
-    existing = {(schema, name): text for schema, name, text in connection.execute(_VIEWS, ["catalog"]).fetchall()}
-    for view in existing:
-        view_of_latest(connection, view, wanted[view], latest)
-    made = {(schema, name): text for schema, name, text in connection.execute(_VIEWS, ["memory"]).fetchall()}
-    for view in existing:
-        connection.execute(statements.drop(view, "VIEW"))
-    return any(made.get(view) != text for view, text in existing.items())
 
 
 def macros_of(connection: duckdb.DuckDBPyConnection, database: str) -> frozenset[tuple[str, ...]]:

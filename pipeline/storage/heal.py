@@ -145,13 +145,14 @@ def _heal_catalog(state: State, hashed: Hashed) -> Iterator[str]:
     link, latest = state.links.get(name), state.runs[-1]
     existing = state.catalog_link
     shows = what_is_shown(layout, state.visible, state.left_out)
-    is_foreign = hashed == "all" and existing is not None and any(catalog_faults(layout.catalog, state.shown))
-    same = existing is not None and existing.catalog_shows == shows and not is_foreign
+    same = existing is not None and existing.catalog_shows == shows
+    is_foreign = same and hashed == "all" and any(catalog_faults(layout.catalog, state.shown))
     is_missing = layout.catalog.is_symlink() or not layout.catalog.exists()
     has_wal = layout.wal.is_symlink() or layout.wal.exists()
-    if (same and not has_wal) or link is None or not latest.is_readable:
+    if (same and not (has_wal or is_foreign)) or link is None or not latest.is_readable:
         return
-    catalog = stage_catalog(layout, HEALING, _content(state))
+    content = replace(_content(state), existing_shows="") if is_foreign else _content(state)
+    catalog = stage_catalog(layout, HEALING, content)
     link = catalog.named_by(link, state.left_out, state.lost)
     write_link(layout, link)
     remove_own(layout.wal, layout.root)

@@ -22,7 +22,7 @@ from pipeline.storage.contents import (
     update_attempts,
     view_of_latest,
 )
-from pipeline.storage.foreign import foreign_in_catalog, locked_connection, views_differ
+from pipeline.storage.foreign import foreign_in_catalog, locked_connection
 from pipeline.storage.layout import RUN_RECORD, Layout, run_id_of, run_name_of
 from pipeline.storage.shapes import shapes
 from pipeline.storage.state import READINGS, State, read_state, require_latest
@@ -94,26 +94,21 @@ def _attached(connection: duckdb.DuckDBPyConnection, layout: Layout, latest: Run
 
 
 def _adapt(connection: duckdb.DuckDBPyConnection, state: State, latest: RunFolder, folders: list[str]) -> None:
-    """Show the catalog as it is, or, if runs have gone or the folder has moved, through views that leave them out."""
+    """Show the catalog as it is, or through views that leave out runs that have gone.
+
+    Where the catalog itself has views, of large tables, these are made anew: who made the catalog could have put any
+    query there, and their paths are those of where the folder was.
+    """
     layout = state.layout
     stale, newer = newer_attempts(connection, layout)
     front, kept = layout.named_folders(), set(state.kept)
-    if set(folders) - {front + name for name in kept} or _has_other_views(connection, latest):
+    has_views = any(shape.is_view for shape in existing_shapes(connection).values())
+    if set(folders) - {front + name for name in kept} or has_views:
         _show_through(connection, latest, [folder for folder in folders if run_name_of(folder) in kept])
     if stale or not newer.is_empty():
         connection.register("added", newer)
         connection.execute(statements.ATTEMPTS_NOW, {"stale": stale})
         connection.unregister("added")
-
-
-def _has_other_views(connection: duckdb.DuckDBPyConnection, latest: RunFolder) -> bool:
-    views = {view: shape for view, shape in existing_shapes(connection).items() if shape.is_view}
-    if not views:
-        return False
-    connection.execute("USE memory")
-    differ = views_differ(connection, latest, views)
-    connection.execute("USE catalog")
-    return differ
 
 
 def _show_through(connection: duckdb.DuckDBPyConnection, latest: RunFolder, shown: list[str]) -> None:

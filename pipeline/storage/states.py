@@ -128,8 +128,8 @@ class States:
         """Remove a file of ours, or a folder of such files alone, as far as possible."""
         is_file = _FILE.fullmatch(path.name) is not None
         with suppress(OSError):
-            for each in (path,) if is_file else _own_files(path):
-                remove_own(each, self.root.parent, as_far_as_possible=True)
+            for own_path in (path,) if is_file else _own_files(path):
+                remove_own(own_path, self.root.parent, as_far_as_possible=True)
             if not is_file:
                 path.rmdir()  # unless something else lies there, too
 

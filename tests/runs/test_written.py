@@ -60,8 +60,8 @@ def test_no_output_is_an_input_by_any_name(
         named = target
     if ending or spelling in {"symbolic", "hard"}:
         named = f"other{ending}"
-        made = os.link if spelling == "hard" else os.symlink
-        made(folder / target, folder / named)
+        make = os.link if spelling == "hard" else os.symlink
+        make(folder / target, folder / named)
     before = contents(folder)
     with pytest.raises(ConfigError, match=key) as raised:
         parse_config(document(path, **keyed(key, named)), base=folder)
