@@ -151,7 +151,8 @@ def events(datasets: int, rng: Generator) -> None:
             rates = [Rates() for _ in POOLED]
             for _ in range(datasets):
                 sides = [_events(rng, number, variation) for number in (n_a, n_b)]
-                for number, compared in enumerate(unpaired.compare_matchers(pair, POOLED, sides[0], sides[1], (n_a, n_b))):
+                both = unpaired.compare_matchers(pair, POOLED, sides[0], sides[1], (n_a, n_b))
+                for number, compared in enumerate(both):
                     rates[number].add(compared, 0.0, 1.0)
             for name, of_name in zip(POOLED, rates, strict=True):
                 print(f"CV {variation:g} {n_a:>4}{n_b:>4} {name:<17}{of_name.shown(datasets)}", flush=True)

@@ -33,7 +33,8 @@ def test_other_tokens_are_refused_with_their_place(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         compared(tmp_path, GOLD, CUT)
     assert str(caught.value).startswith(
-        "gold and predicted have different tokens in 1 sentence (first: document '0', sentence 1, token 2: gold has 'B' in "
+        "gold and predicted have different tokens in 1 sentence (first: document '0', sentence 1, token 2: "
+        "gold has 'B' in "
         f"{tmp_path / 'gold.conll'}, line 2; predicted has none in {tmp_path / 'predicted.conll'})"
     )
     with pytest.raises(DataError, match=r"in 2 sentences \(first: .*token 2: gold has 'D' in .*predicted has 'E' in "):

@@ -186,8 +186,8 @@ def test_a_catalog_of_somebody_else_is_read_from_the_run_folders(tmp_path: Path,
         called = spawn(words[0], copy.results, *words[1:])
         assert (called.code, "canary" in called.out + called.err) == (0, False), called.err
     assert call("query", copy.results, "FROM before_after_estimates").out == honest.out
-    for words in (("show",), ("report",), ("plot", "--list"), ("expire", "--keep", "3", "--dry-run")):
-        called = call(words[0], copy.results, *words[1:])
+    for command in (("show",), ("report",), ("plot", "--list"), ("expire", "--keep", "3", "--dry-run")):
+        called = call(command[0], copy.results, *command[1:])
         assert called.code == 0, called.err
     with open_results(copy.results) as connection:
         assert connection.execute("SELECT count(*) FROM runs").fetchall() == [(1,)]

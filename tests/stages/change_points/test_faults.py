@@ -200,9 +200,10 @@ def test_a_position_outside_its_series_is_a_fault(
         assert "in all 1 position lies outside" in str(caught.value)
         assert f"{name}.parquet" in str(caught.value)
         assert caught.value.exit_code == 65
-        left_out = {name: {"where": f"{column} >= 0 AND {column} < 100", "columns": {}}}
-        left_out[name]["where"] += ' AND start >= 0 AND "end" < 100' if len(shift) > 1 else ""
-        run_change_points(tmp_path / f"left_out{number}", inside | {name: wrong}, margin=5, **keys, **left_out)
+        where = f"{column} >= 0 AND {column} < 100"
+        where += ' AND start >= 0 AND "end" < 100' if len(shift) > 1 else ""
+        left_out = keys | {name: {"where": where, "columns": {}}}
+        run_change_points(tmp_path / f"left_out{number}", inside | {name: wrong}, margin=5, **left_out)
 
 
 def test_positions_in_seconds_are_mapped_to_the_number_of_the_observation(tmp_path: Path) -> None:
