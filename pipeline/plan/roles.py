@@ -170,7 +170,7 @@ def _deviation(name: str, groups: Sequence[str]) -> pl.Expr:
 
 def _share_between(numbers: pl.Series, cluster: pl.Series) -> float | None:
     """The intraclass correlation of numbers in clusters (Fisher's, by analysis of variance); None: it may be chance."""
-    from scipy import stats  # noqa: PLC0415 - only where rows are looked at
+    from scipy import special  # noqa: PLC0415 - only where rows are looked at
 
     frame = pl.DataFrame({"number": numbers, "cluster": cluster}).drop_nulls()
     sizes = frame.group_by("cluster").agg(pl.len().alias("n"), pl.col("number").mean().alias("mean"))
@@ -182,7 +182,8 @@ def _share_between(numbers: pl.Series, cluster: pl.Series) -> float | None:
     between = float((n * (means - total) ** 2).sum()) / (n_clusters - 1)
     everything = float(((frame["number"].to_numpy() - total) ** 2).sum())
     within = max(everything - between * (n_clusters - 1), 0.0) / (n_rows - n_clusters)
-    if everything == 0 or (within > 0 and stats.f.sf(between / within, n_clusters - 1, n_rows - n_clusters) > LIKELY):
+    by_chance = special.fdtrc(n_clusters - 1, n_rows - n_clusters, between / within) if within > 0 else 0.0
+    if everything == 0 or by_chance > LIKELY:
         return None
     size = (n_rows - float((n**2).sum()) / n_rows) / (n_clusters - 1)
     return (between - within) / (between + (size - 1) * within)

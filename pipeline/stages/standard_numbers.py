@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.metrics.curves.operating_points import CRITERION
 from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
 from pipeline.stages.figures import KeyNumber
-from pipeline.stages.stage import ON_SAME_DATA, percent
+from pipeline.stages.stage import ON_SAME_DATA
 from pipeline.tables.columns import nulls
 from pipeline.tables.groupings import TOTAL, group_text, grouping_columns
 from pipeline.tables.ratios import RATIOS
@@ -101,11 +101,6 @@ def beside_best(best: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
     fitted = [name for name in points.columns if CROSS_FITTED in name]
     of_f1 = points.filter(pl.col(CRITERION) == "max_f1").select(*keys, *fitted)
     return best.join(of_f1, on=keys, how="left", nulls_equal=True, maintain_order="left")
-
-
-def in_sample(row: Mapping[str, object], names: Sequence[str]) -> str:
-    """Ratios of a row on the data that chose its threshold, for people."""
-    return ", ".join(percent(row[f"{name}{IN_SAMPLE}"]) for name in names)
 
 
 def words_of_choice(row: Mapping[str, object]) -> str:

@@ -33,10 +33,8 @@ from pipeline.stages.stage import (
 )
 from pipeline.stages.standard_numbers import (
     CHOICE,
-    OTHER_DATA,
     SAME_DATA,
     beside_best,
-    in_sample,
     on_other_data,
     words_of_choice,
 )
@@ -195,7 +193,6 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     if areas.is_empty():
         return Summary(headers=(), rows=(), sentence="No group has any series.")
     shown, unit = with_rates(best_on_other_data(tables), tables), unit_of(tables)
-    is_fitted = (shown[CHOICE] == OTHER_DATA).any()
     keys = [GROUPING.name, *grouping_columns(areas.columns)]
     rows = tuple(
         (
@@ -206,7 +203,6 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
             interval(row, "precision"),
             interval(row, "recall"),
             interval(row, "f1"),
-            *([in_sample(row, ["f1"])] if is_fitted else []),
             percent(row["average_precision"]) if unit is None else _rate(row),
         )
         for row in shown.iter_rows(named=True)
@@ -214,7 +210,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     values, title = f1_curve(curve, shown.head(1).select(keys))
     last = "average precision" if unit is None else f"false alarms per {unit}"
     return Summary(
-        headers=(*HEADERS, *(["F1 in sample"] if is_fitted else []), last),
+        headers=(*HEADERS, last),
         rows=rows,
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),

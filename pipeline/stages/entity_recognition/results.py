@@ -24,7 +24,6 @@ from pipeline.stages.standard_numbers import (
     OTHER_DATA,
     SAME_DATA,
     beside_best,
-    in_sample,
     on_other_data,
     words_of_choice,
 )
@@ -224,7 +223,6 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     if scores.is_empty():
         return Summary(headers=(), rows=(), sentence="There is no document.")
     best = best_on_other_data(tables, scores)
-    is_fitted = (best[CHOICE] == OTHER_DATA).any()
     keys = best.columns[: best.columns.index("average") + 1]
     rows = tuple(
         (
@@ -233,13 +231,12 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
             number(row[THRESHOLD]),
             *(integer(row[name]) for name in ("tp", "fp", "fn")),
             *(interval(row, name) for name in RATIOS),
-            *([in_sample(row, ["f1"])] if is_fitted else []),
         )
         for row in best.iter_rows(named=True)
     )
     values, title = f1_curve(scores, best.head(1).select(keys))
     return Summary(
-        headers=(*HEADERS, *(["F1 in sample"] if is_fitted else [])),
+        headers=HEADERS,
         rows=rows,
         groupings=tuple(best[GROUPING.name]),
         sentence=of_group(best.row(0, named=True), _sentence(best.row(0, named=True))),

@@ -14,10 +14,8 @@ from pipeline.metrics.uncertainty.proportions import PROPORTIONS
 from pipeline.stages.stage import Summary, f1_curve, groups_with, groups_without, integer, interval, number, of_group
 from pipeline.stages.standard_numbers import (
     CHOICE,
-    OTHER_DATA,
     QUALITY_IN_SAMPLE,
     SAME_DATA,
-    in_sample,
     on_other_data,
     words_of_choice,
 )
@@ -171,7 +169,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     first_points = on_other_data(points.filter(pl.col("criterion") == points["criterion"][0]))
     shown = areas.join(first_points, on=keys, how="left", nulls_equal=True, suffix="_of_point")
     shown = shown.sort("n", descending=True).sort(pl.col(GROUPING.name) != "all", maintain_order=True)
-    is_costly, is_fitted = is_about_cost(first_points), (first_points[CHOICE] == OTHER_DATA).any()
+    is_costly = is_about_cost(first_points)
     rows = tuple(
         (
             group_text(row),
@@ -182,14 +180,13 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
             number(row[THRESHOLD]),
             interval(row, "precision", "interval_quality_of_point"),
             interval(row, "recall", "interval_quality_of_point"),
-            *([in_sample(row, ("precision", "recall"))] if is_fitted else []),
             *([cost_cell(row, QUALITY_IN_SAMPLE)] if is_costly else []),
         )
         for row in shown.iter_rows(named=True)
     )
     values, title = f1_curve(curve, shown.head(1).select(keys))
     return Summary(
-        headers=(*HEADERS, *(["in sample"] if is_fitted else []), *(["cost per row"] if is_costly else [])),
+        headers=(*HEADERS, *(["cost per row"] if is_costly else [])),
         rows=rows,
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
