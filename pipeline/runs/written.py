@@ -208,7 +208,7 @@ def _fault(config: Config, path: Path, file: Path | None, others: Iterator[tuple
 
 def _fault_of_folder(config: Config, folder: Path, file: Path | None) -> str:
     """Say why a folder cannot be one for our files, before it is made; empty if nothing tells."""
-    if folder.exists() and not folder.is_dir():
+    if identity(folder) is not None and not folder.is_dir():
         if file is not None and _is_same(folder, file):
             return "is the config itself, not a folder"
         return _fault_as_input(config, folder)
