@@ -260,11 +260,16 @@ def marked_in_time(
         size = pl.sum_horizontal(pl.col(name).cast(pl.Float64) for name in sizes).sum()
         rows = counts.drop_nulls(THRESHOLD).group_by(THRESHOLD).agg(size.alias("_size")).sort(THRESHOLD)
         edges, below = rows[THRESHOLD].to_numpy(), rows["_size"].cum_sum().to_numpy()
-        chosen = edges[np.unique(np.searchsorted(below, _SHARES * below[-1]))] if len(below) else [-np.inf]
+        chosen = edges[compared_at(below)] if len(below) else [-np.inf]
         group = replace(GroupCounts.of(counts, chosen), in_time=True)
         alike += [key] if are_days_alike(confusion(group)) else []
     groups = pl.DataFrame(alike, schema={name: cube.counts.schema[name] for name in keys}, orient="row")
     return marked(clusters, "correlated_days", groups)
+
+
+def compared_at(below: Floats) -> NDArray[np.int64]:
+    """At which of some rising thresholds neighbours in time are compared, from the rows below the next of each."""
+    return np.unique(np.searchsorted(below, _SHARES * below[-1]))
 
 
 def with_clusters(table: pl.DataFrame, cube: Cube, sizes: Sequence[str], *, wanted: bool) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import field_validator
 
@@ -150,7 +150,6 @@ class EntityRecognitionParameters(MentionParameters):
         outcomes: Whether the table of single mentions is made; `auto`: up to one million rows of gold and predicted.
     """
 
-    inapplicable: ClassVar[frozenset[str]] = frozenset({"cluster_order"})
     kind: Literal["entity_recognition"] = "entity_recognition"
     predicted: Input
     gold: Input
