@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import field_validator, model_validator
 
@@ -193,7 +193,6 @@ class ChangePointsParameters(StageParameters):
         delays: Whether to write the table of matched predictions; `auto`: up to 1 million such rows.
     """
 
-    inapplicable: ClassVar[frozenset[str]] = frozenset({"cluster_order"})
     kind: Literal["change_points"] = "change_points"
     predictions: Input
     annotations: Input
