@@ -115,6 +115,7 @@ class Units:
         key: Column that identifies a unit, in the rows too.
         fields: Columns of the unit input that counting needs.
         cluster: Column whose values are independent; default: the unit itself.
+        order: Column that orders these in time; None: their order means nothing.
         replicated: Whether counts are split by replicate.
         replicates: Number of replicates; None: own up to 1,000 clusters, else 64 groups.
     """
@@ -123,6 +124,7 @@ class Units:
     key: str
     fields: tuple[str, ...] = ()
     cluster: str | None = None
+    order: str | None = None
     replicated: bool = True
     replicates: int | None = None
 
@@ -281,7 +283,9 @@ def units_relations(
         columns={"unit": units.key, "unit_cluster": units.cluster_key, "complete": complete or exp.true()},
         values=values,
     )
-    replicates = replicate_relations(read, units.cluster_key, units.replicates) if units.replicated else ()
+    replicates: tuple[Relation, ...] = ()
+    if units.replicated:
+        replicates = replicate_relations(read, units.cluster_key, units.replicates, order=units.order)
     return (*replicates, Relation(units.name, query, keep=source is not None or units.replicated))
 
 

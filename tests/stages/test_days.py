@@ -68,6 +68,15 @@ def points(rho: float, seed: int) -> Frames:
     return {"predictions": predicted, "annotations": series.select("series_id", position=50), "series": series}
 
 
+def toponyms(rho: float, seed: int) -> Frames:
+    """Days of 15 places, of which a share is located well."""
+    rng, share = shares(rho, seed)
+    names = ["mention_id", "latitude", "longitude", "day"]
+    gold = pl.DataFrame([(m, 10.0, 20.0, date(m // 15)) for m in range(DAYS * 15)], schema=names, orient="row")
+    degrees = np.where(rng.random(gold.height) < np.repeat(share, 15), 0.5, 3.0)
+    return {"gold": gold, "predicted": gold.drop("day").with_columns(latitude=10.0 + degrees)}
+
+
 STAGES: dict[str, tuple[str, Callable[[float, int], Frames], str, dict[str, Any], dict[str, tuple[str, ...]]]] = {
     RANKING: (
         "ranking",
@@ -86,6 +95,13 @@ STAGES: dict[str, tuple[str, Callable[[float, int], Frames], str, dict[str, Any]
         "series",
         {"margin": 2, "thresholds": [0.0, 0.4]},
         {"change_points_curve": ("precision", "recall", "f1")},
+    ),
+    "geocoding": (
+        "geocoding",
+        toponyms,
+        "gold",
+        {"tolerances_km": [100.0]},
+        {"geocoding_scores": ("recall",), "geocoding_errors": ("mean_km",)},
     ),
     "alarms of change_points": (
         "change_points",

@@ -151,7 +151,6 @@ class GeocodingParameters(MentionParameters):
 
     example: ClassVar[str] = "tolerances_km=[10, 161]"
 
-    inapplicable: ClassVar[frozenset[str]] = frozenset({"cluster_order"})
     kind: Literal["geocoding"] = "geocoding"
     predicted: Input
     gold: Input
