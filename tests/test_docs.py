@@ -232,6 +232,8 @@ def test_every_setting_that_is_commented_out_is_accepted(path: Path, table: str,
     settings = document["stages"][0] if table == "stages" else document.setdefault(table, {}) if table else document
     assert key not in settings
     settings[key] = tomllib.loads(f"value = {value}")["value"]
+    if key == "cluster_order":
+        settings.setdefault("cluster", "day")
     assert parse_config(document, base=path.parent).stages
 
 

@@ -24,6 +24,7 @@ def change_points(
     by: Sequence[str] | Sequence[Sequence[str]] | None = None,
     thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = "distinct",
     cluster: str | Sequence[str] | None = None,
+    cluster_order: str | None = None,
     confidence: float = 0.95,
     uncertainty: Literal["jackknife", "bootstrap", "none"] = "jackknife",
     resamples: int = 999,
@@ -60,6 +61,8 @@ def change_points(
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
             the stage knows them.
+        cluster_order: Column by whose least value clusters follow each other in time; default: clusters of a
+            column of dates follow each other, others do not.
         confidence: Confidence level of intervals.
         uncertainty: How intervals are made: `jackknife`: closed forms; `bootstrap`: quantiles of resampled
             replicates.
@@ -109,6 +112,7 @@ def change_points(
             "by": by,
             "thresholds": thresholds,
             "cluster": cluster,
+            "cluster_order": cluster_order,
             "confidence": confidence,
             "uncertainty": uncertainty,
             "resamples": resamples,

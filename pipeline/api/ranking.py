@@ -20,6 +20,7 @@ def ranking(
     by: Sequence[str] | Sequence[Sequence[str]] | None = None,
     thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = "distinct",
     cluster: str | Sequence[str] | None = None,
+    cluster_order: str | None = None,
     confidence: float = 0.95,
     uncertainty: Literal["jackknife", "bootstrap", "none"] = "jackknife",
     resamples: int = 999,
@@ -55,6 +56,8 @@ def ranking(
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column of queries whose values are independent, such as the family of a query; default: the
             query.
+        cluster_order: Column by whose least value clusters follow each other in time; default: clusters of a
+            column of dates follow each other, others do not.
         confidence: Confidence level of intervals.
         uncertainty: How intervals are made: `jackknife`: closed forms; `bootstrap`: quantiles of resampled
             replicates.
@@ -95,6 +98,7 @@ def ranking(
             "by": by,
             "thresholds": thresholds,
             "cluster": cluster,
+            "cluster_order": cluster_order,
             "confidence": confidence,
             "uncertainty": uncertainty,
             "resamples": resamples,

@@ -19,6 +19,7 @@ def threshold_sweep(
     by: Sequence[str] | Sequence[Sequence[str]] | None = None,
     thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = "distinct",
     cluster: str | Sequence[str] | None = None,
+    cluster_order: str | None = None,
     confidence: float = 0.95,
     uncertainty: Literal["jackknife", "bootstrap", "none"] = "jackknife",
     resamples: int = 999,
@@ -32,7 +33,6 @@ def threshold_sweep(
     width: float = 0.0001,
     class_sizes: Literal["fixed", "random"] = "random",
     operating_points: Sequence[Mapping[str, Any]] | None = None,
-    cluster_order: str | None = None,
     averages: Sequence[Literal["micro", "macro", "weighted"]] = (),
     average_over: Sequence[str] = (),
     net_benefit: bool = False,
@@ -54,6 +54,8 @@ def threshold_sweep(
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
             the stage knows them.
+        cluster_order: Column by whose least value clusters follow each other in time; default: clusters of a
+            column of dates follow each other, others do not.
         confidence: Confidence level of intervals.
         uncertainty: How intervals are made: `jackknife`: closed forms; `bootstrap`: quantiles of resampled
             replicates.
@@ -74,8 +76,6 @@ def threshold_sweep(
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8
             }`, the last two perhaps with a `confidence` that they hold on new data; `{ max_alerts = 500 }`, `{
             max_alert_share = 0.01 }`, `{ cost = { fp = 1, fn = 20 } }`; or of your own: `{ threshold = 6.54 }`.
-        cluster_order: Column by whose least value clusters follow each other in time; default: clusters of a
-            column of dates follow each other, others do not.
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
         net_benefit: Whether to make decision curves, of scores that are probabilities.
@@ -104,6 +104,7 @@ def threshold_sweep(
             "by": by,
             "thresholds": thresholds,
             "cluster": cluster,
+            "cluster_order": cluster_order,
             "confidence": confidence,
             "uncertainty": uncertainty,
             "resamples": resamples,
@@ -117,7 +118,6 @@ def threshold_sweep(
             "width": width,
             "class_sizes": class_sizes,
             "operating_points": operating_points,
-            "cluster_order": cluster_order,
             "averages": averages,
             "average_over": average_over,
             "net_benefit": net_benefit,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
-from pipeline.plan.nodes import Relation
+from pipeline.plan.nodes import Frame, Relation
 from pipeline.queries.dialect import column
 from pipeline.queries.kept import kept, number_of, parts
 from pipeline.queries.load import statement
@@ -17,7 +17,8 @@ from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
 from pipeline.sources.rows import mapping_of_expression
 from pipeline.sources.types import as_mapping, as_renaming, in_expression
-from pipeline.tables.groupings import internal_name, users_name
+from pipeline.tables.groupings import cluster_name, internal_name, users_name
+from pipeline.tables.sweep import IN_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -114,6 +115,7 @@ class Units:
         key: Column that identifies a unit, in the rows too.
         fields: Columns of the unit input that counting needs.
         cluster: Column whose values are independent; default: the unit itself.
+        order: Column that orders these in time; None: their order means nothing.
         replicated: Whether counts are split by replicate.
         replicates: Number of replicates; None: own up to 1,000 clusters, else 64 groups.
     """
@@ -122,6 +124,7 @@ class Units:
     key: str
     fields: tuple[str, ...] = ()
     cluster: str | None = None
+    order: str | None = None
     replicated: bool = True
     replicates: int | None = None
 
@@ -220,6 +223,33 @@ def check_keys(sources: Iterable[Source], key: str) -> None:
         )
 
 
+def order_of_clusters(source: Source, cluster: str, order: str | None) -> str | None:
+    """The column that orders clusters in time, as rows are read; None: their order means nothing.
+
+    Args:
+        source: The input that has the clusters.
+        cluster: The column of the clusters.
+        order: The column that the config names; None: clusters of a column of dates have an order.
+    """
+    if order is not None:
+        return cluster_name(order)
+    is_date = source.types(cluster, Field(cluster, "any", "the cluster")) == "DATE"
+    return cluster_name(cluster) if is_date else None
+
+
+def clusters_in_time(read: str, cluster: str, order: str) -> Relation:
+    """The relation `clusters` of clusters that follow each other in time; arguments as for `replicate_relations`."""
+    columns = {"value": cluster, "order_value": order}
+    return Relation(
+        "clusters", statement("replicates/clusters_in_time", relations={"input_read": read}, columns=columns)
+    )
+
+
+def frame_in_time(order: str | None) -> tuple[Frame, ...]:
+    """What tells results that replicates follow each other in time, if they do."""
+    return () if order is None else (Frame(IN_TIME, statement("replicates/in_time")),)
+
+
 def units_relations(
     row: Source,
     units: Units,
@@ -253,42 +283,40 @@ def units_relations(
         columns={"unit": units.key, "unit_cluster": units.cluster_key, "complete": complete or exp.true()},
         values=values,
     )
-    replicates = replicate_relations(read, units.cluster_key, units.replicates) if units.replicated else ()
+    replicates: tuple[Relation, ...] = ()
+    if units.replicated:
+        replicates = replicate_relations(read, units.cluster_key, units.replicates, order=units.order)
     return (*replicates, Relation(units.name, query, keep=source is not None or units.replicated))
 
 
-def replicates_in_time(read: str, cluster: str, order: str, count: int | None) -> tuple[Relation, Relation]:
-    """`replicate_relations` of clusters that follow each other in time: replicates, too, have their order.
-
-    Args:
-        read: As there.
-        cluster: Likewise.
-        order: Its column that orders the clusters, by its least value in each.
-        count: Number of replicates; None: own up to 1,000 clusters, else 64 blocks of clusters in a row.
-    """
-    columns = {"value": cluster, "order_value": order}
-    clusters = statement("replicates/clusters_in_time", relations={"input_read": read}, columns=columns)
-    limits = {"own_limit": count or MAX_OWN_REPLICATES, "blocks": count or HASH_REPLICATES}
-    replicates = statement("replicates/of_clusters_in_time", values=limits)
-    return Relation("clusters", clusters), Relation("replicates", replicates, keep=True)
-
-
 def replicate_relations(
-    read: str, cluster: str, count: int | None, *, of: str | None = None, together: bool = False
+    read: str,
+    cluster: str,
+    count: int | None,
+    *,
+    of: str | None = None,
+    together: bool = False,
+    order: str | None = None,
 ) -> tuple[Relation, Relation]:
     """The relation `replicates`: which replicate every cluster of a relation falls into.
 
     Args:
         read: A relation with the columns `passes_where` and `cluster`.
         cluster: Its column whose values are independent.
-        count: Number of replicates; None: own up to 1,000 clusters, else 64 groups.
+        count: Number of replicates; None: own up to 1,000 clusters, else 64 groups, or blocks of clusters in a row.
         of: Whose replicates they are, where rows have several: the relation is then `replicates_of_<of>`.
         together: Whether all are in one, because no intervals are wanted.
+        order: Column of the relation by whose least value clusters, and so replicates, follow each other in time; None:
+            they have no order.
     """
     suffix = "" if of is None else f"_of_{of}"
     clusters = statement("replicates/clusters", relations={"input_read": read}, columns={"value": cluster})
     if together:
         return Relation("clusters", clusters), Relation("replicates", statement("replicates/one_replicate"))
+    if order is not None:
+        limits = {"own_limit": count or MAX_OWN_REPLICATES, "blocks": count or HASH_REPLICATES}
+        replicates = statement("replicates/of_clusters_in_time", values=limits)
+        return clusters_in_time(read, cluster, order), Relation("replicates", replicates, keep=True)
     limits = {"own_limit": count or MAX_OWN_REPLICATES, "hash_groups": count or HASH_REPLICATES}
     replicates = statement("replicates/of_clusters", relations={"clusters": f"clusters{suffix}"}, values=limits)
     return Relation(f"clusters{suffix}", clusters), Relation(f"replicates{suffix}", replicates, keep=True)

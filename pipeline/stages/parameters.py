@@ -109,6 +109,8 @@ class StageParameters(BaseModel):
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and the
             stage knows them.
+        cluster_order: Column by whose least value clusters follow each other in time; default: clusters of a column of
+            dates follow each other, others do not.
         confidence: Confidence level of intervals.
         uncertainty: How intervals are made: `jackknife`: closed forms; `bootstrap`: quantiles of resampled replicates.
         resamples: Resamples of the bootstrap.
@@ -131,6 +133,7 @@ class StageParameters(BaseModel):
     by: tuple[tuple[str, ...], ...] = ((),)
     thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = None
     cluster: str | tuple[str, str] | None = None
+    cluster_order: str | None = None
     confidence: Confidence = 0.95
     uncertainty: Literal["jackknife", "bootstrap", "none"] = "jackknife"
     resamples: Annotated[int, Field(ge=FEWEST_RESAMPLES, le=MOST_RESAMPLES)] = DEFAULT_RESAMPLES
@@ -250,6 +253,13 @@ class StageParameters(BaseModel):
         if isinstance(value, EvenThresholds):
             value.values()
         return value
+
+    @model_validator(mode="after")
+    def _one_order(self) -> Self:
+        if self.cluster_order is not None and not isinstance(self.cluster, str):
+            message = "cluster_order goes with cluster, one column, whose values it puts in order"
+            raise ValueError(message)
+        return self
 
     @model_validator(mode="after")
     def _enough_resamples(self) -> Self:

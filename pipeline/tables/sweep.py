@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 REPLICATE, THRESHOLD = "replicate", "threshold"
+IN_TIME = "clusters_in_time"  # frame that is there if replicates follow each other in time
 SECOND_REPLICATE = "second_replicate"  # that of the second parent of rows that have two
 Boundary = Literal[">=", ">"]
 """Whether a threshold retrieves a score that equals it: with `>=` it does, with `>` it does not."""

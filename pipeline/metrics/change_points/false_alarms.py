@@ -36,7 +36,12 @@ def poisson_limits(count: Floats, confidence: float) -> Limits:
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def rate_limits(
-    events: NDArray[Any], time: NDArray[Any], confidence: float, resampling: Resampling | None = None
+    events: NDArray[Any],
+    time: NDArray[Any],
+    confidence: float,
+    resampling: Resampling | None = None,
+    *,
+    in_time: bool = False,
 ) -> Limits:
     """Limits of the rate of events over time, whose replicates are independent, at every threshold.
 
@@ -53,6 +58,7 @@ def rate_limits(
         confidence: Such as 0.95.
         resampling: How the bootstrap draws, whose limits take the place of these wherever it has any; None: none is
             wanted.
+        in_time: Whether replicates follow each other in time.
 
     Returns:
         Limits of shape (K,), in events per unit of time; nan where no time was observed.
@@ -67,7 +73,7 @@ def rate_limits(
         return lower / total, upper / total
     rate = count / total
     without = leave_one_out(events) / leave_one_out(time)[:, None]
-    spread = spread_of_shifts(without.mean(axis=0) - without, effective_number(time)[None])
+    spread = spread_of_shifts(without.mean(axis=0) - without, effective_number(time)[None], in_time=in_time)
     is_spread = (count > 0) & (spread.variance > _ROUNDING)
     dispersion = spread.variance * total**2 / count
     dispersion = np.where(is_spread, dispersion, np.maximum(_carried(dispersion, is_spread), 1.0))

@@ -16,6 +16,7 @@ from pipeline.metrics.uncertainty.clusters import effective_number, spread_of_sh
 from pipeline.metrics.uncertainty.cube import MOST_CELLS
 from pipeline.metrics.uncertainty.jackknife import leave_one_out, t_quantile
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
+from pipeline.metrics.uncertainty.serial import are_neighbours_alike
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,10 +40,12 @@ class Leads:
     Attributes:
         values: Distinct leads, rising, shape (V,).
         counts: How many true points of each replicate have each, shape (G, V); every replicate has at least one.
+        in_time: Whether the replicates follow each other in time.
     """
 
     values: Floats
     counts: Ints
+    in_time: bool = False
 
     @classmethod
     def of(cls, lead: Floats, replicate: Ints, number: Ints) -> Leads:
@@ -95,11 +98,21 @@ class Leads:
         )
         return float(low + (high - low) * (rank - np.floor(rank)))
 
+    @property
+    def _shifts(self) -> Floats:
+        """How far each replicate moves the mean, shape (G, 1)."""
+        means = leave_one_out(self._totals) / leave_one_out(self.sizes)
+        return np.asarray(means.mean() - means)[:, None]
+
     @cached_property
     def _spread(self) -> Spread:
         """The sampling error of the mean."""
-        means = leave_one_out(self._totals) / leave_one_out(self.sizes)
-        return spread_of_shifts((means.mean() - means)[:, None], effective_number(self.sizes)[None])
+        return spread_of_shifts(self._shifts, effective_number(self.sizes)[None], in_time=self.in_time)
+
+    @property
+    def are_neighbours_alike(self) -> bool:
+        """Whether replicates that follow each other in time are alike in their mean leads."""
+        return self.in_time and len(self.counts) > 1 and are_neighbours_alike(self._shifts)
 
     def mean_limits(self, confidence: float, resampling: Resampling | None = None) -> Pair:
         """Limits of the mean by Student's t, farther on the side of the long tail; nan for one replicate.
@@ -161,7 +174,7 @@ class Leads:
     ) -> tuple[Floats, Floats]:
         """Limits of shares of all leads, from hits of shape (G, K)."""
         nothing = np.zeros_like(hits)
-        counts = Confusion(hits, nothing, self.sizes[:, None] - hits, nothing)
+        counts = Confusion(hits, nothing, self.sizes[:, None] - hits, nothing, in_time=self.in_time)
         return intervals_of_clusters(counts, confidence, names=["recall"], resampling=resampling)["recall"]
 
 

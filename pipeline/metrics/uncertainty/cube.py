@@ -207,9 +207,12 @@ class Cube:
         thresholds: Sequence[float] | None,
         boundary: Boundary = ">=",
         crossed: Sequence[pl.DataFrame] = (),
+        *,
+        in_time: bool = False,
     ) -> Cube:
         """The cube of a count table."""
-        return cls(counts, tuple(keys), None if thresholds is None else tuple(thresholds), boundary, tuple(crossed))
+        values = None if thresholds is None else tuple(thresholds)
+        return cls(counts, tuple(keys), values, boundary, tuple(crossed), in_time=in_time)
 
     @classmethod
     def of_groups(
@@ -218,9 +221,12 @@ class Cube:
         thresholds: Sequence[float] | None,
         boundary: Boundary = ">=",
         crossed: Sequence[pl.DataFrame] = (),
+        *,
+        in_time: bool = False,
     ) -> Cube:
         """The cube of a count table whose groups are told by the columns in front of `replicate`."""
-        return cls.of(counts, counts.columns[: counts.columns.index(REPLICATE)], thresholds, boundary, crossed)
+        keys = counts.columns[: counts.columns.index(REPLICATE)]
+        return cls.of(counts, keys, thresholds, boundary, crossed, in_time=in_time)
 
     def at_or_above(self, names: Sequence[str]) -> pl.DataFrame:
         """Counts of all replicates that each threshold retrieves: one row per group × threshold, added exactly."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
 
+from pipeline.metrics.uncertainty.cube import GroupCounts
+from pipeline.metrics.uncertainty.proportions import are_days_alike
 from pipeline.metrics.uncertainty.qualities import (
     FEWEST_CLUSTERS,
     FEWEST_EVENTS,
@@ -17,16 +19,17 @@ from pipeline.metrics.uncertainty.qualities import (
     N_EFFECTIVE,
     Quality,
 )
-from pipeline.tables.columns import doubles, nulls, texts
-from pipeline.tables.sweep import REPLICATE
+from pipeline.tables.columns import by_group, doubles, nulls, texts
+from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
+    from pipeline.metrics.uncertainty.cube import Cube
     from pipeline.metrics.uncertainty.jackknife import Floats, Limits
+    from pipeline.metrics.uncertainty.proportions import Confusion
     from pipeline.metrics.uncertainty.reasons import Reason
 
     Intervals: TypeAlias = Mapping[str, "Interval"]
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 UNDEFINED_INTERVAL = "undefined_interval"
 _SIDES = ("lower", "upper")
 _OF_CLUSTERS = "_quality_of_clusters"
+_SHARES = np.array([0.1, 0.25, 0.5, 0.75, 0.9])  # of rows below thresholds at which neighbours in time are compared
 
 
 @dataclass(frozen=True)
@@ -236,6 +240,36 @@ def marked(clusters: pl.DataFrame, mark: Quality, groups: pl.DataFrame | None = 
     labels = groups.select(*keys, pl.lit(value=True).alias("_is_marked"))
     joined = clusters.join(labels, on=keys, how="left", nulls_equal=True, maintain_order="left")
     return joined.with_columns(quality).drop("_is_marked")
+
+
+def marked_in_time(
+    clusters: pl.DataFrame, cube: Cube, sizes: Sequence[str], confusion: Callable[[GroupCounts], Confusion]
+) -> pl.DataFrame:
+    """What `clusters_of` gives, marked where clusters in the order of time are alike in ratios at a few thresholds.
+
+    Args:
+        clusters: As from `clusters_of`.
+        cube: The counts of its groups.
+        sizes: Names of the counts that tell how many rows lie between thresholds.
+        confusion: The outcomes of a group, by replicate and threshold.
+    """
+    if not cube.in_time:
+        return clusters
+    keys, alike = list(cube.keys), []
+    for key, counts in by_group(cube.counts, keys).items():
+        size = pl.sum_horizontal(pl.col(name).cast(pl.Float64) for name in sizes).sum()
+        rows = counts.drop_nulls(THRESHOLD).group_by(THRESHOLD).agg(size.alias("_size")).sort(THRESHOLD)
+        edges, below = rows[THRESHOLD].to_numpy(), rows["_size"].cum_sum().to_numpy()
+        chosen = edges[compared_at(below)] if len(below) else [-np.inf]
+        group = replace(GroupCounts.of(counts, chosen), in_time=True)
+        alike += [key] if are_days_alike(confusion(group)) else []
+    groups = pl.DataFrame(alike, schema={name: cube.counts.schema[name] for name in keys}, orient="row")
+    return marked(clusters, "correlated_days", groups)
+
+
+def compared_at(below: Floats) -> NDArray[np.int64]:
+    """At which of some rising thresholds neighbours in time are compared, from the rows below the next of each."""
+    return np.unique(np.searchsorted(below, _SHARES * below[-1]))
 
 
 def with_clusters(table: pl.DataFrame, cube: Cube, sizes: Sequence[str], *, wanted: bool) -> pl.DataFrame:

@@ -67,16 +67,17 @@ def over_time(shifts: Floats) -> OverTime:
     Args:
         shifts: Shape (G, …): how far each cluster moves a statistic, in the order of the clusters.
     """
-    number, deviations = len(shifts), shifts - shifts.mean(axis=0)
-    variance = (deviations**2).sum(axis=0)
+    number = len(shifts)
     if number <= FEWEST_NEIGHBOURS:
-        return OverTime(np.ones_like(variance), np.ones_like(variance))
+        return OverTime(np.ones(shifts.shape[1:]), np.ones(shifts.shape[1:]))
+    deviations = shifts - shifts.mean(axis=0)
+    variance = (deviations**2).sum(axis=0)
     # of independent clusters products of deviations from their mean are below 0 on average
     gammas = [_at_lag(deviations, lag) + variance * (number - lag) / number**2 for lag in range(1, 5)]
-    own = gammas[0] / variance
+    correlation = gammas[0] / variance
     lasting = np.where(sum(gammas[:3]) > 0, sum(gammas[1:]) / sum(gammas[:3]), 0.0)
-    own = np.where(p_values_of_neighbours(shifts) < _LEVEL, np.maximum(own, lasting), own)
-    coefficient = np.clip(np.nan_to_num(own), 0.0, _MOST_PERSISTENT)
+    correlation = np.where(p_values_of_neighbours(shifts) < _LEVEL, np.maximum(correlation, lasting), correlation)
+    coefficient = np.clip(np.nan_to_num(correlation), 0.0, _MOST_PERSISTENT)
     persistence = 4 * coefficient**2 / (1 - coefficient**2) ** 2
     bandwidth = np.maximum(np.minimum(_RATE * (persistence * number) ** (1 / 3), number / 3), 1.0)
     total, once, squared = variance.copy(), np.zeros_like(variance), np.zeros_like(variance)
@@ -116,8 +117,10 @@ def combined_p_value(p_values: Floats) -> Floats:
     """
     with np.errstate(invalid="ignore"):
         tangents = np.tan((0.5 - np.clip(p_values, _TINY, _LARGEST)) * np.pi)
-        known = ~np.isnan(tangents)
-        mean = np.where(known, tangents, 0.0).sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan)
+        is_known = ~np.isnan(tangents)
+        mean = np.where(is_known, tangents, 0.0).sum(axis=0) / np.where(
+            is_known.any(axis=0), is_known.sum(axis=0), np.nan
+        )
     return np.asarray(0.5 - np.arctan(mean) / np.pi)
 
 

@@ -174,6 +174,7 @@ class BeforeAfterParameters(StageParameters):
     """
 
     most_parents: ClassVar[int] = 2
+    inapplicable: ClassVar[frozenset[str]] = frozenset({"cluster_order"})
     kind: Literal["before_after"] = "before_after"
     pairs: Input
     events: Input | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from pipeline.metrics.uncertainty.limits import (
     Interval,
     clusters_of,
     limit_names,
+    marked_in_time,
     of_chosen,
     with_limits,
 )
 from pipeline.metrics.uncertainty.marks import quality_of_events, quality_of_sizes
+from pipeline.metrics.uncertainty.proportions import Confusion
 from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS, worst
 from pipeline.stages.change_points.alarm_contract import (
     ALARM_POINTS,
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
+    from pipeline.metrics.uncertainty.qualities import Quality
     from pipeline.metrics.uncertainty.reasons import Reason
     from pipeline.stages.change_points.contract import ChangePointsParameters
 
@@ -70,7 +74,7 @@ def alarm_tables(
     alarms = _alarms(params, cube, curve, keys)
     return {
         ALARMS.name: alarms.select(*keys, *(column.name for column in ALARMS.columns)),
-        ALARM_POINTS.name: _points(params, counts[LEADS], alarms, points, keys),
+        ALARM_POINTS.name: _points(params, counts[LEADS], alarms, points, keys, in_time=cube.in_time),
     }
 
 
@@ -124,18 +128,24 @@ def _with_rate_limits(
         time = np.asarray(group.totals("observed"), dtype=np.float64) / (
             1 if params.per is None else in_positions(params.per)
         )
-        lower, upper = rate_limits(events, time, params.confidence, params.resampling)
+        lower, upper = rate_limits(events, time, params.confidence, params.resampling, in_time=group.in_time)
         undefined = rows[RATE].is_null().to_numpy()
         limits = np.where(undefined, np.nan, lower), np.where(undefined, np.nan, upper)
         return {RATE: Interval.of(limits, "undefined_ratio")}
 
+    def of_time(group: GroupCounts) -> Confusion:
+        false = group.at_or_above("n_false") + group.totals("n_false_always")[:, None]
+        observed = np.asarray(group.totals("observed"), dtype=np.float64)[:, None]
+        return Confusion(false, observed + 0 * false, 0 * false, 0 * false, in_time=group.in_time)
+
+    clusters = clusters_of(cube.counts, keys, ("observed",))
     frame = with_limits(
         frame,
         cube,
         (RATE,),
         intervals,
         wanted=params.is_replicated,
-        clusters=clusters_of(cube.counts, keys, ("observed",)),
+        clusters=marked_in_time(clusters, cube, ["n_predicted"], of_time),
         events=("n_false",),
         resamples=params.drawn_resamples,
     )
@@ -156,6 +166,8 @@ def _points(
     alarms: pl.DataFrame,
     points: pl.DataFrame,
     keys: Sequence[str],
+    *,
+    in_time: bool,
 ) -> pl.DataFrame:
     """The alarms at every chosen threshold, and where nothing has a score, with the spread of their leads."""
     quality = pl.col(INTERVAL_QUALITY).alias(_OF_POINT)
@@ -169,7 +181,7 @@ def _points(
     of_groups = by_group(leads, keys)
     nothing = leads.clear()
     spread = [
-        _spread(params, row, of_groups.get(tuple(row[name] for name in keys), nothing))
+        _spread(params, row, of_groups.get(tuple(row[name] for name in keys), nothing), in_time=in_time)
         for row in of_points.select(*keys, CRITERION, THRESHOLD, "n_alerted").iter_rows(named=True)
     ]
     columns = [name for lead in _LEAD_NAMES for name in (lead, *limit_names([lead]))]
@@ -190,9 +202,11 @@ def _of_both(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(pl.when(was_chosen).then(chosen).otherwise(INTERVAL_QUALITY).alias(INTERVAL_QUALITY))
 
 
-def _spread(params: ChangePointsParameters, row: Mapping[str, Any], leads: pl.DataFrame) -> tuple[Any, ...]:
+def _spread(
+    params: ChangePointsParameters, row: Mapping[str, Any], leads: pl.DataFrame, *, in_time: bool
+) -> tuple[Any, ...]:
     """Share ahead, mean and quantiles of the leads of a group at a threshold, each with limits; quality and reason."""
-    led = Leads.of(*_leads_at(params, row[THRESHOLD], leads))
+    led = replace(Leads.of(*_leads_at(params, row[THRESHOLD], leads)), in_time=in_time)
     reason: Reason = "none"
     limits = dict.fromkeys(_LEAD_NAMES, (np.nan, np.nan))
     if params.is_replicated:
@@ -207,7 +221,8 @@ def _spread(params: ChangePointsParameters, row: Mapping[str, Any], leads: pl.Da
     values |= {name: led.quantile(share) for name, share in QUANTILES.items()}
     has_limits = not np.isnan([limit for pair in limits.values() for limit in pair]).all()
     events = (led.n_ahead, led.number - led.n_ahead)
-    quality = worst([quality_of_sizes(led.sizes), quality_of_events(*events)]) if has_limits else None
+    of_time: Quality = "correlated_days" if has_limits and led.are_neighbours_alike else "good"
+    quality = worst([quality_of_sizes(led.sizes), of_time, quality_of_events(*events)]) if has_limits else None
     missing = None if has_limits else reason
     if has_limits and np.isnan([limit for pair in limits.values() for limit in pair]).any():
         missing = "no_limit"

@@ -181,6 +181,8 @@ def _of_series(series: Source, params: ChangePointsParameters, inputs: Inputs, r
             yield _outside_check(inputs.annotations, name)
     if relations.cluster != SERIES_ID:
         yield missing_check(series, relations.cluster)
+    if relations.order not in {None, relations.cluster}:
+        yield missing_check(series, str(relations.order))
     if params.per is not None:
         yield from _observed_time(series, relations, spans=inputs.spans)
 

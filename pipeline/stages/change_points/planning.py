@@ -64,6 +64,7 @@ class _Planner:
                 self._matching(relations),
                 *checking.cross_checks(self.params, self.inputs, relations),
                 *self._counts(relations),
+                *rows.frame_in_time(relations.order),
                 *self._after_results(relations),
             ),
             sources=self.inputs.given,

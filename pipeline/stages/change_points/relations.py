@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
@@ -115,6 +116,14 @@ class Relations:
         column_of_series = None if self.params.cluster == SERIES_ID else self.params.cluster_column
         return column_of_series or SERIES_ID
 
+    @cached_property
+    def order(self) -> str | None:
+        """Column of series that orders clusters in time, as it is read; None: their order means nothing."""
+        cluster, order, series = self.params.first_cluster, self.params.cluster_order, self.inputs.series
+        if series is None or cluster is None or not self.params.is_replicated:
+            return None
+        return None if (cluster, order) == (SERIES_ID, None) else rows.order_of_clusters(series, cluster, order)
+
     @property
     def per_annotator(self) -> bool:
         """Whether annotators are told apart."""
@@ -141,7 +150,8 @@ class Relations:
         yield Relation("points_of_series", statement("change_points/points_of_series"))
         yield from self._annotated_series()
         count, together = self.params.n_replicates, not self.params.is_replicated
-        yield from rows.replicate_relations(ANNOTATED_SERIES, "cluster", count, together=together)
+        read = ANNOTATED_SERIES if self.order is None else "series_read"
+        yield from rows.replicate_relations(read, "cluster", count, together=together, order=self.order)
         yield Relation("systems", self._systems(), keep=True)
         yield from self._runs()
         yield Relation("declared_runs", statement("change_points/declared_runs", self.of_predictions))
@@ -175,6 +185,7 @@ class Relations:
         """The listed series with their cluster; unless positions number the observations, n_obs is NULL."""
         columns = [SERIES_ID, *(["n_obs"] if self.numbered else [])]
         columns += [self.cluster] if self.cluster != SERIES_ID else []
+        columns += [] if self.order is None else [self.order]
         derived: dict[str, exp.Expr] = {"cluster": column(self.cluster, "canonical")}
         if self.params.per is not None:
             spans = self.inputs.spans

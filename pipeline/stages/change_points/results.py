@@ -42,7 +42,7 @@ from pipeline.tables.columns import by_group, nulls
 from pipeline.tables.groupings import group_text, grouping_columns
 from pipeline.tables.ratios import quotient
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD, add_up, at_or_above
+from pipeline.tables.sweep import IN_TIME, THRESHOLD, add_up, at_or_above
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +60,8 @@ AREA_NAMES = ("average_precision", "pr_auc", "pr_auc_roerich")
 
 def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables of change_points; those of single runs and matches follow."""
-    cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary)
+    in_time = IN_TIME in counts
+    cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary, in_time=in_time)
     curve = with_intervals(_curve(params, cube), cube, params)
     keys = list(cube.keys)
     curve = curve.select(*keys, *(column.name for column in CURVE))

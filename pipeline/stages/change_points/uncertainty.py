@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from pipeline.metrics.curves.cross_fitting import at_choices
-from pipeline.metrics.uncertainty.limits import Interval, with_limits
+from pipeline.metrics.uncertainty.limits import Interval, clusters_of, marked_in_time, with_limits
 from pipeline.metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters
 from pipeline.tables.ratios import RATIOS
 
@@ -27,8 +28,19 @@ SIZES = ("n_series", "n_true", "n_predicted", "n_always")  # what makes a series
 _ROUNDING = 1e-9
 
 
+def clusters_of_groups(params: ChangePointsParameters, cube: Cube) -> pl.DataFrame:
+    """How many clusters each group rests on, and how far intervals that rest on them alone can be trusted."""
+
+    def confusion(group: GroupCounts) -> Confusion:
+        of_true = _recalled(group, None) if params.annotators == "tcpd" else _of_true(group, None)
+        return of_true if params.rule == "any" else replace(of_true, fp=_wrong(group, None))
+
+    return marked_in_time(clusters_of(cube.counts, cube.keys, SIZES), cube, ["n_predicted"], confusion)
+
+
 def with_intervals(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) -> pl.DataFrame:
     """The curve with `<ratio>_lower`, `<ratio>_upper`, `undefined_interval` and `interval_quality`."""
+    clusters = clusters_of_groups(params, cube)
 
     def intervals(rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         limits = limits_of(group, params, params.confidence, params.resampling)
@@ -40,7 +52,7 @@ def with_intervals(curve: pl.DataFrame, cube: Cube, params: ChangePointsParamete
     events = ("tp", "_wrong", "_missed")
     wanted, resamples = params.is_replicated, params.drawn_resamples
     limited = with_limits(
-        with_events, cube, RATIOS, intervals, wanted=wanted, sizes=SIZES, events=events, resamples=resamples
+        with_events, cube, RATIOS, intervals, wanted=wanted, clusters=clusters, events=events, resamples=resamples
     )
     return limited.drop("_wrong", "_missed")
 
@@ -57,31 +69,44 @@ def limits_of(
     Under `any` a prediction may serve several true points, so precision and F1 are no proportions; under `tcpd` F1 is
     none, because precision and recall count different things.
     """
-    tp = _retrieved(group, "tp", "tp_always", chosen)
-    nothing = np.zeros_like(tp)
-    wrong, missed = _retrieved(group, "n_predicted", "n_always", chosen) - tp, group.totals("n_true")[:, None] - tp
+    of_true, wrong = _of_true(group, chosen), _wrong(group, chosen)
     limits: dict[str, Limits] = {}
     with_precision = (wrong >= 0).all() and params.rule != "any"
     if with_precision:
-        limits = intervals_of_clusters(Confusion(tp, wrong, missed, nothing), confidence, resampling=resampling)
+        limits = intervals_of_clusters(replace(of_true, fp=wrong), confidence, resampling=resampling)
     if params.annotators == "tcpd":
         limits["recall"] = _of_mean_recall(group, confidence, resampling, chosen)
         limits.pop("f1", None)
     elif not with_precision:
-        of_true = Confusion(tp, nothing, missed, nothing)
         limits["recall"] = intervals_of_clusters(of_true, confidence, resampling=resampling)["recall"]
     return limits
+
+
+def _of_true(group: GroupCounts, chosen: Ints | None) -> Confusion:
+    """True points that are found or missed by each replicate."""
+    tp = _retrieved(group, "tp", "tp_always", chosen)
+    nothing = np.zeros_like(tp)
+    return Confusion(tp, nothing, group.totals("n_true")[:, None] - tp, nothing, in_time=group.in_time)
+
+
+def _wrong(group: GroupCounts, chosen: Ints | None) -> Floats:
+    """Predictions that are no true positives; below 0 where one serves several true points."""
+    return _retrieved(group, "n_predicted", "n_always", chosen) - _retrieved(group, "tp", "tp_always", chosen)
+
+
+def _recalled(group: GroupCounts, chosen: Ints | None) -> Confusion:
+    """The recalls of series as hits, and what they lack of 1 as misses, see `mean_limits`."""
+    recalled = _retrieved(group, "recall_sum", "recall_always", chosen)
+    nothing = np.zeros_like(recalled)
+    missed = np.maximum(group.totals("n_series")[:, None] - recalled, 0.0)
+    return Confusion(recalled, nothing, missed, nothing, in_time=group.in_time)
 
 
 def _of_mean_recall(
     group: GroupCounts, confidence: float, resampling: Resampling | None, chosen: Ints | None
 ) -> Limits:
-    """Limits of the mean recall of the series: of a share whose hits are the recalls, see `mean_limits`."""
-    recalled = _retrieved(group, "recall_sum", "recall_always", chosen)
-    nothing = np.zeros_like(recalled)
-    missed = np.maximum(group.totals("n_series")[:, None] - recalled, 0.0)
-    recalls = Confusion(recalled, nothing, missed, nothing)
-    names, heaviest = ["recall"], (UNSEEN, UNSEEN)
+    """Limits of the mean recall of the series: of a share whose hits are the recalls."""
+    recalls, names, heaviest = _recalled(group, chosen), ["recall"], (UNSEEN, UNSEEN)
     return intervals_of_clusters(recalls, confidence, heaviest=heaviest, names=names, resampling=resampling)["recall"]
 
 

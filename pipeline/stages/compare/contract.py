@@ -91,7 +91,7 @@ class CompareParameters(UpstreamParameters):
     """
 
     inapplicable: ClassVar[frozenset[str]] = frozenset(
-        {"thresholds", "uncertainty", "replicates", "boundary", "invalid_scores", "duplicates"}
+        {"thresholds", "uncertainty", "replicates", "boundary", "invalid_scores", "duplicates", "cluster_order"}
     )
     example: ClassVar[str] = "system=model"
     kind: Literal["compare"] = "compare"

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.matching.document_averages import POOLED_AVERAGES
-from pipeline.metrics.uncertainty.limits import Interval, limit_columns
-from pipeline.metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters
+from pipeline.metrics.uncertainty.limits import Interval, compared_at, limit_columns
+from pipeline.metrics.uncertainty.proportions import UNSEEN, Confusion, are_days_alike, intervals_of_clusters
 from pipeline.tables.columns import doubles
 from pipeline.tables.ratios import RATIOS, ratios
 from pipeline.tables.sweep import THRESHOLD
@@ -63,8 +63,7 @@ def _pooled(group: Group, frame: pl.DataFrame, kind: Average) -> tuple[dict[str,
     dropped = {name: np.zeros(frame.height) for name in RATIOS}
 
     def limits(confidence: float, resampling: Resampling | None) -> dict[str, Limits]:
-        replicates = Confusion(group.tp, group.fp, group.n_gold[:, None] - group.tp, np.zeros_like(group.tp))
-        return intervals_of_clusters(replicates, confidence, resampling=resampling)
+        return intervals_of_clusters(group.confusion, confidence, resampling=resampling)
 
     return values, dropped, limits
 
@@ -84,7 +83,9 @@ def _of_documents(group: Group, kind: Average) -> tuple[dict[str, Floats], dict[
         values["f1"], dropped["f1"] = _harmonic(values["precision"], values["recall"]), np.zeros(len(group.thresholds))
 
     def limits(confidence: float, resampling: Resampling | None) -> dict[str, Limits]:
-        return {name: _of_means(*of_ratio, confidence, resampling) for name, of_ratio in sums.items()}
+        in_time = group.counts.in_time
+        means = {name: _means(*of_ratio, in_time=in_time) for name, of_ratio in sums.items()}
+        return {name: _of_means(of_ratio, confidence, resampling) for name, of_ratio in means.items()}
 
     return values, dropped, limits
 
@@ -95,11 +96,32 @@ def _semeval(group: Group) -> dict[str, tuple[Floats, Floats]]:
     return {name: (group.sums[name] + number - group.sums[f"n_{name}"], number) for name in ("precision", "recall")}
 
 
-def _of_means(total: Floats, defined: Floats, confidence: float, resampling: Resampling | None) -> Limits:
-    """Limits of a mean of ratios: of a share whose hits are the ratios, see `mean_limits`."""
+def are_alike_in_time(group: Group) -> tuple[bool, bool]:
+    """Whether clusters nearby in time are alike in ratios of all mentions, and in means of ratios of documents."""
+    retrieved, pooled = (group.tp + group.fp).sum(axis=0), group.confusion
+    if not pooled.in_time or not len(retrieved) or not group.counts.within_budget:
+        return False, False
+    columns = compared_at(retrieved[0] - np.append(retrieved[1:], 0.0))
+    of_mentions = (side[:, columns] for side in (pooled.tp, pooled.fp, pooled.fn, pooled.tn))
+    of_documents = [
+        (group.sums[name][:, columns], group.sums[f"n_{name}"][:, columns]) for name in RATIOS if group.sums
+    ]
+    means = [np.concatenate(sums, axis=1) for sums in zip(*of_documents, strict=True)]
+    return (
+        are_days_alike(Confusion(*of_mentions, in_time=True)),
+        bool(means) and are_days_alike(_means(*means, in_time=True)),
+    )
+
+
+def _means(total: Floats, defined: Floats, *, in_time: bool) -> Confusion:
+    """Sums of ratios as hits, and what they lack of the number of ratios as misses, see `mean_limits`."""
     hits, misses = np.clip(total, 0.0, None), np.clip(defined - total, 0.0, None)
     nothing = np.zeros_like(hits)
-    means = Confusion(hits, misses, nothing, nothing)
+    return Confusion(hits, misses, nothing, nothing, in_time=in_time)
+
+
+def _of_means(means: Confusion, confidence: float, resampling: Resampling | None) -> Limits:
+    """Limits of a mean of ratios: of a share whose hits are the ratios."""
     names, heaviest = ["precision"], (UNSEEN, UNSEEN)
     return intervals_of_clusters(means, confidence, heaviest=heaviest, names=names, resampling=resampling)["precision"]
 

@@ -33,12 +33,13 @@ def candidates(rows: pl.DataFrame, group: Group, confidence: float | None, resam
     counts = group.tp, group.fp, group.n_gold[:, None] - group.tp
 
     def lower(name: str, confidence: float) -> Floats:
-        return intervals_of_clusters(Confusion(*counts, np.zeros_like(group.tp)), confidence, names=[name])[name][0]
+        return intervals_of_clusters(group.confusion, confidence, names=[name])[name][0]
 
     def limits(chosen: Ints) -> dict[str, Limits]:
         tp, fp, fn = (at_choices(count, chosen) for count in counts)
         level = confidence or 0.0
-        return intervals_of_clusters(Confusion(tp, fp, fn, 0 * tp), level, names=RATIOS, resampling=resampling)
+        outcomes = Confusion(tp, fp, fn, 0 * tp, in_time=group.counts.in_time)
+        return intervals_of_clusters(outcomes, level, names=RATIOS, resampling=resampling)
 
     return Candidates(
         rows=rows,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.uncertainty.cube import GroupCounts
+from pipeline.metrics.uncertainty.proportions import Confusion
 from pipeline.stages.entity_recognition.document_sums import SUMS
 from pipeline.tables.sweep import THRESHOLD
 
@@ -61,6 +62,12 @@ class Group:
         """Gold mentions by replicate, shape (G,)."""
         return self.counts.totals("n_gold")
 
+    @property
+    def confusion(self) -> Confusion:
+        """Outcomes of all mentions by replicate and threshold; nothing is a true negative."""
+        fn = self.n_gold[:, None] - self.tp
+        return Confusion(self.tp, self.fp, fn, np.zeros_like(self.tp), in_time=self.counts.in_time)
+
     @cached_property
     def sums(self) -> Mapping[str, Floats]:
         """Sums over documents by name, shape (G, K): what they add before any retrieval, and what each bin changes."""
@@ -76,6 +83,8 @@ def group_of(
     n_documents: int,
     thresholds: Sequence[float] | None,
     boundary: Boundary,
+    *,
+    in_time: bool = False,
 ) -> Group:
     """The counts of one group.
 
@@ -86,9 +95,10 @@ def group_of(
         n_documents: Number of its documents.
         thresholds: The thresholds; None: every score of the group.
         boundary: Without thresholds: whether a score equal to the threshold is retrieved.
+        in_time: Whether replicates follow each other in time.
     """
     if thresholds is None and counts[THRESHOLD].null_count() == counts.height:
         at_once, thresholds = pl.lit(EVERYTHING).alias(THRESHOLD), (EVERYTHING,)
         counts, sums = counts.with_columns(at_once), None if sums is None else sums.with_columns(at_once)
-    group = GroupCounts.of(counts, thresholds, boundary, replicates)
+    group = replace(GroupCounts.of(counts, thresholds, boundary, replicates), in_time=in_time)
     return Group(group, None if sums is None else group.with_counts(sums), n_documents)

@@ -11,6 +11,7 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.metrics.matching.document_averages import POOLED_AVERAGES
+from pipeline.plan import rows
 from pipeline.plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check
 from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.nodes import Frame, Relation
@@ -73,6 +74,7 @@ class _Planner:
                 *self._counts(),
                 *self._sums_of_documents(),
                 *self._frames(),
+                *rows.frame_in_time(self.mentions.order),
                 *self._after_results(),
             ),
             sources=self.sources,
@@ -174,9 +176,8 @@ class _Planner:
         if self.documents is not None:
             yield missing_check(self.documents, "doc_id")
             yield duplicate_check(self.documents, ("doc_id",), remedy="Keep one row per document.")
-            cluster = self.mentions.cluster
-            if cluster is not None:
-                yield missing_check(self.documents, cluster)
+            for name in dict.fromkeys(filter(None, (self.mentions.cluster, self.mentions.order))):
+                yield missing_check(self.documents, name)
 
     def _warnings(self) -> Iterator[str]:
         yield from doubtful_groups(self.sources, self.mentions.by)

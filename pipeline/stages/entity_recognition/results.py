@@ -9,9 +9,9 @@ import polars as pl
 
 from pipeline.metrics.curves.choices import operating_points
 from pipeline.metrics.matching.document_averages import POOLED_AVERAGES
-from pipeline.metrics.uncertainty.limits import clusters_of, with_numbers, with_quality
+from pipeline.metrics.uncertainty.limits import clusters_of, marked, with_numbers, with_quality
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
-from pipeline.stages.entity_recognition.averages import average_of
+from pipeline.stages.entity_recognition.averages import are_alike_in_time, average_of
 from pipeline.stages.entity_recognition.choosing import candidates, f_beta, outcomes
 from pipeline.stages.entity_recognition.contract import CHOSEN, COUNT_NAMES, SCORES
 from pipeline.stages.entity_recognition.document_sums import TABLE as SUMS_OF_DOCUMENTS
@@ -31,7 +31,7 @@ from pipeline.tables.columns import by_group
 from pipeline.tables.groupings import group_text, grouping_columns
 from pipeline.tables.ratios import RATIOS
 from pipeline.tables.schemas import GROUPING, polars_types
-from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
+from pipeline.tables.sweep import IN_TIME, REPLICATE, THRESHOLD, add_up
 from pipeline.visible_text import of_every
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ def derive(params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFram
     keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
     documents = _of_groupings(params, counts["documents"], counts.get("lowest"), keys)
     ids = counts["document_ids"][DOC_ID]
-    groups = list(_groups(params, counts["counts"], counts.get(SUMS_OF_DOCUMENTS), documents, keys))
-    scores = _scores(params, groups, counts["counts"], documents, keys)
+    sums, in_time = counts.get(SUMS_OF_DOCUMENTS), IN_TIME in counts
+    groups = list(_groups(params, counts["counts"], sums, documents, keys, in_time=in_time))
+    clusters = _clusters(groups, counts["counts"], documents, keys)
+    scores = _scores(params, groups, clusters, documents, keys)
     return {
         "entity_recognition_scores": scores,
-        "entity_recognition_operating_points": _operating_points(
-            params, groups, counts["counts"], documents, scores, keys
-        ),
+        "entity_recognition_operating_points": _operating_points(params, groups, clusters, scores, keys),
         "entity_recognition_documents": _documents(documents, ids, keys),
     }
 
@@ -98,6 +98,8 @@ def _groups(
     sums: pl.DataFrame | None,
     documents: pl.DataFrame,
     keys: Sequence[str],
+    *,
+    in_time: bool,
 ) -> Iterator[tuple[pl.DataFrame, Group]]:
     """The counts of every group, with its keys as a frame of one row."""
     of_counts = by_group(counts, keys)
@@ -111,13 +113,13 @@ def _groups(
         n_documents = int(in_group["len"].sum())
         label = (counted if counted.height else in_group).head(1).select(keys)
         thresholds = params.threshold_values
-        yield label, group_of(counted, changes, replicates, n_documents, thresholds, params.boundary)
+        yield label, group_of(counted, changes, replicates, n_documents, thresholds, params.boundary, in_time=in_time)
 
 
 def _scores(
     params: EntityRecognitionParameters,
     groups: Sequence[tuple[pl.DataFrame, Group]],
-    counts: pl.DataFrame,
+    clusters: pl.DataFrame,
     documents: pl.DataFrame,
     keys: Sequence[str],
 ) -> pl.DataFrame:
@@ -130,22 +132,31 @@ def _scores(
     ]
     if not frames:
         return _nothing(documents, keys)
-    rows = _with_clusters(pl.concat(frames), counts, documents, keys, confidence)
+    rows = _with_clusters(pl.concat(frames), clusters, keys, confidence)
     return rows.select(*keys, *(column.name for column in SCORES))
 
 
-def _with_clusters(
-    rows: pl.DataFrame, counts: pl.DataFrame, documents: pl.DataFrame, keys: Sequence[str], confidence: float | None
+def _clusters(
+    groups: Sequence[tuple[pl.DataFrame, Group]], counts: pl.DataFrame, documents: pl.DataFrame, keys: Sequence[str]
 ) -> pl.DataFrame:
-    """All rows in their order, with how far to trust their intervals and how many clusters these rest on.
+    """How many clusters the intervals of a group rest on, and how far these can be trusted.
 
     Where mentions are pooled the size of a cluster is their number, in means over documents that of its documents.
     """
     of_documents = clusters_of(documents.with_columns(pl.lit(1).alias(_ONE)), keys, [_ONE])
-    clusters = pl.concat(
-        of_average.with_columns(pl.lit(pooled).alias(_POOLED))
-        for of_average, pooled in ((clusters_of(counts, keys, COUNT_NAMES), True), (of_documents, False))
-    )
+    alike = [are_alike_in_time(group) for _, group in groups]
+    frames = []
+    for pooled, clusters in enumerate((of_documents, clusters_of(counts, keys, COUNT_NAMES))):
+        labels = [label for (label, _), is_alike in zip(groups, alike, strict=True) if is_alike[1 - pooled]]
+        is_marked = marked(clusters, "correlated_days", pl.concat(labels)) if labels else clusters
+        frames.append(is_marked.with_columns(pl.lit(bool(pooled)).alias(_POOLED)))
+    return pl.concat(frames)
+
+
+def _with_clusters(
+    rows: pl.DataFrame, clusters: pl.DataFrame, keys: Sequence[str], confidence: float | None
+) -> pl.DataFrame:
+    """All rows in their order, with how far to trust their intervals and how many clusters these rest on."""
     rows, by = rows.with_columns(pl.col("average").is_in(POOLED_AVERAGES).alias(_POOLED)), [*keys, _POOLED]
     rows = with_quality(rows, RATIOS, clusters=clusters, keys=by, events=("tp", "fp", "fn"))
     return with_numbers(rows, clusters, by, wanted=confidence is not None).drop(_POOLED)
@@ -158,8 +169,7 @@ def _labelled(label: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
 def _operating_points(
     params: EntityRecognitionParameters,
     groups: Sequence[tuple[pl.DataFrame, Group]],
-    counts: pl.DataFrame,
-    documents: pl.DataFrame,
+    clusters: pl.DataFrame,
     scores: pl.DataFrame,
     keys: Sequence[str],
 ) -> pl.DataFrame:
@@ -170,8 +180,8 @@ def _operating_points(
     for label, group in groups:
         if not np.isnan(group.thresholds).all():
             micro = _labelled(label, average_of(group, "micro", confidence, params.resampling))
-            mentions, read = (table.join(label, on=keys, how="semi", nulls_equal=True) for table in (counts, documents))
-            rows = _with_clusters(micro, mentions, read, keys, confidence)
+            of_group = clusters.join(label, on=keys, how="semi", nulls_equal=True)
+            rows = _with_clusters(micro, of_group, keys, confidence)
             choices.append(candidates(rows.select(names), group, confidence, params.resampling))
     curve = pl.concat([each.rows for each in choices]) if choices else scores.select(names).clear()
     return operating_points(curve, keys, params.operating_points, choices, f_beta, outcomes(), params.boundary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
@@ -64,12 +65,19 @@ class AlignedPlaces:
         """The column of gold whose values are independent."""
         return self.params.cluster_column or ("doc_id" if self.gold.has("doc_id") else KEY)
 
+    @cached_property
+    def order(self) -> str | None:
+        """The column of gold that orders the clusters in time, as it is read; None: their order means nothing."""
+        if self.params.first_cluster is None or not self.params.is_replicated:
+            return None
+        return rows.order_of_clusters(self.gold, self.params.first_cluster, self.params.cluster_order)
+
     def taken(self, source: Source) -> tuple[str, ...]:
         """Columns that are read of gold or of predicted places."""
         if source is self.predicted:
             return (KEY, *PLACE, *(["rank"] if source.can_show("rank") else []))
         shown = (name for name in SHOWN if self.gold.can_show(name))
-        return tuple(dict.fromkeys((KEY, *PLACE, *shown, self.cluster)))
+        return tuple(dict.fromkeys((KEY, *PLACE, *shown, self.cluster, *([] if self.order is None else [self.order]))))
 
     def relations(self) -> Iterator[Relation]:
         """Places as they are read, gold places with their replicate, candidates, and pairs."""
@@ -81,6 +89,7 @@ class AlignedPlaces:
             KEY,
             fields=tuple(dict.fromkeys((*PLACE, *SHOWN, *([] if self.cluster == KEY else [self.cluster])))),
             cluster=self.cluster,
+            order=self.order,
             replicated=self.params.is_replicated,
             replicates=self.params.n_replicates,
         )
@@ -127,6 +136,8 @@ class AlignedPlaces:
         yield missing_check(self.gold, KEY)
         if self.cluster != KEY:
             yield missing_check(self.gold, self.cluster)
+        if self.order not in {None, self.cluster}:
+            yield missing_check(self.gold, str(self.order))
         yield duplicate_check(self.gold, (KEY,), remedy="Keep one row per gold mention.")
         if self.params.candidates == "error":
             yield duplicate_check(self.predicted, (KEY, *self.systems), remedy=SEVERAL, of_systems=True)

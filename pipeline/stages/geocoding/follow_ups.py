@@ -17,7 +17,8 @@ from pipeline.metrics.uncertainty.jackknife import (
     t_quantile,
 )
 from pipeline.metrics.uncertainty.marks import quality_of_sizes
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
+from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, worst
+from pipeline.metrics.uncertainty.serial import are_neighbours_alike
 from pipeline.plan.nodes import After, CrossCheck
 from pipeline.queries.load import statement
 from pipeline.stages.geocoding.contract import ERRORS, OUTCOMES
@@ -37,7 +38,7 @@ FEWEST_EXCHANGED = 0.01
 _COORDINATES = ("predicted_latitude", "predicted_longitude", "gold_latitude", "gold_longitude")
 
 
-def errors(params: GeocodingParameters, by: Sequence[str]) -> After:
+def errors(params: GeocodingParameters, by: Sequence[str], *, in_time: bool) -> After:
     """Mean, median and area of the distances of every group, also of one that has spurious predictions alone."""
 
     def finish(distances: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -47,7 +48,7 @@ def errors(params: GeocodingParameters, by: Sequence[str]) -> After:
             columns, label = grouping.columns, pl.lit(grouping.label).alias(GROUPING.name)
             for group in rows.partition_by(columns, maintain_order=True) if columns else [rows]:
                 values = (pl.lit(group[name][0], dtype=group.schema[name]).alias(name) for name in columns)
-                statistics.append(_of_group(group, params).select(label, *values, pl.all()))
+                statistics.append(_of_group(group, params, in_time=in_time).select(label, *values, pl.all()))
             if columns:
                 groups = frames["groups"].select(columns).unique()
                 empty_groups = groups.join(rows, on=columns, how="anti", nulls_equal=True)
@@ -60,9 +61,9 @@ def errors(params: GeocodingParameters, by: Sequence[str]) -> After:
     return After("geocoding_errors", None, statement("geocoding/errors", by), {}, groups, finish)
 
 
-def _of_group(rows: pl.DataFrame, params: GeocodingParameters) -> pl.DataFrame:
+def _of_group(rows: pl.DataFrame, params: GeocodingParameters, *, in_time: bool = False) -> pl.DataFrame:
     distances = rows["distance_km"].to_numpy()
-    lower, upper, quality = _limits(rows, params)
+    lower, upper, quality = _limits(rows, params, in_time=in_time)
     values: dict[str, float | str | None] = {**error_statistics(distances, missing=params.missing_errors)}
     values |= {"mean_km_lower": lower, "mean_km_upper": upper, INTERVAL_QUALITY: quality}
     types = {column.name: polars_types(column.type)[0] for column in ERRORS}
@@ -70,7 +71,7 @@ def _of_group(rows: pl.DataFrame, params: GeocodingParameters) -> pl.DataFrame:
     return frame.with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def _limits(rows: pl.DataFrame, params: GeocodingParameters) -> tuple[float, float, Quality | None]:
+def _limits(rows: pl.DataFrame, params: GeocodingParameters, *, in_time: bool) -> tuple[float, float, Quality | None]:
     """Limits of the mean on the log scale, from the sums of replicates, and how far to trust them."""
     located = rows.drop_nulls("distance_km")
     if params.uncertainty == "none" or params.missing_errors != "exclude" or located[REPLICATE].n_unique() < 2:  # noqa: PLR2004
@@ -79,13 +80,17 @@ def _limits(rows: pl.DataFrame, params: GeocodingParameters) -> tuple[float, flo
     total = np.bincount(replicate, located["distance_km"].to_numpy())
     number = np.bincount(replicate)
     means = leave_one_out(total) / leave_one_out(number)
-    spread = spread_of_shifts(means - means.mean(axis=0), effective_number(number))
+    shifts = means - means.mean(axis=0)
+    spread = spread_of_shifts(shifts, effective_number(number), in_time=in_time)
     quantile = t_quantile(params.confidence, spread.degrees)
     limits = log_interval(np.asarray(total.sum() / number.sum()), np.sqrt(spread.variance), quantile)
     if params.resampling is not None:
         resampled = ratio_limits(total[:, None], number[:, None], params.confidence, params.resampling)
         limits = otherwise((resampled[0][0], resampled[1][0]), limits)
-    return float(limits[0]), float(limits[1]), None if np.isnan(limits[0]) else quality_of_sizes(number)
+    if np.isnan(limits[0]):
+        return float(limits[0]), float(limits[1]), None
+    of_time: Quality = "correlated_days" if in_time and are_neighbours_alike(shifts[:, None]) else "good"
+    return float(limits[0]), float(limits[1]), worst([quality_of_sizes(number), of_time])
 
 
 def outcomes(by: Sequence[str], lowest_score: float) -> After:

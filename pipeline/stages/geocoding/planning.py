@@ -79,6 +79,7 @@ class _Planner:
                 exchanged(),
                 Query("geocoding/located", columns=COUNT_NAMES, sweep=sweep),
                 Query("geocoding/totals", columns=COUNT_NAMES),
+                *rows.frame_in_time(self._order),
                 *self._after_results(),
             ),
             sources=self.sources,
@@ -132,6 +133,11 @@ class _Planner:
             self.params, self.predicted, self.gold, None, self.by, self.params.needs(), shown, located=True
         )
 
+    @property
+    def _order(self) -> str | None:
+        """The column that orders the clusters in time; None: their order means nothing."""
+        return self.aligned.order if self.params.match is None else None
+
     def _independent(self) -> str:
         return users_name(self.aligned.cluster) if self.params.match is None else "doc_id"
 
@@ -143,6 +149,9 @@ class _Planner:
         if self.params.match is None:
             rows.check_keys(self.sources, "mention_id")
             return
+        if self.params.cluster_order is not None:
+            message = "cluster_order does not go with match: documents are the independent units"
+            raise ConfigError(message, remedy="Leave cluster_order out.")
         if self.params.cluster not in {None, "doc_id"}:
             message = f"cluster: {self.params.cluster!r} does not go with match: documents are the independent units"
             raise ConfigError(message, remedy="Leave cluster out.")
@@ -193,7 +202,7 @@ class _Planner:
 
     def _after_results(self) -> Iterator[After]:
         by = [each.name for each in self.by]
-        yield errors(self.params, by)
+        yield errors(self.params, by, in_time=self._order is not None)
         if self.outcomes.is_possible:
             tolerances = grid(self.params)
             yield outcomes(by, lowest_retrieved(tolerances.thresholds[-1], tolerances.boundary))

@@ -8,7 +8,7 @@ import polars as pl
 
 from pipeline.metrics.geocoding.accuracy import add_ratios
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.metrics.uncertainty.limits import intervals_of, with_clusters, with_limits
+from pipeline.metrics.uncertainty.limits import clusters_of, intervals_of, marked_in_time, with_clusters, with_limits
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from pipeline.stages.geocoding.contract import COUNT_NAMES, SCORES
@@ -17,7 +17,7 @@ from pipeline.stages.stage import Summary, groups_without, integer, interval, nu
 from pipeline.tables.groupings import group_text
 from pipeline.tables.ratios import RATIOS, divide
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
+from pipeline.tables.sweep import IN_TIME, THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ USUAL_KM = 161.0  # a hundred miles
 
 def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The scores; errors and single mentions are added by follow-ups."""
-    cube = Cube.of_groups(counts["counts"], grid(params).thresholds)
+    cube = Cube.of_groups(counts["counts"], grid(params).thresholds, in_time=IN_TIME in counts)
 
     def intervals(_rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         replicates = _confusion(group)
@@ -47,7 +47,7 @@ def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> d
         RATIOS,
         intervals,
         wanted=wanted,
-        sizes=SIZES,
+        clusters=marked_in_time(clusters_of(cube.counts, cube.keys, SIZES), cube, ["n_located"], _confusion),
         events=events,
         resamples=params.drawn_resamples,
     )
@@ -77,7 +77,8 @@ def _confusion(group: GroupCounts) -> Confusion:
     gold = group.totals("n_gold")
     with_gold = gold > 0
     tp, attempted = group.at_or_above("n_located")[with_gold], group.totals("n_located")[with_gold]
-    return Confusion(tp, attempted[:, None] - tp, gold[with_gold][:, None] - tp, 0 * tp)
+    fp, fn = attempted[:, None] - tp, gold[with_gold][:, None] - tp
+    return Confusion(tp, fp, fn, 0 * tp, in_time=group.in_time)
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:

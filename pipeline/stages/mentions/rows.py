@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
@@ -102,6 +103,14 @@ class MentionRows:
         """Column of the documents whose values are independent; None: the documents themselves are."""
         return None if self.params.cluster == "doc_id" else self.params.cluster_column
 
+    @cached_property
+    def order(self) -> str | None:
+        """Column that orders clusters of documents in time, as they are read; None: their order means nothing."""
+        cluster, order = self.params.first_cluster, self.params.cluster_order
+        if self.documents is None or cluster is None or not self.params.is_replicated:
+            return None
+        return None if (cluster, order) == ("doc_id", None) else rows.order_of_clusters(self.documents, cluster, order)
+
     def check(self) -> None:
         """Refuse inputs that lack a column, and clusters that are not known of every document.
 
@@ -123,6 +132,10 @@ class MentionRows:
         if cluster not in {None, "doc_id"} and (self.documents is None or not self.documents.has(str(cluster))):
             message = f"cluster: {cluster!r} is no column of the input documents"
             raise DataError(message, remedy="Every document lies in one cluster: give documents with that column.")
+        order = self.params.cluster_order
+        if order is not None and (self.documents is None or not self.documents.has(order)):
+            message = f"cluster_order: {order!r} is no column of the input documents"
+            raise DataError(message, remedy="Give documents with that column.")
 
     def relations(self) -> Iterator[Relation]:
         """Mentions as they are read, documents with their replicate and number, and systems with their number."""
@@ -147,8 +160,10 @@ class MentionRows:
         count, together = self.params.n_replicates, not self.params.is_replicated
         if self.documents is not None:
             key = self.cluster or "doc_id"
-            yield rows.read(self.documents, dict.fromkeys(("doc_id", key)), self.by, {})
-            clusters, replicates = rows.replicate_relations(f"{DOCUMENTS}_read", key, count, together=together)
+            columns = dict.fromkeys(("doc_id", key, *([] if self.order is None else [self.order])))
+            yield rows.read(self.documents, columns, self.by, {})
+            read = f"{DOCUMENTS}_read"
+            clusters, replicates = rows.replicate_relations(read, key, count, together=together, order=self.order)
             query = statement("mentions/documents_listed", self.of_documents, columns={"cluster_key": key})
         else:
             _, replicates = rows.replicate_relations("clusters", "cluster", count, together=together)

@@ -261,6 +261,9 @@ class RankingParameters(StageParameters):
         if self.cluster in _NO_GROUPS[1:]:
             message = f"cluster cannot be {self.cluster!r}: documents of one ranking differ in it"
             raise ValueError(message)
+        if self.cluster_order is not None and not self.is_clustered:
+            message = "cluster_order puts clusters of queries in order: name their column as cluster"
+            raise ValueError(message)
         odd = [name for grouping in self.by for name in grouping if name in _NO_GROUPS]
         if odd:
             message = f"by cannot name {odd[0]}: documents of one ranking differ in it, or it is the query"

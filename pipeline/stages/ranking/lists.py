@@ -16,7 +16,7 @@ from pipeline.stages.ranking.grading import GRADES, Grading
 from pipeline.stages.ranking.places import NUMBER, RELEVANCE
 from pipeline.stages.stage import CLUSTER
 from pipeline.tables.groupings import users_name
-from pipeline.tables.sweep import REPLICATE
+from pipeline.tables.sweep import IN_TIME, REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 QUERY = "query_id"
 CLUSTERS = "clusters_of_queries"  # frame, if queries lie in clusters
+PLACE = "_place"  # column: that of the cluster of the query in the order of time, if clusters have one
 INDEX = "_row"
 TOTALS = ("n_retrieved", "n_relevant", "n_nonrelevant")
 COUNTED = ("relevant", "nonrelevant")
@@ -57,7 +58,7 @@ class Lists:
         Args:
             blocks: Places of judged documents, by number of the ranking and place; a ranking lies in one block.
             frames: `rankings`, and unless labelled `judged_queries`, with measures by name `judged_grades` too; where
-                queries lie in clusters, these.
+                queries lie in clusters, these, and where clusters have an order in time, it.
 
         Raises:
             DataError: a query was not retrieved, and missing queries are an error; it counts all the same, and its
@@ -71,6 +72,9 @@ class Lists:
             rankings = self._with_judgements(rankings, frames["judged_queries"], grading.queries_that_count())
         if CLUSTERS in frames:
             rankings = self._with_clusters(rankings, frames[CLUSTERS])
+        if IN_TIME in frames:
+            clusters = frames[IN_TIME].sort("in_order", CLUSTER).select(CLUSTER, pl.int_range(pl.len()).alias(PLACE))
+            rankings = rankings.join(clusters, on=CLUSTER, how="left")
         rankings = rankings.sort([*self.by, QUERY], nulls_last=True).with_row_index(INDEX)
         tables = [self._measured(block, rankings, grading) for block in blocks]
         unmeasured = rankings
@@ -168,7 +172,7 @@ class Lists:
             INDEX,
             *self.by,
             QUERY,
-            *(name for name in (CLUSTER,) if name in rankings.columns),
+            *(name for name in (CLUSTER, PLACE) if name in rankings.columns),
             *TOTALS,
             "judged",
         ]

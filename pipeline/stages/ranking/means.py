@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from pipeline.metrics.uncertainty.bootstrap import otherwise, share_limits
+from pipeline.metrics.uncertainty.clusters import spread_of_shifts
 from pipeline.metrics.uncertainty.jackknife import FEWEST_DEGREES, tail
 from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_series
 from pipeline.metrics.uncertainty.marks import quality_of_sizes
@@ -18,6 +19,8 @@ from pipeline.metrics.uncertainty.qualities import (
     N_EFFECTIVE,
 )
 from pipeline.metrics.uncertainty.resampling import MOST_UNITS
+from pipeline.metrics.uncertainty.serial import are_neighbours_alike
+from pipeline.stages.ranking.lists import PLACE
 from pipeline.stages.stage import CLUSTER
 from pipeline.tables.columns import doubles, texts
 
@@ -38,13 +41,15 @@ class Groups:
 
     Args:
         rankings: Rankings or their values at cutoffs, with `query_id` and `included`: whether means take them in; and
-            `cluster` if queries lie in clusters, which are then what is independent.
+            `cluster` if queries lie in clusters, which are then what is independent, and their place in the order of
+            time if they have one.
         keys: Columns that identify a group; without any there is one group, of no ranking even.
     """
 
     def __init__(self, rankings: pl.DataFrame, keys: Sequence[str]) -> None:
         self.is_clustered = CLUSTER in rankings.columns
-        unit = CLUSTER if self.is_clustered else _QUERY
+        self.in_time = PLACE in rankings.columns
+        unit = PLACE if self.in_time else CLUSTER if self.is_clustered else _QUERY
         ordered = rankings.sort([*keys, unit, _QUERY], nulls_last=True, maintain_order=True)
         group, self.keys = _runs(ordered, keys)
         self.size = self.keys.height if keys else 1
@@ -79,12 +84,11 @@ class Groups:
         Rankings of one query, or of one cluster of queries, are not independent. The variance is that of leaving each
         out in turn, (C - 1) / C times the sum of squared shifts: with one ranking per query the usual variance of a
         mean. Its degrees of freedom are C - 1, or fewer where few queries make up most of it, or the effective number
-        of clusters less one. Limits of the bootstrap, if it is wanted, take the place of these wherever it has any.
+        of clusters less one. If clusters follow each other in time it has the covariances of those nearby. Limits of
+        the bootstrap, if it is wanted, take the place of these wherever it has any.
         """
-        mean = self.mean(values)
-        deviations = np.bincount(self.cluster, values - mean[self.group], len(self._group_of_cluster))
+        mean, shifts = self.mean(values), self._shifts(values)
         with np.errstate(divide="ignore", invalid="ignore"):
-            shifts = deviations / (self.n[self._group_of_cluster] - self._sizes)
             squares = np.bincount(self._group_of_cluster, shifts**2, self.size)
             variance = (self._clusters - 1) / self._clusters * squares
             # Satterthwaite's degrees of freedom from the fourth moment, as `jackknife.effective_degrees` has them
@@ -93,10 +97,25 @@ class Groups:
             degrees = np.where(fourth > 0, 2 * squares**2 / fourth, np.inf)
             degrees = np.clip(degrees, np.minimum(FEWEST_DEGREES, most), most)
             degrees = np.where(self._clusters > 1, np.maximum(np.minimum(degrees, self._effective - 1), 1.0), np.nan)
+            if self.in_time:
+                of_groups = zip(self._by_group(shifts), self._effective, strict=True)
+                spreads = [spread_of_shifts(each[:, None], number, in_time=True) for each, number in of_groups]
+                variance = np.array([each.variance[0] for each in spreads])
+                degrees = np.array([each.degrees[0] for each in spreads])
         # of a single query there is no spread, and a mean at 0 or 1 is then no limit either
         known = np.where(self._clusters > 1, mean, np.nan)
         closed = mean_limits(known, variance, self.n.astype(np.float64), tail(confidence, degrees))
         return closed if resampling is None else otherwise(self._resampled(values, confidence, resampling), closed)
+
+    def _shifts(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How far each cluster moves the mean of its group."""
+        deviations = np.bincount(self.cluster, values - self.mean(values)[self.group], len(self._group_of_cluster))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(deviations / (self.n[self._group_of_cluster] - self._sizes))
+
+    def _by_group(self, of_clusters: NDArray[Any]) -> list[NDArray[Any]]:
+        """Numbers of clusters, one array for each group."""
+        return np.split(of_clusters, np.cumsum(self._clusters))[:-1]
 
     def _resampled(self, values: NDArray[np.float64], confidence: float, resampling: Resampling) -> Limits:
         """Limits from resampled queries, for each group; more than 1,000 of them are put into as many, in turn."""
@@ -128,10 +147,15 @@ class Groups:
                 limits = self.limits(values, params.confidence, params.resampling) if wanted else (nothing, nothing)
                 yield from limit_series(name, limits)
 
-    def trust(self, params: RankingParameters) -> Iterator[pl.Series]:
-        """undefined_interval and interval_quality; of clusters n_clusters and n_clusters_effective, too."""
+    def trust(self, params: RankingParameters, columns: Sequence[str]) -> Iterator[pl.Series]:
+        """undefined_interval and interval_quality; of clusters n_clusters and n_clusters_effective, too.
+
+        Args:
+            params: The parameters of the stage.
+            columns: Columns whose means have limits, by which clusters nearby in time are compared.
+        """
         yield self._reasons(params)
-        yield self._quality(params)
+        yield self._quality(params, columns)
         if self.is_clustered:
             yield pl.Series(N_CLUSTERS, self._clusters).cast(pl.Int64)
             yield doubles(N_EFFECTIVE, self._effective)
@@ -148,11 +172,17 @@ class Groups:
             reasons = np.full(self.size, "none")
         return texts(UNDEFINED_INTERVAL, reasons)
 
-    def _quality(self, params: RankingParameters) -> pl.Series:
+    def _quality(self, params: RankingParameters, columns: Sequence[str]) -> pl.Series:
         """interval_quality: queries are the clusters unless they lie in some, and the rankings of one its size."""
         has_limits = (self._clusters > 1) & (params.uncertainty != "none")
-        sizes = np.split(self._sizes, np.cumsum(self._clusters))[:-1]
-        qualities = (quality_of_sizes(of_group) for of_group in sizes)
+        qualities = [quality_of_sizes(of_group) for of_group in self._by_group(self._sizes)]
+        if self.in_time:
+            shifts = np.stack([self._shifts(self.column(name)) for name in columns], axis=1)
+            alike = (are_neighbours_alike(of_group) for of_group in self._by_group(shifts))
+            qualities = [
+                "correlated_days" if each == "good" and is_alike else each
+                for each, is_alike in zip(qualities, alike, strict=True)
+            ]
         return texts(
             INTERVAL_QUALITY,
             (quality if is_limited else "" for quality, is_limited in zip(qualities, has_limits, strict=True)),

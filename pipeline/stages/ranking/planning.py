@@ -31,6 +31,7 @@ from pipeline.stages.ranking.grading import GRADES
 from pipeline.stages.ranking.lists import CLUSTERS, Lists
 from pipeline.stages.ranking.places import NUMBER, judged_places, tied_places
 from pipeline.tables.groupings import cluster_name, users_name
+from pipeline.tables.sweep import IN_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -70,6 +71,8 @@ class _Planner:
         frames = {"rankings": statement("ranking/every_ranking", names)}
         if self.cluster is not None:
             frames[CLUSTERS] = exp.select("*").from_(CLUSTERS)
+        if self.order is not None:
+            frames[IN_TIME] = exp.select("*").from_("clusters")
         if not labelled:
             judged_by = of_ranking if self.relevance is None else [name for name in names if name not in of_ranking]
             frames["judged_queries"] = statement("ranking/every_judged_query", judged_by)
@@ -111,6 +114,14 @@ class _Planner:
             return None
         return rows.resolve_by([[str(self.params.cluster)]], self._sources, key="cluster")[0]
 
+    @cached_property
+    def order(self) -> str | None:
+        """The column that orders the clusters in time, as rows are read; None: their order means nothing."""
+        if self.cluster is None or not self.params.is_replicated:
+            return None
+        source = next(each for each in self._sources if each.name == self.cluster.source)
+        return rows.order_of_clusters(source, self.cluster.column, self.params.cluster_order)
+
     @property
     def _sources(self) -> tuple[Source, ...]:
         """The inputs that are given."""
@@ -122,9 +133,10 @@ class _Planner:
         return {} if self.cluster is None else {"independent": self.cluster.column}
 
     def _cluster_of(self, source: Source) -> list[str]:
-        """The column of the clusters, if this input has it."""
-        is_there = self.cluster is not None and self.cluster.source == source.name
-        return [cluster_name(self.cluster.column)] if self.cluster is not None and is_there else []
+        """The column of the clusters and that of their order, if this input has them."""
+        if self.cluster is None or self.cluster.source != source.name:
+            return []
+        return list(dict.fromkeys([cluster_name(self.cluster.column), *([] if self.order is None else [self.order])]))
 
     @property
     def scored(self) -> bool:
@@ -197,6 +209,8 @@ class _Planner:
                 "ranking/clusters_of_queries", relations={"input_read": read}, columns={"query_cluster": key}
             )
             yield Relation(CLUSTERS, clusters, keep=True)
+            if self.order is not None:
+                yield rows.clusters_in_time(read, key, self.order)
         yield from self._places(of_ranking)
 
     def _labelled(self, of_ranking: list[str]) -> Iterator[Relation]:
@@ -232,8 +246,10 @@ class _Planner:
             if len(of_ranking) < len(names):
                 yield _one_value_check(self.relevance, [name for name in names if name not in of_ranking])
         for source in self._sources:
-            for cluster in self._cluster_of(source):
-                yield missing_check(source, cluster)
+            of_clusters = self._cluster_of(source)
+            for name in of_clusters:
+                yield missing_check(source, name)
+            for cluster in of_clusters[:1]:
                 yield one_cluster_check(source, CLUSTERS, "query_id", cluster)
         if self.params.duplicates == "error":
             remedy = 'Keep one row per query and document, or set duplicates = "max" to keep the best of each.'

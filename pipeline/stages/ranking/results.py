@@ -22,9 +22,11 @@ from pipeline.stages.ranking.contract import (
     SUMMARY,
     further_columns,
 )
+from pipeline.stages.ranking.lists import PLACE
 from pipeline.stages.ranking.means import Groups
 from pipeline.stages.ranking.selection import pool, why_no_null, with_average_precision_null, with_hits_null
 from pipeline.stages.stage import CLUSTER, Summary, groups_with, integer, interval, of_group, percent
+from pipeline.tables.columns import as_key
 from pipeline.tables.groupings import TOTAL, Grouping, group_text
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE
@@ -46,6 +48,8 @@ def derive(params: RankingParameters, counts: Mapping[str, pl.DataFrame]) -> dic
     columns = counts["counts"].columns
     by, further = columns[1 : columns.index(REPLICATE)], further_columns(params)
     rankings = with_average_precision_null(_measured(params, counts["lists"]), params)
+    if CLUSTER in rankings.columns:
+        rankings = rankings.with_columns(as_key(rankings[CLUSTER]))
     cutoffs = _at_cutoffs(params, rankings)
     return {
         QUERY_TABLE: _per_query(params, rankings, by, (*QUERIES, *further[QUERY_TABLE])),
@@ -145,7 +149,8 @@ def _grouped(
 def _summary(params: RankingParameters, rankings: pl.DataFrame, grouping: Grouping) -> tuple[Grouping, pl.DataFrame]:
     groups = Groups(rankings, grouping.columns)
     means = (*groups.means(MEANS, params), *null_of_means(groups))
-    columns = [*groups.counts(), *means, *groups.trust(params)]
+    limited = [name for name, _, is_limited in MEANS if is_limited]
+    columns = [*groups.counts(), *means, *groups.trust(params, limited)]
     frame = _beside(groups, columns)
     unknown = (
         pl.when(pl.col("n_queries") == 0)
@@ -163,7 +168,7 @@ def _means_at(
 ) -> tuple[Grouping, pl.DataFrame]:
     groups = Groups(cutoffs.filter(pl.col("k") == k), grouping.columns)
     means = groups.means([("precision", "precision", True), ("recall", "recall", True)], params)
-    frame = _beside(groups, [*groups.counts(), *means, *groups.trust(params)])
+    frame = _beside(groups, [*groups.counts(), *means, *groups.trust(params, ["precision", "recall"])])
     none = pl.when(pl.col("n_queries") == 0).then(pl.lit("no_query")).alias("undefined")
     return grouping, frame.with_columns(none, pl.lit(k, dtype=pl.Int64).alias("k"))
 
@@ -180,11 +185,11 @@ def _means_by_name(params: RankingParameters, rankings: pl.DataFrame, by: Sequen
 def _mean_of(
     params: RankingParameters, rankings: pl.DataFrame, grouping: Grouping, name: str
 ) -> tuple[Grouping, pl.DataFrame]:
-    clusters = [CLUSTER] if params.is_clustered else []
+    clusters = [each for each in (CLUSTER, PLACE) if each in rankings.columns]
     columns = [*grouping.columns, "query_id", *clusters, name, pl.col(name).is_not_null().alias("included")]
     groups = Groups(rankings.select(columns), grouping.columns)
     means = groups.means([(name, "mean", True)], params)
-    frame = _beside(groups, [*groups.counts(), *means, *groups.trust(params)])
+    frame = _beside(groups, [*groups.counts(), *means, *groups.trust(params, [name])])
     none = pl.when(pl.col("n_queries") == 0).then(pl.lit("no_query")).alias("undefined")
     return grouping, frame.with_columns(none, pl.lit(name).alias("measure"))
 

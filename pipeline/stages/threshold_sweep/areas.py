@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,10 +14,10 @@ from pipeline.metrics.uncertainty.clusters import Spread, area_interval, combine
 from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
 from pipeline.metrics.uncertainty.limits import Interval, limit_columns, with_quality
 from pipeline.metrics.uncertainty.qualities import FEWEST_OF_CLASS, N_CLUSTERS, N_EFFECTIVE
-from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, IN_TIME
+from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD
 from pipeline.stages.threshold_sweep.uncertainty import SEEN, kind_of_counts, with_fewest_seen
 from pipeline.tables.columns import by_group, doubles, nulls
-from pipeline.tables.sweep import REPLICATE, add_up
+from pipeline.tables.sweep import IN_TIME, REPLICATE, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,7 +103,7 @@ def _true_points(
     """`pr_auc` of every group at the thresholds of the stage; with `distinct`, so that every score is parted."""
     table = counts["counts"]
     kind = kind_of_counts(table)
-    cube = replace(Cube.of(table, keys, params.threshold_values), in_time=IN_TIME in counts)
+    cube = Cube.of(table, keys, params.threshold_values, in_time=IN_TIME in counts)
     frames = [block.groups.with_columns(_of_block(params, block, kind)) for block in cube.blocks(COUNT_NAMES)]
     if not frames:  # no group has a row, and the total is not asked for
         return table.select(keys).with_columns(nulls(TRUE_POINTS))

@@ -44,7 +44,6 @@ COUNTS = (
     Column("squares_positive", "DECIMAL", "sum of squared weights of the rows with a true label; 0 without weights"),
     Column("squares_negative", "DECIMAL", "sum of squared weights of the rows with a false label; 0 without weights"),
 )
-IN_TIME = "clusters_in_time"  # frame that is there if clusters follow each other in time
 CROSSED = ("counts_of_second_parent", "counts_of_both_parents")  # count tables of rows with two parents
 CROSSED_LIKELIHOOD = ("likelihood_of_second_parent", "likelihood_of_both_parents")
 CROSSED_CALIBRATION = ("calibration_of_second_parent", "calibration_of_both_parents")
@@ -68,8 +67,6 @@ class ThresholdSweepParameters(StageParameters):
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8 }`, the
             last two perhaps with a `confidence` that they hold on new data; `{ max_alerts = 500 }`,
             `{ max_alert_share = 0.01 }`, `{ cost = { fp = 1, fn = 20 } }`; or of your own: `{ threshold = 6.54 }`.
-        cluster_order: Column by whose least value clusters follow each other in time; default: clusters of a column of
-            dates follow each other, others do not.
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
         net_benefit: Whether to make decision curves, of scores that are probabilities.
@@ -92,7 +89,6 @@ class ThresholdSweepParameters(StageParameters):
     width: Annotated[float, Field(ge=1e-9, lt=1)] = 1e-4
     class_sizes: Literal["fixed", "random"] = "random"
     operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
-    cluster_order: str | None = None
     averages: tuple[Average, ...] = ()
     average_over: tuple[str, ...] = ()
     net_benefit: bool = False
@@ -159,9 +155,6 @@ class ThresholdSweepParameters(StageParameters):
     def _fits(self) -> ThresholdSweepParameters:
         if self.duplicates == "max":
             message = 'duplicates = "max" would keep one label of several: use "error" or "keep"'
-            raise ValueError(message)
-        if self.cluster_order is not None and not isinstance(self.cluster, str):
-            message = "cluster_order goes with cluster, one column, whose values it puts in order"
             raise ValueError(message)
         if len(set(self.averages)) < len(self.averages):
             message = "averages names one twice"

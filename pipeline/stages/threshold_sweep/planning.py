@@ -20,7 +20,7 @@ from pipeline.plan.checks import (
     outside_check,
 )
 from pipeline.plan.counts import Query, Sums, Sweep
-from pipeline.plan.nodes import Check, Frame, Relation
+from pipeline.plan.nodes import Check, Relation
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
 from pipeline.plan.roles import Roles
@@ -28,7 +28,6 @@ from pipeline.plan.samples import Sample
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.kept import kept
 from pipeline.queries.load import statement
-from pipeline.sources.inputs import Field
 from pipeline.sources.rows import is_passed_in
 from pipeline.sources.source import SCORE_GIVEN
 from pipeline.stages.threshold_sweep.calibration import probabilities
@@ -37,14 +36,12 @@ from pipeline.stages.threshold_sweep.contract import (
     CROSSED,
     CROSSED_LIKELIHOOD,
     HEAVIEST,
-    IN_TIME,
     LIGHTEST,
 )
 from pipeline.stages.threshold_sweep.outcomes import POINTS, OutcomeSampler
 from pipeline.stages.threshold_sweep.outcomes import TABLE as OUTCOMES
 from pipeline.stages.threshold_sweep.requested import requested_tables
 from pipeline.stages.threshold_sweep.units import UnitsOfSweep
-from pipeline.tables.groupings import cluster_name
 from pipeline.tables.sweep import SECOND_REPLICATE
 
 if TYPE_CHECKING:
@@ -96,7 +93,7 @@ class _Planner:
                 *self._roles(by),
                 *self._counts(sweep),
                 *self._heaviest(),
-                *([] if self.order is None else [Frame(IN_TIME, statement("replicates/in_time"))]),
+                *rows.frame_in_time(self.order),
                 self._areas(names),
                 *self._calibration(names),
                 *self._sample(names),
@@ -220,23 +217,17 @@ class _Planner:
     @cached_property
     def order(self) -> str | None:
         """The column that orders the clusters in time, as rows are read; None: their order means nothing."""
-        cluster, order = self.params.cluster, self.params.cluster_order
+        cluster = self.params.cluster
         if not self.replicated or not isinstance(cluster, str):
             return None
-        if order is None:
-            is_date = self.predictions.types(cluster, Field(cluster, "any", "the cluster")) == "DATE"
-            return self.params.cluster_column if is_date else None
-        return cluster_name(order)
+        return rows.order_of_clusters(self.predictions, cluster, self.params.cluster_order)
 
     def _replicates(self) -> Iterator[Relation]:
         """The replicates of the clusters; of two parents few, so that counts by both stay few."""
         read, wanted = f"{self.predictions.name}_read", self.params.n_replicates
         clusters = self._clusters()
-        if self.order is not None:
-            yield from rows.replicates_in_time(read, clusters[0], self.order, wanted)
-            return
         if not self.beside:
-            yield from rows.replicate_relations(read, clusters[0], wanted)
+            yield from rows.replicate_relations(read, clusters[0], wanted, order=self.order)
             return
         yield from rows.replicate_relations(read, clusters[0], wanted or rows.HASH_REPLICATES)
         yield from rows.replicate_relations(read, clusters[1], rows.HASH_REPLICATES, of="second_parents")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -26,7 +25,7 @@ from pipeline.stages.threshold_sweep.calibration.columns import RELIABILITY_TABL
 from pipeline.stages.threshold_sweep.calibration.probabilities import few_outside
 from pipeline.stages.threshold_sweep.calibration.results import calibration_tables
 from pipeline.stages.threshold_sweep.choosing import candidates, f_beta, outcomes
-from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, HEAVIEST, IN_TIME
+from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, HEAVIEST
 from pipeline.stages.threshold_sweep.decisions.allocations import not_allocated
 from pipeline.stages.threshold_sweep.decisions.costs import COST_PER_ROW, cost_cell, cost_text, is_about_cost
 from pipeline.stages.threshold_sweep.decisions.pooled_points import Swept
@@ -41,7 +40,7 @@ from pipeline.stages.threshold_sweep.uncertainty import (
 from pipeline.tables.groupings import group_text
 from pipeline.tables.ratios import divide, ratios
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
+from pipeline.tables.sweep import IN_TIME, THRESHOLD
 from pipeline.visible_text import of_every
 
 if TYPE_CHECKING:
@@ -56,8 +55,8 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     """The tables of threshold_sweep."""
     as_counted, counts = counts, at_own_thresholds(params, counts)
     crossed = [counts[name] for name in CROSSED if name in counts]
-    cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary, crossed)
-    cube = replace(cube, in_time=IN_TIME in counts)
+    table, in_time = counts["counts"], IN_TIME in counts
+    cube = Cube.of_groups(table, params.threshold_values, params.boundary, crossed, in_time=in_time)
     keys = list(cube.keys)
     clusters = clusters_of_groups(params, cube)
     curve = with_intervals(with_heaviest(_curve(cube), counts.get("heaviest"), keys), cube, params, clusters)

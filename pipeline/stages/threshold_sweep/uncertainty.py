@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.uncertainty.cube import GroupCounts
 from pipeline.metrics.uncertainty.limits import (
     Interval,
     clusters_of_parents,
     intervals_of,
     limit_columns,
-    marked,
+    marked_in_time,
     no_limits,
     with_limits,
     with_quality,
@@ -23,19 +22,16 @@ from pipeline.metrics.uncertainty.proportions import (
     PROPORTIONS,
     Confusion,
     Weights,
-    are_days_alike,
     intervals_of_clusters,
     intervals_of_rows,
 )
 from pipeline.metrics.uncertainty.qualities import FEWEST_EVENTS
 from pipeline.stages.threshold_sweep.contract import HEAVIEST, LIGHTEST
-from pipeline.tables.columns import by_group
-from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.metrics.uncertainty.cube import Cube
+    from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
     from pipeline.metrics.uncertainty.jackknife import Limits
     from pipeline.metrics.uncertainty.resampling import Resampling
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
@@ -43,7 +39,6 @@ if TYPE_CHECKING:
 CONFUSION = ("tp", "fp", "fn", "tn")
 SEEN = "_seen"  # events of a kind of row that a group has none of
 FAR_HEAVIER = 10  # times
-SHARES_OF_ROWS = np.array([0.1, 0.25, 0.5, 0.75, 0.9])  # below thresholds at which neighbours are compared
 _BY_LABEL = "_by_label"
 
 
@@ -78,26 +73,11 @@ def with_intervals(
 
 def clusters_of_groups(params: ThresholdSweepParameters, cube: Cube) -> pl.DataFrame:
     """`clusters_of` the groups, of two parents the fewer; NULL where rows are independent or not in replicates."""
-    table = clusters_of_parents(cube, sizes_of(kind_of_counts(cube.counts)))
+    kind = kind_of_counts(cube.counts)
+    table = clusters_of_parents(cube, sizes_of(kind))
     if params.cluster is None or not params.is_replicated:
         return table.with_columns(pl.lit(None, dtype=table.schema[name]).alias(name) for name in table.columns[-3:])
-    return marked(table, "correlated_days", _groups_of_alike_days(cube)) if cube.in_time else table
-
-
-def _groups_of_alike_days(cube: Cube) -> pl.DataFrame:
-    """The groups in which clusters that follow each other in time are alike, by their ratios at a few thresholds."""
-    kind = kind_of_counts(cube.counts)
-    keys = list(cube.keys)
-    alike = []
-    for key, counts in by_group(cube.counts, keys).items():
-        rows = counts.drop_nulls(THRESHOLD).group_by(THRESHOLD).agg(pl.sum_horizontal(sizes_of(kind)).sum().alias("_n"))
-        rows = rows.sort(THRESHOLD).with_columns(pl.col("_n").cast(pl.Float64).cum_sum())
-        edges, below = rows[THRESHOLD].to_numpy(), rows["_n"].to_numpy()
-        if len(below):
-            chosen = np.unique(np.searchsorted(below, SHARES_OF_ROWS * below[-1]))
-            group = replace(GroupCounts.of(counts, edges[chosen]), in_time=True)
-            alike += [key] if are_days_alike(confusion_of(group, kind)) else []
-    return pl.DataFrame(alike, schema={name: cube.counts.schema[name] for name in keys}, orient="row")
+    return marked_in_time(table, cube, sizes_of(kind), partial(confusion_of, kind=kind))
 
 
 def with_heaviest(rows: pl.DataFrame, heaviest: pl.DataFrame | None, keys: Sequence[str]) -> pl.DataFrame:

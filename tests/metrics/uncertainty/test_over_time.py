@@ -31,16 +31,16 @@ def by_hand(shifts: Any) -> tuple[float, float]:  # noqa: ANN401
     total = sum(value * value for value in d)
     gamma = {lag: sum(d[t] * d[t + lag] for t in range(n - lag)) for lag in range(1, n)}
     fair = {lag: gamma[lag] + total * (n - lag) / n**2 for lag in range(1, 5)}
-    own, tails = fair[1] / total, []
+    correlation, tails = fair[1] / total, []
     for most in (1, 5):
         products = [d[t] * sum(d[t - lag] for lag in range(1, most + 1) if t >= lag) for t in range(n)]
         expected = total * sum(n - lag for lag in range(1, most + 1)) / n**2
         tails.append(float(stats.norm.sf((sum(products) + expected) / sum(each**2 for each in products) ** 0.5)))
     tangents = [np.tan((0.5 - min(tail, 0.9)) * np.pi) for tail in tails]
     if 0.5 - np.arctan(np.mean(tangents)) / np.pi < 0.05:
-        own = max(own, (fair[2] + fair[3] + fair[4]) / (fair[1] + fair[2] + fair[3]))
-    own = min(max(own, 0.0), 0.97)
-    bandwidth = max(min(1.1447 * (4 * own**2 / (1 - own**2) ** 2 * n) ** (1 / 3), n / 3), 1.0)
+        correlation = max(correlation, (fair[2] + fair[3] + fair[4]) / (fair[1] + fair[2] + fair[3]))
+    correlation = min(max(correlation, 0.0), 0.97)
+    bandwidth = max(min(1.1447 * (4 * correlation**2 / (1 - correlation**2) ** 2 * n) ** (1 / 3), n / 3), 1.0)
     weights = {lag: 1 - lag / bandwidth for lag in range(1, n) if lag < bandwidth}
     lasting = total + 2 * sum(weight * gamma[lag] for lag, weight in weights.items())
     raised = (n - 1) / (n - min(1 + 2 * sum(weights.values()), n / 2))
@@ -50,13 +50,13 @@ def by_hand(shifts: Any) -> tuple[float, float]:  # noqa: ANN401
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
 def test_the_covariances_are_those_of_plain_loops(rho: float) -> None:
     shifts = levels(np.random.default_rng(int(10 * rho)), 40, rho, 3)
-    found = over_time(shifts)
+    nearby = over_time(shifts)
     for column in range(3):
         factor, divisor = by_hand(shifts[:, column].tolist())
-        assert found.factor[column] == pytest.approx(factor)
-        assert found.divisor[column] == pytest.approx(divisor)
+        assert nearby.factor[column] == pytest.approx(factor)
+        assert nearby.divisor[column] == pytest.approx(divisor)
     spread, plain = (spread_of_shifts(shifts, np.full(3, 40.0), in_time=in_time) for in_time in (True, False))
-    assert spread.variance == pytest.approx(plain.variance * found.factor)
+    assert spread.variance == pytest.approx(plain.variance * nearby.factor)
     assert (spread.degrees <= plain.degrees).all()
 
 
