@@ -40,7 +40,8 @@ class Roles:
         by: The grouping columns.
         read: Its fields that are read.
         clusters: The columns of the clusters; none: rows are taken as independent.
-        values: Numbers in which rows of one cluster would be alike, such as the score and the label.
+        values: Numbers in which rows of one cluster would be alike, such as the score and the label; none: rows are not
+            taken as independent, whatever their columns are.
     """
 
     phase: ClassVar[Phase] = Phase.CROSS_CHECKS
@@ -59,6 +60,8 @@ class Roles:
         """Look at the rows and add what is odd to the warnings."""
         grouped = [each.column for each in self.by if each.source == self.source.name]
         columns = columns_in_no_role(self.source, (*self.read, *grouped, *self.clusters))
+        if not self.values:  # what tells systems apart is all there is to find
+            columns = tuple(filter(is_usual_system, columns))
         if not columns:
             return
         groups = _in_files(self.source, grouped)
@@ -69,6 +72,12 @@ class Roles:
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
         """It asks the engine nothing."""
         return iter(())
+
+
+def pooled_systems(source: Source, by: Sequence[Grouped]) -> Roles:
+    """A look at an input whose rows are not independent anyway, for systems or data sets that share one number."""
+    bound = [field.name for field in source.contract.fields if source.has(field.name)]
+    return Roles(source, by, bound, (), ())
 
 
 def _in_files(source: Source, names: Sequence[str]) -> list[str]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from running import run_threshold_sweep
+from running import run_stages, run_threshold_sweep, stage_config
+from stage_examples import EXAMPLES
 
 from pipeline.runs.proposing import propose
 from pipeline.stages import find_stage
@@ -90,3 +91,25 @@ def test_an_id_is_mapped_by_init_unless_it_repeats(tmp_path: Path, n_ids: int) -
     text = propose(entry.load(), ["predictions.parquet"], tmp_path)
     assert ('columns = { id = "id" }' in text) == (n_ids == N_ROWS)
     assert ('"id" repeats and is not mapped' in text) == (n_ids < N_ROWS)
+
+
+POOLED_ELSEWHERE = [("entity_recognition", "predicted"), ("change_points", "predictions"), ("before_after", "pairs")]
+
+
+@pytest.mark.parametrize(("kind", "name"), POOLED_ELSEWHERE)
+def test_systems_that_share_a_number_are_said_in_every_stage_that_may_pool_them(
+    tmp_path: Path, kind: str, name: str
+) -> None:
+    (example,) = (each for each in EXAMPLES if each.kind == kind)
+    frames = dict(example.frames)
+    frames[name] = (
+        frames[name]
+        .drop("system", "method", strict=False)
+        .with_columns(matcher=pl.Series([("a", "b")[row % 2] for row in range(frames[name].height)]))
+    )
+    keys = {key: value for key, value in example.keys.items() if key != "by"}
+    for by, n_said in ((None, 1), ([["matcher"]], 0)):
+        config = stage_config(tmp_path / str(by), kind, frames, **keys, **({} if by is None else {"by": by}))
+        words = [text for text in run_stages(config).warnings if POOLED in text]
+        assert len(words) == n_said, words
+        assert all("'matcher' (a, b)" in text and 'by = [["matcher"]]' in text for text in words)

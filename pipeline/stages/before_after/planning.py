@@ -8,6 +8,7 @@ from pipeline.errors import DataError
 from pipeline.plan.checks import duplicate_check, missing_check, one_cluster_check
 from pipeline.plan.counts import CountFunction, Query, Sweep
 from pipeline.plan.plan import Plan
+from pipeline.plan.roles import pooled_systems
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, faults, fields, gold, plausibility, strata, trend
 from pipeline.stages.before_after.compared import has
@@ -58,6 +59,7 @@ def _core(run: Resolved) -> Plan:
             *_used_pairs(run),
             *_checks(run),
             *_cross_checks(run),
+            pooled_systems(run.pairs, run.by),
             *_main_counts(run),
             *_after_results(run),
         ),

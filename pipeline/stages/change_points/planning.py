@@ -13,6 +13,7 @@ from pipeline.plan import rows
 from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
+from pipeline.plan.roles import pooled_systems
 from pipeline.plan.transforms import Transform
 from pipeline.sources.keys import KeyMatch
 from pipeline.sources.types import TIME_TYPES
@@ -63,6 +64,7 @@ class _Planner:
                 *checking.checks(self.params, self.inputs, relations),
                 self._matching(relations),
                 *checking.cross_checks(self.params, self.inputs, relations),
+                pooled_systems(self.inputs.predictions, by),
                 *self._counts(relations),
                 *rows.frame_in_time(relations.order),
                 *self._after_results(relations),

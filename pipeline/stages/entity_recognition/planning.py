@@ -17,6 +17,7 @@ from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.nodes import Frame, Relation
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
+from pipeline.plan.roles import pooled_systems
 from pipeline.plan.transforms import Reduction, Transform
 from pipeline.queries.load import statement
 from pipeline.sources.keys import KeyMatch
@@ -70,6 +71,7 @@ class _Planner:
                 listed,
                 *self._checks(),
                 *mentions.cross_checks(),
+                pooled_systems(self.predicted, mentions.by),
                 Transform("mentions", frames, (DOCUMENT,), match, self.predicted.rows + self.gold.rows),
                 *self._counts(),
                 *self._sums_of_documents(),
