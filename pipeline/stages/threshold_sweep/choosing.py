@@ -80,7 +80,7 @@ def _limits(
     (first, *crossed), heaviest = counts_of_clusters(rows, group)
     middle = np.full(1, np.sort(chosen)[len(chosen) // 2])
     of_folds, *of_others = (
-        Confusion(*(at_choices(side, at) for side in (each.tp, each.fp, each.fn, each.tn)))
+        Confusion(*(at_choices(side, at) for side in (each.tp, each.fp, each.fn, each.tn)), in_time=each.in_time)
         for each, at in zip((first, *crossed), (chosen, *[middle] * len(crossed)), strict=True)
     )
     resampling = params.resampling

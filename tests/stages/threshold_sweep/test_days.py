@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from running import swept
+from running import read_table, run_threshold_sweep, swept
 
 from pipeline.errors import ConfigError, DataError
 
@@ -67,6 +67,20 @@ def test_independent_days_keep_their_limits_nearly(tmp_path: Path) -> None:
     assert set(dates["curve"]["interval_quality"]) == {"good"}
     for limit in LIMITS:
         assert dates["curve"][limit].to_numpy() == pytest.approx(plain["curve"][limit].to_numpy(), abs=0.02)
+
+
+def test_net_benefit_and_chosen_thresholds_on_other_data_know_the_order(tmp_path: Path) -> None:
+    frame = predictions(60, 0.8, 1).with_columns(score=(1 / (1 + (-pl.col("score")).exp())).round(3))
+    names = frame.with_columns(pl.col("day").cast(pl.String))
+    runs = [
+        run_threshold_sweep(tmp_path / str(number), each, cluster="day", thresholds=[0.3, 0.5, 0.7], net_benefit=True)
+        for number, each in enumerate((frame, names))
+    ]
+    for table, limits in (("net_benefit", "net_benefit"), ("operating_points", "precision_cross_fitted")):
+        dates, plain = (read_table(run, f"threshold_sweep_{table}", "threshold_sweep") for run in runs)
+        wider, usual = (each[f"{limits}_upper"] - each[f"{limits}_lower"] for each in (dates, plain))
+        assert (wider / usual).to_numpy().max() > 1.1, table
+        assert "correlated_days" in dates["interval_quality"].to_list(), table
 
 
 def test_many_days_are_blocks_in_a_row(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pipeline.stages.threshold_sweep.areas import CLUSTERS
 from pipeline.stages.threshold_sweep.contract import CROSSED, HEAVIEST
 from pipeline.stages.threshold_sweep.uncertainty import confusion_of, kind_of_counts
 from pipeline.tables.columns import doubles
-from pipeline.tables.sweep import THRESHOLD, lowest_retrieved
+from pipeline.tables.sweep import IN_TIME, THRESHOLD, lowest_retrieved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +49,8 @@ def net_benefit_table(
         return {}
     is_given = params.threshold_values is not None  # else bins are scores
     at = [p if is_given else lowest_retrieved(p, params.boundary) for p in params.probabilities]
-    cube = Cube.of_groups(counts["counts"], at, crossed=[counts[name] for name in CROSSED if name in counts])
+    crossed = [counts[name] for name in CROSSED if name in counts]
+    cube = Cube.of_groups(counts["counts"], at, crossed=crossed, in_time=IN_TIME in counts)
     keys, weighted = list(cube.keys), kind_of_counts(cube.counts) == "weight"
     groups = cube.counts.select(keys).unique(maintain_order=True)
     frame = groups.join(pl.DataFrame({THRESHOLD: at}, schema={THRESHOLD: pl.Float64}), how="cross")

@@ -94,7 +94,7 @@ def groupings_to_pool(params: ThresholdSweepParameters) -> list[str]:
 def _of_grouping(cube: Cube, label: str) -> Cube:
     """The counts of the groups of one grouping."""
     counts, *crossed = (table.filter(pl.col(GROUPING.name) == label) for table in (cube.counts, *cube.crossed))
-    return Cube.of(counts, cube.keys, cube.thresholds, cube.boundary, crossed)
+    return Cube.of(counts, cube.keys, cube.thresholds, cube.boundary, crossed, in_time=cube.in_time)
 
 
 def _cuts(params: ThresholdSweepParameters, swept: Swept, allocated: pl.DataFrame, label: str) -> pl.DataFrame:
