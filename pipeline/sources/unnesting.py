@@ -85,13 +85,13 @@ def _elements(rows: DataFile | FrameRows, column: str, listing: Listing) -> pl.L
     if isinstance(kind, pl.Struct):
         names = [field.name for field in kind.fields]
         fields = [f"{column}.{each}" if each.lower() in others else each for each in names]
-        parts = [pl.col(column).struct.field(each).alias(field) for each, field in zip(names, fields, strict=True)]
-        return frame.select(pl.exclude(column), *parts)
+        columns = [pl.col(column).struct.field(each).alias(field) for each, field in zip(names, fields, strict=True)]
+        return frame.select(pl.exclude(column), *columns)
     if not isinstance(kind, pl.List):
         return frame
     width = frame.select(pl.col(column).list.len().max()).collect(engine="streaming").item() or 0
     names = [f"{column}.{number + 1}" for number in range(width)]
-    parts = [pl.col(column).list.get(number, null_on_oob=True).alias(each) for number, each in enumerate(names)]
-    frame = frame.select(pl.exclude(column), *parts)
+    columns = [pl.col(column).list.get(number, null_on_oob=True).alias(each) for number, each in enumerate(names)]
+    frame = frame.select(pl.exclude(column), *columns)
     kinds = {each: field for each, field in listing.kinds(frame.collect_schema().names()).items() if each in names}
     return frame.with_columns(typed(frame, kinds, rows.name, "csv", listing.spec, name=listing.name))
