@@ -53,8 +53,9 @@ def unnested(rows: DataFile | FrameRows, column: str, listing: Listing) -> DataF
     if not isinstance(rows, DataFile):
         return file
     origin = rows.origin if rows.label else rows.path
-    kept = {key: getattr(rows, key) for key in ("partitions", "partition_types", "identity", "notices", "tokens")}
-    return replace(file, origin=origin, **kept)
+    identity = file.identity if origin is None and not rows.is_remote else rows.identity  # spooled rows are gone
+    kept = {key: getattr(rows, key) for key in ("partitions", "partition_types", "notices", "tokens")}
+    return replace(file, origin=origin, identity=identity, **kept)
 
 
 def _check(rows: DataFile | FrameRows, column: str, *, name: str) -> None:

@@ -401,7 +401,10 @@ def test_the_elements_of_a_list_are_rows(tmp_path: Path, form: str) -> None:
     in_memory = {"frame": lambda: DOCUMENTS, "lazy": DOCUMENTS.lazy, "pandas": DOCUMENTS.to_pandas}
     in_memory["arrow"] = DOCUMENTS.to_arrow
     path = in_memory[form]() if form in in_memory else tmp_path / f"rows.{form}"
-    rows = read(path, MENTIONS, unnest="ents")
+    (file,) = open_source(MENTIONS, Input.model_validate({"path": path, "unnest": "ents"}), Path.cwd()).files
+    assert isinstance(file, DataFile)
+    assert not file.has_changed()
+    rows = pl.read_parquet(file.path)
     assert rows.drop("words", "id").to_dict(as_series=False) == {
         "doc_id": ["a", "c", "c"],
         "start": [0, 1, 5],
