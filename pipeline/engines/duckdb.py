@@ -33,6 +33,7 @@ from pipeline.errors import DataError, ResourceError
 from pipeline.queries.dialect import column, render
 from pipeline.queries.kept import number_of
 from pipeline.queries.kept import text as kept_text
+from pipeline.queries.value_lists import apart, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -99,6 +100,7 @@ class DuckDB:
         watch = None if progress is None else lambda: progress(self._connection.query_progress())
         self._thread = QueryThread(stop, self._connection.interrupt, watch)
         self._files: dict[str, None] = {}
+        self._lists: set[str] = set()
 
     @staticmethod
     def version() -> str:
@@ -207,6 +209,7 @@ class DuckDB:
 
     def define(self, name: str, query: exp.Query, *, keep: bool = False) -> None:
         """Give a query a name; with `keep` its rows are computed once and stored."""
+        query = self._apart(query)
         kind, number = "TABLE" if keep else "VIEW", number_of(query)
         key = None if number is None else ("define", name, kind, number)
         text = kept_text(key, lambda: render(_temporary(exp.table_(name), query, kind), copy=False))
@@ -226,8 +229,19 @@ class DuckDB:
             ResourceError: memory or scratch space is exhausted.
             Interrupted: a signal asked to stop.
         """
-        text = render(query)
+        text = render(self._apart(query))
         return self._run(lambda: self._fetched(text, params), text)
+
+    def _apart(self, query: exp.Query) -> exp.Query:
+        """Return a query that reads its long lists from tables, which are made when they are first met."""
+        query, lists = apart(query)
+        for name, values in lists.items():
+            if name not in self._lists:
+                rows = exp.select(exp.Star()).from_(exp.table_(_HANDED_OVER))
+                text = render(_temporary(exp.table_(name), rows, "TABLE"))
+                self._run(partial(self._take, table(values), text), text)
+                self._lists.add(name)
+        return query
 
     def _fetched(self, text: str, params: Mapping[str, float] | None) -> pl.DataFrame:
         """Run a statement once: a relation is bound when it is made, and again when its rows are asked for.
@@ -263,7 +277,7 @@ class DuckDB:
         """
         import polars as pl  # noqa: PLC0415 - only those who stream need it here
 
-        text = render(query)
+        text = render(self._apart(query))
         reader = self._run(lambda: self._connection.sql(text).to_arrow_reader(BLOCK_ROWS), text)
         held: list[pl.DataFrame] = []
         ahead = self._thread.submit(lambda: _frames(reader, BLOCK_ROWS))
@@ -289,7 +303,7 @@ class DuckDB:
         for frame in frames:
             insert = exp.Insert(this=table.copy(), expression=rows.copy())
             text = render(insert if exists else _temporary(table, rows, "TABLE"))
-            self._run(lambda frame=frame, text=text: self._take(frame, text), text)  # type: ignore[misc]
+            self._run(partial(self._take, frame.to_arrow(), text), text)
             exists = True
 
     def transform(
@@ -303,8 +317,8 @@ class DuckDB:
         """Create a relation that a pure function makes of rows that lie together by a key: from its batches."""
         self.fill(name, batches)
 
-    def _take(self, frame: pl.DataFrame, text: str) -> None:
-        self._connection.register(_HANDED_OVER, frame.to_arrow())
+    def _take(self, rows: pa.Table, text: str) -> None:
+        self._connection.register(_HANDED_OVER, rows)
         try:
             self._connection.execute(text)
         finally:

@@ -10,6 +10,7 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import InvalidQueryError, UncomputableError
 from pipeline.queries.dialect import render
+from pipeline.queries.value_lists import apart, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +31,11 @@ def type_of(expression: exp.Expr, schema: pa.Schema) -> pa.DataType:
         InvalidQueryError: it does not fit the columns.
         UncomputableError: it cannot be computed whatever the rows are, as of a pattern that is broken.
     """
-    text = render(exp.select(exp.alias_(expression.copy(), "value")).from_(_NO_ROWS))
+    query, lists = apart(exp.select(exp.alias_(expression.copy(), "value")).from_(_NO_ROWS))
+    text = render(query)
     with connected() as connection:
+        for name, values in lists.items():
+            connection.register(name, table(values))
         connection.register(_NO_ROWS, _as_read(schema, expression).empty_table())
         try:
             return connection.sql(text).to_arrow_table().schema.field("value").type

@@ -9,6 +9,7 @@ import sqlglot.expressions as exp
 
 from pipeline.engines.expression_types import connected
 from pipeline.queries.dialect import render
+from pipeline.queries.value_lists import apart, table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,8 +29,11 @@ def truths(predicate: exp.Expr, values: pa.Table) -> list[bool | None]:
         columns.
     """
     holds = exp.Coalesce(this=exp.paren(predicate.copy()), expressions=[exp.false()])
-    text = render(exp.select(exp.alias_(exp.func("try", holds), "holds")).from_(_VALUES))
+    holds, lists = apart(holds)  # what has a list apart has a subquery, which cannot be tried
+    text = render(exp.select(exp.alias_(holds if lists else exp.func("try", holds), "holds")).from_(_VALUES))
     with connected() as connection:
+        for name, listed in lists.items():
+            connection.register(name, table(listed))
         connection.register(_VALUES, values)
         try:
             return [row[0] for row in connection.sql(text).fetchall()]

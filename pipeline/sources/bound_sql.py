@@ -71,7 +71,11 @@ def bound(rows: Rows, tree: exp.Expr) -> exp.Expr:
             return exp.null()
         return finite(as_it_is) if kind in {"double", "float", "halffloat"} else as_it_is
 
-    return predicates.bind(predicates.numbers_as_floats(tree, is_single), read)
+    def kind_of(name: str) -> str:
+        arrow = rows.partition_types.get(name, "string") if is_partition(rows, name) else fields[name.lower()].type
+        return str(getattr(arrow, "value_type", arrow)).removeprefix("large_").removesuffix("_view")
+
+    return predicates.bind(predicates.numbers_as_floats(tree, is_single), read, kind_of)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipeline.sources.inputs import Input
 
 TABLE, PARQUET = "table", "parquet"
-_OF_FILES = ("format", "delimiter", "null_values", "tags")
+_OF_FILES = ("format", "delimiter", "null_values", "tags", "unnest")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one letter is a drive of Windows
 
 

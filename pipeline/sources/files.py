@@ -13,6 +13,7 @@ from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.partition_filter import columns_that_decide, left_out, none_known
 from pipeline.sources.predicates import parse_predicate
 from pipeline.sources.skipped import Skipped, look_at, refuse_most_skipped
+from pipeline.sources.unnesting import unnested
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import sqlglot.expressions as exp
 
     from pipeline.sources.engine_rows import Looks
+    from pipeline.sources.frames import FrameRows
     from pipeline.sources.inputs import Input
     from pipeline.sources.listing import Kinds
     from pipeline.sources.partition_filter import Truths
@@ -110,10 +112,13 @@ def _open(listing: Listing, unneeded: Sequence[Listed], opened: dict[int, Rows])
     for item in pending:
         if isinstance(item, EngineRows):
             opened[id(item)] = item
-        elif not isinstance(item, Listed):
-            opened[id(item)] = open_frame(item, labels[item], listing.scratch, name=listing.name)
+            continue
+        rows: DataFile | FrameRows
+        if not isinstance(item, Listed):
+            rows = open_frame(item, labels[item], listing.scratch, name=listing.name)
         else:
-            opened[id(item)] = copied[item.name] if item.is_remote else item.open()
+            rows = copied[item.name] if item.is_remote else item.open()
+        opened[id(item)] = rows if listing.spec.unnest is None else unnested(rows, listing.spec.unnest, listing)
 
 
 def _have_own(files: Iterable[Rows], names: Sequence[str]) -> bool:

@@ -160,7 +160,7 @@ def _write_table(
     if kind in SEPARATED:
         _check_header(path, names, _separator(kind, spec), name=name)
     if kind in TEXTS:
-        frame = frame.with_columns(_typed(frame, kinds(names), path, kind, spec, name=name))
+        frame = frame.with_columns(typed(frame, kinds(names), path, kind, spec, name=name))
     frame.sink_parquet(target)
     if kind in SEPARATED and _ends_in_nulls(target) and _may_be_uneven(path, _separator(kind, spec)):
         _refuse_uneven(path, _separator(kind, spec), name=name)  # rows with too few values end in NULL
@@ -271,7 +271,7 @@ def _write_json(
 
     def write(frame: pl.LazyFrame) -> None:
         names = frame.collect_schema().names()
-        frame.with_columns(_typed(frame, kinds(names), path, "jsonl", spec, name=name)).sink_parquet(target)
+        frame.with_columns(typed(frame, kinds(names), path, "jsonl", spec, name=name)).sink_parquet(target)
 
     try:
         write(json_lines(path))
@@ -337,8 +337,8 @@ def _check_header(path: Path, names: list[str], separator: str, *, name: str) ->
         raise DataError(message, remedy=f"If {rivals[0]!r} separates its columns, say so: delimiter = {rivals[0]!r}.")
 
 
-def _typed(
-    frame: pl.LazyFrame, kinds: Mapping[str, Kind], path: Path, kind: Format, spec: Input, *, name: str
+def typed(
+    frame: pl.LazyFrame, kinds: Mapping[str, Kind], path: Path | str, kind: Format, spec: Input, *, name: str
 ) -> list[pl.Expr]:
     """The bound columns that hold text, as what their fields expect: the first type that all their values fit."""
     import polars as pl  # noqa: PLC0415 - see convert
@@ -394,7 +394,9 @@ def _readings(column: str, kind: Kind, spec: Input) -> list[pl.Expr]:
     return readings.get(kind, [])
 
 
-def _misfit(frame: pl.LazyFrame, column: str, reading: pl.Expr, expected: str, path: Path, *, name: str) -> DataError:
+def _misfit(
+    frame: pl.LazyFrame, column: str, reading: pl.Expr, expected: str, path: Path | str, *, name: str
+) -> DataError:
     import polars as pl  # noqa: PLC0415 - see convert
 
     is_misfit = reading.is_null() & pl.col(column).is_not_null()

@@ -74,6 +74,8 @@ class Input(BaseModel):
         decimal: Decimal separator of the numbers in CSV and TSV files.
         null_values: Texts that mean NULL in CSV and TSV files, beside empty ones.
         tags: The column of CoNLL files that holds the tags, counted from 1; None: the only one that holds tags.
+        unnest: A column of lists: each element is a row, whose fields are columns beside those of the row that has the
+            list; None: rows are read as they are.
         version: Version of a Delta Lake table, id of a snapshot of an Apache Iceberg table; None: the latest.
         timestamp: A point in time in ISO 8601: the version of such a table that was the latest then.
     """
@@ -91,6 +93,7 @@ class Input(BaseModel):
     decimal: Literal[".", ","] = "."
     null_values: tuple[str, ...] = ()
     tags: Annotated[int, Constraint(strict=True, ge=1)] | None = None
+    unnest: Annotated[str, StringConstraints(min_length=1)] | None = None
     version: Annotated[int, Constraint(strict=True, ge=0)] | None = None
     timestamp: str | None = None
 

@@ -31,6 +31,7 @@ class Partitioned(Protocol):
 
 T = TypeVar("T", bound=Partitioned)
 TEXT = "VARCHAR"
+_KINDS = {TEXT: "string", "INTEGER": "int32", "BIGINT": "int64"}
 _Values = tuple[tuple[str, str | None, str], ...]  # name, value and SQL type of every column
 
 
@@ -152,7 +153,8 @@ def _held(condition: exp.Expr, keys: list[_Values], truths: Truths) -> Sequence[
 
     names, sql_types = [name for name, _, _ in keys[0]], tuple(sql_type for _, _, sql_type in keys[0])
     table = pa.table([pa.array(texts, pa.string()) for texts in _texts(keys)], names=_numbered(names))
-    return truths(predicates.bind(condition, _typed(names, sql_types).__getitem__), table)
+    kinds = {name: _KINDS.get(sql_type, "") for name, sql_type in zip(names, sql_types, strict=True)}
+    return truths(predicates.bind(condition, _typed(names, sql_types).__getitem__, kinds.__getitem__), table)
 
 
 def _typed(names: list[str], sql_types: tuple[str, ...]) -> dict[str, exp.Expr]:

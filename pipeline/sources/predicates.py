@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from pipeline.errors import ConfigError
 from pipeline.queries.spark_text import ROUNDS
+from pipeline.queries.value_lists import mark
 from pipeline.sources.paths import shortened
 from pipeline.sources.references import MARKED, Placeholders
 
@@ -266,10 +267,33 @@ def _is_number(node: exp.Expr) -> bool:
     return isinstance(number, exp.Literal) and not number.is_string and "e" not in number.name.lower()
 
 
-def bind(predicate: exp.Expr, replace: Callable[[str], exp.Expr]) -> exp.Expr:
-    """Return the predicate with every column replaced, for example by its finite barrier."""
+def bind(predicate: exp.Expr, replace: Callable[[str], exp.Expr], kind_of: Callable[[str], str]) -> exp.Expr:
+    """Return the predicate with every column replaced, for example by its finite barrier.
+
+    Args:
+        predicate: The predicate, on columns of the files.
+        replace: Returns what is read for a column.
+        kind_of: Returns the name of the Arrow type of a column.
+    """
 
     def swap(node: exp.Expr) -> exp.Expr:
         return replace(node.name) if isinstance(node, exp.Column) else node
 
-    return predicate.copy().transform(swap)
+    tree = predicate.copy()
+    for node in tree.find_all(exp.In):
+        if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Var):
+            mark(node, _kind_looked_for(node.this, kind_of))
+    return tree.transform(swap, copy=False)
+
+
+def _kind_looked_for(operand: exp.Expr, kind_of: Callable[[str], str]) -> str:
+    """The name of the type of what is looked for in a list; empty where that, or whether it can fail, is not known."""
+    if isinstance(operand, exp.Column):
+        return kind_of(operand.name)
+    if isinstance(operand, exp.Paren):
+        return _kind_looked_for(operand.this, kind_of)
+    if isinstance(operand, exp.Lower | exp.Upper | exp.Trim):
+        return "string" if _kind_looked_for(operand.this, kind_of) == "string" else ""
+    if isinstance(operand, exp.Cast) and operand.to.this == exp.DataType.Type.VARCHAR:
+        return "string" if isinstance(operand.this.unnest(), exp.Column) else ""
+    return ""

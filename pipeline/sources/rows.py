@@ -53,6 +53,31 @@ def columns_in_words(rows: Rows, wanted: str) -> str:
     return f"Its columns are: {shown}.{hint}" if names else f"It has no column.{hint}"
 
 
+def elements_in_words(rows: Rows, wanted: str, name: str) -> str:
+    """Say how elements of lists of structs become rows; empty where rows have no such list.
+
+    Args:
+        rows: The rows that lack a column.
+        wanted: The name of the column; a list whose elements have a field of that name comes first.
+        name: Name of the input.
+    """
+    fields_of = {
+        field.name: [each.name for each in field.type.value_type]
+        for field in rows.schema
+        if str(field.type).startswith(("list<", "large_list<", "fixed_size_list<"))
+        and str(field.type.value_type).startswith("struct<")
+    }
+    if not fields_of:
+        return ""
+    column = next((each for each, fields in fields_of.items() if wanted in fields), next(iter(fields_of)))
+    value = json.dumps(column, ensure_ascii=False)
+    fields = ", ".join(fields_of[column][:_MOST_NAMES])
+    return (
+        f" If each element of {column!r} ({fields}) is a row, say so: unnest = {value}, on the command line "
+        f"--set '{name}.unnest={value}'."
+    )
+
+
 def mapping_of_expression(rows: Rows, wanted: str, name: str = "") -> str:
     """Say how an expression that stands where the name of a column belongs is mapped; empty if it is none of columns.
 

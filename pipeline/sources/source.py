@@ -17,7 +17,7 @@ from pipeline.sources.inputs import Expression
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.partition_filter import none_known, partition_type, settled
 from pipeline.sources.plain_types import refused
-from pipeline.sources.rows import columns_in_words, is_index, is_partition, mapping_of_expression
+from pipeline.sources.rows import columns_in_words, elements_in_words, is_index, is_partition, mapping_of_expression
 from pipeline.sources.scan import Scan, scan_of
 from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, decimals_of, how_to_cast, type_of_nulls
 
@@ -353,11 +353,12 @@ class Source:
         words = columns_in_words(file, file_column)
         if is_index(file, file_column):
             return words
-        return (
+        words = (
             f'{words} Write {name} = "…".'
             if name in self.keyed
             else f'{words} Map it with columns = {{ {name} = "…" }}.'
         )
+        return words + ("" if self.spec.unnest else elements_in_words(file, file_column, self.name))
 
     def _without_key(self, name: str) -> str:
         """What lets a mapping in `columns` have an effect; empty unless a key tells the column of the field."""

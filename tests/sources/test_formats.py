@@ -362,3 +362,101 @@ def test_text_is_told_what_its_lines_look_like(name: str, tmp_path: Path) -> Non
     assert words in str(caught.value)
     assert "remove" not in str(caught.value)
     assert "again" not in str(caught.value)
+
+
+DOCUMENTS = pl.DataFrame(
+    {
+        "doc_id": ["a", "b", "c", "d"],
+        "id": [1, 2, 3, 4],
+        "ents": [
+            [{"start": 0, "end": 4, "label": "LOC", "id": "x"}],
+            [],
+            [{"start": 1, "end": 2, "label": "PER", "id": "y"}, {"start": 5, "end": 9, "label": "LOC", "id": None}],
+            None,
+        ],
+        "words": [["Rome"], [], ["I", "Oslo"], None],
+    }
+)
+LISTS = """{"doc_id": "a", "label": [[0, 4, "LOC"]]}
+{"doc_id": "b", "label": []}
+{"doc_id": "c", "label": [[1, 2, "PER"], [5, 9, "LOC"]]}
+"""
+MENTIONS = InputContract(
+    "gold",
+    (
+        Field("doc_id", "key", "a key", required=True),
+        Field("start", "position", "a place", required=True),
+        Field("end", "position", "a place", required=True),
+        Field("type", "key", "a type"),
+    ),
+    "rows",
+)
+OF_LISTS = {"unnest": "label", "columns": {"start": "label.1", "end": "label.2", "type": "label.3"}}
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "frame", "lazy", "pandas", "arrow"])
+def test_the_elements_of_a_list_are_rows(tmp_path: Path, form: str) -> None:
+    DOCUMENTS.write_ndjson(tmp_path / "rows.jsonl")
+    DOCUMENTS.write_parquet(tmp_path / "rows.parquet")
+    in_memory = {"frame": lambda: DOCUMENTS, "lazy": DOCUMENTS.lazy, "pandas": DOCUMENTS.to_pandas}
+    in_memory["arrow"] = DOCUMENTS.to_arrow
+    path = in_memory[form]() if form in in_memory else tmp_path / f"rows.{form}"
+    (file,) = open_source(MENTIONS, Input.model_validate({"path": path, "unnest": "ents"}), Path.cwd()).files
+    assert isinstance(file, DataFile)
+    assert not file.has_changed()
+    rows = pl.read_parquet(file.path)
+    assert rows.drop("words", "id").to_dict(as_series=False) == {
+        "doc_id": ["a", "c", "c"],
+        "start": [0, 1, 5],
+        "end": [4, 2, 9],
+        "label": ["LOC", "PER", "LOC"],
+        "ents.id": ["x", "y", None],
+    }
+    assert rows["id"].to_list() == [1, 3, 3]
+    words = read(in_memory[form]() if form in in_memory else path, InputContract("gold", (), "rows"), unnest="words")
+    assert words["words"].to_list() == ["Rome", "I", "Oslo"]
+
+
+def test_the_values_of_lists_in_lists_are_read_as_what_their_fields_expect(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(LISTS)
+    rows = read(tmp_path / "rows.jsonl", MENTIONS, **OF_LISTS)
+    assert rows.rows() == [("a", 0, 4, "LOC"), ("c", 1, 2, "PER"), ("c", 5, 9, "LOC")]
+    (tmp_path / "rows.jsonl").write_text(LISTS.replace("[5, 9", '["five", 9'))
+    with pytest.raises(DataError, match=r"'label\.1' is not a number.*1 row of .*rows\.jsonl \(first at row 3: 'five'"):
+        read(tmp_path / "rows.jsonl", MENTIONS, **OF_LISTS)
+    DOCUMENTS.clear().select("doc_id", label=pl.lit([[1]])).write_parquet(tmp_path / "none.parquet")
+    with pytest.raises(DataError, match=r"label\.1"):  # where there is no element, nothing tells of its fields
+        read(tmp_path / "none.parquet", MENTIONS, **OF_LISTS)
+
+
+def test_mentions_in_lists_are_evaluated_and_accounted_for(tmp_path: Path) -> None:
+    (tmp_path / "predicted.jsonl").write_text(LISTS)
+    DOCUMENTS.write_ndjson(tmp_path / "gold.jsonl")
+    gold = {"path": str(tmp_path / "gold.jsonl"), "unnest": "ents", "columns": {"type": "label"}}
+    predicted = {"path": str(tmp_path / "predicted.jsonl"), **OF_LISTS}
+    stage = {"kind": "entity_recognition", "gold": gold | {"where": "label = 'LOC'"}, "predicted": predicted}
+    run = pipeline.run({"output": str(tmp_path / "results"), "stages": [stage | {"match_type": True}]})
+    scores = pl.read_parquet(run.path / "entity_recognition_scores" / "entity_recognition.parquet")
+    assert scores.select("tp", "fp", "fn").row(0) == (2, 1, 0)
+    rows = pl.read_parquet(run.path / "inputs" / "entity_recognition.parquet")
+    assert dict(rows.group_by("input").agg(pl.col("n_rows").sum()).rows()) == {"gold": 3, "predicted": 3}
+    assert (
+        pipeline.run({"output": str(tmp_path / "results"), "stages": [stage | {"match_type": True}]}).status
+        == "unchanged"
+    )
+    (tmp_path / "predicted.jsonl").write_text(LISTS.replace("PER", "LOC"))
+    again = pipeline.run({"output": str(tmp_path / "results"), "stages": [stage | {"match_type": True}]})
+    assert again.status == "published"
+
+
+def test_a_missing_column_that_elements_of_a_list_have_says_how_to_read_them(tmp_path: Path) -> None:
+    DOCUMENTS.write_ndjson(tmp_path / "rows.jsonl")
+    with pytest.raises(DataError) as raised:
+        read(tmp_path / "rows.jsonl", MENTIONS)
+    advice = "each element of 'ents' (start, end, label, id) is a row, say so: unnest = \"ents\", on the command line"
+    assert str(raised.value).count(advice) == 2  # start, end
+    assert read(tmp_path / "rows.jsonl", MENTIONS, unnest="ents").height == 3
+    with pytest.raises(DataError, match=r"rows\.jsonl has no column 'entz', which unnest names[\s\S]*'ents'\?"):
+        read(tmp_path / "rows.jsonl", MENTIONS, unnest="entz")
+    with pytest.raises(DataError, match=r"unnest names 'doc_id', which is .*string in .*rows\.jsonl, not a list"):
+        read(tmp_path / "rows.jsonl", MENTIONS, unnest="doc_id")

@@ -1,0 +1,98 @@
+"""Rows that are elements of a list column, as in nested JSON lines: written to a Parquet file, one row for each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pipeline.errors import DataError
+from pipeline.sources.formats import typed
+from pipeline.sources.parquet_files import DataFile, open_file
+from pipeline.sources.plain_types import refused
+from pipeline.sources.rows import columns_in_words
+from pipeline.sources.spooling import spooled
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import polars as pl
+
+    from pipeline.sources.frames import FrameRows
+    from pipeline.sources.listing import Listing
+
+
+def unnested(rows: DataFile | FrameRows, column: str, listing: Listing) -> DataFile:
+    """Return one row for each element of a list column, in order, beside the other columns of its row.
+
+    The fields of a struct become columns, those of a name that another column has as `column.field`; the values of a
+    list become `column.1`, `column.2` and so on; other values keep the name of the column. Empty lists and NULL have no
+    row.
+
+    Args:
+        rows: The rows of one file or frame.
+        column: Name of the column.
+        listing: The input that they belong to.
+
+    Raises:
+        DataError: there is no such column, it holds no lists, or its elements cannot be read.
+    """
+    import polars as pl  # noqa: PLC0415 - the command line shows its help without it
+
+    _check(rows, column, name=listing.name)
+
+    def write(target: Path) -> None:
+        _elements(rows, column, listing).sink_parquet(target)
+
+    try:
+        path, holder = spooled(write, rows.name, listing.scratch, name=listing.name)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        message = f"input {listing.name}: the elements of {column!r} in {rows.name} cannot be read: {reason}"
+        raise DataError(message, remedy="Give them the same fields, each with values of one type.") from error
+    file = open_file(path, path.parent, name=listing.name, label=rows.name, holder=holder)
+    if not isinstance(rows, DataFile):
+        return file
+    origin = rows.origin if rows.label else rows.path
+    identity = file.identity if origin is None and not rows.is_remote else rows.identity  # spooled rows are gone
+    kept = {key: getattr(rows, key) for key in ("partitions", "partition_types", "notices", "tokens")}
+    return replace(file, origin=origin, identity=identity, **kept)
+
+
+def _check(rows: DataFile | FrameRows, column: str, *, name: str) -> None:
+    import pyarrow as pa  # noqa: PLC0415 - see unnested
+
+    if column not in rows.schema.names:
+        message = f"input {name}: {rows.name} has no column {column!r}, which unnest names"
+        raise DataError(message, remedy=columns_in_words(rows, column))
+    kind = rows.schema.field(column).type
+    if not any(check(kind) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)):
+        message = f"input {name}: unnest names {column!r}, which is {kind} in {rows.name}, not a list"
+        raise DataError(message, remedy="Name a column of lists, or leave unnest out.")
+
+
+def _elements(rows: DataFile | FrameRows, column: str, listing: Listing) -> pl.LazyFrame:
+    import polars as pl  # noqa: PLC0415 - see unnested
+
+    if isinstance(rows, DataFile):
+        frame = pl.scan_parquet(rows.path, glob=False, hive_partitioning=False)
+    else:
+        unread = [each.name for each in rows.schema if refused(each.type)]
+        frame = pl.DataFrame(pl.from_arrow(rows.table.drop_columns(unread))).lazy()
+    if isinstance(frame.collect_schema()[column], pl.Array):
+        frame = frame.with_columns(pl.col(column).arr.to_list())
+    frame = frame.filter(pl.col(column).list.len() > 0).explode(column)
+    schema = frame.collect_schema()
+    kind, others = schema[column], {each.lower() for each in schema.names() if each != column}
+    if isinstance(kind, pl.Struct):
+        names = [field.name for field in kind.fields]
+        fields = [f"{column}.{each}" if each.lower() in others else each for each in names]
+        columns = [pl.col(column).struct.field(each).alias(field) for each, field in zip(names, fields, strict=True)]
+        return frame.select(pl.exclude(column), *columns)
+    if not isinstance(kind, pl.List):
+        return frame
+    width = frame.select(pl.col(column).list.len().max()).collect(engine="streaming").item() or 0
+    names = [f"{column}.{number + 1}" for number in range(width)]
+    columns = [pl.col(column).list.get(number, null_on_oob=True).alias(each) for number, each in enumerate(names)]
+    frame = frame.select(pl.exclude(column), *columns)
+    kinds = {each: field for each, field in listing.kinds(frame.collect_schema().names()).items() if each in names}
+    return frame.with_columns(typed(frame, kinds, rows.name, "csv", listing.spec, name=listing.name))
