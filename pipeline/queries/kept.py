@@ -42,8 +42,8 @@ def kept(key: Hashable | None, build: Callable[[], T]) -> T:
 
 def number_of(tree: exp.Expr) -> int | None:
     """Return the number of a kept tree; None: it is not kept."""
-    found = _by_id.get(id(tree))
-    return found[1] if found is not None and found[0] is tree else None
+    numbered, number = _by_id.get(id(tree), (None, None))
+    return number if numbered is tree else None
 
 
 def part(value: object) -> Hashable:
@@ -63,7 +63,6 @@ def text(key: Hashable | None, make: Callable[[], str]) -> str:
     """Return the text of a key, made the first time it is asked for."""
     if key is None:
         return make()
-    found = _texts.get(key)
-    if found is None:
-        found = _texts[key] = make()
-    return found
+    if key not in _texts:
+        _texts[key] = make()
+    return _texts[key]

@@ -38,7 +38,7 @@ def kind_of(head: bytes, path: Path) -> tuple[str, str] | None:
         head: Its first bytes.
         path: The file.
     """
-    for place, magic, words, remedy in _KINDS:
-        if head[place : place + len(magic)] == magic:
+    for offset, magic, words, remedy in _KINDS:
+        if head[offset : offset + len(magic)] == magic:
             return words, remedy.format(name=json.dumps(str(path)), path=path)
     return None

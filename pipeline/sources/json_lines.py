@@ -48,8 +48,8 @@ def mixed_json_lines(path: Path) -> pl.LazyFrame:
     for row in _rows(path):
         for column, value in row.items():
             dtype = _type(value)
-            known = types.get(column, dtype)
-            types[column] = known if known == dtype else _together(known, dtype)
+            earlier = types.get(column, dtype)
+            types[column] = earlier if earlier == dtype else _together(earlier, dtype)
     return pl.scan_ndjson(
         path, schema={column: dtype if can_hold(dtype) else pl.String() for column, dtype in types.items()}
     )

@@ -156,8 +156,8 @@ def _is_held(kind: pa.DataType, level: int = 1) -> bool:
     if not pa.types.is_nested(kind):
         return str(kind) in _VIEWS or any(check(kind) for check in _HELD)
     is_nest = any(check(kind) for check in _NESTS) and getattr(kind, "list_size", 1) != 0
-    parts = [kind.field(number).type for number in range(kind.num_fields)]
-    return is_nest and bool(parts) and level < DEEPEST and all(_is_held(part, level + 1) for part in parts)
+    fields = [kind.field(number).type for number in range(kind.num_fields)]
+    return is_nest and bool(fields) and level < DEEPEST and all(_is_held(field, level + 1) for field in fields)
 
 
 def _name(kind: pa.DataType, metadata: Mapping[bytes, bytes]) -> str:

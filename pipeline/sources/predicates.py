@@ -174,7 +174,7 @@ def _growth(tree: exp.Expr) -> int:
     """
     longest: dict[int, int] = {}
     for node in reversed(list(tree.walk())):
-        parts = [longest[id(part)] for part in node.iter_expressions()]
+        lengths = [longest[id(part)] for part in node.iter_expressions()]
         if isinstance(node, exp.Predicate | exp.Connector | exp.Not):
             size = 1
         elif isinstance(node, exp.Replace):
@@ -183,7 +183,7 @@ def _growth(tree: exp.Expr) -> int:
         elif isinstance(node, exp.Cast):
             size = longest[id(node.this)] * _ESCAPED
         else:
-            size = len(node.name) if isinstance(node, exp.Literal) else max(sum(parts), 1)
+            size = len(node.name) if isinstance(node, exp.Literal) else max(sum(lengths), 1)
         longest[id(node)] = size
     return max(longest.values())
 

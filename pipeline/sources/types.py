@@ -139,8 +139,8 @@ def how_to_cast(arrow: pa.DataType | str, kind: Kind, *, field: str, column: str
     wanted = _CASTS[kind]
     note = ", which rounds" if wanted == "BIGINT" and not is_text else ""
     if kind == "key" and of_column in {"DOUBLE", "DECIMAL"}:  # no two values become one, and 7.0 is the key 7
-        whole, other = f"CAST(CAST({name} AS HUGEINT) AS VARCHAR)", f"CAST({name} AS VARCHAR)"
-        apart = as_mapping(field, f"CASE WHEN {name} = floor({name}) THEN {whole} ELSE {other} END")
+        integer, fraction = f"CAST(CAST({name} AS HUGEINT) AS VARCHAR)", f"CAST({name} AS VARCHAR)"
+        apart = as_mapping(field, f"CASE WHEN {name} = floor({name}) THEN {integer} ELSE {fraction} END")
         return f"Make it text, and so in every input that has it: {apart}; nothing is cast silently."
     cast = f"Cast it: {as_mapping(field, f'CAST({name} AS {wanted})')}{note}; nothing is cast silently."
     return cast + _of_text(name, wanted) if is_text else cast

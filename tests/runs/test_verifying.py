@@ -144,7 +144,7 @@ def test_sha256_is_compared_with_the_file_beside_it(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a.parquet.sha256 says"):
         _run(tmp_path, "sha256", str(path))
     sidecar.write_text("no hash\n")
-    with pytest.raises(DataError, match=r"does not tell the SHA-256 of a.parquet\nWrite it with sha256sum"):
+    with pytest.raises(DataError, match=r"does not tell the SHA-256 of a.parquet\nWrite it with: sha256sum"):
         _run(tmp_path, "sha256", str(path))
 
 

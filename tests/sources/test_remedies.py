@@ -115,12 +115,14 @@ def test_a_footer_that_contradicts_its_row_groups_is_the_fault_of_the_file(tmp_p
     path = tmp_path / "rows.parquet"
     table = pa.table({"score": [0.1, 0.4, 0.6, 0.9], "label": [False, True, False, True]})
     pq.write_table(table, path, store_schema=False)
-    whole = path.read_bytes()
-    length = int.from_bytes(whole[-8:-4], "little")
-    footer = whole[-8 - length : -8]
+    undamaged = path.read_bytes()
+    length = int.from_bytes(undamaged[-8:-4], "little")
+    footer = undamaged[-8 - length : -8]
     number = footer.index(b"\x16\x08")  # the number of rows, 4, as it is coded
-    damaged = bytearray(whole)
-    damaged[len(whole) - 8 - length + number + 1] = 0x0A
+    damaged = bytearray(undamaged)
+    damaged[len(undamaged) - 8 - length + number + 1] = 0x0A
     path.write_bytes(damaged)
-    with pytest.raises(DataError, match=r"rows\.parquet is not a whole Parquet file \(its footer counts 5 rows, and 4"):
+    with pytest.raises(
+        DataError, match=r"rows\.parquet is not a undamaged Parquet file \(its footer counts 5 rows, and 4"
+    ):
         counted(str(path))
