@@ -267,20 +267,19 @@ def _footer(path: Path, size: int, label: str, *, name: str) -> tuple[str, int]:
             message = f"input {name}: {label} is encrypted"
             raise DataError(message, remedy=_DECRYPT)
         length = int.from_bytes(tail[: _TAIL // 2], "little")
-        if not head.startswith(MAGIC) and (kind := kind_of(head, path)) is not None:
-            message = f"input {name}: {label} is not a Parquet file, it is {kind[0]}"
-            raise DataError(message, remedy=kind[1])
         if not head.startswith(MAGIC) or tail[_TAIL // 2 :] != MAGIC or length + _TAIL + len(MAGIC) > size:
-            raise _no_parquet(path, label, size, name=name)
+            raise _no_parquet(path, head, label, size, name=name)
         file.seek(size - _TAIL - length)
         return hashlib.sha256(file.read(length)).hexdigest(), length
 
 
-def _no_parquet(path: Path, label: str, size: int, *, name: str) -> DataError:
-    """The error of a file that does not begin and end as Parquet files do; of a text file it says how to read it."""
+def _no_parquet(path: Path, head: bytes, label: str, size: int, *, name: str) -> DataError:
+    """The error of a file that does not begin and end as Parquet files do: what it is, and how to read it."""
     from pipeline.sources.delimiters import keys_of_text  # noqa: PLC0415 - which imports this module
 
     keys = keys_of_text(path)
+    if keys is None and (kind := kind_of(head, path)) is not None:
+        return DataError(f"input {name}: {label} is not a Parquet file, it is {kind[0]}", remedy=kind[1])
     if keys is None:
         message = f"input {name}: {label} is not a whole Parquet file ({size:,} bytes, no valid footer)"
         return DataError(message, remedy=_LEAVE_OUT)

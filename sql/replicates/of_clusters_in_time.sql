@@ -6,14 +6,10 @@
 WITH placed AS (
   SELECT
     cluster,
-    CAST(row_number() OVER (ORDER BY in_order, cluster) - 1 AS BIGINT) AS place,
-    CAST(count(*) OVER () AS BIGINT) AS n_clusters
+    row_number() OVER (ORDER BY in_order, cluster) AS place,
+    ntile($blocks) OVER (ORDER BY in_order, cluster) AS block,
+    count(*) OVER () AS n_clusters
   FROM clusters
 )
-SELECT
-  cluster,
-  CAST(
-    CASE WHEN n_clusters <= $own_limit THEN place ELSE (place * $blocks - (place * $blocks) % n_clusters) / n_clusters END
-    AS SMALLINT
-  ) AS replicate
+SELECT cluster, CAST(CASE WHEN n_clusters <= $own_limit THEN place ELSE block END - 1 AS SMALLINT) AS replicate
 FROM placed

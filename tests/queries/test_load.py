@@ -34,6 +34,7 @@ FUNCTIONS = {
     exp.Or: "see And",
     exp.Xor: "see And",
     exp.Rank: "ties share a rank",
+    exp.Ntile: "over an order without ties",
     exp.RowNumber: "over an order without ties",
     exp.MD5: "the same digest in every engine",
     exp.StrPosition: "instr",

@@ -38,7 +38,7 @@ def test_the_expression_for_shares_in_percent_reads_them(scores: list[str], tmp_
     assert counted({"path": str(path), "columns": {"score": {"sql": expression}}}) == (1, 1, 1)
 
 
-def points(days: list[str], folder: Path, event_time: object = "day") -> int:
+def points(days: list[str], folder: Path, event_time: object = "day", timezone: str | None = None) -> int:
     """The number of pairs that are counted where events have some times."""
     n = len(days)
     pl.DataFrame({"event_id": [str(i) for i in range(n)], "day": days}).write_csv(folder / "events.csv")
@@ -46,7 +46,7 @@ def points(days: list[str], folder: Path, event_time: object = "day") -> int:
     articles = pl.DataFrame({"event_id": ids, "score": [0.9] * n, "article_time": ["2026-01-19 12:00:00"] * n})
     articles.write_csv(folder / "pairs.csv")
     result = thresher.before_after(
-        pairs=str(folder / "pairs.csv"),
+        pairs={"path": str(folder / "pairs.csv"), "timezone": timezone},
         events={"path": str(folder / "events.csv"), "columns": {"event_time": event_time}},
         thresholds=[0.5],
     )
@@ -58,13 +58,19 @@ def test_dates_among_times_are_midnights(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "days", [["18-01-2026", "19-01-2026"], ["1/18/2026 10:00", "1/19/2026 9:00"], ["20260118"], ["1768700000"]]
+    ("days", "timezone"),
+    [
+        (["18-01-2026", "19-01-2026"], None),
+        (["1/18/2026 10:00", "1/19/2026 9:00"], None),
+        (["20260118"], None),
+        (["1768700000"], "UTC"),  # seconds since 1970 are of a zone, so that the other times need one
+    ],
 )
-def test_the_expression_for_other_dates_reads_them(days: list[str], tmp_path: Path) -> None:
+def test_the_expression_for_other_dates_reads_them(days: list[str], timezone: str | None, tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         points(days, tmp_path)
     (sql,) = re.findall(r'\{ sql = "(.*)" \}', str(caught.value))
-    assert points(days, tmp_path, {"sql": sql}) == len(days)
+    assert points(days, tmp_path, {"sql": sql}, timezone) == len(days)
 
 
 def test_no_expression_is_advised_that_some_rows_do_not_fit(tmp_path: Path) -> None:
@@ -122,7 +128,5 @@ def test_a_footer_that_contradicts_its_row_groups_is_the_fault_of_the_file(tmp_p
     damaged = bytearray(undamaged)
     damaged[len(undamaged) - 8 - length + number + 1] = 0x0A
     path.write_bytes(damaged)
-    with pytest.raises(
-        DataError, match=r"rows\.parquet is not a undamaged Parquet file \(its footer counts 5 rows, and 4"
-    ):
+    with pytest.raises(DataError, match=r"rows\.parquet is not a whole Parquet file \(its footer counts 5 rows, and 4"):
         counted(str(path))
