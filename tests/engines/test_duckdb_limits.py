@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import sqlglot
 
+from pipeline.engines import duckdb as duckdb_engine
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.errors import DataError, Interrupted, PermissionDenied, ResourceError, ThresherError
 from pipeline.interrupts import StopRequest
@@ -148,3 +149,47 @@ def test_text_that_is_not_utf8_is_told_by_column_and_row(engine: DuckDB, folder:
 def test_the_engine_tells_its_memory_limit(tmp_path: Path, limit: str | None, size: float | None) -> None:
     with DuckDB(Resources(memory=limit, scratch=tmp_path), [], StopRequest()) as engine:
         assert engine.memory() == pytest.approx(size, rel=0.01) if size else engine.memory() > 1e8
+
+
+def test_engines_of_one_kind_share_a_database_and_nothing_in_it(folder: Path) -> None:
+    limits, stop = Resources(threads=1, scratch=folder / "scratch"), StopRequest()
+    with DuckDB(limits, [folder / "in"], stop) as first, DuckDB(limits, [folder / "in"], stop) as second:
+        first.define("mine", query("SELECT 1 AS a"), keep=True)
+        assert first.fetch(query("SELECT a FROM mine"))["a"].to_list() == [1]
+        with pytest.raises(ThresherError, match="a query failed"):
+            second.fetch(query("SELECT a FROM mine"))
+        second.define("mine", query("SELECT 2 AS a"))
+        assert [each.fetch(query("SELECT a FROM mine")).item() for each in (first, second)] == [1, 2]
+        settings = "SELECT current_setting('TimeZone') AS z, current_setting('python_enable_replacements') AS r"
+        assert second.fetch(query(settings)).row(0) == ("UTC", False)
+    with DuckDB(limits, [folder / "secret"], stop) as other, pytest.raises(PermissionDenied):
+        other.scan("f", [str(folder / "in" / "f.parquet")])
+
+
+def test_a_database_is_another_after_an_error_that_may_have_broken_it(folder: Path) -> None:
+    limits = Resources(threads=1, memory="20MB", scratch=folder / "scratch", scratch_limit="1MB")
+    with DuckDB(limits, [], StopRequest()) as engine, pytest.raises(ResourceError):
+        engine.fetch(query("SELECT list(range ORDER BY random()) FROM range(20000000)"))
+    assert duckdb_engine._KEPT == {}
+    with DuckDB(limits, [], StopRequest()) as engine:
+        assert engine.fetch(query("SELECT 1 AS a")).item() == 1
+
+
+@pytest.mark.parametrize("params", [None, {"least": 3.0}])
+def test_rows_are_the_same_where_a_connection_runs_no_statements_itself(
+    engine: DuckDB, monkeypatch: pytest.MonkeyPatch, params: dict[str, float] | None
+) -> None:
+    condition = "true" if params is None else "range > $least"
+    rows = query(f"SELECT range AS a, 'x' || range AS b FROM range(10) WHERE {condition} ORDER BY a")  # noqa: S608
+    submitted = engine.fetch(rows, params)
+    connection = engine._connection
+
+    class Older:
+        def sql(self, *arguments: object, **keywords: object) -> object:
+            return connection.sql(*arguments, **keywords)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine, "_connection", Older())
+    related = engine.fetch(rows, params)
+    monkeypatch.undo()
+    assert related.equals(submitted)
+    assert related.schema == submitted.schema

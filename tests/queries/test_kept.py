@@ -1,0 +1,58 @@
+"""Trees that are kept in the process: one for each key, under numbers that are never given again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlglot import exp, parse_one
+
+from pipeline.queries import kept
+from pipeline.queries.dialect import render
+from pipeline.queries.load import expand, load, statement
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept_before(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    for name in ("_trees", "_by_id", "_texts"):
+        monkeypatch.setattr(kept, name, {})
+    load.cache_clear()
+    yield
+    load.cache_clear()
+
+
+def test_a_tree_is_built_once_for_its_key_and_never_without_one() -> None:
+    built = [kept.kept(key, lambda: exp.select("a")) for key in ("one", "one", "two", None, None)]
+    assert built[0] is built[1]
+    assert len({id(tree) for tree in built}) == 4
+    assert [kept.number_of(tree) is None for tree in built] == [False, False, False, True, True]
+
+
+def test_numbers_are_never_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "MOST", 3)
+    numbers = [kept.number_of(kept.kept(number, lambda: exp.select("a"))) for number in range(10)]
+    assert len(set(numbers)) == 10
+    assert None not in numbers
+
+
+def test_a_key_tells_trees_apart_that_are_written_otherwise() -> None:
+    small, large = parse_one("SELECT a"), parse_one("SELECT A")
+    assert kept.part(small) != kept.part(large)
+    assert kept.parts({"a": small, "b": large}) != kept.parts({"b": large, "a": small})
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+def test_the_text_of_a_kept_tree_is_that_of_its_copy(dialect: str) -> None:
+    tree = statement("replicates/of_clusters", values={"own_limit": 1000, "hash_groups": 64})
+    texts = [render(tree, dialect), render(tree, dialect), render(tree.copy(), dialect)]
+    assert len(set(texts)) == 1
+
+
+def test_other_columns_names_or_values_are_another_statement() -> None:
+    query = load("threshold_sweep/counts")
+    assert expand(query, ("a",)) is expand(query, ("a",))
+    assert expand(query, ("a",)) is not expand(query, ("b",))
+    assert render(expand(query, ("a",))) != render(expand(query, ("b",)))
