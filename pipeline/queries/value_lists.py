@@ -17,7 +17,7 @@ from pipeline.queries.kept import number_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Tree = TypeVar("Tree", bound=exp.Expr)
+Tree = TypeVar("Tree", bound="exp.Expr")
 
 _VALUE = "value"
 _TYPE = "type_of_values"  # key of the meta data of an IN whose list may be a relation
