@@ -7,10 +7,11 @@ not fit is an error that names it. Columns that are bound to no field stay text.
 from __future__ import annotations
 
 import csv
+import glob
 import io
 import json
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, os_error_number
@@ -143,7 +144,8 @@ def convert(
         if "utf" in str(error).lower() and (fault := _not_utf8(path, kind, spec, name=name)) is not None:
             raise fault from error
         if kind in SEPARATED and isinstance(error, pl.exceptions.ComputeError):
-            _refuse_uneven(path, _separator(kind, spec), name=name)
+            with suppress(OSError):  # an archive that is cut off
+                _refuse_uneven(path, _separator(kind, spec), name=name)
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         message = f"input {name}: {path} cannot be read as {kind}: {reason}"
         raise DataError(message, remedy=_remedy(kind)) from error
@@ -248,6 +250,7 @@ def _remedy(kind: Format) -> str:
 
 def _write_arrow(path: Path, target: Path, *, name: str) -> None:
     """Write the rows of an Arrow file, batch by batch, with the types that they have in a frame."""
+    import polars as pl  # noqa: PLC0415 - see convert
     import pyarrow as pa  # noqa: PLC0415 - see convert
 
     from pipeline.sources.frames import write_batches  # noqa: PLC0415 - see convert
@@ -259,6 +262,8 @@ def _write_arrow(path: Path, target: Path, *, name: str) -> None:
         except RowsError as fault:
             message = f"input {name}: {path}: {fault}"
             raise DataError(message, remedy=fault.remedy) from fault
+        except (pa.ArrowNotImplementedError, KeyError):  # what older versions say of texts as Polars writes them
+            pl.scan_ipc(glob.escape(str(path))).sink_parquet(target)
 
 
 def _write_json(

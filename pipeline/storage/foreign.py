@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 from contextlib import suppress
 from functools import cache
@@ -173,8 +174,13 @@ def foreign_in_catalog(connection: duckdb.DuckDBPyConnection, views: Collection[
 
 
 def macros_of(connection: duckdb.DuckDBPyConnection, database: str) -> frozenset[tuple[str, ...]]:
-    """Return the macros of an attached database: schema, name, kind, parameters and text."""
-    return frozenset(tuple(map(str, row)) for row in connection.execute(_MACROS, [database]).fetchall())
+    """Return the macros of an attached database: schema, name, kind, parameters and text.
+
+    The text is without blanks and double quotes: some versions of DuckDB put names of types in quotes before a macro
+    has been in a file.
+    """
+    macros = connection.execute(_MACROS, [database]).fetchall()
+    return frozenset((*map(str, names), re.sub(r'[\s"]', "", str(text))) for *names, text in macros)
 
 
 @cache

@@ -394,12 +394,11 @@ MENTIONS = InputContract(
 OF_LISTS = {"unnest": "label", "columns": {"start": "label.1", "end": "label.2", "type": "label.3"}}
 
 
-@pytest.mark.parametrize("form", ["jsonl", "parquet", "frame", "lazy", "pandas", "arrow"])
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "frame", "lazy", "arrow"])
 def test_the_elements_of_a_list_are_rows(tmp_path: Path, form: str) -> None:
     DOCUMENTS.write_ndjson(tmp_path / "rows.jsonl")
     DOCUMENTS.write_parquet(tmp_path / "rows.parquet")
-    in_memory = {"frame": lambda: DOCUMENTS, "lazy": DOCUMENTS.lazy, "pandas": DOCUMENTS.to_pandas}
-    in_memory["arrow"] = DOCUMENTS.to_arrow
+    in_memory = {"frame": lambda: DOCUMENTS, "lazy": DOCUMENTS.lazy, "arrow": DOCUMENTS.to_arrow}
     path = in_memory[form]() if form in in_memory else tmp_path / f"rows.{form}"
     (file,) = open_source(MENTIONS, Input.model_validate({"path": path, "unnest": "ents"}), Path.cwd()).files
     assert isinstance(file, DataFile)

@@ -410,3 +410,9 @@ def test_each_of_several_frames_has_a_name() -> None:
     ]
     assert not is_frame("rows.parquet")
     assert not is_frame(Path("rows.parquet"))
+
+
+def test_the_elements_of_a_list_in_a_frame_of_pandas_are_rows() -> None:
+    frame = pd.DataFrame({"doc": ["a", "b"], "marks": [[{"score": 0.1, "label": 0}, {"score": 0.9, "label": 1}], []]})
+    result = pipeline.threshold_sweep(predictions={"path": frame, "unnest": "marks"})
+    assert result.tables["inputs"].filter(status="used")["n_rows"].to_list() == [2]
