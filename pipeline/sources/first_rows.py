@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -38,6 +39,8 @@ def columns_in_no_role(source: Source, taken: Iterable[str]) -> tuple[str, ...]:
 def first_rows(source: Source, columns: Sequence[str], most_rows: int) -> pl.DataFrame:
     """The first rows of up to 16 files, evenly among all, as many of each; without a row where they are no files.
 
+    Files that cannot be read are passed over: the engine, which reads all of them, tells why.
+
     Args:
         source: The input.
         columns: Columns of the files and folders.
@@ -45,7 +48,10 @@ def first_rows(source: Source, columns: Sequence[str], most_rows: int) -> pl.Dat
     """
     files = [file for file in source.files if isinstance(file, DataFile | FrameRows) and file.rows]
     chosen = files[:: -(-len(files) // MOST_FILES)] if files else []
-    frames = [_of_file(file, columns, -(-most_rows // len(chosen))) for file in chosen]
+    frames = []
+    for file in chosen:
+        with suppress(OSError, ValueError, NotImplementedError):  # as Arrow calls what it cannot read
+            frames.append(_of_file(file, columns, -(-most_rows // len(chosen))))
     return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame(schema=dict.fromkeys(columns, pl.Null))
 
 
