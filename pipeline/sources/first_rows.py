@@ -9,7 +9,6 @@ import polars as pl
 
 from pipeline.sources.frames import FrameRows
 from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.plain_types import refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,7 +21,7 @@ MOST_FILES = 16
 
 
 def columns_in_no_role(source: Source, taken: Iterable[str]) -> tuple[str, ...]:
-    """Columns of plain types that nothing reads, not even `where`.
+    """Columns of whole numbers, texts and dates that nothing reads, not even `where`.
 
     Args:
         source: The input.
@@ -32,8 +31,18 @@ def columns_in_no_role(source: Source, taken: Iterable[str]) -> tuple[str, ...]:
     where = source.spec.where or ""
     kinds = {field.name: field.type for file in source.files[:1] for field in file.schema}
     names = dict.fromkeys((*kinds, *(name for file in source.files[:1] for name in file.partitions)))
-    plain = (name for name in names if name not in kinds or refused(kinds[name]) is None)
-    return tuple(name for name in plain if name not in read and name not in where)
+    told = (name for name in names if name not in kinds or _tells_rows_apart(kinds[name]))
+    return tuple(name for name in told if name not in read and name not in where)
+
+
+def _tells_rows_apart(kind: pa.DataType) -> bool:
+    """Whether a type is that of names and numbers of things."""
+    import pyarrow as pa  # noqa: PLC0415 - only where files are looked at
+
+    if pa.types.is_dictionary(kind):
+        return _tells_rows_apart(kind.value_type)
+    is_text = str(kind) in {"string", "large_string", "string_view"}
+    return bool(is_text or pa.types.is_integer(kind) or pa.types.is_date(kind))
 
 
 def first_rows(source: Source, columns: Sequence[str], most_rows: int) -> pl.DataFrame:
