@@ -255,7 +255,7 @@ REFUSED: list[tuple[pl.DataFrame, dict[str, Any], type[Exception], str]] = [
         for key, value in {
             "thresholds": [1],
             "boundary": ">",
-            "cluster": "query_id",
+            "cluster_order": "day",
             "invalid_scores": "drop",
             "duplicates": "keep",
             "replicates": 10,
