@@ -16,6 +16,7 @@ import polars as pl
 from pipeline.plan.nodes import Phase
 from pipeline.sources.first_rows import columns_in_no_role, first_rows
 from pipeline.sources.usual_names import is_usual_id, is_usual_system
+from pipeline.visible_text import cleaned, with_edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -142,7 +143,7 @@ def _pooled_in_words(pooled: dict[str, list[object]]) -> Iterator[str]:
 
 def _listed(values: Sequence[object]) -> str:
     more = f" and {len(values) - MOST_NAMED:,} more" if len(values) > MOST_NAMED else ""
-    return ", ".join(map(str, values[:MOST_NAMED])) + more
+    return ", ".join(with_edges(cleaned(str(value), layout="")) for value in values[:MOST_NAMED]) + more
 
 
 def _repeating(rows: pl.DataFrame, columns: Sequence[str], groups: Sequence[str]) -> Iterator[tuple[str, int]]:

@@ -192,7 +192,8 @@ def test_rows_without_a_unit_have_no_table(tmp_path: Path) -> None:
     frame = predictions()
     run = run_stages(config(tmp_path / "auto", frame, {}))
     assert "give cluster, or map the column that names the item" in run.stages[0].omitted["threshold_sweep_units"]
-    assert not run.warnings
+    (pooled,) = run.warnings
+    assert "one number is of all values of 'model'" in pooled
     with pytest.raises(ConfigError, match="nothing tells which rows are of one unit") as refused:
         run_stages(config(tmp_path / "asked", frame, {}, units=True))
     assert "Give cluster, or map" in str(refused.value.remedy)
