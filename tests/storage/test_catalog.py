@@ -272,7 +272,7 @@ def test_a_folder_in_the_place_of_latest_gives_way_only_if_it_is_a_copy_of_a_run
     (copy / "latest" / "mine.txt").touch()
     assert_error(call("verify", copy), 65, "latest is not a link to a published run")
     (note,) = point_to_latest(Layout(copy), max((copy / "runs").iterdir()).name)
-    assert "remove it" in note
+    assert "move it away" in note
     assert (copy / "latest" / "mine.txt").exists()
     (copy / "latest" / "mine.txt").unlink()
     verify(copy, repair=True)

@@ -31,8 +31,12 @@ def sample(rng: np.random.Generator, clusters: int, rows: int) -> Confusion:
     return Confusion(*(side.sum(axis=1) for side in sides))
 
 
+def sides(counts: Confusion) -> tuple[NDArray[np.float64], ...]:
+    return counts.tp, counts.fp, counts.fn, counts.tn
+
+
 def together(counts: Confusion) -> Confusion:
-    return Confusion(*(side.sum(axis=0) for side in vars(counts).values()))
+    return Confusion(*(side.sum(axis=0) for side in sides(counts)))
 
 
 def holds(limits: dict[str, Limits], names: tuple[str, ...]) -> bool:
@@ -99,7 +103,7 @@ def test_a_band_is_missing_where_its_ratio_is() -> None:
 
 def test_heavy_weights_make_a_band_wider_and_fixed_sizes_a_narrower_one() -> None:
     counts = together(sample(np.random.default_rng(4), 1, 400))
-    squares = Confusion(*(3.0 * side for side in vars(counts).values()))
+    squares = Confusion(*(3.0 * side for side in sides(counts)))
     plain, weighted, fixed = (
         band_of_rows(
             counts,

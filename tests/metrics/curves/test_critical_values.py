@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import NormalDist
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,6 +17,9 @@ from pipeline.metrics.curves.critical_values import (
 )
 from pipeline.metrics.uncertainty.proportions import Confusion
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 NORMAL = NormalDist()
 COUNTS = Confusion(  # 60 positives and 240 negatives
     np.array([60, 55, 40, 25, 10, 2]),
@@ -24,6 +28,10 @@ COUNTS = Confusion(  # 60 positives and 240 negatives
     np.array([0, 90, 170, 210, 232, 240]),
 )
 AT_ONE = Confusion(np.array([30.0]), np.array([20.0]), np.array([50.0]), np.array([70.0]))
+
+
+def sides(counts: Confusion) -> tuple[NDArray[np.float64], ...]:
+    return counts.tp, counts.fp, counts.fn, counts.tn
 
 
 def test_a_rate_over_all_thresholds_has_the_quantile_of_a_standardised_brownian_bridge() -> None:
@@ -60,7 +68,7 @@ def test_draws_are_those_of_errors_of_samples(*, fixed_sizes: bool) -> None:
         "fpr": fp[:, inner] / negatives - COUNTS.fp[inner] / 240,
         "precision": tp[:, inner] / (tp + fp)[:, inner] - (COUNTS.tp / (COUNTS.tp + COUNTS.fp))[inner],
     }
-    counts = Confusion(*(side[inner] * float(scale) for side in vars(COUNTS).values()))
+    counts = Confusion(*(side[inner] * float(scale) for side in sides(COUNTS)))
     largest = largest_of_rows(counts, counts, fixed_sizes=fixed_sizes, draws=4000, seed=2)
     for name, error in errors.items():
         of_samples = np.abs(error / error.std(axis=0)).max(axis=1)
@@ -89,8 +97,8 @@ def test_rows_that_are_clusters_of_their_own_have_the_values_of_rows() -> None:
 
 def test_weights_count_by_their_squares_and_in_any_unit() -> None:
     of_rows = largest_of_rows(COUNTS, COUNTS)
-    ten_times = Confusion(*(10.0 * side for side in vars(COUNTS).values()))
-    squares = Confusion(*(100.0 * side for side in vars(COUNTS).values()))
+    ten_times = Confusion(*(10.0 * side for side in sides(COUNTS)))
+    squares = Confusion(*(100.0 * side for side in sides(COUNTS)))
     of_weights = largest_of_rows(ten_times, squares)
     # the half of a row that is added to both sides is a twentieth of these
     assert critical_values(of_weights, 0.95).values == pytest.approx(critical_values(of_rows, 0.95).values, abs=0.08)
@@ -142,7 +150,7 @@ def test_each_curve_is_left_as_often_as_the_confidence_allows() -> None:
 
 
 def test_the_same_seed_gives_the_same_draws_and_another_seed_others() -> None:
-    of_clusters = Confusion(*(np.stack([side, side[::-1], side]) for side in vars(COUNTS).values()))
+    of_clusters = Confusion(*(np.stack([side, side[::-1], side]) for side in sides(COUNTS)))
     for of_rows in (True, False):
         first, again, different = (
             (
@@ -155,7 +163,7 @@ def test_the_same_seed_gives_the_same_draws_and_another_seed_others() -> None:
 
 
 def test_with_fixed_sizes_the_precision_of_all_rows_is_known() -> None:
-    everything = Confusion(*(side[:1] for side in vars(COUNTS).values()))
+    everything = Confusion(*(side[:1] for side in sides(COUNTS)))
     assert not largest_of_rows(everything, everything, fixed_sizes=True, draws=9).draws["precision"].any()
     assert largest_of_rows(everything, everything, draws=9).draws["precision"].all()
 
