@@ -12,6 +12,7 @@ from pipeline.queries.dialect import render
 from pipeline.queries.load import expand, load
 
 WHERE = {"source_file": "a.parquet", "file_row_number": [0, 1, 2]}
+HOUR = 3.6e9  # microseconds
 WINDOW = {"before_start": -4.0, "before_end": -2.0, "after_start": 0.0, "after_end": 3.0}
 
 
@@ -34,8 +35,8 @@ WINDOW = {"before_start": -4.0, "before_end": -2.0, "after_start": 0.0, "after_e
         ),
         (  # the window includes its start on either side, and the end of the side after the event
             "before_after/explain/nearest",
-            {"score": [5.0, 4.0, 3.0, 2.0, 1.0], "lag_hours": [-4.0, -2.0, -1.0, 0.0, 3.0]},
-            {"threshold": 5.0, "lowest_score": 0.5, **WINDOW},
+            {"score": [5.0, 4.0, 3.0, 2.0, 1.0], "lag": [hours * HOUR for hours in (-4.0, -2.0, -1.0, 0.0, 3.0)]},
+            {"threshold": 5.0, "lowest_score": 0.5, **{name: hours * HOUR for name, hours in WINDOW.items()}},
             "lag_hours",
             [-4.0, 0.0, 3.0],
         ),

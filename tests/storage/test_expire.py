@@ -6,7 +6,9 @@ import json
 import os
 import shutil
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -23,7 +25,6 @@ from storage.promises import assert_results_ok, attempts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 FRAME = pl.DataFrame({"score": [0.9, 0.7, 0.4, 0.2], "label": [True, False, True, False]})
 WRITES = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "os.unlink"}
@@ -159,8 +160,17 @@ def copies_at_every_moment(results: Path, folder: Path) -> list[Path]:
     return copies
 
 
+def _path_of(event: str, words: tuple[object, ...]) -> str:
+    """The path that an event is about, which may be relative to an open folder."""
+    path, folder = str(words[0]), words[-1]
+    if event != "open" and isinstance(folder, int) and folder >= 0 and not path.startswith("/"):
+        with suppress(OSError):  # where the system does not tell the names of open folders
+            return f"{Path(f'/proc/self/fd/{folder}').readlink()}/{path}"
+    return path
+
+
 def _notice(event: str, words: tuple[object, ...]) -> None:
-    if _watched and event in WRITES and str(words[0]).startswith(_watched[0]):
+    if _watched and event in WRITES and _path_of(event, words).startswith(_watched[0]):
         writes = event != "open" or bool(int(str(words[2])) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
         if writes:
             root = _watched.pop()
