@@ -208,7 +208,7 @@ class _Reader:
         return {name: values[name] for name in names}
 
     def _number(self, section: Section) -> int:
-        query = self._query(section, section.query)
+        query = self._query(section, section.query).copy()  # what it returns is kept for others
         query.set("order", None)
         number = exp.cast(exp.Count(this=exp.Star()), "BIGINT").as_("n_rows")
         counted = exp.select(number).from_(query.subquery("every_row"))
