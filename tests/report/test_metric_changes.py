@@ -37,7 +37,9 @@ def test_what_is_compared_follows_from_the_contracts() -> None:
     assert {"average_precision", "pr_auc", "roc_auc", "brier"} < set(names["threshold_sweep_areas"])
     assert names["ranking_cutoff_means"] == ("precision", "recall")
     assert names["change_points_areas"] == ("average_precision", "pr_auc", "pr_auc_roerich", "covering")
-    assert names["entity_recognition_operating_points"] == ("threshold", "precision", "recall", "f1")
+    ratios = ("precision", "recall", "f1")
+    of_points = ("threshold", *ratios, *(f"{name}_cross_fitted" for name in ratios))
+    assert names["entity_recognition_operating_points"] == of_points
 
 
 def test_points_of_a_curve_are_not_compared() -> None:

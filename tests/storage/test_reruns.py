@@ -219,10 +219,10 @@ def test_a_failed_attempt_of_a_first_run_leaves_its_record(workplace: Workplace)
 
 def test_leftovers_of_a_crash_are_removed_by_the_next_run(workplace: Workplace) -> None:
     first = workplace.publish()
-    staged = workplace.results / ".staging" / "dead"
+    staged = workplace.results / ".staging" / "0123456789ab"
     staged.mkdir(parents=True)
     (staged / "half.parquet").write_bytes(b"PAR1")
-    (workplace.results / ".staging" / "dead.duckdb").write_bytes(b"half")
+    (workplace.results / ".staging" / "0123456789ab.duckdb").write_bytes(b"half")
     orphan = workplace.results / "runs" / "00000002-0123456789ab"
     orphan.mkdir()
     for path in first.folder.iterdir():
