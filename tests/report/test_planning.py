@@ -153,7 +153,8 @@ def test_the_threshold_is_that_of_a_criterion_or_as_asked(run: PublishedRun) -> 
 
 
 def test_a_paired_difference_is_planned_from_its_standard_deviation(run: PublishedRun) -> None:
-    row = run.chosen(["compare"])[0].tables["compare_tests"].filter(metric="precision", test="paired_t").row(0, named=True)
+    tests = run.chosen(["compare"])[0].tables["compare_tests"]
+    row = tests.filter(metric="precision", test="paired_t").row(0, named=True)
     detectable = row["minimum_detectable_difference"]
     made = plan(run, "compare", "precision", Goal(difference=detectable))
     assert made.now == pytest.approx(detectable, rel=1e-3)

@@ -102,6 +102,7 @@ EVIDENCE = Evidence(
     rows=lambda _asked: {EXPLAINED_ROWS: "units"},
     threshold="",
     values=lambda _asked: {},
+    preferred={"test": "paired_t"},  # whose limits tell the spread that plans start from
     independent="units",
     decides=(
         "metrics",

@@ -221,7 +221,7 @@ def test_files_that_cannot_be_written_are_a_warning(nights: Nights) -> None:
 
 
 def test_a_run_that_fails_leaves_no_file_of_the_night_before(tmp_path: Path) -> None:
-    (tmp_path / "gates.json").write_text("{}")
+    (tmp_path / "gates.json").write_text('{\n  "run_id": "0123456789ab",\n  "exit": 0\n}\n')
     (tmp_path / "c.toml").write_text(
         '[[stages]]\nkind = "threshold_sweep"\npredictions = "none.parquet"\n[[gates]]\nmetric = "roc_auc"\nmin = 0.5\n'
     )
