@@ -144,7 +144,7 @@ def test_json_holds_everything(two_runs: Path) -> None:
     stage = record["stages"][0]
     assert stage["name"] == "entity_recognition"
     assert {"p_adjusted", "lower", "n_units"} <= set(stage["tests"][0])
-    assert len(stage["metrics"]["changed"]) == 6
+    assert len(stage["metrics"]["changed"]) == 12  # of two groups, those of other data among them
 
 
 def test_markdown_is_escaped(two_runs: Path) -> None:
