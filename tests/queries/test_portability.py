@@ -199,8 +199,8 @@ def relations(query: Query, *, odd: bool) -> dict[str, pl.DataFrame]:
 def mentions(start: int, first: str) -> pl.DataFrame:
     """Two mentions in each of two documents, each 10 characters behind the other."""
     frame = pl.DataFrame({"doc_id": ["x", "x", "y", "y"], "text": [first, "Rome", "Lyon", "Nice"]})
-    places = frame.with_columns(start=pl.Series([start, start + 10] * 2, dtype=pl.Int64), passes_where=True)
-    return places.with_columns(pl.col("start").add(5).alias("end"), *(pl.lit("a").alias(name) for name in SEGMENT))
+    with_starts = frame.with_columns(start=pl.Series([start, start + 10] * 2, dtype=pl.Int64), passes_where=True)
+    return with_starts.with_columns(pl.col("start").add(5).alias("end"), *(pl.lit("a").alias(name) for name in SEGMENT))
 
 
 DOCUMENTS = pl.DataFrame({"doc_id": ["x", "y"]})
