@@ -3,7 +3,7 @@
 It needs only Python 3.11 or later. The environment is in .venv: first what running needs, then what the tests and the
 checks need, each from a lock file of its own when a task first asks for it. That of the lowest versions is in
 .venv-lowest, that of the schedulers in .venv-schedulers. An environment is made anew when one of its lock files, the
-project file or the Python version changes.
+project file or the Python version changes. tests/tiers.py says which tests belong to `test` and which to a change.
 """
 
 from __future__ import annotations
@@ -15,8 +15,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+import tiers  # noqa: E402 - which stands beside the tests, and needs nothing that must be installed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 RUNNING, TESTS = "requirements.lock", "requirements.dev.lock"
 SPARK = "requirements.spark.lock"  # 450 MB, for the tests on Apache Spark alone
 TO_RUN = (".venv", (RUNNING,))
@@ -24,8 +31,17 @@ NEWEST = (".venv", (RUNNING, TESTS))
 WITH_SPARK = (".venv", (RUNNING, TESTS, SPARK))
 LOWEST = (".venv-lowest", ("requirements.lowest.lock",))
 SCHEDULERS = (".venv-schedulers", ("requirements.schedulers.lock",))
-ENVIRONMENTS = {"demo": TO_RUN, "spark": WITH_SPARK, "lowest": LOWEST, "schedulers": SCHEDULERS}
-ALL_TESTS = ("-m", "pytest", "-n", "auto", "--dist", "worksteal", "--ignore=tests/schedulers")
+ENVIRONMENTS = {
+    "demo": TO_RUN,
+    "lowest": LOWEST,
+    "schedulers": SCHEDULERS,
+    "spark": WITH_SPARK,
+    "test-all": WITH_SPARK,
+}
+PYTEST = ("-m", "pytest", "-n", "auto", "--dist", "worksteal")
+ALL_TESTS = (*PYTEST, "--ignore=tests/schedulers")
+TESTS_OF_USERS = (*PYTEST, "-m", "not wide")
+NONE_CHOSEN = 5  # how pytest ends where no test is left
 QUICK_TESTS = (
     "tests/cases",
     "tests/cli/test_commands.py",
@@ -48,7 +64,10 @@ QUICK_TESTS = (
 
 TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
     "demo": ("the main job on data it makes itself", (("-m", "pipeline", "demo", "--output", "demo"),)),
-    "test": ("all tests", (ALL_TESTS,)),
+    "test": ("the tests of everything that a user relies on, in minutes", (TESTS_OF_USERS,)),
+    "test-all": ("all tests: other formats and engines, faults, fuzz, a browser, other versions", (ALL_TESTS,)),
+    "test-changed": ("those of `test` that belong to what differs from main, or from the commit that is named", ()),
+    "test-touched": ("those of `test-all`, beside `test`, that belong to it; all of them where that is asked for", ()),
     "coverage": (
         "all tests, and the lines that they do not run",
         ((*ALL_TESTS, "--cov", "--cov-report=term:skip-covered"),),
@@ -89,7 +108,7 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
     ),
     "lowest": (
         "quick tests with the lowest versions of all dependencies",
-        (("-m", "pytest", "-n", "auto", *QUICK_TESTS),),
+        ((*TESTS_OF_USERS, *QUICK_TESTS),),
     ),
     "setup": ("the environment alone", ()),
     "setup-lowest": ("the environment of `lowest` alone", ()),
@@ -105,18 +124,57 @@ def main() -> int:
         for task, (summary, _) in TASKS.items():
             print(f"  {task:12} {summary}")
         return 0 if name in {"help", "-h", "--help"} else 2
-    if name == "test" and "THRESHER_SPARK" in os.environ:
-        python = set_up(*WITH_SPARK)
-    else:
-        python = set_up(*ENVIRONMENTS.get(name.removeprefix("setup-"), NEWEST))
+    if name == "test-changed":
+        return _test_changed(*more)
+    if name == "test-touched":
+        return _test_touched()
+    if code := _run(TASKS[name][1], ENVIRONMENTS.get(name.removeprefix("setup-"), NEWEST), more):
+        return code
+    return _run_tasks("lowest", "schedulers") if name == "test-all" and not more else 0
+
+
+def _run_tasks(*names: str) -> int:
+    """Run tasks one after the other, to the first that fails."""
+    return next((code for name in names if (code := _run(TASKS[name][1], ENVIRONMENTS.get(name, NEWEST)))), 0)
+
+
+def _run(
+    commands: tuple[tuple[str, ...], ...], environment: tuple[str, tuple[str, ...]], more: Iterable[str] = ()
+) -> int:
+    """Run commands in an environment, further arguments with the last of them; return how the first that fails ends."""
+    python = set_up(*environment)
     # without bytecode every worker and every process of the tests compiles all modules anew
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    for number, command in enumerate(commands := TASKS[name][1], start=1):
-        extra = more if number == len(commands) else []
-        code = subprocess.run([str(python), *command, *extra], cwd=ROOT, env=environment, check=False).returncode
-        if code:
+    variables = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    for number, command in enumerate(commands, start=1):
+        words = [str(python), *command, *(more if number == len(commands) else ())]
+        if code := subprocess.run(words, cwd=ROOT, env=variables, check=False).returncode:
             return code
     return 0
+
+
+def _test_changed(base: str | None = None) -> int:
+    """Run the tests of users that belong to what differs from main, or from a commit."""
+    chosen = tiers.tests_of(tiers.changed_files(base or tiers.base() or "HEAD"))
+    if chosen == []:
+        print("nothing differs that has tests")
+        return 0
+    code = _run(((*TESTS_OF_USERS, *(chosen or ())),), NEWEST)
+    return 0 if code == NONE_CHOSEN else code
+
+
+def _test_touched() -> int:
+    """Run the wide tests that belong to what differs from the commit at which all were run last; or all of them."""
+    chosen = tiers.touched()
+    print("wide tests:", "all of them" if chosen is None else " ".join(chosen) or "none are touched", flush=True)
+    if chosen is None:
+        return _run(((*ALL_TESTS, "-m", "wide"),), WITH_SPARK) or _run_tasks("lowest", "schedulers")
+    others = [path for path in chosen if path not in {"lowest", "tests/schedulers"}]
+    has_spark = any(path.startswith("tests/engines") for path in others)
+    environment = WITH_SPARK if has_spark else NEWEST
+    code = _run(((*ALL_TESTS, "-m", "wide", *others),), environment) if others else 0
+    if code not in {0, NONE_CHOSEN}:
+        return code
+    return _run_tasks(*(task for task in ("lowest", "schedulers") if task in chosen or f"tests/{task}" in chosen))
 
 
 def set_up(folder: str, locks: tuple[str, ...]) -> Path:

@@ -6,6 +6,7 @@ import gc
 import os
 import subprocess
 import sys
+from collections import Counter
 from contextlib import closing, contextmanager
 from functools import cache
 from importlib import import_module
@@ -22,6 +23,7 @@ import pytest
 from filelock import FileLock
 from hypothesis import settings
 from one_database import OneDatabase
+from tiers import WIDE_FIXTURES, is_wide
 
 import pipeline
 from pipeline.engines import duckdb as engine
@@ -50,6 +52,7 @@ STARTING = (  # tests of what an engine may read, and of its start: among the ot
 )
 
 settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("few", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("search", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
 settings.load_profile("same")
 
@@ -125,19 +128,39 @@ def demo_as_made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Measure no coverage where it costs much and adds nothing: random cases and real data run what small tests run.
+def _leaves_out_wide(config: pytest.Config) -> bool:
+    return bool(config.option.markexpr == "not wide")
 
-    Of a test marked `first_case_covers` the cases after the first walk lines that are measured already.
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Try fewer examples of each property where the tests that users rely on are run alone."""
+    if _leaves_out_wide(config) and not config.getoption("--hypothesis-profile"):
+        settings.load_profile("few")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import files of tests that are left out as a whole."""
+    return True if _leaves_out_wide(config) and is_wide(collection_path) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that `make test` leaves out, and those in which no coverage is measured.
+
+    Coverage costs much and adds nothing where random cases, real data and the later cases of a test run what small
+    tests run.
     """
-    measured = set()
+    cases: Counter[str] = Counter()
     for item in items:
         function = item.nodeid.partition("[")[0]
-        is_another_case = function in measured and item.get_closest_marker("first_case_covers")
-        item.stash[UNMEASURED] = bool(
-            is_another_case or item.get_closest_marker("fuzz") or "real_data" in getattr(item, "fixturenames", ())
-        )
-        measured.add(function)
+        cases[function] += 1
+        first = item.get_closest_marker("first_cases")
+        is_another_case = first is not None and cases[function] > first.args[0]
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if is_another_case or is_wide(item.path) or fixtures & WIDE_FIXTURES:
+            item.add_marker("wide")
+        item.stash[UNMEASURED] = bool(is_another_case or item.get_closest_marker("fuzz") or "real_data" in fixtures)
 
 
 @pytest.hookimpl(trylast=True)

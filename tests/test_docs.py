@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 import warnings
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,6 +74,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory, demo_as_made: Path) -> Path:
     return folder
 
 
+@pytest.mark.wide
 def test_the_readme_shows_what_the_demo_prints(demo: Path) -> None:
     shown = next(text for text in blocks(ROOT / "README.md", "text") if text.startswith("before_after: estimated"))
     assert (demo / "printed.txt").read_text().startswith(shown)
@@ -81,12 +83,14 @@ def test_the_readme_shows_what_the_demo_prints(demo: Path) -> None:
 # Queries -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("sql", QUERIES)
 def test_every_query_of_the_pages_returns_rows(sql: str, demo: Path) -> None:
     with open_results(demo / "results") as connection:
         assert connection.execute(sql).fetchall()
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("page", ["python", *sorted(path.stem for path in (ROOT / "docs").glob("from_*.md"))])
 def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "page.py").write_text("\n".join(blocks(ROOT / "docs" / f"{page}.md", "python")), encoding="utf-8")
@@ -102,6 +106,7 @@ def test_the_examples_of_the_pure_functions_hold() -> None:
     assert outcome.failed == 0
 
 
+@pytest.mark.wide
 def test_the_site_is_built_with_all_its_links(tmp_path: Path) -> None:
     words = [sys.executable, str(ROOT / "docs" / "site" / "build.py"), str(tmp_path / "site")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -168,6 +173,7 @@ def test_every_documented_table_exists() -> None:
     assert titles == tables
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize("table", RUN_TABLES, ids=lambda table: table.name)
 def test_the_catalog_has_the_tables_of_every_run_as_promised(table: Table, demo: Path) -> None:
     with open_results(demo / "results") as connection:
@@ -219,22 +225,17 @@ def unused_settings(path: Path) -> list[tuple[str, str, str]]:
     return settings
 
 
-UNUSED = [
-    pytest.param(path, table, key, value, id=f"{relative(path)}-{table}-{key}")
-    for path in CONFIGS
-    for table, key, value in unused_settings(path)
-]
-
-
-@pytest.mark.parametrize(("path", "table", "key", "value"), UNUSED)
-def test_every_setting_that_is_commented_out_is_accepted(path: Path, table: str, key: str, value: str) -> None:
-    document = tomllib.loads(path.read_text("utf-8"))
-    settings = document["stages"][0] if table == "stages" else document.setdefault(table, {}) if table else document
-    assert key not in settings
-    settings[key] = tomllib.loads(f"value = {value}")["value"]
-    if key == "cluster_order":
-        settings.setdefault("cluster", "day")
-    assert parse_config(document, base=path.parent).stages
+@pytest.mark.parametrize("path", CONFIGS, ids=relative)
+def test_every_setting_that_is_commented_out_is_accepted(path: Path) -> None:
+    text = path.read_text("utf-8")
+    for table, key, value in unused_settings(path):
+        document = tomllib.loads(text)
+        settings = document["stages"][0] if table == "stages" else document.setdefault(table, {}) if table else document
+        assert key not in settings, (table, key)
+        settings[key] = tomllib.loads(f"value = {value}")["value"]
+        if key == "cluster_order":
+            settings.setdefault("cluster", "day")
+        assert parse_config(document, base=path.parent).stages, (table, key)
 
 
 @pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
@@ -261,6 +262,7 @@ def test_every_column_of_an_input_is_on_its_page(kind: str) -> None:
     assert not missing
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
 def test_the_starter_runs_beside_the_demo(kind: str, demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(ROOT / "configs" / f"{kind}.toml", demo.parent / "my.toml")
@@ -278,22 +280,19 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-LINKS = [
-    pytest.param(page, target, id=f"{relative(page)}-{target}")
-    for page in PAGES
-    for target in dict.fromkeys(LINK.findall(page.read_text("utf-8")))
-    if "://" not in target
-]
+@cache
+def anchors(page: Path) -> set[str]:
+    return {anchor(title) for title in sections(page)}
 
 
-@pytest.mark.parametrize(("page", "target"), LINKS)
-def test_every_link_leads_somewhere(page: Path, target: str) -> None:
-    path, _, fragment = target.partition("#")
-    target_path = (page.parent / path).resolve() if path else page
-    assert target_path.exists()
-    assert target_path.is_relative_to(ROOT)
-    if fragment:
-        assert fragment in {anchor(title) for title in sections(target_path)}
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in {target for target in LINK.findall(page.read_text("utf-8")) if "://" not in target}:
+        path, _, fragment = target.partition("#")
+        target_path = (page.parent / path).resolve() if path else page
+        assert target_path.exists(), target
+        assert target_path.is_relative_to(ROOT), target
+        assert not fragment or fragment in anchors(target_path), target
 
 
 def test_headings_of_a_page_do_not_repeat() -> None:

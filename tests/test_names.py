@@ -68,6 +68,7 @@ def folders() -> list[str]:
     return sorted(["pipeline", "thresher", *NONE_LEFT, *(f"pipeline/{name}" for name in subfolders)])
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("folder", sorted(set(folders())))
 def test_local_names_say_what_they_hold(folder: str) -> None:
     names = list(names_by_file(folder))

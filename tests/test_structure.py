@@ -62,6 +62,7 @@ def test_a_task_has_one_word_in_every_place(kind: str) -> None:
     assert [table.name for table in stage_itself.tables if not table.name.startswith(f"{kind}_")] == []
 
 
+@pytest.mark.first_cases(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_task_has_a_command_with_an_example(kind: str) -> None:
     command = kind.replace("_", "-")
@@ -96,6 +97,7 @@ def imports_of(tree: ast.AST) -> set[str]:
     return packages
 
 
+@pytest.mark.wide
 def test_only_engines_storage_and_querying_import_the_engine() -> None:
     homes = {relative(path) for path in MODULES if "duckdb" in imports_of(tree_of(path))}
     assert {path for path in homes if not path.startswith(ENGINE_HOMES)} == set()
@@ -136,6 +138,7 @@ def made_up_sql(tree: ast.AST) -> list[int]:
     return lines
 
 
+@pytest.mark.wide
 def test_no_text_put_together_in_python_is_run_as_sql() -> None:
     statements = {relative(path): lines for path in MODULES if (lines := made_up_sql(tree_of(path)))}
     assert statements == {}
@@ -157,6 +160,7 @@ def test_text_put_together_in_python_would_be_found(text: str) -> None:
     assert made_up_sql(ast.parse(text))
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("words", [["--help"], ["-h"]])
 def test_help_loads_no_engine_and_no_frame_library(words: list[str]) -> None:
     probe = (
@@ -175,6 +179,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.wide
 def test_special_functions_are_loaded_where_they_are_first_needed() -> None:
     """They take a tenth of a second, which commands that only read results need not wait for."""
     probe = "import sys\nfrom pipeline.stages import STAGES\n[entry.load() for entry in STAGES]\n"
@@ -187,6 +192,7 @@ def test_no_folder_is_a_drawer_for_everything() -> None:
     assert not [relative(path) for path in MODULES if path.stem in {"utils", "misc", "common", "helpers", "util"}]
 
 
+@pytest.mark.wide
 def test_files_and_functions_keep_their_budgets() -> None:
     for path in MODULES:
         text = path.read_text(encoding="utf-8")
@@ -205,6 +211,7 @@ SKIPPED = (
 )
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("workers", "variable", "code"),
     [([], "", 0), ([], "1", 1), (["-n", "1"], "1", 1)],
@@ -213,7 +220,7 @@ SKIPPED = (
 def test_a_skip_fails_where_nothing_may_be_skipped(
     tmp_path: Path, workers: list[str], variable: str, code: int
 ) -> None:
-    for name in ("conftest.py", "one_database.py", "one_thread.py"):
+    for name in ("conftest.py", "one_database.py", "one_thread.py", "tiers.py"):
         shutil.copy(Path(__file__).parent / name, tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --continue-on-collection-errors\n")
     for number, text in enumerate(SKIPPED):

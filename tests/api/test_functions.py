@@ -57,6 +57,7 @@ def test_a_function_has_a_keyword_for_every_parameter(entry: StageEntry) -> None
     assert all(f"\n    {name}: " in (inspect.getdoc(function) or "") for name in keywords)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
 def test_a_function_gives_the_tables_of_a_run_and_saves_their_bytes(kind: str, tmp_path: Path) -> None:
     config = prepare(next(case for case in case_folders() if case.parent.name == kind), tmp_path)

@@ -34,6 +34,7 @@ def result() -> Result:
     return thresher.threshold_sweep(predictions=frame, by=["source"], thresholds=[0.25, 0.5, 0.75], cluster="user")
 
 
+@pytest.mark.wide
 def test_a_notebook_shows_warnings_summary_and_figures(result: Result) -> None:
     html = result._repr_html_()
     assert html.index("warning") < html.index("<table>") < html.index("<svg")
@@ -43,6 +44,7 @@ def test_a_notebook_shows_warnings_summary_and_figures(result: Result) -> None:
     assert "&lt;/script&gt;" in html
 
 
+@pytest.mark.wide
 def test_figures_have_names_and_groups(result: Result, tmp_path: Path) -> None:
     assert result.figures[0] == "by_threshold"
     chart = result.plot()
@@ -54,6 +56,7 @@ def test_figures_have_names_and_groups(result: Result, tmp_path: Path) -> None:
         assert result.plot().save(tmp_path / "figures" / f"a.{form}").read_bytes().startswith(magic)
 
 
+@pytest.mark.wide
 def test_null_and_the_text_null_are_two_groups() -> None:
     """`explain` gave the numbers of the text for None, and `plot` the picture of NULL for the text."""
     frame = pl.DataFrame(
@@ -91,6 +94,7 @@ def test_null_and_the_text_null_are_two_groups() -> None:
                 ask(metric, **keys, source=absent)
 
 
+@pytest.mark.wide
 def test_a_group_that_is_called_all_is_not_the_total() -> None:
     frame = pl.DataFrame(
         {
@@ -115,6 +119,7 @@ def test_a_group_that_is_called_all_is_not_the_total() -> None:
         assert planned.endswith(f", {words}")
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
@@ -150,6 +155,7 @@ def test_a_saved_result_can_be_shown_reported_and_queried(result: Result, tmp_pa
     assert run.stages[0].summary == result.summary
 
 
+@pytest.mark.wide
 def test_a_number_of_a_file_is_explained_with_its_rows(tmp_path: Path) -> None:
     frame = pl.DataFrame({"score": [0.9, 0.8, 0.3, 0.2], "label": [True, False, True, False], "who": [HOSTILE] * 4})
     frame.write_parquet(tmp_path / "p.parquet")
@@ -166,6 +172,7 @@ def test_a_number_of_a_file_is_explained_with_its_rows(tmp_path: Path) -> None:
     assert result.explain(rows=0).sections == {}
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("boundary", "held", "note", "beyond"),
     [
@@ -186,6 +193,7 @@ def test_between_two_scores_the_row_is_explained_that_holds_there(
         result.explain("recall", beyond[0])
 
 
+@pytest.mark.wide
 def test_a_number_of_a_frame_is_explained_without_rows(result: Result) -> None:
     explained = result.explain(sql=True, source="dawn")
     assert explained.sections == {}

@@ -93,7 +93,7 @@ def in_frames(config: Config) -> Config:
     return replace(config, stages=tuple(stages))
 
 
-@pytest.mark.first_case_covers
+@pytest.mark.first_cases(1)
 def test_order_and_form_of_the_rows_and_the_way_through_spark_change_no_byte(
     case: Path, plain: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

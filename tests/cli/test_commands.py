@@ -67,6 +67,7 @@ def test_a_misspelt_command_is_a_usage_error_with_a_hint() -> None:
     assert "Did you mean 'run'?" in called.err
 
 
+@pytest.mark.wide
 def test_run_prints_the_path_alone_on_stdout(workplace: Workplace) -> None:
     called = spawn("run", workplace.config())
     seen = assert_results_ok(workplace.results)
@@ -75,6 +76,7 @@ def test_run_prints_the_path_alone_on_stdout(workplace: Workplace) -> None:
     assert "\x1b" not in called.err
 
 
+@pytest.mark.wide
 def test_quiet_says_nothing_but_the_path(workplace: Workplace) -> None:
     called = workplace.run("--quiet")
     assert called.err == ""
@@ -101,6 +103,7 @@ def test_only_runs_the_named_stages(workplace: Workplace) -> None:
     assert not (assert_results_ok(workplace.results).folder / "counts" / "first.parquet").exists()
 
 
+@pytest.mark.wide
 def test_two_stages_share_one_run(workplace: Workplace) -> None:
     config = workplace.config(name="first")
     config.write_text(config.read_text() + workplace.config(name="second", by=None, file="d.toml").read_text())
@@ -111,6 +114,7 @@ def test_two_stages_share_one_run(workplace: Workplace) -> None:
     assert answer.out == "stage,n\nfirst,76\nsecond,19\n"
 
 
+@pytest.mark.wide
 def test_set_overrides_keys_by_stage_name_kind_or_number(workplace: Workplace) -> None:
     for stage in ("before_after", "1"):
         called = workplace.run("--set", f"stages.{stage}.thresholds=[3, 4]", "--set", "resources.threads=1")
@@ -188,6 +192,7 @@ def test_init_of_an_unknown_stage_lists_the_known_ones() -> None:
     assert_error(call("init", "nope"), 2, "no stage is called 'nope'", "before_after")
 
 
+@pytest.mark.wide
 def test_a_stage_command_equals_the_config(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     workplace.pairs.rename({"score": "weight"}).write_parquet(workplace.folder / "pairs.parquet")
     expected = workplace.publish(
@@ -244,6 +249,7 @@ def test_what_nobody_foresaw_is_told_with_a_place_of_its_traceback(
     assert "broken" in path.read_text()
 
 
+@pytest.mark.wide
 def test_the_demo_publishes_and_says_how_close_it_came(demo_as_made: Path) -> None:
     printed = (demo_as_made / "printed.txt").read_text()
     assert_results_ok(demo_as_made / "results")

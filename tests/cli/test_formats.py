@@ -91,12 +91,14 @@ def test_every_type_comes_out_of_csv_and_json(results: Path) -> None:
     assert json.loads(query(results, sql, "jsonl")) == expected
 
 
+@pytest.mark.first_cases(4)
 @pytest.mark.parametrize("format_", FORMATS)
 def test_every_type_comes_out_of_every_format_also_without_a_value(results: Path, format_: str) -> None:
     values, nothing = ", ".join(sql for sql, _, _ in VALUES), ", ".join(["NULL"] * len(VALUES))
     assert query(results, f"SELECT {values} UNION ALL SELECT {nothing}", format_)
 
 
+@pytest.mark.first_cases(5)
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("sql", ["SHOW ALL TABLES", "DESCRIBE inputs"])
 def test_what_describes_the_results_comes_out_of_every_format(results: Path, sql: str, format_: str) -> None:
@@ -112,6 +114,7 @@ def test_parquet_keeps_the_types_that_it_knows(results: Path) -> None:
     assert frame.schema["d"] == pl.Decimal(9, 2)
 
 
+@pytest.mark.first_cases(4)
 @pytest.mark.parametrize("format_", FORMATS)
 def test_columns_of_one_name_are_numbered(results: Path, format_: str) -> None:
     assert b"a_1" in query(results, "SELECT 1 AS a, 2 AS a", format_).replace(b"\\_", b"_")
@@ -138,6 +141,7 @@ def test_no_value_can_steer_a_terminal(results: Path, format_: str) -> None:
     assert "u202e" in seen
 
 
+@pytest.mark.wide
 def test_characters_that_the_encoding_lacks_are_written_as_escapes(results: Path) -> None:
     called = spawn("query", results, "SELECT 'Größe' AS a", "--format", "table", env={"PYTHONIOENCODING": "ascii"})
     assert (called.code, called.err) == (0, "")

@@ -26,6 +26,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     return workplace
 
 
+@pytest.mark.wide
 def test_query_writes_csv_to_a_pipe(published: Workplace) -> None:
     called = spawn("query", published.results, "SELECT 1 AS a, NULL AS b, 'x,y' AS c")
     assert (called.code, called.out, called.err) == (0, 'a,b,c\n1,,"x,y"\n', "")
@@ -65,6 +66,7 @@ def test_query_without_rows_still_has_a_header(published: Workplace) -> None:
     assert call("query", published.results, "SELECT stage FROM inputs WHERE false", "-f", "json").out == "[]\n"
 
 
+@pytest.mark.first_cases(4)
 @pytest.mark.parametrize(
     "sql",
     [
@@ -119,6 +121,7 @@ def test_verify_says_how_much_it_checked(published: Workplace) -> None:
     assert re.fullmatch(r".*: 1 run, \d+ files, all as published\n", called.out)
 
 
+@pytest.mark.wide
 def test_a_closed_pipe_is_no_error(published: Workplace) -> None:
     words = [
         sys.executable,

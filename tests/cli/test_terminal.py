@@ -46,6 +46,7 @@ def test_closed_streams_do_not_stop_a_command(monkeypatch: pytest.MonkeyPatch) -
         stream.close()
 
 
+@pytest.mark.wide
 def test_the_summary_is_shown_again_for_an_unchanged_run(workplace: Workplace) -> None:
     config = workplace.config()
     time.sleep(2.1)  # younger files are read again, because they may have changed since
@@ -67,6 +68,7 @@ def table_rows(text: str) -> list[list[str]]:
     return [re.split(r"  +", line) for line in lines[start:stop]]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
 def test_summaries_from_published_tables_are_those_of_the_run(kind: str, tmp_path: Path) -> None:
     folder = next(each for each in case_folders() if each.parent.name == kind)
@@ -75,6 +77,7 @@ def test_summaries_from_published_tables_are_those_of_the_run(kind: str, tmp_pat
     assert again == tuple(replace(stage, seconds=round(stage.seconds, 3)) for stage in run.stages)
 
 
+@pytest.mark.wide
 def test_groups_of_several_groupings_are_shown_with_their_grouping(workplace: Workplace) -> None:
     seen = at_terminal(
         "run", workplace.config(by=[[], ["source"], ["half"], ["half", "source"]], events=events_by_half(workplace))
@@ -120,6 +123,7 @@ def test_group_values_cannot_steer_a_terminal(workplace: Workplace) -> None:
     assert not set(seen) & {"\x9b", "\u202e"}
 
 
+@pytest.mark.wide
 def test_a_warning_of_several_stages_is_said_once_with_their_names(workplace: Workplace) -> None:
     config = write_config(workplace.folder / "c.toml", name="first")
     config.write_text(
@@ -196,6 +200,7 @@ def test_numbers_that_json_lacks_are_null() -> None:
     assert (json.loads(line)["a"], json.loads(line)["d"]) == (None, 0.5)
 
 
+@pytest.mark.wide
 def test_a_run_is_published_though_nobody_can_be_told(workplace: Workplace) -> None:
     with Path("/dev/full").open("wb") as full:
         words = [sys.executable, "-m", "pipeline", "run", str(workplace.config())]
@@ -203,6 +208,7 @@ def test_a_run_is_published_though_nobody_can_be_told(workplace: Workplace) -> N
     assert assert_results_ok(workplace.results).generation == 1
 
 
+@pytest.mark.wide
 def test_a_path_that_stdout_does_not_take_is_told_as_a_warning(workplace: Workplace) -> None:
     with Path("/dev/full").open("wb") as full:
         words = [sys.executable, "-m", "pipeline", "run", str(workplace.config()), "--log-format", "json"]

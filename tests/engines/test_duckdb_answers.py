@@ -40,6 +40,7 @@ def write(folder: Path, name: str, frame: pl.DataFrame, files: int) -> list[str]
     return [str(path) for path in paths]
 
 
+@pytest.mark.wide
 def test_a_join_of_several_files_never_loses_its_matches(tmp_path: Path) -> None:
     """DuckDB 1.5.0 to 1.5.2 gave zeros for all of them, in some runs."""
     events = pl.DataFrame({"k": ["a", "b"], "complete": [True, True]})

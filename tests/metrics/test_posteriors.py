@@ -47,6 +47,7 @@ def test_f1_is_the_ratio_of_gamma_variables(tp: int, fp: int, fn: int) -> None:
     assert stats.kstest(2 * u / (2 * u + v), posterior.cdf).pvalue > 1e-3
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(("tp", "fp", "fn"), COUNTS)
 def test_methods_of_f1_fit_together(tp: int, fp: int, fn: int) -> None:
     posterior, share = f1_posterior(tp, fp, fn), stats.beta(tp + 0.5, fp + fn + 1)

@@ -174,6 +174,7 @@ def without_zeros(counts: Counter[str]) -> dict[str, int]:
     return {status: number for status, number in counts.items() if number or status == "used"}
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("seed", "timed", "duplicates", "by"),
     [
@@ -213,6 +214,7 @@ def test_when_every_row_is_used_there_is_no_other_status(tmp_path: Path) -> None
     assert_whole(run, {"pairs": pairs})
 
 
+@pytest.mark.wide
 def test_nothing_at_all_is_used_nought_times(tmp_path: Path) -> None:
     pairs = pl.DataFrame({"event_id": [1], "score": [0.1], "lag_hours": [-1.0]})
     run = _published(tmp_path / "empty", {"pairs": pairs.clear()}, thresholds=[0.5], allow_empty=True)

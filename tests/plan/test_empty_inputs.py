@@ -62,6 +62,7 @@ def config(folder: Path, kind: str, empty: tuple[str, ...], by: Any, **keys: Any
     return stage_config(folder, kind, frames, **KEYS.get(kind, {}), **groups, **keys)
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("grouping", GROUPINGS)
 @pytest.mark.parametrize("kind", INPUTS)
 def test_no_row_in_any_input_is_nothing_to_evaluate(tmp_path: Path, kind: str, grouping: str) -> None:
@@ -76,6 +77,7 @@ def test_no_row_in_any_input_is_nothing_to_evaluate(tmp_path: Path, kind: str, g
         assert (run.path / table.name / f"{kind}.parquet").is_file() == (table.name not in omitted)
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize(
     ("kind", "name"), [(kind, name) for kind, frames in INPUTS.items() if len(frames) > 1 for name in frames]
 )

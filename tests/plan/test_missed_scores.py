@@ -56,6 +56,7 @@ def replaced(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.when(finite).then("score").otherwise(BELOW).alias("score"))
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     "keys",
     [
@@ -115,6 +116,7 @@ def test_large_inputs_in_cells_have_the_missed_rows_below_the_first_cell(
         assert areas[f"{name}_max"] - areas[f"{name}_min"] <= 0.02
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("keys", [{}, {"cluster": "page"}, {"method": "binned"}, {"thresholds": [0.5]}], ids=str)
 def test_a_group_of_missed_rows_alone_has_areas_and_no_curve_of_its_own(tmp_path: Path, keys: dict[str, Any]) -> None:
     frame = predictions().with_columns(pl.when(pl.col("source") == "a").then("score").alias("score"))
@@ -174,6 +176,7 @@ def pairs_without_some_scores() -> pl.DataFrame:
     return pl.DataFrame({"event_id": rng.integers(0, 20, n), "score": scores, "lag_hours": lag})
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     "keys",
     [{}, {"uncertainty": "none"}, {"lag_thresholds": [2.0]}, {"strata": ["country"]}, {"thresholds": "distinct"}],

@@ -59,6 +59,7 @@ def config_of(folder: Path, kind: str, where: str | None = None, **more: Any) ->
     return stage_config(folder, kind, frames, **keys, **inputs, **more)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("kind", STAGES)
 def test_a_table_that_is_not_made_is_absent_and_says_why(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -84,6 +85,7 @@ def test_a_table_that_is_not_made_is_absent_and_says_why(
     assert call("query", str(tmp_path / "results"), "FROM inputs").err == ""
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("kind", STAGES)
 def test_the_limit_is_judged_after_where(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LIMITS[kind], 2)
@@ -95,6 +97,7 @@ def test_the_limit_is_judged_after_where(tmp_path: Path, kind: str, monkeypatch:
     assert not (whole.path / table).exists()
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("kind", STAGES)
 def test_a_table_that_the_config_asks_for_or_rules_out_needs_no_warning(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -122,6 +125,7 @@ def test_a_table_that_only_some_stages_made_is_there_with_a_note(tmp_path: Path)
     assert f"Stage 'left' did not make the table {table}: {key} = false" in called.err
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("apart", [False, True], ids=["same config", "published"])
 def test_compare_names_the_stage_that_did_not_make_the_units(tmp_path: Path, apart: bool) -> None:  # noqa: FBT001
     table, key, frames, keys = STAGES["change_points"]
@@ -152,6 +156,7 @@ def every_stage(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return pipeline.run(configs[0] | {"stages": [stage for config in configs for stage in config["stages"]]})
 
 
+@pytest.mark.wide
 def test_a_table_of_rows_that_are_there_is_asked_for_or_absent(every_stage: Run) -> None:
     for result in every_stage.stages:
         entry = find_stage(result.kind)
@@ -164,6 +169,7 @@ def test_a_table_of_rows_that_are_there_is_asked_for_or_absent(every_stage: Run)
         assert not any(table in text for table in result.unrequested for text in every_stage.warnings)
 
 
+@pytest.mark.wide
 def test_a_key_that_the_config_sets_makes_no_further_table(tmp_path: Path) -> None:
     (example,) = (each for each in EXAMPLES if each.kind == "threshold_sweep")
     keys = example.keys | {"operating_points": [{"min_recall": 0.5}], "net_benefit": False}

@@ -67,6 +67,7 @@ def test_a_predicate_that_matches_nothing_is_no_input_beside_other_inputs_either
     run_before_after(tmp_path, {"pairs": PAIRS, "events": EVENTS}, allow_empty=True, **late)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("thresholds", "words"),
     [([50.0, 60.0], "no score reaches the lowest threshold, 50"), ([-2.0, -1.0], "every score reaches the highest")],

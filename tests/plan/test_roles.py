@@ -44,6 +44,7 @@ def said(folder: Path, frame: pl.DataFrame, **keys: Any) -> list[str]:  # noqa: 
     return [words for words in run.warnings if any(part in words for part in (REPEATS, POOLED, ALIKE))]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", ["id", "item_id", "UUID", "doc-id", "key"])
 def test_an_id_without_a_role_that_repeats_is_said_with_what_to_do(tmp_path: Path, name: str) -> None:
     frame = predictions(of_clusters=False).with_columns(pl.Series(name, [row % 1500 for row in range(N_ROWS)]))
@@ -56,6 +57,7 @@ def test_an_id_without_a_role_that_repeats_is_said_with_what_to_do(tmp_path: Pat
     assert said(tmp_path / "by", grouped, by=[["part"]]) == []
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", ["model", "System", "dataset"])
 def test_systems_in_one_number_are_said_with_their_values(tmp_path: Path, name: str) -> None:
     frame = predictions(of_clusters=False).with_columns(pl.Series(name, ["x", "y"] * (N_ROWS // 2)))
@@ -96,6 +98,7 @@ def test_an_id_is_mapped_by_init_unless_it_repeats(tmp_path: Path, n_ids: int) -
 POOLED_ELSEWHERE = [("entity_recognition", "predicted"), ("change_points", "predictions"), ("before_after", "pairs")]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("kind", "name"), POOLED_ELSEWHERE)
 def test_systems_that_share_a_number_are_said_in_every_stage_that_may_pool_them(
     tmp_path: Path, kind: str, name: str

@@ -81,6 +81,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.wide
 def test_a_grouping_column_may_have_any_name(tmp_path: Path) -> None:
     pairs = PAIRS.drop("medium").with_columns(PAIRS["medium"].alias(name) for name in NAMES)
     table = estimates_of(tmp_path, {"pairs": pairs}, by=[[name] for name in NAMES], thresholds=[0.5], duplicates="max")
@@ -88,6 +89,7 @@ def test_a_grouping_column_may_have_any_name(tmp_path: Path) -> None:
         assert grouped(table, name) == {"print": 3, "online": 0}, name
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("name", ["rank_in_key", "_best", "_u", "_qualifies", "_reference_threshold"])
 def test_a_grouping_column_named_like_one_that_is_used_inside_works_or_is_refused(tmp_path: Path, name: str) -> None:
     pairs = PAIRS.rename({"medium": name})
@@ -96,6 +98,7 @@ def test_a_grouping_column_named_like_one_that_is_used_inside_works_or_is_refuse
         assert grouped(table, name) == {"print": 3, "online": 0}
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("name", ["segment", "cluster", "complete_window", "digest", "Complete_Window2"])
 def test_a_grouping_column_of_events_may_have_any_name(tmp_path: Path, name: str) -> None:
     events = EVENTS.drop("segment").rename({"source": name})
@@ -156,6 +159,7 @@ def test_pairs_of_unlisted_events_are_left_out_and_counted(tmp_path: Path) -> No
     assert rows_by_status(run, "events") == {"used": 2}
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("uncertainty", "replicates"), [("none", "auto"), ("jackknife", 2), ("jackknife", "auto")])
 def test_replicates_split_the_counts_and_change_no_estimate(
     tmp_path: Path, uncertainty: str, replicates: str | int

@@ -144,6 +144,7 @@ def test_constructs_without_a_portable_meaning_are_not_used(query: Query) -> Non
     assert all(isinstance(table.this, exp.Identifier) for table in query.tree.find_all(exp.Table))
 
 
+@pytest.mark.wide
 @of_every_query
 def test_every_query_can_be_said_in_every_dialect(query: Query) -> None:
     for segment in SEGMENTS:
@@ -154,6 +155,7 @@ def test_every_query_can_be_said_in_every_dialect(query: Query) -> None:
             assert again == text, (dialect, segment)
 
 
+@pytest.mark.wide
 @of_every_query
 def test_the_grouping_columns_stand_where_the_query_says_segment(query: Query) -> None:
     def columns(tree: exp.Query) -> list[str]:

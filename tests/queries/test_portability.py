@@ -230,7 +230,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-@pytest.mark.first_case_covers
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", query_names())
 def test_every_query_gives_the_same_rows_through_its_spark_text(
     connection: duckdb.DuckDBPyConnection, name: str

@@ -90,6 +90,7 @@ def test_the_benchmark_of_the_turing_institute(tmp_path: Path, margin: int) -> N
 # Rankings ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("interpolation", list(INTERPOLATIONS))
 def test_measures_of_rankings_by_version_of_trec_eval(tmp_path: Path, interpolation: str) -> None:
     recording = recorded("trec_eval")

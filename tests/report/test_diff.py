@@ -36,6 +36,7 @@ def changed_record(run: PublishedRun, **changes: Any) -> PublishedRun:  # noqa: 
     return replace(run, record=json.loads(json.dumps(run.record)) | changes)
 
 
+@pytest.mark.wide
 def test_everything_that_differs_in_the_records_is_told(two_runs: Path) -> None:
     run = kept_run(two_runs, "1")
     record = json.loads(json.dumps(run.record))

@@ -127,6 +127,7 @@ def _formulas(published: Published) -> Iterator[tuple[str, str]]:
                 yield stage.name, measure.name
 
 
+@pytest.mark.wide
 def test_every_formula_with_its_numbers_gives_the_published_number(published: Published) -> None:
     explained = []
     for name, measure in _formulas(published):
@@ -206,6 +207,7 @@ def test_what_is_not_there_is_said_with_what_is(published: Published, name: str,
 # Rows ----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("threshold", [None, 5.0, 11.0])
 def test_events_with_impossible_matches_are_all_there(published: Published, threshold: float | None) -> None:
     explanation = published.explain("before_after", Wish("precision_uncorrected", threshold), Shown(most_rows=1000))
@@ -239,6 +241,7 @@ def test_gold_pairs_are_retrieved_or_missed(published: Published) -> None:
         assert sections["gold_misses"].rows["articles.title"].null_count() == 0
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", ["threshold_sweep", "entity_recognition", "geocoding", "change_points"])
 def test_errors_and_units_add_up_to_the_counts_at_every_threshold(published: Published, name: str) -> None:
     false, missed, units = {
@@ -330,6 +333,7 @@ def sheet(published: Published) -> pl.DataFrame:
     return pl.read_csv(called.raw, infer_schema=False)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("separator", "yes", "no"), [(",", "true", "false"), (";", "Yes ", "NO")])
 def test_a_sheet_that_is_filled_in_is_read_back(
     published: Published, sheet: pl.DataFrame, tmp_path: Path, separator: str, yes: str, no: str
@@ -469,6 +473,7 @@ def test_a_section_that_is_not_there_is_said(published: Published) -> None:
     assert "Did you mean `worst_queries`" in called.err
 
 
+@pytest.mark.wide
 def test_groups_of_two_columns_are_told_apart() -> None:
     frame = pl.DataFrame({"score": [0.1, 0.9] * 2, "label": [False, True] * 2, "a": ["x", "x", "y", "y"], "b": "z"})
     result = pipeline.threshold_sweep(predictions=frame, by=[["a", "b"]])

@@ -42,6 +42,7 @@ def data_of(html: str) -> dict[str, object]:
     return data
 
 
+@pytest.mark.wide
 def test_the_report_is_beside_the_catalog_has_the_same_bytes_again_and_verify_has_nothing_against_it(
     published: Published,
 ) -> None:
@@ -144,6 +145,7 @@ def test_a_page_of_very_many_rows_keeps_fewer_of_each_group(
     assert len(str(page_data([content])["lists"])) < 0.6 * usual_size
 
 
+@pytest.mark.wide
 def test_a_report_elsewhere_of_an_earlier_run_whose_history_ends_with_it(published: Published, tmp_path: Path) -> None:
     path = tmp_path / "new" / "page.html"
     called = call("report", published.results, "--run", "1", "--output", path)
@@ -174,6 +176,7 @@ def test_a_report_that_cannot_be_written_says_why(published: Published, tmp_path
         assert "--output" in called.err
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("form", BEGINNINGS)
 def test_figures_are_files_that_say_what_they_show(published: Published, tmp_path: Path, form: str) -> None:
     called = call("plot", published.results, "by_threshold", "--to", tmp_path, "--format", form)
@@ -242,6 +245,7 @@ def test_plot_needs_a_folder(published: Published) -> None:
     assert "--to DIR" in called.err
 
 
+@pytest.mark.wide
 def test_a_run_without_a_positive_row_has_a_report(tmp_path: Path) -> None:
     results = publish(tmp_path, seed=1, predictions={"where": "NOT label"}, by=[[]])
     html = report(latest_run(results), results)

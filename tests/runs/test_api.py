@@ -20,6 +20,7 @@ def config(folder: Path) -> dict[str, Any]:
     return {"output": str(folder), "stages": [stage | {"name": "a"}, stage | {"name": "b", "averages": []}]}
 
 
+@pytest.mark.wide
 def test_tables_of_stages_and_of_the_run(tmp_path: Path) -> None:
     for status in ("published", "unchanged"):
         run = thresher.run(config(tmp_path))
@@ -30,6 +31,7 @@ def test_tables_of_stages_and_of_the_run(tmp_path: Path) -> None:
         assert run.stages[:1][0].name == "a"
 
 
+@pytest.mark.wide
 def test_only_and_set_are_those_of_the_command_line(tmp_path: Path) -> None:
     document = config(tmp_path)
     run = thresher.run(document, only=["b"], set={"stages.b.thresholds.count": 5})
@@ -38,6 +40,7 @@ def test_only_and_set_are_those_of_the_command_line(tmp_path: Path) -> None:
     assert document["stages"][1]["thresholds"]["count"] == 3
 
 
+@pytest.mark.wide
 def test_what_is_not_there_is_told(tmp_path: Path) -> None:
     run = thresher.run(config(tmp_path), set={"stages.a.outcomes": False})
     with pytest.raises(KeyError, match="no stage is called 'c'; the stages are a, b"):

@@ -51,6 +51,7 @@ def first_id(nights: Nights) -> str:
     return min(path.name for path in (nights.results / "runs").iterdir()).partition("-")[2]
 
 
+@pytest.mark.wide
 def test_only_carries_the_other_stages_forward_and_says_so_everywhere(nights: Nights) -> None:
     (before,) = (nights.results / "runs").iterdir()
     tables = files_of(before, ["a", "queries", "systems"])
@@ -83,6 +84,7 @@ def test_only_carries_the_other_stages_forward_and_says_so_everywhere(nights: Ni
     assert call("query", nights.results, "SELECT count(*) FROM ranking_queries").out.endswith("\n16\n")
 
 
+@pytest.mark.wide
 def test_carried_again_it_is_still_of_the_run_that_counted(nights: Nights) -> None:
     nights.run("b", b={"thresholds": [0.5]})
     nights.run("b", b={"thresholds": [0.6]})
@@ -96,6 +98,7 @@ def test_carried_again_it_is_still_of_the_run_that_counted(nights: Nights) -> No
     assert trend == "stage,n\na,1\nb,3\n"
 
 
+@pytest.mark.wide
 def test_nothing_new_is_nothing_published(nights: Nights) -> None:
     for only in (("a",), ("queries", "systems"), ("systems",), ()):
         assert (nights.run(*only).status, nights.run(*only).generation) == ("unchanged", 1)
@@ -106,6 +109,7 @@ def test_nothing_new_is_nothing_published(nights: Nights) -> None:
     assert files_of(everything.path) == files_of(changed.path)
 
 
+@pytest.mark.wide
 def test_a_config_that_has_changed_since_is_said(nights: Nights) -> None:
     run = nights.run("b", a={"thresholds": [0.1], "confidence": 0.9}, b={"thresholds": [0.5]})
     (words,) = [warning for warning in run.warnings if "the config has changed" in warning]
@@ -122,6 +126,7 @@ def test_a_config_that_has_changed_since_is_said(nights: Nights) -> None:
     assert [stage.name for stage in gone.stages] == ["b"]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("then", "now", "reason"),
     [
@@ -142,6 +147,7 @@ def test_numbers_of_other_labels_or_of_a_later_day_are_not_carried_forward(
     assert f": the stage was left out of this run (--only), and has no tables here: {reason}" in run.warnings[0]
 
 
+@pytest.mark.wide
 def test_numbers_of_an_earlier_day_say_so(tmp_path: Path) -> None:
     nights = Nights(tmp_path / "nights")
     config = nights.config()
@@ -157,6 +163,7 @@ def test_numbers_of_an_earlier_day_say_so(tmp_path: Path) -> None:
         assert record_of(run)["results"]["a"]["carried_from"]["variables"] == {"ds": "2026-11-01"}
 
 
+@pytest.mark.wide
 def test_a_first_run_of_one_stage_publishes_this_stage_with_a_warning(tmp_path: Path) -> None:
     nights = Nights(tmp_path / "new")
     run = nights.run("b")
@@ -190,6 +197,7 @@ def test_a_results_folder_with_one_run_works_elsewhere(first_night: Nights, tmp_
 # Failures -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 def test_a_stage_that_fails_leaves_the_others_published_and_its_last_results_stale(nights: Nights) -> None:
     nights.lose("a")
     nights.write("b", share=3)
@@ -221,6 +229,7 @@ def _toml(nights: Nights) -> str:
     return "\n".join([f"output = {json.dumps(config['output'])}", 'on_error = "publish_others"', *stages])
 
 
+@pytest.mark.wide
 def test_stages_that_depend_on_one_that_failed_fail_with_it(tmp_path: Path) -> None:
     nights = Nights(tmp_path / "new")
     nights.lose("queries")
@@ -254,6 +263,7 @@ def test_by_default_the_first_failure_ends_the_run(nights: Nights) -> None:
     assert latest_run(nights.results).generation == 1
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("error", [KeyError("bug"), Interrupted(15)])
 def test_whatever_stops_a_stage_in_its_midst_the_others_go_on_unless_it_is_a_signal(
     nights: Nights, error: Exception, monkeypatch: pytest.MonkeyPatch
@@ -281,6 +291,7 @@ def test_whatever_stops_a_stage_in_its_midst_the_others_go_on_unless_it_is_a_sig
     verify(nights.results)
 
 
+@pytest.mark.wide
 def test_a_damaged_stage_is_not_carried_forward(nights: Nights) -> None:
     (folder,) = (nights.results / "runs").iterdir()
     path = folder / "threshold_sweep_curve" / "a.parquet"

@@ -89,6 +89,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
         yield Job(config, today, backfill, again, touched, gap)
 
 
+@pytest.mark.wide
 def test_every_day_is_a_run_of_its_own_in_order(job: Job) -> None:
     assert job.backfill.code == 0, job.backfill.err
     paths = job.backfill.out.splitlines()
@@ -156,6 +157,7 @@ def test_values_of_the_environment_are_in_no_artefact_and_no_message(job: Job) -
         assert reader.sql("FROM input_files").pl()["path"].to_list() == ["${env.PLACE}/day=2026-11-03/p.parquet"]
 
 
+@pytest.mark.wide
 def test_report_and_differences_go_by_the_day(job: Job, tmp_path: Path) -> None:
     assert call("report", job.results, "-o", tmp_path / "r.html").code == 0
     page = (tmp_path / "r.html").read_text("utf-8")
@@ -183,6 +185,7 @@ def test_rows_are_explained_while_the_environment_is_set(job: Job, monkeypatch: 
     assert "no rows can be shown: the environment variable PLACE is not set" in missing.out + missing.err
 
 
+@pytest.mark.wide
 def test_a_damaged_run_of_a_day_and_a_later_day_than_the_shown_are_published_again(job: Job, tmp_path: Path) -> None:
     results = tmp_path / "results"
     shutil.copytree(job.results, results, symlinks=True)
@@ -196,6 +199,7 @@ def test_a_damaged_run_of_a_day_and_a_later_day_than_the_shown_are_published_aga
     assert statuses == ["unchanged", "published", "published", "unchanged", "unchanged"]
 
 
+@pytest.mark.wide
 def test_a_catalog_that_was_carried_equals_one_that_is_built(job: Job, tmp_path: Path) -> None:
     results = tmp_path / "results"
     shutil.copytree(job.results, results, symlinks=True)
@@ -207,6 +211,7 @@ def test_a_catalog_that_was_carried_equals_one_that_is_built(job: Job, tmp_path:
             assert_frame_equal(reader.sql(f"FROM {name} ORDER BY ALL").pl(), frame)
 
 
+@pytest.mark.wide
 def test_a_grouping_column_called_ds_stays_what_it_is(tmp_path: Path) -> None:
     frame = pl.DataFrame({"score": [0.9, 0.1], "label": [True, False], "ds": [7, 8], "labels": ["a", "b"]})
     stage = {"kind": "threshold_sweep", "predictions": frame, "thresholds": [0.5], "uncertainty": "none"}

@@ -59,6 +59,7 @@ def stages(folder: Path, units: int) -> dict[str, dict[str, Any]]:
     }
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(("units", "is_few"), [(3, True), (40, False)])
 def test_few_units_are_told_and_marked(tmp_path: Path, units: int, *, is_few: bool) -> None:
     config = [{"kind": kind, **keys} for kind, keys in stages(tmp_path, units).items()]

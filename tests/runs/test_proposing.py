@@ -36,6 +36,7 @@ def proposal(kind: str, paths: list[str], folder: Path) -> tuple[str, dict[str, 
     return text, tomllib.loads(text)
 
 
+@pytest.mark.wide
 def test_an_edgelist_runs_as_proposed(tmp_path: Path) -> None:
     EDGELIST.write_csv(tmp_path / "edgelist.csv")
     text, config = proposal("before_after", ["edgelist.csv"], tmp_path)

@@ -57,6 +57,7 @@ def night(config: Config, states: States | None) -> dict[str, str] | str:
         return str(error)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("case", CASES, ids=case_name)
 def test_nights_of_cases_have_the_bytes_of_full_runs(
     case: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -138,6 +139,7 @@ def is_as_a_full_run(run: Run, folder: Path, **keys: Any) -> bool:  # noqa: ANN4
     return hashes(run.path) == hashes(full.path)
 
 
+@pytest.mark.wide
 def test_the_night_after_a_new_day_reads_that_day_only(days: Path, tmp_path: Path) -> None:
     assert read(publish(tmp_path, **ALL_COUNTS)) == (3, 3)
     predictions(3).write_parquet(days / "3.parquet")
@@ -147,6 +149,7 @@ def test_the_night_after_a_new_day_reads_that_day_only(days: Path, tmp_path: Pat
     assert run.stages[0].reused == ("predictions: 3 of 4 files as counted before, 1 read",)
 
 
+@pytest.mark.wide
 def test_days_in_folders_are_asked_once_by_their_names_too(tmp_path: Path) -> None:
     def write(day: int, seed: int) -> Path:
         folder = tmp_path / "days" / f"day={day}"
@@ -170,6 +173,7 @@ def test_days_in_folders_are_asked_once_by_their_names_too(tmp_path: Path) -> No
     assert "0" not in run.table("threshold_sweep_areas")["day"].to_list()
 
 
+@pytest.mark.wide
 def test_days_in_another_format_are_converted_but_counted_once(tmp_path: Path) -> None:
     (tmp_path / "days").mkdir()
     for day in range(3):
@@ -201,6 +205,7 @@ def test_days_in_folders_of_their_own_are_read_once(tmp_path: Path) -> None:
     assert is_as_a_full_run(run, tmp_path, by=["day"])
 
 
+@pytest.mark.wide
 def test_a_file_that_is_rewritten_in_place_is_read_again_whatever_its_size_and_times(
     days: Path, tmp_path: Path
 ) -> None:
@@ -215,6 +220,7 @@ def test_a_file_that_is_rewritten_in_place_is_read_again_whatever_its_size_and_t
     assert is_as_a_full_run(run, tmp_path, **ALL_COUNTS)
 
 
+@pytest.mark.wide
 def test_a_file_that_is_gone_no_longer_counts(days: Path, tmp_path: Path) -> None:
     publish(tmp_path)
     (days / "0.parquet").unlink()
@@ -223,6 +229,7 @@ def test_a_file_that_is_gone_no_longer_counts(days: Path, tmp_path: Path) -> Non
     assert is_as_a_full_run(run, tmp_path)
 
 
+@pytest.mark.wide
 def test_other_thresholds_are_other_questions(days: Path, tmp_path: Path) -> None:
     publish(tmp_path)
     thresholds = {"start": 0, "stop": 1, "count": 11}
@@ -231,6 +238,7 @@ def test_other_thresholds_are_other_questions(days: Path, tmp_path: Path) -> Non
     assert is_as_a_full_run(run, tmp_path, thresholds=thresholds)
 
 
+@pytest.mark.wide
 def test_a_file_that_has_just_changed_is_not_trusted(
     days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +264,7 @@ def flip(content: bytes) -> bytes:
 DAMAGES: tuple[Callable[[bytes], bytes], ...] = (flip, lambda content: content[:-9], lambda _: b"")
 
 
+@pytest.mark.wide
 def test_damaged_answers_are_asked_for_again(days: Path, tmp_path: Path) -> None:
     """Answers to one question are flipped, to another cut, to the next empty, all of one question alike."""
     publish(tmp_path, **ALL_COUNTS)
@@ -277,6 +286,7 @@ def test_the_cache_stays_within_its_limit(days: Path, tmp_path: Path) -> None:
     assert sum(sizes) <= 1000
 
 
+@pytest.mark.wide
 def test_a_disk_that_cannot_hold_the_cache_costs_the_cache_only(
     days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,6 +302,7 @@ def test_a_disk_that_cannot_hold_the_cache_costs_the_cache_only(
     assert len(list(days.iterdir())) == 3
 
 
+@pytest.mark.wide
 def test_answers_as_large_as_their_files_are_not_kept(
     days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,6 +317,7 @@ def test_answers_as_large_as_their_files_are_not_kept(
     assert read(publish(tmp_path)) == (4, 4)
 
 
+@pytest.mark.wide
 def test_a_total_of_many_files_is_opened_alone_while_all_of_them_are_as_they_were(
     days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -339,6 +351,7 @@ def test_a_total_of_many_files_is_opened_alone_while_all_of_them_are_as_they_wer
     assert night(5, 0) == {1}
 
 
+@pytest.mark.wide
 def test_many_nights_leave_few_segments(days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_answers, "MOST_SEGMENTS", 3)
     monkeypatch.setattr(file_answers, "MANY_ANSWERS", 4)
@@ -363,6 +376,7 @@ def test_a_where_that_cannot_be_computed_is_the_fault_of_the_config(days: Path, 
         publish(tmp_path, **keys)
 
 
+@pytest.mark.wide
 def test_columns_of_other_inputs_whose_types_change_and_not_their_text_are_read_anew(tmp_path: Path) -> None:
     for name in ("pairs", "events"):
         (tmp_path / name).mkdir()
@@ -381,6 +395,7 @@ def test_columns_of_other_inputs_whose_types_change_and_not_their_text_are_read_
     assert hashes(run.path) == hashes(stage_tables(parse_config(config, base=tmp_path)).path)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("share", [10_000, 60])
 def test_answers_of_many_files_are_kept_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: int) -> None:
     """Of several files, or of all, by how large they are; a file more, and one less."""
@@ -397,6 +412,7 @@ def test_answers_of_many_files_are_kept_together(tmp_path: Path, monkeypatch: py
     assert is_as_a_full_run(publish(tmp_path, **keys), tmp_path, **keys)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("large_file", "files_at_once"), [(1, [1] * 11), (400, [6, 5])], ids=["large", "together"])
 def test_large_files_are_asked_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large_file: int, files_at_once: list[int]
@@ -430,6 +446,7 @@ def test_exact_areas_read_all_files_and_the_run_says_so(days: Path, tmp_path: Pa
     )
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("large_file", [file_answers.LARGE_FILE, 1], ids=["at once", "one by one"])
 def test_files_whose_rows_meet_other_rows_now_are_read_again_and_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large_file: int

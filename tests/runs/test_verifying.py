@@ -57,6 +57,7 @@ def _attempts(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_bytes()) for path in paths]
 
 
+@pytest.mark.wide
 def test_by_default_nothing_is_verified_and_the_record_says_so(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     _write(path)
@@ -82,6 +83,7 @@ def test_crc_finds_a_flipped_bit_also_when_nothing_else_changed(tmp_path: Path) 
     assert _attempts(tmp_path)[-1]["exit"] == 65
 
 
+@pytest.mark.wide
 def test_crc_counts_files_without_checksums_and_verifies_the_others(tmp_path: Path) -> None:
     paths = [tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / "c.csv"]
     _write(paths[0])
@@ -114,6 +116,7 @@ def test_another_method_alone_publishes_nothing_and_still_verifies(tmp_path: Pat
         _run(tmp_path, "sha256", str(path))
 
 
+@pytest.mark.wide
 def test_sha256_is_recorded_and_compared_with_the_last_run(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     _write(path)
@@ -131,6 +134,7 @@ def test_sha256_is_recorded_and_compared_with_the_last_run(tmp_path: Path) -> No
     assert _attempts(tmp_path)[-1]["inputs"][0]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.mark.wide
 def test_sha256_is_compared_with_the_file_beside_it(tmp_path: Path) -> None:
     folder = tmp_path / "incoming"
     folder.mkdir()

@@ -152,6 +152,7 @@ def test_an_option_that_names_an_input_is_an_error_of_the_command_line(tmp_path:
     assert contents(tmp_path / "in") == before
 
 
+@pytest.mark.wide
 def test_results_inside_the_folder_of_an_input_are_left_out_with_a_notice_every_night(tmp_path: Path) -> None:
     make_folder(tmp_path)
     config = write_config(tmp_path, 'output = "in/results"')

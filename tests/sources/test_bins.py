@@ -199,6 +199,7 @@ def test_a_run_counts_every_match_at_every_threshold(
     assert_counted(tmp_path_factory, thresholds, boundary, trying_scores(thresholds, more))
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("boundary", [">=", ">"])
 @pytest.mark.parametrize(
     "thresholds",

@@ -100,6 +100,7 @@ LITERAL = [
 ]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", LITERAL)
 def test_characters_of_patterns_in_file_names_are_taken_literally(tmp_path: Path, name: str) -> None:
     write(tmp_path, name, "a1.parquet", "bb.parquet", "cc.parquet", "f1.parquet")
@@ -109,7 +110,7 @@ def test_characters_of_patterns_in_file_names_are_taken_literally(tmp_path: Path
     assert read_table(run, "inputs")["rows_in"].to_list() == [1]
 
 
-@pytest.mark.first_case_covers
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("folder", ["x[1]", "x*", "x?", "x y", "x'\"", "k=v"])
 def test_characters_of_patterns_in_the_folder_of_the_config_are_taken_literally(tmp_path: Path, folder: str) -> None:
     base = tmp_path / folder
@@ -146,6 +147,7 @@ def test_files_of_all_partitions_are_one_scan(tmp_path: Path) -> None:
     assert rows == [(f"{day:02}", "nl" if day % 2 else "be", 1) for day in range(20) if day != 7]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", ["file_index", "File_Index", "folder 0: lang", "source_file", "filename", "other"])
 @pytest.mark.parametrize("value", [2, None, "t"])
 def test_no_column_of_a_file_stands_for_its_partition(tmp_path: Path, name: str, value: int | str | None) -> None:
@@ -181,6 +183,7 @@ GUARDED = {
 }
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("where", GUARDED)
 def test_a_condition_on_partitions_keeps_others_from_being_computed(tmp_path: Path, where: str) -> None:
     for number, (day, text) in enumerate((("2026-01-01", "x"), ("2026-01-02", "y"), ("unknown", "5"))):
@@ -193,6 +196,7 @@ def test_a_condition_on_partitions_keeps_others_from_being_computed(tmp_path: Pa
     assert read_table(run, "before_after_estimates")["day"].to_list() == [days[number] for number in GUARDED[where]]
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("outer", ["score=7", "event_id=7", "lag_hours=-5", "SCORE=7"])
 def test_folder_names_above_the_input_never_replace_a_column(tmp_path: Path, outer: str) -> None:
     base = tmp_path / outer
@@ -202,6 +206,7 @@ def test_folder_names_above_the_input_never_replace_a_column(tmp_path: Path, out
     assert table.select("lang", "n_before", "m_before", "m_after").rows() == [("be", 1, 0, 1), ("nl", 0, 0, 1)]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("key", ["score", "Score"])
 def test_a_column_of_the_file_comes_before_a_partition_of_its_name(tmp_path: Path, key: str) -> None:
     write(tmp_path, f"p/{key}=0/a.parquet", f"p/{key}=1/b.parquet")

@@ -47,6 +47,7 @@ def test_the_ending_counts_in_upper_and_lower_case(tmp_path: Path) -> None:
     assert find(tmp_path, "in").skipped == ()
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", ["part-00000", "a.parquet.snappy", "a.pq", "a.parquet_1"])
 def test_parquet_of_another_ending_in_a_folder_is_warned_about(tmp_path: Path, name: str) -> None:
     write(tmp_path, "in/a.parquet", "in/b.parquet", f"in/{name}")
@@ -101,6 +102,7 @@ def test_a_folder_with_nothing_but_other_endings_says_what_it_holds(tmp_path: Pa
         find(tmp_path, path)
 
 
+@pytest.mark.wide
 def test_a_file_that_a_later_day_adds_under_another_ending_is_told(tmp_path: Path) -> None:
     write(tmp_path, "in/a.parquet", "in/b.parquet")
     assert not any("not read" in text for text in run_pairs(tmp_path, "in").warnings)
@@ -241,6 +243,7 @@ def test_a_dollar_in_the_name_of_something_that_exists_is_itself(tmp_path: Path)
     assert names(tmp_path, "cost$.parquet") == ["cost$.parquet"]
 
 
+@pytest.mark.wide
 def test_the_home_folder_is_meant_by_a_tilde_wherever_a_path_is_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -249,6 +249,7 @@ def test_a_run_reads_csv_with_expressions(tmp_path: Path) -> None:
     assert table.select("m_before", "m_after").rows() == [(1, 2), (0, 2)]
 
 
+@pytest.mark.wide
 def test_rows_in_the_order_of_files_do_not_depend_on_where_they_are_converted(tmp_path: Path) -> None:
     rows = {"doc_id": ["d"], "text": ["x"]}
     pl.DataFrame({**rows, "start": [3], "end": [9]}).write_parquet(tmp_path / "gold.parquet")
@@ -428,6 +429,7 @@ def test_the_values_of_lists_in_lists_are_read_as_what_their_fields_expect(tmp_p
         read(tmp_path / "none.parquet", MENTIONS, **OF_LISTS)
 
 
+@pytest.mark.wide
 def test_mentions_in_lists_are_evaluated_and_accounted_for(tmp_path: Path) -> None:
     (tmp_path / "predicted.jsonl").write_text(LISTS)
     DOCUMENTS.write_ndjson(tmp_path / "gold.jsonl")

@@ -283,6 +283,7 @@ def documents_of(words: st.SearchStrategy[str]) -> st.SearchStrategy[list[list[l
     return st.lists(st.lists(sentences, min_size=1, max_size=3), min_size=1, max_size=3)
 
 
+@pytest.mark.wide
 @given(
     data=st.data(),
     scheme=st.sampled_from(["IOB1", "IOB2", "BILU", "BIES"]),
@@ -310,6 +311,7 @@ RANGE = "1-2\tdel\t_\tO\n1\tde\t_\tO\n2\tel\t_\tO\n3\tRio\t_\tB-LOC\n\n1\tvive\t
 CITIES = "New York\tB-LOC\nis\tO\nNew Delhi\tO\n"
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("gold", "cities"), [(RANGE, ("Rio\t_", "Lima\t_")), (CITIES, ("New York", "New Delhi"))])
 def test_another_city_is_no_match(gold: str, cities: tuple[str, str], tmp_path: Path) -> None:
     first, second = cities
@@ -364,6 +366,7 @@ def test_which_of_several_columns_holds_the_tags_is_asked(tmp_path: Path) -> Non
         thresher.entity_recognition(gold={"path": path, "tags": 5}, predicted=path)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("text", "notice"),
     [

@@ -106,6 +106,7 @@ def sweep(folder: Path, where: str, **keys: Any) -> dict[str, Any]:  # noqa: ANN
     return stage_config(folder, "threshold_sweep", {}, predictions=spec, thresholds=[0.5], **keys)
 
 
+@pytest.mark.wide
 def test_a_file_that_is_left_out_may_be_anything(tmp_path: Path) -> None:
     write(tmp_path / "in", "day=1/a.parquet", "day=2/a.parquet", broken=("day=3/a.parquet", "day=4/a.csv.parquet"))
     config = sweep(tmp_path, "day <= '2' AND score > 0.5", by=["day"])

@@ -105,6 +105,7 @@ def kept(tmp_path: Path, where: str, pairs: pl.DataFrame = PAIRS) -> dict[str, i
     return rows_by_status(run_before_after(tmp_path, {"pairs": pairs}, pairs={"where": where}, **keys))
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("where", "expected"),
     [
@@ -166,6 +167,7 @@ QUOTED = ", ".join(f"'{number}'" for number in range(100))
 MANY = ", ".join(f"'e{number}'" for number in range(100_000))
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("where", "used"),
     [

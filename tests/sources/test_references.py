@@ -47,6 +47,7 @@ def structure(tree: exp.Expr) -> Any:  # noqa: ANN401 - a nested tuple
     return type(tree).__name__, words, [structure(child) for child in tree.iter_expressions()]
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("template", TEMPLATES)
 @given(value=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
 @example(value="nl' OR '1'='1")
@@ -63,6 +64,7 @@ def test_no_value_changes_the_structure_of_a_predicate(template: str, value: str
             assert literals[0] == literals[1]
 
 
+@pytest.mark.first_cases(11)
 @pytest.mark.parametrize("value", HOSTILE)
 @pytest.mark.parametrize("template", ["lang = ${x}", "lang = '${x}'", "lang IN (${x})", "lang = ${x} OR FALSE"])
 def test_an_engine_takes_a_value_for_one_text(template: str, value: str) -> None:

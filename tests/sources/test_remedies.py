@@ -57,6 +57,7 @@ def test_dates_among_times_are_midnights(tmp_path: Path) -> None:
     assert points(["2026-01-18", "2026-01-18 10:00:00", "2026-01-19T01:30"], tmp_path) == 3
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("days", "timezone"),
     [

@@ -46,6 +46,7 @@ def by_duckdb(frame: pl.DataFrame, path: Path) -> None:
         connection.table("frame").write_parquet(str(path))
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("write", [by_polars, by_pyarrow, by_duckdb])
 @pytest.mark.parametrize(("threshold", "boundary"), [(0.5, ">="), (5.0, ">="), (0.2, ">"), (1.0, ">=")])
 def test_scores_that_are_not_finite_never_count_whoever_wrote_the_file(
@@ -79,6 +80,7 @@ def test_a_score_that_is_not_finite_is_refused_with_its_file_and_row(
         run_before_after(tmp_path, {"pairs": pairs}, thresholds=[0.5])
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(
     ("dtype", "scores"),
     [
@@ -141,6 +143,7 @@ def test_a_missing_column_names_the_file_and_the_nearest_name(tmp_path: Path) ->
         run_before_after(tmp_path, {"pairs": PAIRS.rename({"score": "scores"})}, thresholds=[0.5])
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     "written", ["SCORES / 100", '"Ja/Nein" + scores', "CASE WHEN scores > 1 THEN 1 ELSE scores END"]
 )
@@ -189,6 +192,7 @@ def test_a_column_that_is_named_twice_is_refused(tmp_path: Path) -> None:
         run_before_after(tmp_path, {}, pairs=str(tmp_path / "pairs.parquet"), thresholds=[0.5])
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(
     "values",
     [

@@ -41,6 +41,7 @@ def test_other_tokens_are_refused_with_their_place(tmp_path: Path) -> None:
         compared(tmp_path, GOLD, GOLD.replace("D B-LOC", "E B-LOC\n\nmore O"))
 
 
+@pytest.mark.wide
 def test_what_sentences_begin_with_alike_is_compared(tmp_path: Path) -> None:
     result = compared(tmp_path, GOLD, CUT, align="prefix")
     assert result.scores.select(COUNTS).row(0) == (3, 0, 0)
@@ -99,6 +100,7 @@ def test_two_files_of_gold_with_one_document_are_refused(tmp_path: Path) -> None
 SENTENCES = st.lists(st.lists(st.sampled_from(["B-X", "S-Y", "O"]), min_size=1, max_size=5), min_size=1, max_size=4)
 
 
+@pytest.mark.wide
 @settings(max_examples=20)
 @given(sentences=SENTENCES, lengths=st.lists(st.integers(1, 5), min_size=4, max_size=4))
 def test_cut_sentences_count_what_is_left_of_them(

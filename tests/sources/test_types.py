@@ -140,6 +140,7 @@ def values_of(expression: str, name: str, text: str) -> list[object]:
         return []
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(("kind", "read"), WRITTEN)
 @pytest.mark.parametrize("name", ["score", 'it\'s a "score"'])
 def test_text_that_a_cast_cannot_read_is_read_by_one_of_the_expressions_beside_it(

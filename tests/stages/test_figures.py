@@ -59,6 +59,7 @@ def columns_of(figure: Figure) -> set[str]:
     return {figure.x.column, *values}
 
 
+@pytest.mark.first_cases(2)
 def test_a_figure_holds_what_it_names(results: Results) -> None:
     figures = results.stage.figures(results.tables, 0.9)
     assert len({figure.name for figure in figures}) == len(figures) > 1

@@ -69,6 +69,7 @@ def alone(path: Path) -> duckdb.DuckDBPyConnection:
 # Copies --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 def test_a_catalog_that_was_mailed_is_whole(nights: Workplace, tmp_path: Path) -> None:
     shutil.copy(nights.results / "catalog.duckdb", tmp_path / "mailed.duckdb")
     with alone(tmp_path / "mailed.duckdb") as reader:
@@ -81,6 +82,7 @@ def test_a_catalog_that_was_mailed_is_whole(nights: Workplace, tmp_path: Path) -
     assert every["main", "before_after_estimates"].equals(published)
 
 
+@pytest.mark.wide
 def test_large_tables_are_views_and_say_so(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "HISTORY_ROWS", 60)
     for most_rows in (100, 60):  # a table of the first run that the second makes a view
@@ -103,6 +105,7 @@ def test_large_tables_are_views_and_say_so(workplace: Workplace, monkeypatch: py
 # Carried from run to run ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 def test_a_catalog_that_was_carried_equals_one_that_is_built(copy: Path) -> None:
     verify(copy, repair=True)  # of its own folder now
     with duckdb.connect(str(copy / "catalog.duckdb"), read_only=True) as reader:
@@ -135,6 +138,7 @@ def test_carried_history_equals_the_files_of_every_run(nights: Workplace) -> Non
         assert carried.filter(run_id=run_id).drop("run_id", "published_at", "ds", "labels").equals(frame)
 
 
+@pytest.mark.wide
 def test_results_open_without_a_catalog(copy: Path) -> None:
     with pipeline.open_results(copy) as connection:
         expected = connection.sql("FROM history.metrics ORDER BY ALL").pl()
@@ -189,6 +193,7 @@ def test_records_become_tables(nights: Workplace) -> None:
     assert told["main", "attempts"]["status"].to_list() == ["published"] * 3
 
 
+@pytest.mark.wide
 def test_a_failed_night_is_among_the_attempts_at_once_and_in_the_catalog_from_the_next_run_on(
     workplace: Workplace,
 ) -> None:
@@ -226,6 +231,7 @@ def reader(nights: Workplace, request: pytest.FixtureRequest, tmp_path: Path) ->
         yield opened
 
 
+@pytest.mark.first_cases(1)
 def test_macros_answer_under_hostile_names(reader: duckdb.DuckDBPyConnection) -> None:
     at = reader.sql("FROM at_threshold('before_after_estimates', 3.99)").pl()
     assert at["threshold"].to_list() == [2.5] * (1 + len(GROUPS))
@@ -248,6 +254,7 @@ def test_macros_answer_under_hostile_names(reader: duckdb.DuckDBPyConnection) ->
 # The stable path -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 def test_latest_leads_to_the_latest_run_and_is_put_right(copy: Path) -> None:
     newest = max((copy / "runs").iterdir())
     assert (copy / "latest").resolve() == newest
@@ -264,6 +271,7 @@ def test_latest_leads_to_the_latest_run_and_is_put_right(copy: Path) -> None:
     assert assert_results_ok(copy).folder == newest
 
 
+@pytest.mark.wide
 def test_a_folder_in_the_place_of_latest_gives_way_only_if_it_is_a_copy_of_a_run(copy: Path) -> None:
     verify(copy, repair=True)
     (copy / "latest").unlink()
@@ -279,6 +287,7 @@ def test_a_folder_in_the_place_of_latest_gives_way_only_if_it_is_a_copy_of_a_run
     assert (copy / "latest").is_symlink()
 
 
+@pytest.mark.wide
 def test_a_catalog_of_another_version_is_not_read_and_is_built_again(
     workplace: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,7 @@ def unlock(path: Path) -> None:
     path.chmod(0o644)
 
 
+@pytest.mark.wide
 def test_a_run_lies_where_the_contract_says(workplace: Workplace) -> None:
     seen = workplace.publish(name="dutch_news")
     names = {path.relative_to(seen.folder).as_posix() for path in seen.folder.rglob("*") if path.is_file()}
@@ -41,6 +42,7 @@ def test_a_run_lies_where_the_contract_says(workplace: Workplace) -> None:
     assert (workplace.results / "attempts" / f"{seen.run_id}.json").is_file()
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("umask", "file", "folder"), [(0o022, 0o644, 0o755), (0o027, 0o640, 0o750)])
 def test_published_files_follow_the_umask(workplace: Workplace, umask: int, file: int, folder: int) -> None:
     before = os.umask(umask)
@@ -67,6 +69,7 @@ def test_the_catalog_has_the_tables_of_the_contract(workplace: Workplace) -> Non
         assert columns[:8] == ["stage", "grouping", "source", "threshold", "n_before", "n_after", "m_before", "m_after"]
 
 
+@pytest.mark.wide
 def test_columns_keep_their_order_in_every_table_and_in_open_results(workplace: Workplace) -> None:
     workplace.publish()
     seen = workplace.publish(boundary=">")
@@ -93,6 +96,7 @@ def test_run_json_tells_versions_inputs_and_accounting(workplace: Workplace) -> 
     assert record["versions"]["duckdb"] == duckdb.__version__
 
 
+@pytest.mark.wide
 def test_a_flipped_byte_in_any_file_is_found(workplace: Workplace) -> None:
     seen = workplace.publish()
     for path in sorted(seen.folder.rglob("*.*")):
@@ -106,6 +110,7 @@ def test_a_flipped_byte_in_any_file_is_found(workplace: Workplace) -> None:
     assert call("verify", workplace.results).out.endswith("all as published\n")
 
 
+@pytest.mark.wide
 def test_a_missing_an_extra_and_a_cut_file_are_found_together(workplace: Workplace) -> None:
     seen = workplace.publish()
     gone, cut = seen.folder / "run.json", seen.folder / "counts" / "before_after.parquet"
@@ -135,6 +140,7 @@ def test_a_changed_manifest_is_found(workplace: Workplace) -> None:
     assert_error(call("verify", workplace.results), 65, str(manifest))
 
 
+@pytest.mark.wide
 def test_older_runs_are_verified_too(workplace: Workplace) -> None:
     first = workplace.publish()
     workplace.publish(boundary=">")
@@ -164,6 +170,7 @@ def test_the_pointer_names_run_and_manifest(workplace: Workplace) -> None:
     )
 
 
+@pytest.mark.wide
 def test_every_link_of_the_chain_names_the_manifest_before(workplace: Workplace) -> None:
     first, second = workplace.publish(), workplace.publish(boundary=">")
     links = [read_json(workplace.results / "chain" / f"{seen.folder.name}.json") for seen in (first, second)]
@@ -192,6 +199,7 @@ def test_moved_results_open_from_their_new_place(workplace: Workplace) -> None:
     assert call("verify", moved).code == 0
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("repair", [True, False])
 def test_copied_results_go_on_in_their_new_place(workplace: Workplace, *, repair: bool) -> None:
     workplace.publish()
@@ -202,6 +210,7 @@ def test_copied_results_go_on_in_their_new_place(workplace: Workplace, *, repair
     assert assert_results_ok(workplace.folder / "copied").generation == (1 if repair else 2)
 
 
+@pytest.mark.wide
 def test_results_read_with_open_results_can_read_nothing_else(workplace: Workplace) -> None:
     workplace.publish()
     with pipeline.open_results(workplace.results) as connection:
@@ -226,6 +235,7 @@ def test_an_attempt_tells_when_it_began_and_ended(workplace: Workplace) -> None:
     assert "no file matches gone" in bad["error"]
 
 
+@pytest.mark.wide
 def test_the_same_rows_in_two_runs_are_told_apart_in_history(workplace: Workplace) -> None:
     first, second = workplace.publish(), workplace.publish(boundary=">")
     with duckdb.connect(str(workplace.results / "catalog.duckdb"), read_only=True) as reader:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
+import pytest
 from cli.calls import call
 from runs.inputs.workplace import assert_error
 
@@ -22,7 +23,6 @@ from storage.promises import assert_results_ok, attempts
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
     from runs.inputs.workplace import Workplace
 
 READER = """
@@ -46,6 +46,7 @@ while not sys.stdin.closed:
 """
 
 
+@pytest.mark.wide
 def test_an_unchanged_rerun_prints_the_standing_run_and_records_the_attempt(workplace: Workplace) -> None:
     first = workplace.publish()
     again = workplace.run()
@@ -63,6 +64,7 @@ def test_old_inputs_are_not_read_again(workplace: Workplace, monkeypatch: pytest
     assert (again.code, again.out) == (0, f"{first.folder}\n")
 
 
+@pytest.mark.wide
 def test_touched_but_equal_inputs_leave_the_run_as_it_is(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.runs.provenance.RACY_SECONDS", 0.0)
     first = workplace.publish()
@@ -74,6 +76,7 @@ def test_touched_but_equal_inputs_leave_the_run_as_it_is(workplace: Workplace, m
     assert not list((workplace.results / ".staging").rglob("*.parquet"))
 
 
+@pytest.mark.wide
 def test_one_value_changed_in_place_with_its_times_kept_is_noticed(workplace: Workplace) -> None:
     path = workplace.folder / "pairs.parquet"
     workplace.pairs.write_parquet(path, compression="uncompressed", use_pyarrow=False, statistics=False)
@@ -88,11 +91,13 @@ def test_one_value_changed_in_place_with_its_times_kept_is_noticed(workplace: Wo
     assert workplace.publish().generation == first.generation + 1
 
 
+@pytest.mark.wide
 def test_limits_and_the_place_of_results_are_no_change(workplace: Workplace) -> None:
     first = workplace.publish()
     assert workplace.run(top="[resources]\nthreads = 1").out == f"{first.folder}\n"
 
 
+@pytest.mark.wide
 def test_a_changed_config_makes_a_new_generation(workplace: Workplace) -> None:
     keys: dict[str, object] = {}
     last = workplace.publish()
@@ -140,6 +145,7 @@ def test_a_table_that_cannot_be_read_back_is_an_error_of_the_disk(
     assert not (workplace.results / "catalog.duckdb").exists()
 
 
+@pytest.mark.wide
 def test_a_damaged_run_is_made_again(workplace: Workplace) -> None:
     first = workplace.publish()
     (first.folder / "counts" / "before_after.parquet").unlink()
@@ -151,6 +157,7 @@ def test_a_damaged_run_is_made_again(workplace: Workplace) -> None:
     assert_error(call("verify", workplace.results), 65, str(first.folder))
 
 
+@pytest.mark.wide
 def test_a_broken_pointer_is_written_again(workplace: Workplace) -> None:
     workplace.publish()
     for generation, text in enumerate(["", "{}", "[]", '{"generation": 1}'], start=2):
@@ -158,6 +165,7 @@ def test_a_broken_pointer_is_written_again(workplace: Workplace) -> None:
         assert workplace.publish(confidence=0.9 + generation / 100).generation == generation, text
 
 
+@pytest.mark.wide
 def test_runs_are_kept_when_both_pointers_are_lost(workplace: Workplace) -> None:
     first = workplace.publish()
     (workplace.results / "catalog.duckdb").unlink()
@@ -166,6 +174,7 @@ def test_runs_are_kept_when_both_pointers_are_lost(workplace: Workplace) -> None
     assert (first.folder / "manifest.json").is_file()
 
 
+@pytest.mark.wide
 def test_a_type_that_changes_between_runs_is_text_in_history(workplace: Workplace) -> None:
     workplace.publish()
     workplace.events.with_columns(source=pl.col("event_id") % 3).write_parquet(workplace.folder / "events.parquet")
@@ -179,6 +188,7 @@ def test_a_type_that_changes_between_runs_is_text_in_history(workplace: Workplac
     assert sources == [("0",), ("1",), ("2",), ("dawn",), ("dusk",), ("noon",), (None,)]
 
 
+@pytest.mark.wide
 def test_a_column_that_one_run_lacks_is_null_in_history(workplace: Workplace) -> None:
     workplace.publish(by=None)
     workplace.publish()
@@ -189,6 +199,7 @@ def test_a_column_that_one_run_lacks_is_null_in_history(workplace: Workplace) ->
     assert counts == [("all", 0), ("source", 57)]
 
 
+@pytest.mark.wide
 def test_a_run_of_an_earlier_version_shows_the_status_of_rows_under_its_present_name(
     workplace: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +228,7 @@ def test_a_failed_attempt_of_a_first_run_leaves_its_record(workplace: Workplace)
     assert workplace.publish().generation == 1
 
 
+@pytest.mark.wide
 def test_leftovers_of_a_crash_are_removed_by_the_next_run(workplace: Workplace) -> None:
     first = workplace.publish()
     staged = workplace.results / ".staging" / "0123456789ab"
@@ -236,6 +248,7 @@ def test_leftovers_of_a_crash_are_removed_by_the_next_run(workplace: Workplace) 
     ]
 
 
+@pytest.mark.wide
 def test_a_pointer_that_lags_behind_the_catalog_is_put_right(workplace: Workplace) -> None:
     workplace.publish()
     pointer = (workplace.results / "CURRENT").read_bytes()
@@ -253,6 +266,7 @@ def test_a_staged_run_is_no_run_of_a_reader(workplace: Workplace) -> None:
     assert call("query", workplace.results, "SELECT count(*) AS n FROM runs").out == "n\n1\n"
 
 
+@pytest.mark.wide
 def test_a_reader_never_sees_a_mix_while_runs_are_published(workplace: Workplace) -> None:
     workplace.publish(thresholds=[1])
     catalog = str(workplace.results / "catalog.duckdb")
@@ -271,6 +285,7 @@ def test_a_reader_never_sees_a_mix_while_runs_are_published(workplace: Workplace
         reader.kill()
 
 
+@pytest.mark.wide
 def test_history_holds_every_run_with_its_moment(workplace: Workplace) -> None:
     seen = [workplace.publish(confidence=level).run_id for level in (0.9, 0.95, 0.99)]
     answer = call(

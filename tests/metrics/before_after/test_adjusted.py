@@ -93,6 +93,7 @@ def weekdays(seed: int, events: int = 60) -> tuple[list[Stratum], NDArray[np.int
     return strata, m_after[:, None], expected / 100
 
 
+@pytest.mark.wide
 def test_intervals_of_the_adjusted_rate_hold_the_true_one_where_the_plain_rate_is_biased() -> None:
     """The simulation of docs/before_after.md: plain 0.0175 and adjusted 0.034, where the truth is 0.034."""
     adjusted, plain, held, held_plain = [], [], 0, 0

@@ -87,6 +87,7 @@ def test_the_combination_is_bayes_theorem_over_all_numbers_of_right_ones(
     assert p_value[0] == pytest.approx(min(2 * min(tails), 1), abs=0.03)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("m", [1, 2, 3, 5, 8, 21])
 def test_every_estimate_lies_between_its_limits_and_these_between_0_and_1(m: int) -> None:
     """Every sample of m matches, beside predictions from none to many, of which almost none or almost all are after."""
@@ -151,6 +152,7 @@ def test_a_sample_that_contradicts_the_prediction_is_followed_and_told() -> None
     assert both.upper[0] == pytest.approx(alone.upper[0], abs=0.005)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("fpr", "audited"), [(0.0003, 30), (0.01, 30), (0.01, 200)])
 def test_nineteen_of_twenty_intervals_hold_the_precision_of_the_data(fpr: float, audited: int) -> None:
     """100 events that differ, false positives in bursts of three; precisions of about 0.99 and 0.7."""
@@ -185,6 +187,7 @@ def test_doubt_about_kappa_widens_the_prediction_as_a_product_of_gamma_numbers()
         assert np.searchsorted(below, tail) == pytest.approx(np.quantile(drawn, tail), abs=6)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("kappa", [0.75, 1.0, 1.5])
 def test_coverage_with_doubt_about_kappa(kappa: float) -> None:
     """100 events that differ, 50 checked matches, precision near 0.7, 300 data sets: Monte Carlo error .013."""

@@ -361,6 +361,7 @@ def _point(rows: Sequence[Row], criterion: Criterion, recall: float = 1.0, enoug
     return operating_point(curve, KEYS, criterion, recall).to_dicts()[0]
 
 
+@pytest.mark.wide
 @given(groups(small), decimals, decimals.filter(lambda text: text != "0"), recalls)
 def test_operating_points_are_the_best_rows_by_exact_rationals(
     rows: list[Row], min_precision: str, min_recall: str, recall: str

@@ -79,6 +79,7 @@ def test_where_every_pair_matches_nothing_tells_how_much_the_uncorrected_f1_vari
     assert f1.reason.tolist() == ["no_limit", None]
 
 
+@pytest.mark.wide
 @settings(max_examples=300, deadline=None)
 @given(four=count_tables(), reference=st.none() | st.integers(0, 4), recall=st.sampled_from([1.0, 0.8, 0.05]))
 def test_every_interval_holds_its_estimate_or_says_why_not(four: Four, reference: int | None, recall: float) -> None:
@@ -185,6 +186,7 @@ def test_negative_precision_is_its_own_lower_limit() -> None:
     assert -4.0 < actual.upper[0] < 0
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("heterogeneity", "bursty"), [(0.0, False), (1.0, True)])
 def test_coverage_on_simulated_counts(heterogeneity: float, bursty: bool) -> None:  # noqa: FBT001 - a parameter of pytest
     setting = Setting(100, heterogeneity, bursty)
@@ -245,6 +247,7 @@ def test_placebo_interval_and_p_value_agree() -> None:
         assert outside.tolist() == (actual.p_value < 0.05).tolist()
 
 
+@pytest.mark.wide
 def test_placebo_has_its_size_and_power() -> None:
     equal, higher = (
         np.array([placebo(*arguments, confidence=0.95).p_value < 0.05 for arguments in parts(factor, 300)])

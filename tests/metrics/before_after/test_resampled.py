@@ -99,6 +99,7 @@ def looped(sides: Sides, statistic: Callable[[Sums], Floats]) -> tuple[Floats, F
     return np.minimum(ordered[9], -reach), np.maximum(ordered[-10], reach)
 
 
+@pytest.mark.wide
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_quantiles_are_those_of_a_loop_over_drawn_events() -> None:
     sides = events(15, 3)
@@ -157,6 +158,7 @@ def test_without_a_match_before_the_event_the_closed_form_stays() -> None:
         assert np.array_equal(closed[name].upper, drawn[name].upper)
 
 
+@pytest.mark.wide
 @pytest.mark.no_cover
 def test_the_limits_hold_the_truth_about_as_often_as_they_say() -> None:
     """Sixty events that differ, with bursts of false matches: on average over thresholds, 95% ± three errors."""

@@ -55,6 +55,7 @@ def test_limits_are_below_those_of_single_thresholds_and_nan_with_one_replicate(
     assert np.isnan(precision_at_least([sides], reference=None, confidence=0.95)).all(), "nothing to correct by"
 
 
+@pytest.mark.wide
 def test_limits_of_all_thresholds_seldom_fail_together() -> None:
     setting = Setting(100, 1.0, bursty=False, thresholds=30)
     batch, rng_sets = simulate(setting, 150, np.random.default_rng(4)), range(150)

@@ -87,7 +87,7 @@ def test_levels_of_events_do_not_matter_even_if_they_hang_together_with_their_da
     assert of(matches, pairs).p_value[0] > 0.05
 
 
-@pytest.mark.first_case_covers
+@pytest.mark.wide
 @pytest.mark.parametrize(("events", "burst"), [(30, 4), (100, 1)])
 def test_equal_rates_are_refused_in_one_of_twenty_data_sets(events: int, burst: int) -> None:
     p_values = np.array([of(*counts(seed, events=events, burst=burst)).p_value[0] for seed in range(400)])

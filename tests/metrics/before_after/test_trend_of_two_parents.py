@@ -64,6 +64,7 @@ def test_the_variance_of_the_scores_is_over_events_and_days_less_cells(seed: int
     assert holds_no_trend != (actual.p_value[0] < 0.05)
 
 
+@pytest.mark.wide
 def test_days_that_differ_make_no_trend() -> None:
     p_values = np.array([[Archive(100 + n).trend(crossed=way).p_value[0] for way in (False, True)] for n in range(60)])
     one_parent, both = (p_values < 0.05).mean(axis=0)

@@ -104,6 +104,7 @@ def test_order_of_events_and_of_matchers_changes_nothing_but_the_sign() -> None:
     assert turned["p_value"].to_list() == plain["p_value"].to_list()
 
 
+@pytest.mark.wide
 def test_equal_matchers_are_seldom_called_different_and_unequal_ones_often() -> None:
     rng = np.random.default_rng(5)
     equal = unequal = covered = 0
@@ -146,6 +147,7 @@ def scarce(rng: np.random.Generator, true: np.ndarray, false: np.ndarray) -> pl.
     )
 
 
+@pytest.mark.wide
 def test_error_rate_of_f1_with_few_events_and_scarce_coverage() -> None:
     """Bias-corrected pseudo-values rejected 13 to 19 of 100 true null hypotheses here; MC error .013."""
     rng, rejected, compared = np.random.default_rng(8), np.zeros(2), 0

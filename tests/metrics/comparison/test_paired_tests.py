@@ -64,6 +64,7 @@ def test_signed_ranks_are_those_of_all_signs(values: list[tuple[int, int]]) -> N
     assert actual.n_units == len(a)
 
 
+@pytest.mark.wide
 def test_exact_p_values_are_fractions_and_1_where_both_tails_are_all_there_is() -> None:
     for decided in range(1, 130):
         for wins in range(decided + 1):
@@ -75,6 +76,7 @@ def test_exact_p_values_are_fractions_and_1_where_both_tails_are_all_there_is() 
             assert (actual == 1) == (exact == 1)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("units", [1, 2, 3, 7, 8, 30, 63, 200])
 def test_exact_signed_ranks_are_fractions_and_1_where_both_tails_are_all_there_is(units: int) -> None:
     rng = np.random.default_rng(units)
@@ -97,6 +99,7 @@ def test_exact_signed_ranks_are_fractions_and_1_where_both_tails_are_all_there_i
             assert (actual == 1) == (exact == 1)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("seed", range(5))
 def test_signed_ranks_are_those_of_scipy_for_few_units_with_ties_and_zeros(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -117,6 +120,7 @@ def test_signed_ranks_without_ties_are_the_published_distribution(units: int) ->
     assert (actual.statistic, actual.p_value) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("digits", [0, 6])
 def test_many_signed_ranks_are_normal(monkeypatch: pytest.MonkeyPatch, digits: int) -> None:
     rng = np.random.default_rng(9)

@@ -38,6 +38,7 @@ def areas_of(items: list[tuple[int, bool]]) -> dict[str, float]:
     }
 
 
+@pytest.mark.wide
 @given(st.lists(scored, min_size=1, max_size=4), st.integers(1, 5))
 def test_bounds_of_every_group_hold_what_scikit_learn_finds(groups: list[list[tuple[int, bool]]], width: int) -> None:
     cells = cells_of(groups, width)

@@ -47,6 +47,7 @@ def rises(values: NDArray[np.float64]) -> bool:
     return bool((np.diff(values) > 0).any())
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("clusters", [1, 30], ids=["rows", "clusters"])
 def test_a_band_holds_the_whole_curve_and_single_limits_do_not(clusters: int) -> None:
     rng = np.random.default_rng(7)

@@ -126,6 +126,7 @@ def test_the_error_of_the_roc_area_is_that_of_delong() -> None:
     assert estimated([one_sample]).se["roc_auc"][0] == pytest.approx(wanted, rel=1e-12)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", ROW_AREAS)
 def test_the_error_is_near_the_spread_over_samples(name: str) -> None:
     rng = np.random.default_rng(7)

@@ -83,6 +83,7 @@ def largest(rule: str, gold: list[Row], predicted: list[Row]) -> int:
     return sum(augment(row, set()) for row in range(len(gold)))
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("rule", RULES)
 @given(gold=ROWS, predicted=ROWS)
 def test_a_largest_matching_at_every_threshold(rule: str, gold: list[Row], predicted: list[Row]) -> None:
@@ -95,6 +96,7 @@ def test_a_largest_matching_at_every_threshold(rule: str, gold: list[Row], predi
         assert sum(row[4] >= least for _, row in pairs) == largest(rule, gold, retrieved)
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("scored", [True, False])
 @pytest.mark.parametrize("rule", RULES)
 @given(gold=ROWS, predicted=ROWS, data=st.data())
@@ -120,6 +122,7 @@ def test_repeated_predictions_go_to_gold_mentions_elsewhere_in_the_order_of_thei
         assert [scores[row] for row in matched] == [0.5, 0.25]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("rule", RULES)
 @given(gold=ROWS, predicted=ROWS)
 def test_documents_are_independent_and_their_counts_add_up(rule: str, gold: list[Row], predicted: list[Row]) -> None:

@@ -79,6 +79,7 @@ def test_few_or_unequal_clusters_leave_more_doubt() -> None:
     assert 2 / variance_degrees(area) == pytest.approx(0.1 + 4 * 0.6**2 * area.error_on_scale**2)
 
 
+@pytest.mark.wide
 def test_a_cautious_plan_is_wide_enough_for_about_four_in_five_pilots() -> None:
     """Pilots of 30 clusters of 20 rows, beside the plan of those who know the law that they follow."""
     generator = np.random.default_rng(11)

@@ -33,6 +33,7 @@ def test_an_interval_of_f1_is_turned_back_into_the_number_of_its_rows() -> None:
     assert pilot.limits(1.0) == pytest.approx((pilot.lower, pilot.upper))
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", ["precision", "f1"])
 def test_the_plan_is_the_first_multiple_whose_interval_is_narrow_enough(name: str) -> None:
     factor = of_rows(8, 2, 5, name).factor_for(0.1)

@@ -87,6 +87,7 @@ rankings_with_ties = st.lists(st.lists(labels, min_size=1, max_size=4).map(tuple
 outside = st.tuples(st.integers(0, 3), st.integers(0, 3))
 
 
+@pytest.mark.wide
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(rankings_with_ties, outside), min_size=1, max_size=3))
 def test_every_measure_is_its_mean_over_the_orders_of_ties(drawn: list[tuple[list[Tie], tuple[int, int]]]) -> None:

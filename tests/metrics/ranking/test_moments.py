@@ -85,6 +85,7 @@ def test_small_sizes_are_those_of_every_order(n: int) -> None:
             assert average_precision_skewness(n, m) == pytest.approx(expected, abs=1e-11)
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize("n", SIZES)
 def test_large_sizes_are_those_of_many_digits(n: int) -> None:
     relevant = shapes(n)
@@ -154,6 +155,7 @@ def skewness_in_many_digits(n: int, m: int) -> float:
         return float(third_central / variance) / math.sqrt(float(variance))
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("n", "m"), [(500, 100), (500, 490), (500, 3), (40, 20)])
 def test_skewness_is_that_of_many_digits(n: int, m: int) -> None:
     assert average_precision_skewness(n, m) == pytest.approx(skewness_in_many_digits(n, m), abs=1e-9)

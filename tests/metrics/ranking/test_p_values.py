@@ -81,6 +81,7 @@ def test_p_values_of_few_documents_are_within_two_percent_down_to_one_in_a_thous
     assert_close(n, m, cells, 0.02)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("n", "m", "cells"), [(1000, 10, 200), (1000, 100, 100), (300, 150, 120)])
 def test_p_values_of_many_documents_are_within_two_percent_down_to_one_in_a_thousand(
     n: int, m: int, cells: int
@@ -111,6 +112,7 @@ def test_the_grid_is_good_where_a_hit_at_the_top_makes_a_jump(n: int, m: int) ->
         assert actual == pytest.approx(exact, rel=0.04, abs=4e-5)
 
 
+@pytest.mark.wide
 def test_p_values_of_a_million_documents_are_those_of_random_rankings() -> None:
     rng = np.random.default_rng(3)
     ranks = np.sort(rng.integers(1, 10**6 + 1, (200_000, 12)), axis=1)
@@ -130,6 +132,7 @@ def test_the_lognormal_distribution_serves_where_the_skewness_is_small() -> None
         assert actual == pytest.approx(tails[at], rel=0.1)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("skewness", [-2.0, -0.4, 0.0, 0.3, 3.0])
 def test_the_shifted_lognormal_has_the_moments_asked_for(skewness: float) -> None:
     edges = np.linspace(-40, 40, 800_001) if abs(skewness) < 1 else np.linspace(-400, 400, 8_000_001)

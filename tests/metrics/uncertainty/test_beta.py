@@ -25,6 +25,7 @@ def shapes(low: float, high: float, size: int = 4000) -> tuple[Floats, Floats]:
     return 10**first, 10**second
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("powers", [(-1.0, 2.0), (2.0, 3.0), (3.0, 6.0)])
 def test_quantiles_are_those_of_scipy(powers: tuple[float, float], level: float) -> None:
@@ -35,6 +36,7 @@ def test_quantiles_are_those_of_scipy(powers: tuple[float, float], level: float)
         assert 1 - ours == pytest.approx(1 - theirs, rel=1e-11, abs=1e-15)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_probability_below_a_quantile_is_the_level_for_counts_of_any_size(level: float) -> None:
     """In standard deviations, which become so small beside the quantile that its own digits bound what can be asked."""

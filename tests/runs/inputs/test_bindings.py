@@ -78,7 +78,7 @@ def precision(folder: Path, **columns: Any) -> float:  # noqa: ANN401 - any TOML
     return float(read_table(run, "threshold_sweep_curve", "threshold_sweep")["precision"][0])
 
 
-@pytest.mark.first_case_covers
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.kind)
 def test_any_permutation_of_the_names_of_columns_gives_the_same_tables(
     tmp_path: Path, example: Example, plain_run: Callable[[Example], Run]
@@ -97,7 +97,7 @@ def test_any_permutation_of_the_names_of_columns_gives_the_same_tables(
             assert_frame_equal(permuted[path], frame)
 
 
-@pytest.mark.first_case_covers
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.kind)
 def test_columns_that_nothing_binds_change_no_byte(
     tmp_path: Path, example: Example, plain_run: Callable[[Example], Run]
@@ -215,6 +215,7 @@ def test_one_given_number_without_the_other_is_said(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.wide
 def test_bindings_stand_in_the_run_record_the_catalog_and_the_files(tmp_path: Path) -> None:
     columns = {"score": "s", "label": {"sql": "kind = 'a'"}}
     keys: dict[str, Any] = {"predictions": {"columns": columns}, "thresholds": [0.5], "by": ["kind"]}
@@ -256,6 +257,7 @@ def test_a_required_column_can_be_read_by_an_expression_of_another_field(tmp_pat
     assert table["precision"][0] == pytest.approx((1 / 0.9 + 1 / 0.8) / (1 / 0.9 + 1 / 0.8 + 1 / 0.3))
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("kind", ["entity_recognition", "geocoding"])
 def test_a_column_that_is_only_shown_stops_no_run_whatever_its_type(
     tmp_path: Path, kind: str, plain_run: Callable[[Example], Run]

@@ -39,6 +39,7 @@ def test_no_config_file(workplace: Workplace) -> None:
     assert_error(call("run", workplace.folder / "gone.toml"), 66, "gone.toml", "thresher init")
 
 
+@pytest.mark.wide
 def test_files_with_zero_rows_are_published_with_a_warning(workplace: Workplace) -> None:
     expected = workplace.publish()
     workplace.pairs.clear().write_parquet(workplace.folder / "pairs.parquet")
@@ -70,6 +71,7 @@ def test_zero_rows_where_every_compared_pair_is_a_row(workplace: Workplace) -> N
     assert workplace.rows_by_status() == {"used": 0}
 
 
+@pytest.mark.wide
 def test_an_empty_file_beside_full_ones_changes_nothing(workplace: Workplace) -> None:
     workplace.publish(pairs="pairs*.parquet")
     before = workplace.table("before_after_estimates")
@@ -84,6 +86,7 @@ def test_a_truncated_file_is_named(workplace: Workplace, size: int) -> None:
     workplace.refuse(65, "pairs.parquet is not a whole Parquet file", "let its writer finish")
 
 
+@pytest.mark.wide
 def test_a_truncated_file_among_whole_ones_is_named(workplace: Workplace) -> None:
     workplace.publish()
     workplace.pairs.write_parquet(workplace.folder / "pairs2.parquet")
@@ -147,6 +150,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(workplace: Workplace, m
     workplace.refuse(65, "pairs.parquet changed while it was read", "Run again")
 
 
+@pytest.mark.wide
 def test_the_process_exits_with_the_code_and_says_it_in_one_sentence(workplace: Workplace) -> None:
     assert_error(spawn("run", workplace.config(pairs="gone")), 66)
     assert attempts(workplace.results)[-1]["exit"] == 66

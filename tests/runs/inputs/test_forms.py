@@ -76,6 +76,7 @@ FORMS: dict[str, Callable[[pl.DataFrame, Path], None]] = {
 }
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_the_form_of_an_input_does_not_change_a_byte(workplace: Workplace, usual: dict[str, str], form: str) -> None:
     folder = workplace.folder / "in"
@@ -89,6 +90,7 @@ def test_a_shuffled_events_input_does_not_change_a_byte(workplace: Workplace, us
     assert workplace.evaluate(uncertainty="jackknife") == usual
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     "limits", ["threads = 1", "threads = 2", "threads = 4", "memory = '200MB'", "memory = '200MB'\nthreads = 4"]
 )
@@ -96,6 +98,7 @@ def test_limits_do_not_change_a_byte(workplace: Workplace, usual: dict[str, str]
     assert workplace.evaluate(top=f"[resources]\n{limits}", uncertainty="jackknife") == usual
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "env",
     [

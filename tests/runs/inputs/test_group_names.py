@@ -174,7 +174,7 @@ def prepared(folder: Path, kind: str, names: Iterable[str], by: list[list[str]])
     return stage_config(folder, kind, frames, by=by, **keys)
 
 
-@pytest.mark.first_case_covers
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("kind", list(STAGE_OF))
 def test_any_name_gives_the_tables_of_a_neutral_one(tmp_path: Path, kind: str) -> None:
     stage = STAGE_OF[kind].load()

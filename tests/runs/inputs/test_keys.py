@@ -36,6 +36,7 @@ def test_duplicates_that_where_leaves_out_are_allowed(workplace: Workplace) -> N
     assert workplace.rows_by_status() == {"used": 497, "where": 6}
 
 
+@pytest.mark.wide
 def test_max_counts_every_pair_once_with_its_highest_score(workplace: Workplace) -> None:
     repeat_pairs(workplace)
     workplace.publish(duplicates="max")

@@ -44,6 +44,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_any_column_name_can_be_mapped_and_grouped_by(workplace: Workplace, name: str) -> None:
     workplace.pairs.rename({"score": name}).write_parquet(workplace.folder / "pairs.parquet")
@@ -58,6 +59,7 @@ def test_any_column_name_can_be_mapped_and_grouped_by(workplace: Workplace, name
     assert groups.to_list() == [None, "dawn", "dusk", "noon"]
 
 
+@pytest.mark.wide
 def test_any_name_can_be_a_column_of_the_results(workplace: Workplace) -> None:
     names = ["select", "segment", "a b; DROP TABLE pairs; --", 'we"ird', "x" * 300, " ", "*", "^x$"]
     events = workplace.events.with_columns(pl.col("source").alias(name) for name in names)
@@ -87,6 +89,7 @@ def test_group_values_that_look_like_sql_stay_values(workplace: Workplace) -> No
     assert set(groups) == set(HOSTILE)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("folder", ["a[1]b", "st*r", "**", "quote'd/{a,b}/k=v/ü;\"#%41"])
 def test_any_folder_name_is_taken_literally(workplace: Workplace, folder: str) -> None:
     inner = workplace.folder / folder
@@ -132,6 +135,7 @@ def test_a_config_in_a_folder_with_pattern_characters(tmp_path: Path, workplace:
     assert called.code == 0, called.err
 
 
+@pytest.mark.wide
 def test_links_to_files_folders_and_results_are_followed(workplace: Workplace) -> None:
     real = workplace.folder / "real"
     real.mkdir()
@@ -179,6 +183,7 @@ def test_where_takes_a_predicate_and_nothing_else(workplace: Workplace, where: s
     workplace.refuse(78, "where", pairs={"path": "pairs.parquet", "where": where})
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("where", "kept"),
     [
@@ -212,6 +217,7 @@ def test_a_stage_name_cannot_be_a_path(workplace: Workplace, name: str) -> None:
     workplace.refuse(78, "is no stage name", name=name)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", ["a..b", "0.1-x_y", "x" * 64, "select"])
 def test_plain_stage_names_work(workplace: Workplace, name: str) -> None:
     workplace.publish(name=name)

@@ -129,7 +129,7 @@ def columns() -> dict[tuple[str, str], list[str]]:
     return listed
 
 
-@pytest.mark.first_case_covers
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("case", "source"), list(columns()))
 def test_a_column_without_a_value_is_one_of_nulls(tmp_path: Path, case: str, source: str) -> None:
     """What reaches the counting is the same, or where a column of NULLs has another type, what is counted."""
@@ -148,7 +148,7 @@ def test_a_column_without_a_value_is_one_of_nulls(tmp_path: Path, case: str, sou
             assert untyped == typed, name
 
 
-@pytest.mark.first_case_covers
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("case", "source"), list(columns()))
 def test_an_empty_frame_without_types_is_an_empty_frame(tmp_path: Path, case: str, source: str) -> None:
     untyped = outcome(case, tmp_path / "null", source, no_row(typed=False), _counted)

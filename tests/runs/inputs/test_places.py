@@ -74,6 +74,7 @@ def test_an_unlisted_stage_named_by_only(workplace: Workplace) -> None:
     assert_error(workplace.run("--only", "nope"), 78, "no stage is called 'nope'", "before_after")
 
 
+@pytest.mark.wide
 def test_output_below_a_plain_file_cannot_be_made(workplace: Workplace) -> None:
     (workplace.folder / "plain").write_text("")
     called = spawn("run", workplace.config(), "--output", workplace.folder / "plain" / "results")
@@ -106,6 +107,7 @@ from pipeline.cli.app import app
 """
 
 
+@pytest.mark.wide
 def test_without_a_folder_for_temporary_files_the_config_key_is_named(workplace: Workplace) -> None:
     called = spawn("run", workplace.config(), script=NO_TEMPORARY_FOLDER + "app()")
     assert_error(called, 73, "folder for temporary files", "resources.scratch")
@@ -113,6 +115,7 @@ def test_without_a_folder_for_temporary_files_the_config_key_is_named(workplace:
     assert spawn("run", workplace.config(top=top), script=NO_TEMPORARY_FOLDER + "app()").code == 0
 
 
+@pytest.mark.wide
 def test_a_bug_is_told_where_no_file_can_be_written(workplace: Workplace) -> None:
     bug = "import pipeline.runs.runner\npipeline.runs.runner.run = None\napp()"
     called = spawn("run", workplace.config(), script=NO_TEMPORARY_FOLDER + bug)
@@ -126,6 +129,7 @@ def test_too_little_memory_says_which_limit_to_raise(workplace: Workplace) -> No
     assert "the values of column" not in called.err  # which are small: the limit is at fault
 
 
+@pytest.mark.wide
 def test_a_second_run_at_the_same_time_is_told_to_wait(workplace: Workplace) -> None:
     workplace.publish()
     before = assert_results_ok(workplace.results)
@@ -136,6 +140,7 @@ def test_a_second_run_at_the_same_time_is_told_to_wait(workplace: Workplace) -> 
     assert [record["exit"] for record in attempts(workplace.results)] == [0, 75]
 
 
+@pytest.mark.wide
 def test_the_lock_file_stays(workplace: Workplace) -> None:
     workplace.publish()
     inode = (workplace.results / ".lock").stat().st_ino
@@ -143,6 +148,7 @@ def test_the_lock_file_stays(workplace: Workplace) -> None:
     assert (workplace.results / ".lock").stat().st_ino == inode
 
 
+@pytest.mark.wide
 def test_only_one_of_many_runs_publishes_at_a_time(workplace: Workplace) -> None:
     import subprocess
     import sys

@@ -46,6 +46,7 @@ def test_a_predicate_that_is_nested_too_deeply_is_refused(tmp_path: Path, where:
     assert len(message) < 500
 
 
+@pytest.mark.wide
 def test_a_long_chain_of_one_operator_is_not_nested(tmp_path: Path) -> None:
     where = " OR ".join(f"page = {number}" for number in range(3, 900))
     run = run_threshold_sweep(tmp_path, FRAME.vstack(FRAME), predictions={"where": where})
@@ -112,6 +113,7 @@ def test_a_predicate_that_fails_for_no_row_of_the_data_is_computed(tmp_path: Pat
     assert rows_by_status(run, "predictions", "threshold_sweep")["used"] in {1, 3}
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("where", ["label", "NOT label", "NULL", "label IS NOT NULL AND score > '0.5'", "page = '2'"])
 def test_a_predicate_that_is_true_or_false_fits(tmp_path: Path, where: str) -> None:
     predictions = {"where": f"({where}) IS NOT TRUE OR page > 0"}

@@ -95,6 +95,7 @@ CHANGES: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
 }
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("swap", [False, True])
 @pytest.mark.parametrize("change", CHANGES)
 def test_harmless_drift_gives_the_same_counts_in_any_order(

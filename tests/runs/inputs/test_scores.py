@@ -51,6 +51,7 @@ def with_invalid(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([frame.head(100), extra, frame.tail(-100)])
 
 
+@pytest.mark.wide
 def test_an_invalid_score_is_refused_with_file_row_and_remedy(workplace: Workplace) -> None:
     workplace.publish()
     for value, words in ((None, "NULL"), (math.nan, "NaN"), (math.inf, "infinite"), (-math.inf, "infinite")):
@@ -64,6 +65,7 @@ def test_an_invalid_score_is_refused_with_file_row_and_remedy(workplace: Workpla
         )
 
 
+@pytest.mark.wide
 def test_dropped_scores_leave_the_bytes_of_the_file_without_them(workplace: Workplace) -> None:
     clean = workplace.evaluate(invalid_scores="drop")
     for write in WRITERS:
@@ -75,6 +77,7 @@ def test_dropped_scores_leave_the_bytes_of_the_file_without_them(workplace: Work
         }
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("write", WRITERS)
 @pytest.mark.parametrize(("status", "value"), [*INVALID.items(), ("infinite_score", -math.inf)])
 def test_an_invalid_score_beside_equal_ones_is_called_by_its_name(
@@ -88,6 +91,7 @@ def test_an_invalid_score_beside_equal_ones_is_called_by_its_name(
     assert workplace.rows_by_status() == {"used": workplace.pairs.height - 1, status: 1}
 
 
+@pytest.mark.wide
 def test_dropped_scores_leave_compared_pairs_too(workplace: Workplace) -> None:
     keys = {"invalid_scores": "drop", "events": None, "by": None, "compared": "pairs"}
     clean = workplace.evaluate(**keys)
@@ -99,6 +103,7 @@ def test_dropped_scores_leave_compared_pairs_too(workplace: Workplace) -> None:
         assert hashes[name] == clean[name]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("write", WRITERS)
 def test_where_on_a_column_with_nan_keeps_what_compares_as_true(
     workplace: Workplace, write: Callable[[pl.DataFrame, Path], None]
@@ -123,6 +128,7 @@ def test_scores_of_single_precision_raise_a_warning(workplace: Workplace) -> Non
     assert "single precision" in workplace.run().err
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize("value", [-0.0, 5e-324, -1.0, 1e308, 2.0, 2.5])
 def test_an_odd_finite_score_counts_as_comparison_says(workplace: Workplace, value: float) -> None:
     workplace.pairs.with_columns(score=pl.lit(value), lag_hours=pl.lit(1.0)).head(5).write_parquet(
@@ -134,6 +140,7 @@ def test_an_odd_finite_score_counts_as_comparison_says(workplace: Workplace, val
     assert rows["m_after"].to_list() == [5 * (value >= threshold) for threshold in thresholds]
 
 
+@pytest.mark.wide
 def test_the_process_exits_with_65_for_nan(workplace: Workplace) -> None:
     workplace.publish()
     before = assert_results_ok(workplace.results)
@@ -143,6 +150,7 @@ def test_the_process_exits_with_65_for_nan(workplace: Workplace) -> None:
     assert assert_results_ok(workplace.results) == before
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("as_file", [True, False])
 @pytest.mark.parametrize(
     ("dtype", "unit", "is_rounded"),

@@ -106,6 +106,7 @@ def run(folder: Path, archive: Archive, compared: str, **keys: Any) -> Run:  # n
     return run_before_after(folder, archive.frames(compared), **(options | keys))
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("compared", "strata"),
     [
@@ -153,12 +154,14 @@ def test_false_positives_are_those_of_a_loop_over_all_pairs(tmp_path: Path, comp
             assert row["undefined_interval"] == "thin_stratum"
 
 
+@pytest.mark.wide
 def test_most_of_the_cases_above_are_supported(tmp_path: Path) -> None:
     table = read_table(run(tmp_path, Archive(), "timelines", strata=["weekday"]), "before_after_adjusted")
     assert table["undefined_interval"].null_count() == len(THRESHOLDS)
     assert table["fp_adjusted"].null_count() == 0
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("origin", ["articles", "pairs", "events"])
 def test_the_time_of_an_article_is_taken_from_wherever_it_is(tmp_path: Path, origin: str) -> None:
     archive = Archive()
@@ -198,6 +201,7 @@ def test_without_strata_the_table_has_no_row_and_without_replicates_no_interval(
     assert table["fpr_adjusted"].null_count() == 0
 
 
+@pytest.mark.wide
 def test_distinct_thresholds_and_an_open_boundary_count_as_the_plain_ones(tmp_path: Path) -> None:
     archive = Archive()
     for boundary in (">=", ">"):

@@ -59,6 +59,7 @@ def run(folder: Path, inputs: dict[str, pl.DataFrame], **keys: Any) -> Run:  # n
     return run_before_after(folder, inputs, **(options | keys))
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("boundary", [">=", ">"])
 def test_the_sample_has_the_lowest_digests_whatever_the_order_of_rows(tmp_path: Path, boundary: str) -> None:
     inputs = frames()
@@ -73,6 +74,7 @@ def test_the_sample_has_the_lowest_digests_whatever_the_order_of_rows(tmp_path: 
     assert joined.filter((pl.col("lag_hours") - pl.col("lag_hours_right")).abs() > 1 / 3.6e9).is_empty()
 
 
+@pytest.mark.wide
 def test_another_seed_draws_another_sample_and_a_smaller_size_draws_its_beginning(tmp_path: Path) -> None:
     first = read_table(run(tmp_path / "a", frames()), "before_after_audit_sample")
     smaller = read_table(run(tmp_path / "b", frames(), audit=AUDIT | {"size": 10}), "before_after_audit_sample")
@@ -96,6 +98,7 @@ def test_every_match_is_drawn_as_often_as_any_other() -> None:
     assert abs(chi_square - number) < 4 * np.sqrt(2 * number)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("thresholds", [THRESHOLDS, "distinct"])
 @pytest.mark.parametrize("boundary", [">=", ">"])
 def test_labels_count_at_every_threshold_from_that_of_the_audit_on(

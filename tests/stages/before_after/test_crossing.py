@@ -100,6 +100,7 @@ def _cell(pair: Pair, second: int) -> int:
     return (pair[0] * 16 + second) % 251
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("compared", ["pairs", "timelines", "events"])
 def test_intervals_and_placebo_are_those_of_events_days_and_both(tmp_path: Path, compared: str) -> None:
     archive = Archive()
@@ -128,6 +129,7 @@ def _first_day() -> int:
     return (START.date() - dt.date(1970, 1, 1)).days % 64
 
 
+@pytest.mark.wide
 def test_articles_are_a_parent_where_asked_for(tmp_path: Path) -> None:
     archive = Archive(2, n_articles=50)  # no more than there are replicates
     compared_articles = sorted({pair[1] for pair in archive.pairs})
@@ -162,6 +164,7 @@ def test_without_timelines_given_numbers_know_events_alone_and_say_so(tmp_path: 
         run_stages(config)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("compared", "dropped", "keys", "words"),
     [
@@ -189,6 +192,7 @@ def test_what_would_tell_of_the_second_parent_is_what_the_run_lacks(
     assert not any("one_parent" in text for text in run_stages(whole).warnings)
 
 
+@pytest.mark.wide
 def test_a_lag_in_days_takes_the_day_from_the_listed_article_and_else_knows_none(tmp_path: Path) -> None:
     """A rounded lag would put most articles on a day beside their own, which makes limits too narrow."""
     frames = Archive(5).frames("timelines")
@@ -220,6 +224,7 @@ def test_other_second_parents_are_refused(tmp_path: Path, cluster: list[str], wo
         run_stages(config)
 
 
+@pytest.mark.wide
 def test_counts_of_both_parents_add_up_in_any_order_of_rows_and_files(tmp_path: Path) -> None:
     frames = Archive(4).frames("timelines")
     table = _estimates(tmp_path / "rows", frames, lag_thresholds=[0.5])

@@ -34,6 +34,7 @@ def shorter(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
     return table(tmp_path_factory.mktemp("shorter"), "shorter", window, "before_after_estimates")
 
 
+@pytest.mark.wide
 def test_precision_of_the_far_part_is_that_of_a_run_with_the_near_part_as_gap(
     tmp_path: Path, placebo: pl.DataFrame, shorter: pl.DataFrame
 ) -> None:

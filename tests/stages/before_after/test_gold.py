@@ -142,6 +142,7 @@ def expected_counts(archive: Archive, thresholds: Sequence[float], boundary: str
     }
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("seed", "boundary", "coded", "uncertainty"),
     [(0, ">=", True, "jackknife"), (1, ">", True, "none"), (2, ">=", False, "none"), (3, ">", False, "jackknife")],

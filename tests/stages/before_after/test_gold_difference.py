@@ -55,6 +55,7 @@ def run(tmp_path: Path, frames: dict[str, pl.DataFrame], **keys: Any) -> pl.Data
     return pl.read_parquet(done.path / "before_after_gold" / "before_after.parquet")
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_difference_and_interval_are_those_of_leaving_out_each_event(tmp_path: Path, seed: int) -> None:
     pairs, events, gold = archive(seed)
@@ -82,6 +83,7 @@ def test_without_replicates_there_is_no_difference(tmp_path: Path) -> None:
     assert found["precision_difference"].null_count() == found.height
 
 
+@pytest.mark.wide
 def test_where_the_truth_is_known_the_interval_holds_no_difference(tmp_path: Path) -> None:
     stage = write_demo(tmp_path / "data") | {"by": [[]], "thresholds": [8.0, 12.0, 16.0]}
     truth = pl.read_parquet(tmp_path / "data" / "truth.parquet").select("event_id", "article_id")

@@ -45,6 +45,7 @@ def run(folder: Path, pairs: pl.DataFrame, columns: dict[str, Any] | None = None
     return run_before_after(folder, frames, pairs={"columns": columns or {}}, **(KEYS | more))
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("compared", ["timelines", "pairs"])
 def test_pairs_without_times_find_them_by_key(tmp_path: Path, compared: str) -> None:
     given = run(tmp_path / "given", PAIRS, compared=compared)
@@ -54,6 +55,7 @@ def test_pairs_without_times_find_them_by_key(tmp_path: Path, compared: str) -> 
     assert bindings.select("source", "sql").rows() == [("derived", "articles.article_time - events.event_time")]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("holder", ["event_time", "article_time"])
 def test_one_time_may_stand_in_pairs_and_the_other_be_looked_up(tmp_path: Path, holder: str) -> None:
     frame, key = (EVENTS, "event_id") if holder == "event_time" else (ARTICLES, "article_id")
@@ -79,6 +81,7 @@ def matches_before(tmp_path_factory: pytest.TempPathFactory) -> list[int]:
     return read_table(right, TABLE, "before_after")["m_before"].to_list()
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("factor", "column", "cause", "remedy"),
     [
@@ -133,6 +136,7 @@ def test_rounded_lags_agree_and_are_told_where_they_cross_the_event(tmp_path: Pa
     assert bool([said for said in found.warnings if "is rounded" in said]) == bool(crossed.any())
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("column", ["lag_hours", "lag_days"])
 @pytest.mark.parametrize("step", [0.5, 0.25, 0.1])
 def test_lags_rounded_to_parts_of_a_unit_agree(tmp_path: Path, step: float, column: str) -> None:
@@ -154,6 +158,7 @@ def test_lags_in_days_that_may_be_whole_are_told_as_such(tmp_path: Path, kind: t
     assert [said for said in found.warnings if words in said]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("side", "kept"), [("before", pl.col("lag_hours") >= 0), ("after", pl.col("lag_hours") < 0)])
 def test_matches_on_one_side_alone_are_told(tmp_path: Path, side: str, kept: pl.Expr) -> None:
     found = run(tmp_path / "one", PAIRS.filter(kept), compared="timelines")
@@ -270,6 +275,7 @@ def counted(folder: Path, frames: dict[str, pl.DataFrame], **keys: Any) -> list[
     return table.select("n_before", "n_after", "m_before", "m_after").rows()
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("compared", ["events", "timelines", "pairs"])
 @pytest.mark.parametrize("spelling", ["7.3m", "438s", "1.1d", "26.4h"])
 def test_n_and_m_are_of_one_window_however_it_is_written(tmp_path: Path, compared: str, spelling: str) -> None:
@@ -286,6 +292,7 @@ def test_n_and_m_are_of_one_window_however_it_is_written(tmp_path: Path, compare
     assert gap[0][2:] == (3, 9)  # a lag at the end of the gap belongs to it
 
 
+@pytest.mark.wide
 @settings(max_examples=15, deadline=None)
 @given(
     days=st.fractions(Fraction(1, 1000), 30, max_denominator=1000).map(lambda days: Fraction(round(days * 1000), 1000)),

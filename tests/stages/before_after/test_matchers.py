@@ -65,6 +65,7 @@ def without_group(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.drop("method", "grouping", "interval_quality", strict=False).sort(pl.all())
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(("compared", "alone"), [("events", MATCHERS), ("timelines", MATCHERS[:1])])
 def test_each_matcher_has_the_tables_of_a_run_of_its_own(
     tmp_path: Path, compared: str, alone: tuple[str | None, ...]
@@ -84,6 +85,7 @@ def test_each_matcher_has_the_tables_of_a_run_of_its_own(
             assert without_group(found).equals(without_group(expected)), f"{table} of {matcher}"
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("compared", ["events", "timelines"])
 def test_the_total_and_its_events_hold_the_compared_pairs_of_every_matcher(tmp_path: Path, compared: str) -> None:
     frames = timelines()
@@ -96,6 +98,7 @@ def test_the_total_and_its_events_hold_the_compared_pairs_of_every_matcher(tmp_p
     assert events.select(pl.col(names).sum()).row(0) == points.select(names).row(0)
 
 
+@pytest.mark.wide
 def test_a_matcher_whose_pairs_are_all_left_out_has_all_compared_pairs(tmp_path: Path) -> None:
     frames = timelines()
     late = frames["pairs"].head(1).with_columns(method=pl.lit("late"), lag_hours=pl.lit(1e6))
@@ -105,6 +108,7 @@ def test_a_matcher_whose_pairs_are_all_left_out_has_all_compared_pairs(tmp_path:
     assert rows["m_after"].to_list() == [0] * 4
 
 
+@pytest.mark.wide
 def test_a_pair_may_occur_once_for_each_matcher(tmp_path: Path) -> None:
     frames = timelines()
     again = frames["pairs"].filter(method="bert").head(3).with_columns(pl.col("score") / 2)

@@ -46,6 +46,7 @@ def by_group(frame: pl.DataFrame) -> dict[tuple[str, str | None], dict[str, Any]
     return {(row["grouping"], row["source"]): row for row in frame.to_dicts()}
 
 
+@pytest.mark.wide
 def test_every_row_is_what_the_stage_finds_with_that_reference(tmp_path: Path) -> None:
     points_wanted = [{"min_precision": 0.6}, {"beta": 1}]
     own = tables(tmp_path / "own", operating_points=points_wanted, recall_reference={"min_precision": 0.3})

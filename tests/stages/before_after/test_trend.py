@@ -74,6 +74,7 @@ def run(folder: Path, frames: dict[str, pl.DataFrame], **keys: Any) -> Run:  # n
     return run_before_after(folder, frames, **(options | keys))
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("compared", ["pairs", "timelines", "events"])
 def test_days_are_counted_as_a_loop_over_all_pairs_does(tmp_path: Path, compared: str) -> None:
     archive = Archive()

@@ -82,6 +82,7 @@ def run_archive(folder: Path, archive: Archive, compared: str = "timelines", **k
     return run_before_after(folder, archive.frames(compared), **({"thresholds": THRESHOLDS, "window": WINDOW} | keys))
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("confidence", [0.5, 0.99])
 def test_every_interval_holds_its_estimate_and_a_missing_one_has_a_reason(tmp_path: Path, confidence: float) -> None:
     run = run_archive(tmp_path, Archive(1), by=["source"], confidence=confidence, thresholds=[*THRESHOLDS, 0.99, 1.5])
@@ -124,6 +125,7 @@ def test_a_higher_confidence_gives_wider_intervals_and_the_same_estimates(tmp_pa
     assert (wide["fpr_upper"] > narrow["fpr_upper"]).all()
 
 
+@pytest.mark.wide
 def test_replicates_change_the_counts_table_but_no_sum_and_no_estimate(tmp_path: Path) -> None:
     archive = Archive(2)
     options: dict[str, dict[str, Any]] = {"own": {}, "eight": {"replicates": 8}, "none": {"uncertainty": "none"}}
@@ -185,6 +187,7 @@ def test_one_cluster_gives_no_joint_test(tmp_path: Path) -> None:
     assert [("only one event, or cluster" in warning) for warning in about_rates(run)] == [True]
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(
     ("lags", "reason"),
     [
@@ -227,6 +230,7 @@ def spread(folder: Path, frames: dict[str, pl.DataFrame], cut: Callable[[pl.Data
     return run_stages({"output": str(folder / "results"), "stages": [stage]})
 
 
+@pytest.mark.wide
 def test_the_order_of_rows_and_files_changes_no_byte_of_the_results(tmp_path: Path) -> None:
     archive = Archive(4)
     frames = archive.frames("timelines")
@@ -249,6 +253,7 @@ def test_the_order_of_rows_and_files_changes_no_byte_of_the_results(tmp_path: Pa
     assert runs[0].warnings == runs[1].warnings
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("compared", "near"), [("pairs", 10), ("timelines", 10), ("events", 10), ("timelines", None)])
 def test_placebo_counts_equal_a_loop_over_all_pairs(tmp_path: Path, compared: str, near: int | None) -> None:
     archive = Archive(5)

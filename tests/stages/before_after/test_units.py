@@ -108,6 +108,7 @@ def assert_adds_up(run: Run) -> None:
     assert {name: table[name].sum() for name in COUNTS} == {name: point[name] for name in COUNTS}
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("compared", "boundary", "text"),
     [
@@ -161,6 +162,7 @@ def test_events_are_those_of_pairs_when_no_other_input_names_them(tmp_path: Path
     assert read_table(run, "before_after_events")["source"].to_list() == [None, None]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     "keys",
     [

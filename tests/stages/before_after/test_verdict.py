@@ -52,6 +52,7 @@ def doubts(run: Run) -> list[str]:
     return [warning for warning in run.warnings if "equal-FPR assumption is doubtful" in warning]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("rates", "advice", "other", "window"),
     [
@@ -153,6 +154,7 @@ def benchmark() -> ModuleType:
     return module
 
 
+@pytest.mark.wide
 @pytest.mark.no_cover
 def test_true_nulls_are_marked_in_about_one_of_twenty_data_sets_and_a_strong_failure_in_all(
     benchmark: ModuleType,

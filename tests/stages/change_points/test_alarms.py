@@ -88,6 +88,7 @@ def by_method(method: str | None, threshold: float) -> tuple[dict[str, int], lis
     return counts, leads
 
 
+@pytest.mark.wide
 def test_every_threshold_of_every_group_is_counted_by_hand(run: Run) -> None:
     table = read_table(run, "change_points_alarms", POINTS)
     assert table.height == 3 * 6
@@ -165,6 +166,7 @@ def published(run: Run) -> PublishedRun:
     return latest_run(run.path.parents[1])
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("threshold", [0.0, 3.0, None])
 def test_the_rows_behind_a_rate_add_up_to_its_counts(published: PublishedRun, threshold: float | None) -> None:
     explanation = explain(published, POINTS, Wish("false_alarm_rate", threshold), Shown(most_rows=1000))
@@ -235,6 +237,7 @@ def test_the_false_alarms_of_a_single_series_have_exact_limits(tmp_path: Path) -
     assert row["interval_quality"] == "few_clusters"
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("columns", "keys", "values"),
     [

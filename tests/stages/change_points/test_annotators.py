@@ -68,6 +68,7 @@ def marks_of(frames: dict[str, pl.DataFrame], series: int) -> list[set[int]]:
     return [set(own.filter(annotator_id=each)["position"]) for each in ANNOTATORS]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_tcpd_at_every_threshold(tmp_path: Path, seed: int) -> None:
     frames = data(seed)
@@ -86,6 +87,7 @@ def test_tcpd_at_every_threshold(tmp_path: Path, seed: int) -> None:
     assert found["areas"]["undefined"].to_list() == ["averaged_recall"]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("scored", [True, False])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_tcpd_of_every_series(tmp_path: Path, seed: int, scored: bool) -> None:  # noqa: FBT001 - a parameter
@@ -104,6 +106,7 @@ def test_tcpd_of_every_series(tmp_path: Path, seed: int, scored: bool) -> None: 
     assert rows_by_status(run, "predictions", POINTS) == {"used": frames["predictions"].height}
 
 
+@pytest.mark.wide
 def test_separate_is_each_annotator_alone(tmp_path: Path) -> None:
     frames = data(4)
     found = points_tables(tmp_path / "separate", frames, annotators="separate", margin=4)
@@ -151,6 +154,7 @@ def test_annotators_who_marked_nothing_count_where_coders_tell_of_them(tmp_path:
         assert (row["precision"], row["recall"]) == (0.5, recall)
 
 
+@pytest.mark.wide
 def test_series_without_annotators_are_left_out(tmp_path: Path) -> None:
     frames = data(4)
     frames["predictions"] = frames["predictions"].vstack(

@@ -84,6 +84,7 @@ def by_hand(rule: str, truth: pl.DataFrame, found: pl.DataFrame, *, strict: bool
     return largest(near)  # first fit on sorted points without repeats is a largest matching
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("rule", ["one_to_one", "any", "roerich", "ruptures"])
 def test_counts_at_every_threshold(tmp_path: Path, rule: str, strict: bool) -> None:  # noqa: FBT001 - a parameter
@@ -113,6 +114,7 @@ def test_counts_at_every_threshold(tmp_path: Path, rule: str, strict: bool) -> N
     assert found["curve"].height == 3 * SCORES
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("kind", ["floats", "times"])
 def test_positions_of_other_types_count_the_same(tmp_path: Path, kind: str) -> None:
     margin = {"integers": 5, "floats": 1.25, "times": "5h"}
@@ -178,6 +180,7 @@ def test_parts_hold_about_as_many_rows_each(tmp_path: Path, monkeypatch: pytest.
     assert table["tp"].sum() == table["n_true"].sum() == len(series)
 
 
+@pytest.mark.wide
 def test_parts_lose_no_series_without_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = random_points(np.random.default_rng(4), "integers")
     listed = pl.DataFrame({"series_id": range(-5, SERIES + 5)})
@@ -189,6 +192,7 @@ def test_parts_lose_no_series_without_points(tmp_path: Path, monkeypatch: pytest
     assert all(whole[name].equals(parts[name]) for name in whole)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("scale", [1000.0, 1e-6])
 @pytest.mark.parametrize("shift", [0.0, -5000.0])
 def test_areas_do_not_depend_on_the_scale_of_the_scores(tmp_path: Path, scale: float, shift: float) -> None:
@@ -198,6 +202,7 @@ def test_areas_do_not_depend_on_the_scale_of_the_scores(tmp_path: Path, scale: f
     assert found[0].equals(found[1])
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("boundary", [">=", ">"])
 def test_areas_use_every_score_whatever_the_thresholds(tmp_path: Path, boundary: str) -> None:
     data = one_method(2)

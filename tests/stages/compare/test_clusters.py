@@ -99,6 +99,7 @@ def test_counts_are_added_up_within_clusters() -> None:
         assert of_units.row("tests")["n_clusters"] == (20 if paired else 40)
 
 
+@pytest.mark.wide
 def test_equal_systems_on_copies_differ_as_rarely_as_is_said() -> None:
     tests = ["paired_t", "wilcoxon", "randomization"]
     rejected = dict.fromkeys(tests, 0)

@@ -51,6 +51,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[pl.DataFrame, pl.Da
     return frame, compared(tmp_path_factory.mktemp("compare"), frame, **keys)["tests"]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("a", "b"), list(combinations(SYSTEMS, 2)))
 def test_tests_are_those_of_scipy(found: tuple[pl.DataFrame, pl.DataFrame], a: str, b: str) -> None:
     frame, tests = found

@@ -49,6 +49,7 @@ def run(document: dict[str, Any]) -> Run:
     return pipeline.run(document)
 
 
+@pytest.mark.wide
 def test_the_stages_are_the_systems_and_their_events_the_units(run: Run) -> None:
     tests = read_table(run, "compare_tests", COMPARE)
     loose, strict = (read_table(run, "before_after_events", name) for name in ("loose", "strict"))
@@ -63,6 +64,7 @@ def test_the_stages_are_the_systems_and_their_events_the_units(run: Run) -> None
     assert tests.filter(metric="pooled_recall")["difference"].item() > 0
 
 
+@pytest.mark.wide
 def test_running_again_changes_nothing(
     document: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +91,7 @@ def test_no_record_names_a_place_that_is_gone(run: Run) -> None:
     assert record["accounting"][COMPARE]["units"]["used"] == record["accounting"][COMPARE]["units"]["rows_in"]
 
 
+@pytest.mark.wide
 def test_published_results_give_the_same_comparison(run: Run, document: dict[str, Any], tmp_path: Path) -> None:
     later = {"output": str(tmp_path / "later"), "stages": [COMPARING | {"results": document["output"]}]}
     found = pipeline.run(later)
@@ -185,6 +188,7 @@ def test_only_a_follower_without_its_leaders_is_refused(document: dict[str, Any]
     assert len(config.only(["loose"]).stages) == 1
 
 
+@pytest.mark.wide
 def test_events_that_only_one_stage_has_are_refused_or_skipped(matchers: list[dict[str, Any]], tmp_path: Path) -> None:
     loose, strict = matchers
     last = max(pl.read_parquet(loose["events"]["path"])["event_id"].to_list())

@@ -86,6 +86,7 @@ def test_clusters_of_documents_are_the_units_if_they_are_given(tmp_path: Path, d
     assert [row["recall_lower"], row["recall_upper"]] == pytest.approx([float(each[0]) for each in expected])
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(
     ("keys", "average", "reason"),
     [
@@ -106,6 +107,7 @@ def test_why_a_limit_is_missing(tmp_path: Path, data: Data, keys: dict[str, Any]
     assert (found["precision_lower"] is None) == (reason != "harmonic_mean")
 
 
+@pytest.mark.wide
 def test_the_intervals_hold_the_truth_as_often_as_they_say(tmp_path: Path) -> None:
     """200 simulated samples in one run: each is a group of documents with its own mentions."""
     from pipeline.simulations import entity_recognition as simulation

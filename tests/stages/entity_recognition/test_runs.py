@@ -49,6 +49,7 @@ def with_types(allowed: Callable[[Row, Row], bool]) -> Callable[[Row, Row], bool
 # Against brute force -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("match_type", [False, True], ids=["", "typed"])
 @pytest.mark.parametrize("match", list(RULES))
 def test_every_table_is_that_of_largest_matchings_at_every_threshold(
@@ -87,6 +88,7 @@ def test_every_table_is_that_of_largest_matchings_at_every_threshold(
             assert of_documents.equals(by_hand)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("boundary", [">=", ">"])
 def test_given_thresholds_and_their_boundary(tmp_path: Path, boundary: str) -> None:
     rng = np.random.default_rng(3)
@@ -110,6 +112,7 @@ def test_given_thresholds_and_their_boundary(tmp_path: Path, boundary: str) -> N
             assert outcomes["count"].to_list() == [by_hand[name].sum() for name in ("fn", "fp", "tp")]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("boundary", [">=", ">"])
 def test_distinct_scores_and_their_boundary_agree_with_the_same_list(tmp_path: Path, boundary: str) -> None:
     rng = np.random.default_rng(4)
@@ -123,6 +126,7 @@ def test_distinct_scores_and_their_boundary_agree_with_the_same_list(tmp_path: P
     assert first.equals(second)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("match", RULES)
 @pytest.mark.parametrize("boundary", [">=", ">"])
 def test_documents_and_single_mentions_are_those_of_the_lowest_threshold_of_their_group(
@@ -216,6 +220,7 @@ def test_groups_of_documents(tmp_path: Path) -> None:
 # Rows ----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 def test_parts_of_the_rows_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(8)
     gold, predicted = random_mentions(rng, 60, documents=20), random_mentions(rng, 90, predicted=True, documents=20)
@@ -227,6 +232,7 @@ def test_parts_of_the_rows_change_nothing(tmp_path: Path, monkeypatch: pytest.Mo
         assert table(parts, name).equals(table(whole, name)), name
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("thresholds", ["distinct", [0.3, 0.6]], ids=["distinct", "given"])
 def test_blocks_of_the_rows_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thresholds: str | list[float]
@@ -276,6 +282,7 @@ def test_scores_at_fault_are_left_out_if_wanted(tmp_path: Path) -> None:
         run_on(tmp_path / "refused", gold, predicted)
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("scored", [False, True], ids=["", "scored"])
 @pytest.mark.parametrize("empty", ["gold", "predicted", "both"])
 def test_empty_inputs_have_results(tmp_path: Path, empty: str, scored: bool) -> None:  # noqa: FBT001 - parametrized

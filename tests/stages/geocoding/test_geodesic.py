@@ -48,6 +48,7 @@ def assert_tables_are_theirs(run: Run, outcomes: pl.DataFrame) -> None:
     assert {name: row[name] for name in statistics} == pytest.approx(statistics, rel=1e-12)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("keys", [{}, {"match": "span"}], ids=["aligned", "matched"])
 def test_places_far_near_and_opposite(tmp_path: Path, keys: dict[str, Any]) -> None:
     rng = np.random.default_rng(22)

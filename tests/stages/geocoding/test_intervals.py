@@ -27,6 +27,7 @@ def tables(folder: Path, *given: pl.DataFrame, **keys: Any) -> tuple[pl.DataFram
     return read_table(run, f"{KIND}_scores", KIND), read_table(run, f"{KIND}_outcomes", KIND)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("cluster", ["doc_id", "country", "mention_id"])
 def test_limits_are_those_of_counts_per_cluster(tmp_path: Path, cluster: str) -> None:
     gold, predicted = simulation.simulate(seed=5, documents=40)
@@ -49,6 +50,7 @@ def test_limits_are_those_of_counts_per_cluster(tmp_path: Path, cluster: str) ->
             assert found[f"{name}_{side}"].to_list() == pytest.approx(values.tolist(), rel=1e-12)
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [({"uncertainty": "none"}, "none"), ({"gold": {"where": "doc_id = 0"}}, "one_replicate"), ({}, None)],
@@ -59,6 +61,7 @@ def test_why_a_limit_is_missing(tmp_path: Path, keys: dict[str, Any], reason: st
     assert (scores["recall_lower"].null_count() == scores.height) == (reason is not None)
 
 
+@pytest.mark.wide
 def test_the_intervals_hold_the_truth_as_often_as_they_say(tmp_path: Path) -> None:
     """200 simulated samples in one run: each is a group of gold mentions."""
     geocoder, samples = simulation.GEOCODERS[0], 200

@@ -83,6 +83,7 @@ def distances_by_hand(gold: pl.DataFrame, predicted: pl.DataFrame, candidates: s
     return np.array(distances), located
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("match", [None, "span"], ids=["aligned", "matched"])
 @pytest.mark.parametrize("candidates", ["first", "closest", "error"])
 def test_every_table_against_brute_force(tmp_path: Path, candidates: str, match: str | None) -> None:
@@ -124,6 +125,7 @@ def test_a_distance_equal_to_the_tolerance(tmp_path: Path) -> None:
         assert (table(run, "outcomes")["outcome"] == "tp").sum() == expected
 
 
+@pytest.mark.wide
 def test_parts_of_the_rows_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gold, predicted = random_places(np.random.default_rng(2), 40)
     keys = {"match": "span", "candidates": "closest", "by": ["system"]}
@@ -134,6 +136,7 @@ def test_parts_of_the_rows_change_nothing(tmp_path: Path, monkeypatch: pytest.Mo
         assert table(parts, name).equals(table(whole, name)), name
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("candidates", ["first", "closest"])
 def test_distances_on_the_ellipsoid_go_another_way_to_the_same_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, candidates: str
@@ -222,6 +225,7 @@ def test_mentions_that_are_not_located_may_have_the_largest_error(tmp_path: Path
         assert row["mean_km"] == pytest.approx(error_statistics(distances, missing="max_error")["mean_km"], rel=1e-9)
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("empty", ["gold", "predicted", "both"])
 @pytest.mark.parametrize("match", [None, "span"], ids=["aligned", "matched"])
 def test_empty_inputs_have_results(tmp_path: Path, empty: str, match: str | None) -> None:
@@ -249,6 +253,7 @@ def with_value(name: str, value: float | None) -> pl.DataFrame:
     return GOLD.with_columns(pl.when(mention_id="b").then(pl.lit(value)).otherwise(name).alias(name))
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(
     ("gold", "predicted", "keys", "words"),
     [
@@ -285,6 +290,7 @@ def test_inputs_at_fault_are_refused(
         run_on(tmp_path, gold, predicted, **keys)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("match", [None, "span"], ids=["aligned", "matched"])
 def test_infinite_coordinates_are_found_in_files_of_folders(tmp_path: Path, match: str | None) -> None:
     """Files of several grouping values are read as several scans."""

@@ -50,6 +50,7 @@ def located(**keys: Any) -> Any:  # noqa: ANN401 - a result
     return thresher.geocoding(gold=gold, predicted=predicted, **keys)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     "keys",
     [

@@ -41,7 +41,7 @@ MATCHES = ("span", "text", "overlap", "text_near")
 KINDS = ("entity_recognition", "geocoding")
 
 
-@pytest.mark.first_case_covers
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("kind", range(len(KINDS)))
 @pytest.mark.parametrize("types", range(len(KEY_TYPES)))
 def test_documents_of_any_key_type(tmp_path: Path, types: int, kind: int) -> None:
@@ -52,7 +52,7 @@ def test_documents_of_any_key_type(tmp_path: Path, types: int, kind: int) -> Non
     assert table.row(0, named=True)["tp"] == 2
 
 
-@pytest.mark.first_case_covers
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("gold_type", "predicted_type"), KEY_TYPES)
 def test_mentions_of_any_key_type(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gold_type: pl.DataType, predicted_type: pl.DataType
@@ -80,6 +80,7 @@ def test_texts_and_types_may_be_numbers(tmp_path: Path) -> None:
 NAME = 'sys"tem; --'
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("kind", ["entity_recognition", "geocoding"])
 def test_names_that_need_quotes_and_groups_of_two_inputs(tmp_path: Path, kind: str) -> None:
     gold = GOLD.with_columns(pl.Series(name, values) for name, values in PLACES.items())
@@ -101,6 +102,7 @@ def test_names_that_need_quotes_and_groups_of_two_inputs(tmp_path: Path, kind: s
     ]
 
 
+@pytest.mark.wide
 def test_columns_of_both_inputs_are_told_apart_by_their_input(tmp_path: Path) -> None:
     gold = GOLD.with_columns(pl.lit("g").alias("type"), *(pl.Series(name, values) for name, values in PLACES.items()))
     predicted = gold.with_columns(pl.lit("p").alias("type"))

@@ -56,7 +56,7 @@ def random_frames(rng: np.random.Generator, *, placed: bool, ranked: bool) -> di
     return frames
 
 
-@pytest.mark.first_case_covers
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(
     ("match", "candidates", "placed"),
     [*product(RULES, ["error", "first", "closest"], [True]), ("text", "error", False)],
@@ -93,6 +93,7 @@ def run_on(folder: Path, gold: pl.DataFrame, predicted: pl.DataFrame, **keys: An
     return read_table(run, "geocoding_outcomes", "geocoding")
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("reverse", [False, True])
 def test_the_lower_rank_is_taken_and_then_the_lower_latitude(tmp_path: Path, reverse: bool) -> None:  # noqa: FBT001
     gold = places(("Paris", PARIS), names=["text"])
@@ -110,6 +111,7 @@ def test_of_gold_mentions_on_one_span_the_one_with_the_lower_id_is_matched(tmp_p
     assert found.select("mention_id", "outcome").rows() == [(7, "tp"), (9, "fn")]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("reverse", [False, True])
 def test_the_order_of_the_file_decides_for_texts_if_it_is_asked_to(tmp_path: Path, reverse: bool) -> None:  # noqa: FBT001
     gold = places(("Paris", 20, 25, PARIS))
@@ -121,7 +123,7 @@ def test_the_order_of_the_file_decides_for_texts_if_it_is_asked_to(tmp_path: Pat
     assert largest["outcome"].to_list() == ["fp"]
 
 
-@pytest.mark.first_case_covers
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("texts", [("Paris", "Paris"), ("Paris", "PARIS ")], ids=["equal", "alike"])
 @pytest.mark.parametrize("match", ["text", "text_near"])
 def test_candidates_of_one_text_and_span_are_no_other_mentions(
@@ -147,6 +149,7 @@ def test_messages_name_the_columns_of_the_files(tmp_path: Path) -> None:
         run_stages(config)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("match", RULES)
 def test_rows_of_single_mentions_do_not_depend_on_the_order_of_the_rows(tmp_path: Path, match: str) -> None:
     """Mentions alike in all that the rule sees may differ in what people see."""
@@ -162,6 +165,7 @@ def test_rows_of_single_mentions_do_not_depend_on_the_order_of_the_rows(tmp_path
     assert tables[0].filter(outcome="tp").select("predicted_text", "predicted_type").rows() == [("PARIS", "person")]
 
 
+@pytest.mark.wide
 def test_equal_sizes_need_no_warning_of_the_order_of_the_file(tmp_path: Path) -> None:
     gold = pl.DataFrame({"doc_id": ["d"], "text": ["Paris"], "start": [0], "end": [5]})
     frames = {"gold": gold, "predicted": gold.with_columns(score=0.5)}

@@ -26,6 +26,7 @@ def mentions(*rows: tuple[str, int | None, int | None], **more: Any) -> pl.DataF
     return pl.DataFrame(list(rows), schema=types, orient="row").with_columns(doc_id=pl.lit("d"), **more)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("place", UNKNOWN, ids=str)
 def test_matched_mentions_show_the_places_that_they_have(tmp_path: Path, place: tuple[int | None, int | None]) -> None:
     gold, predicted = mentions(("a", 5, 6), ("b", *place)), mentions(("a", *place), ("b", 7, 8), ("c", *place))

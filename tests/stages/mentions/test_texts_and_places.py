@@ -51,6 +51,7 @@ def positions(coding: str | None) -> list[Mention]:
     return mentions
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("coding", ["utf-16-le", "utf-8"])
 @pytest.mark.parametrize("match", ["span", "overlap", "text_near", "text"])
 def test_other_units_of_text_are_the_first_warning(coding: str, match: str) -> None:
@@ -104,6 +105,7 @@ def test_the_same_holds_for_systems_and_in_geocoding(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.wide
 @settings(max_examples=25)
 @given(st.text("a🙂é", max_size=8), st.text("b🙂é", max_size=8))
 def test_one_emoji_before_a_mention_is_enough(before: str, between: str) -> None:

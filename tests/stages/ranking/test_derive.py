@@ -211,6 +211,7 @@ def test_queries_of_a_family_are_left_out_together() -> None:
     assert np.concatenate(groups.limits(np.array(values), 0.95)) == pytest.approx(np.concatenate(expected))
 
 
+@pytest.mark.wide
 def test_means_over_families_hold_as_often_as_they_say() -> None:
     rng, held, number = np.random.default_rng(8), {"cluster": 0, "query_id": 0}, 300
     family = np.repeat(np.arange(24), 4)

@@ -244,6 +244,7 @@ def compare(stages: dict[str, Any], **keys: Any) -> pl.DataFrame:  # noqa: ANN40
     return read_table(run_stages(stages | {"stages": [*stages["stages"], stage]}), "compare_tests", COMPARE)
 
 
+@pytest.mark.wide
 def test_systems_are_compared_by_the_measures_of_the_stage(stages: dict[str, Any], run: Run) -> None:
     tests = compare(stages, tests=["paired_t", "randomization"])
     assert tests["metric"].unique(maintain_order=True).to_list() == ["AP(rel=2)", "RBP(p=0.5)", "nDCG@2"]

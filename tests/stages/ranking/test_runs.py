@@ -191,6 +191,7 @@ def test_a_grouping_column_of_the_relevance_describes_queries(tmp_path: Path) ->
         ranked(tmp_path / "several", missing, several, by=["language"])
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("rule", ["trec", "expected", "order"])
 def test_the_order_of_rows_and_files_changes_nothing(rule: str, tmp_path: Path) -> None:
     ranking, relevance = frames(9, systems=2)
@@ -366,6 +367,7 @@ def test_parameters_that_make_no_sense_are_refused(key: str, value: object, word
         ranked(tmp_path, *frames(16), **{key: value})
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("ties", ["trec", "expected"])
 @pytest.mark.parametrize("labelled", [False, True])
 def test_parts_and_the_order_of_rows_change_no_bit(

@@ -66,6 +66,7 @@ def definitions(frame: pl.DataFrame) -> Mapping[str, Area]:
     return {"average_precision": average_precision, "pr_auc": pr_auc_at(every.tolist(), ">="), "roc_auc": roc_auc}
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(
     ("decimals", "weighted", "method"),
     [(1, False, "exact"), (1, True, "binned"), (0, False, "binned"), (0, True, "exact")],
@@ -92,6 +93,7 @@ def test_areas_and_losses_are_those_of_scikit_learn(
         assert found["pr_auc"] == pytest.approx(pr_auc(scores, labels).auc, abs=1e-13)
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("class_sizes", ["fixed", "random"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_errors_and_intervals_of_rows_are_those_of_derivatives_by_weights(
@@ -114,6 +116,7 @@ def test_errors_and_intervals_of_rows_are_those_of_derivatives_by_weights(
         assert (found[f"{name}_lower"], found[f"{name}_upper"]) == pytest.approx(limits, rel=1e-9), name
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("method", ["exact", "binned"])
 def test_errors_of_clusters_are_those_of_derivatives_by_weights(
@@ -193,6 +196,7 @@ def test_constant_scores_have_the_prevalence_and_one_half(tmp_path: Path, method
     assert found["average_precision_se"] == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("method", ["exact", "binned"])
 @pytest.mark.parametrize("cluster", [{}, {"cluster": "user"}], ids=["rows", "clusters"])
 def test_one_class_has_no_roc_area(tmp_path: Path, cluster: dict[str, str], method: str) -> None:
@@ -205,6 +209,7 @@ def test_one_class_has_no_roc_area(tmp_path: Path, cluster: dict[str, str], meth
         assert row["undefined"] == why
 
 
+@pytest.mark.wide
 def test_weights_of_one_change_nothing_and_weights_of_two_are_copies_for_the_values(tmp_path: Path) -> None:
     frame = predictions(10)
     plain = swept(tmp_path / "plain", frame)["areas"]
@@ -219,6 +224,7 @@ def test_weights_of_one_change_nothing_and_weights_of_two_are_copies_for_the_val
         assert doubled[name] == pytest.approx(copies[name], rel=1e-11), name
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("factor", [2.0**-10, 2.0**10])
 def test_the_unit_of_the_weights_changes_nothing(tmp_path: Path, factor: float) -> None:
     frame = predictions(18)
@@ -242,6 +248,7 @@ def test_weights_that_are_all_zero_are_refused_but_a_group_of_them_has_no_areas(
     assert [curve[name] for name in ("precision", "recall", "f1", "fpr")] == [None] * 4
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("method", ["exact", "binned"])
 def test_copies_of_rows_within_their_cluster_leave_the_errors_as_they_are(tmp_path: Path, method: str) -> None:
     frame = predictions(11)
@@ -291,6 +298,7 @@ def test_an_area_without_spread_has_no_interval_and_says_why(keys: dict[str, str
     assert row["average_precision_lower"] < row["average_precision"] < row["average_precision_upper"]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("cluster", [{}, {"cluster": "user"}], ids=["rows", "clusters"])
 def test_few_rows_have_a_cell_for_every_score_so_that_binned_is_exact(
@@ -317,7 +325,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.first_case_covers
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("shape", "weighted", "cluster"),
     [
@@ -361,6 +369,7 @@ def test_cells_that_are_made_finer_hold_the_exact_areas_within_the_width(
         assert binned[name].equals(exact[name]), name
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("kind", ["constant", "a few floating numbers apart", "enormous"])
 @pytest.mark.parametrize("cluster", [{}, {"cluster": "user"}], ids=["rows", "clusters"])
 def test_scores_that_cells_can_hardly_part_have_bounds(
@@ -381,6 +390,7 @@ def test_scores_that_cells_can_hardly_part_have_bounds(
     assert found["average_precision_max"] - found["average_precision_min"] <= 0.1
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("method", ["exact", "binned"])
 def test_wrong_or_missing_statistics_of_the_files_change_only_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
@@ -413,6 +423,7 @@ def test_many_clusters_share_replicates(tmp_path: Path) -> None:
     assert row["average_precision_se"] == pytest.approx(rows["average_precision_se"], rel=0.4)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("thresholds", ["distinct", [0.1, 0.4, 0.8]], ids=["distinct", "list"])
 def test_groups_that_are_taken_a_few_at_a_time_have_the_areas_of_all_at_once(
     tmp_path: Path,
@@ -456,6 +467,7 @@ def test_without_uncertainty_clusters_have_no_standard_errors(tmp_path: Path) ->
     assert isinstance(found["average_precision"], float)
 
 
+@pytest.mark.wide
 def test_rows_put_in_order_in_memory_and_by_the_engine_give_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -473,6 +485,7 @@ def test_rows_put_in_order_in_memory_and_by_the_engine_give_the_same_bits(
     assert in_memory.height == 1 + frame["model"].n_unique() > 100
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(
     ("share", "further", "in_memory"),
     [
@@ -517,6 +530,7 @@ def test_rows_that_change_while_they_are_read_end_in_one_sentence(
         swept(tmp_path, predictions(22), thresholds=[0.5])
 
 
+@pytest.mark.wide
 def test_own_bounds_of_weighted_rows_leave_what_rounding_of_light_positives_can_take(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -552,6 +566,7 @@ def rows_of_classes(positives: int, negatives: int, weight: float = 1.0) -> pl.D
     return pl.DataFrame({"score": rng.standard_normal(len(label)) + label, "label": label, "weight": heavy})
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize(
     ("positives", "negatives", "weight", "wanted"),
     [

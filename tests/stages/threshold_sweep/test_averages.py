@@ -82,6 +82,7 @@ def test_averages_of_rows_with_weights_are_those_of_scikit_learn(tmp_path: Path)
     assert at["recall"] - at["recall_lower"] == pytest.approx(np.sqrt((distances**2).sum()), rel=1e-9)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", ["precision", "recall", "f1"])
 def test_classes_are_weighted_as_by_scikit_learn_with_sample_weight(tmp_path: Path, name: str) -> None:
     """One class per row, as of a classifier: the averages of scikit-learn need no help."""
@@ -176,6 +177,7 @@ def test_averages_over_one_of_two_columns_are_made_in_each_group_of_the_other(tm
             assert row["f1"] == pytest.approx(f1_score(labels, predicted, average=average, zero_division=0))
 
 
+@pytest.mark.wide
 def test_a_null_group_is_averaged_like_any_other(tmp_path: Path) -> None:
     frame = long_form(*indicator(5)).with_columns(pl.col("class").replace(0, None))
     plain = long_form(*indicator(5))
@@ -207,6 +209,7 @@ def samples(seed: int, number: int) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(columns) for columns in frames])
 
 
+@pytest.mark.wide
 def test_limits_of_averages_hold_the_truth_as_often_as_they_say(tmp_path: Path) -> None:
     keys: dict[str, Any] = {"by": [["sample"], ["sample", "class"]], "average_over": ["class"], "thresholds": [0.5]}
     table = swept(tmp_path, samples(3, 300), averages=["macro", "weighted"], **keys)["averages"]
@@ -220,6 +223,7 @@ def test_limits_of_averages_hold_the_truth_as_often_as_they_say(tmp_path: Path) 
     assert table["average_precision_lower"].null_count() == table["average_precision"].null_count()
 
 
+@pytest.mark.wide
 def test_limits_of_averages_add_up_the_distances_of_the_groups(tmp_path: Path) -> None:
     frame = samples(4, 1).with_columns(page=pl.int_range(pl.len()) % 40)
     keys: dict[str, Any] = {"by": ["class"], "thresholds": [0.5], "averages": EVERY}

@@ -42,6 +42,7 @@ def config(place: Path, more: str = "") -> Path:
     return path
 
 
+@pytest.mark.wide
 def test_run_publishes_four_tables_that_can_be_queried(place: Path) -> None:
     called = call("run", config(place, 'averages = ["macro"]\n'))
     assert called.code == 0, called.err

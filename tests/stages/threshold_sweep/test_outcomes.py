@@ -70,6 +70,7 @@ def test_the_sample_is_the_beginning_of_all_rows_in_order(boundary: str) -> None
             assert sample.select("id", "outcome").rows() == items, (grouping, source, name)
 
 
+@pytest.mark.wide
 def test_neither_order_nor_blocks_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = predictions()
     whole = swept(frame).outcomes
@@ -118,6 +119,7 @@ def test_without_an_operating_point_there_is_no_row() -> None:
     assert result.outcomes.is_empty()
 
 
+@pytest.mark.wide
 def test_the_table_is_asked_for_or_small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("pipeline.stages.threshold_sweep.planning.MOST_ROWS_FOR_OUTCOMES", ROWS - 1)
     result = swept(predictions())

@@ -78,6 +78,7 @@ def assert_curve(found: pl.DataFrame, wanted: list[dict[str, Any]]) -> None:
                 assert actual[name] == pytest.approx(expected, rel=1e-12, abs=1e-14), name
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize(
     ("thresholds", "boundary", "weighted"),
     [
@@ -144,6 +145,7 @@ def test_labels_may_be_numbers_or_boolean(tmp_path: Path) -> None:
     assert all(each.equals(made[0]) for each in made)
 
 
+@pytest.mark.first_cases(6)
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [
@@ -340,6 +342,7 @@ def test_whole_numbers_that_are_rounded_are_warned_of(tmp_path: Path) -> None:
 EMPTY = predictions().clear()
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("method", ["exact", "binned"])
 @pytest.mark.parametrize("cluster", [None, "user"])
 def test_an_empty_file_has_counts_of_zero(tmp_path: Path, cluster: str | None, method: str) -> None:
@@ -358,6 +361,7 @@ def test_an_empty_file_has_counts_of_zero(tmp_path: Path, cluster: str | None, m
     assert distinct["areas"]["n"].to_list() == [0]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("thresholds", "method", "cluster"),
     [("distinct", "exact", None), ("distinct", "binned", "user"), ([0.5], "exact", "user"), ([0.5], "binned", None)],
@@ -409,6 +413,7 @@ def results(run: pipeline.runs.run.Run) -> dict[str, bytes]:
     return {path.relative_to(run.path).as_posix(): path.read_bytes() for path in files}
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("method", ["exact", "binned"])
 @pytest.mark.parametrize("cluster", [None, "user"])
 def test_order_and_files_of_the_rows_change_no_byte(tmp_path: Path, cluster: str | None, method: str) -> None:
@@ -426,6 +431,7 @@ def test_order_and_files_of_the_rows_change_no_byte(tmp_path: Path, cluster: str
     assert results(run_stages(config)) == plain
 
 
+@pytest.mark.wide
 def test_blocks_smaller_than_the_data_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = predictions(14)
     keys: dict[str, Any] = {"by": ["model"], "cluster": "user", "predictions": {"columns": {"weight": "w"}}}

@@ -28,6 +28,7 @@ def predictions(*, outside: bool) -> pl.DataFrame:
     return pl.DataFrame({"score": pl.Series(scores, dtype=pl.Float64), "label": label, "source": source})
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("outside", [False, True])
 @pytest.mark.parametrize("keys", [{}, {"by": ["source"], "invalid_scores": "missed"}], ids=["dropped", "missed"])
 def test_one_scan_has_the_numbers_of_two(

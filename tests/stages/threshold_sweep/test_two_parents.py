@@ -51,6 +51,7 @@ def arrays(frame: pl.DataFrame, *, weighted: bool) -> tuple[NDArray[Any], ...]:
     return (*(frame[name].to_numpy() for name in ("score", "label", "user", "item")), weights)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("seed", "weighted", "method"),
     [(1, False, "exact"), (1, True, "binned"), (2, False, "binned"), (2, True, "exact")],
@@ -128,6 +129,7 @@ def test_the_order_of_the_parents_means_nothing_but_for_folds(tmp_path: Path) ->
         assert_frame_equal(turned[name], table, rel_tol=1e-9)
 
 
+@pytest.mark.wide
 def test_groups_are_those_of_their_own_rows(tmp_path: Path) -> None:
     frames = {model: predictions(seed).with_columns(model=pl.lit(model)) for seed, model in ((7, "a"), (8, "b"))}
     keys: dict[str, Any] = {"cluster": BOTH, "thresholds": THRESHOLDS}
@@ -139,6 +141,7 @@ def test_groups_are_those_of_their_own_rows(tmp_path: Path) -> None:
             assert_frame_equal(rows, alone[name].drop("grouping"), rel_tol=1e-9)
 
 
+@pytest.mark.wide
 def test_promises_know_both_parents(tmp_path: Path) -> None:
     frame = predictions(9, users=40, items=6, rows=3000, effect=1.5)
     minima = [{"min_recall": round(0.3 + 0.01 * step, 2), "confidence": 0.95} for step in range(60)]

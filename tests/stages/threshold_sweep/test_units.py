@@ -56,6 +56,7 @@ def groups(frame: pl.DataFrame, table: pl.DataFrame) -> Iterator[tuple[pl.DataFr
         yield frame.filter(of_model), table.filter(of_model, pl.col("grouping") == "model")
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("keys", [{}, {"boundary": ">", "thresholds": [0.2, 0.5, 0.9]}, {"method": "binned"}])
 def test_units_count_their_rows_and_add_up_to_the_areas(keys: dict[str, Any]) -> None:
     frame = predictions()
@@ -100,6 +101,7 @@ def test_weights_count_in_units_as_in_areas() -> None:
         assert table["pr_auc"].std() / len(table) ** 0.5 == pytest.approx(areas["pr_auc_se"].item(), rel=1e-3)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("keys", "columns"),
     [
@@ -139,6 +141,7 @@ def test_cells_of_many_scores_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_frame_equal(near.units.drop(AREAS), exact.units.drop(AREAS))
 
 
+@pytest.mark.wide
 def test_neither_order_nor_files_nor_blocks_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     frame, columns = predictions(decimals=9), {"weight": "mass"}
     keys: dict[str, Any] = {"by": [[]], "thresholds": [0.2, 0.5], "units": True}

@@ -162,6 +162,7 @@ def test_weights_of_whole_numbers_are_repeated_rows() -> None:
 DESIGNS: list[tuple[Any, bool]] = [(None, True), ("user", False), (["user", "item"], True)]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("cluster", "has_weights"), DESIGNS)
 def test_groups_are_evaluated_as_if_alone(cluster: Any, *, has_weights: bool) -> None:  # noqa: ANN401 - of any form
     frame = predictions(4)
@@ -176,6 +177,7 @@ def test_groups_are_evaluated_as_if_alone(cluster: Any, *, has_weights: bool) ->
             assert_frame_equal(actual, heavy, rel_tol=1e-9)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("cluster", "has_weights"), DESIGNS)
 def test_cells_give_what_single_scores_give(
     monkeypatch: pytest.MonkeyPatch,
@@ -199,6 +201,7 @@ def test_cells_give_what_single_scores_give(
         assert inside.height == row["n"] or row["bin"] == 1
 
 
+@pytest.mark.wide
 def test_many_groups_have_coarser_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{SUMS}.MOST_SCORES", 0)
     monkeypatch.setattr(f"{SUMS}.MOST_SUMS", 1000)
@@ -224,6 +227,7 @@ def test_clusters_of_single_rows_have_the_limits_of_rows() -> None:
     assert errors_of_clusters["n_clusters"].to_list() == [404, 404]
 
 
+@pytest.mark.wide
 def test_doubled_clusters_have_the_limits_of_their_halves() -> None:
     """Rows that stand twice in their clusters say nothing new."""
     frame = predictions(8)
@@ -390,6 +394,7 @@ def test_no_rows_make_empty_tables(tmp_path: Path) -> None:
     assert set(read_table(run, "threshold_sweep_calibration", SWEEP)["undefined"]) == {"no_row"}
 
 
+@pytest.mark.wide
 def test_new_files_alone_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells do not depend on the data, so that sums in them add up over files."""
     monkeypatch.setattr(f"{SUMS}.MOST_SCORES", 0)

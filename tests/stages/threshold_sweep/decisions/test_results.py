@@ -102,6 +102,7 @@ def of_group(frame: pl.DataFrame, row: Row) -> pl.DataFrame:
 CRITERIA = (COST_TEXT, "max_alerts=7", "max_alert_share=0.25", "threshold=4.5")
 
 
+@pytest.mark.first_cases(1)
 def test_no_threshold_does_better_in_fractions(derived: tuple[Any, ...]) -> None:
     frame, weight, results = derived
     rows = [row for row in results["operating_points"].to_dicts() if row["criterion"] in CRITERIA]
@@ -208,6 +209,7 @@ def test_weights_are_not_allocated_and_without_the_total_nothing_is_put_together
     assert not {"pooled_points", "allocations"} & results.keys()
 
 
+@pytest.mark.wide
 def test_net_benefit_of_weights_in_clusters(tmp_path: Path) -> None:
     frame = predictions(4).with_columns(pl.col("score") / 10)
     keys: Row = {"net_benefit": True, "threshold_probabilities": [0.2, 0.45], "weighted": True, "cluster": "document"}
