@@ -80,10 +80,23 @@ def test_the_readme_shows_what_the_demo_prints(demo: Path) -> None:
     assert (demo / "printed.txt").read_text().startswith(shown)
 
 
+@pytest.mark.wide
+def test_the_first_lines_of_the_readme_print_what_they_show(
+    demo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(demo.parent)
+    exec(compile(blocks(ROOT / "README.md", "python")[0], "README.md", "exec"), {})  # noqa: S102 - what people type
+    assert capsys.readouterr().out == blocks(ROOT / "README.md", "text")[0]
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").split()) <= 900
+
+
 # Queries -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.first_cases(2)
+@pytest.mark.wide
 @pytest.mark.parametrize("sql", QUERIES)
 def test_every_query_of_the_pages_returns_rows(sql: str, demo: Path) -> None:
     with open_results(demo / "results") as connection:

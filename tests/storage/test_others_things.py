@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import json
 import os
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
-from cli.calls import call, spawn
+from cli.calls import call
 from runs.inputs.workplace import Workplace, assert_error
 
 from pipeline import open_results
@@ -40,6 +41,14 @@ def copy(published: Workplace) -> Iterator[Workplace]:
     yield published
     shutil.rmtree(published.results)
     aside.rename(published.results)
+
+
+@pytest.fixture
+def _in_time() -> Iterator[None]:
+    """What hangs ends this process, with its traceback."""
+    faulthandler.dump_traceback_later(120, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 def others_folder(folder: Path) -> dict[Path, bytes]:
@@ -177,13 +186,14 @@ def forge(results: Path, forgery: str, secret: Path | None = None) -> None:
         path.write_bytes(forged.to_bytes())
 
 
+@pytest.mark.usefixtures("_in_time")
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_a_catalog_of_somebody_else_is_read_from_the_run_folders(tmp_path: Path, copy: Workplace, forgery: str) -> None:
     (tmp_path / "secret").write_text("canary")
     honest = call("query", copy.results, "FROM before_after_estimates")
     forge(copy.results, forgery, tmp_path / "secret")
     for words in (("query", "FROM before_after_estimates"), ("query", "FROM runs"), ("query", "FROM attempts")):
-        called = spawn(words[0], copy.results, *words[1:])
+        called = call(words[0], copy.results, *words[1:])
         assert (called.code, "canary" in called.out + called.err) == (0, False), called.err
     assert call("query", copy.results, "FROM before_after_estimates").out == honest.out
     for command in (("show",), ("report",), ("plot", "--list"), ("expire", "--keep", "3", "--dry-run")):
@@ -203,6 +213,7 @@ def test_the_next_run_builds_a_catalog_of_somebody_else_again(copy: Workplace, f
     assert call("verify", copy.results).code == 0
 
 
+@pytest.mark.usefixtures("_in_time")
 @pytest.mark.parametrize("name", ["run.json", "manifest.json", "CURRENT", "catalog.duckdb", ".store", "chain"])
 def test_a_named_pipe_among_results_hangs_nothing(copy: Workplace, name: str) -> None:
     run = next((copy.results / "runs").iterdir())
@@ -211,7 +222,7 @@ def test_a_named_pipe_among_results_hangs_nothing(copy: Workplace, name: str) ->
     path.unlink(missing_ok=True)
     os.mkfifo(path)
     for command in ("show", "verify", "report"):
-        called = spawn(command, copy.results)
+        called = call(command, copy.results)
         assert called.code in {0, 65, 66}, called.err
-    assert spawn("query", copy.results, "FROM runs").code in {0, 65}
-    assert json.loads(spawn("query", copy.results, "SELECT 1 AS a", "--format", "json").out or "[]") in ([{"a": 1}], [])
+    assert call("query", copy.results, "FROM runs").code in {0, 65}
+    assert json.loads(call("query", copy.results, "SELECT 1 AS a", "--format", "json").out or "[]") in ([{"a": 1}], [])
