@@ -27,9 +27,9 @@ def __getattr__(name: str) -> "Any":  # noqa: ANN401 - what __all__ names, loade
     from pipeline.stages import find_stage  # noqa: PLC0415 - see above
 
     if find_stage(name) is not None:
-        from importlib import import_module  # noqa: PLC0415 - see above
+        from pipeline.api.functions import stage_function  # noqa: PLC0415 - see above
 
-        return getattr(import_module(f"{__name__}.api.{name}"), name)
+        return stage_function(name)
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import subprocess
@@ -175,8 +176,9 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Let the interpreter end as ever: libraries report objects that are still there then as leaks."""
+    """Let the interpreter end in silence: bindings of libraries report objects that are still there then as leaks."""
     gc.unfreeze()
+    atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))
 
 
 @pytest.hookimpl(wrapper=True)

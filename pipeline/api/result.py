@@ -8,9 +8,11 @@ from importlib.metadata import version
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from pipeline.api.python_words import in_python
 from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import UsageError
 from pipeline.sources.paths import path_text
+from pipeline.stages import find_stage
 from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
@@ -35,8 +37,8 @@ MOST_GROUPS = 12
 class Result:
     """The result of one stage, in memory.
 
-    Its tables are attributes under their short names: `result.curve` is the table `threshold_sweep_curve` of a
-    threshold sweep.
+    Its tables are attributes under their short names: `result.curve`, or `result["curve"]`, is the table
+    `threshold_sweep_curve` of a threshold sweep.
 
     Attributes:
         name: Name of the stage.
@@ -49,15 +51,21 @@ class Result:
     """
 
     def __init__(self, config: Config, evaluation: Evaluation, tables: InMemory) -> None:
-        self._config, self._evaluation, self._in_memory = config, evaluation, tables
+        self._read: tuple[Config, Evaluation, InMemory] | None = config, evaluation, tables
         (stage,) = evaluation.results
         self.name: str = stage.name
         self.kind: str = stage.kind
         self.tables: dict[str, pl.DataFrame] = {table: frame for (table, _), (_, frame, _) in tables.tables.items()}
-        self._stage = evaluation.opened[0].configured
+        params = evaluation.opened[0].configured.params
+        self._by_columns, self._confidence = params.by_columns, params.confidence
         self.omitted: dict[str, str] = stage.omitted
-        self.warnings: tuple[str, ...] = stage.warnings
+        self.warnings: tuple[str, ...] = tuple(in_python(warning) for warning in stage.warnings)
         self.summary: Summary = stage.summary
+        self._shown = replace(stage, warnings=self.warnings)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave out what was read: a result that was pickled has its tables, its summary and its figures."""
+        return {name: value for name, value in vars(self).items() if name != "_figures"} | {"_read": None}
 
     def __getattr__(self, name: str) -> pl.DataFrame:
         """Return a table by its short name.
@@ -75,6 +83,17 @@ class Result:
             message = f"{self.kind} has no table {name!r}; it has {', '.join(self._short_names())}"
             raise AttributeError(message)
         return self.tables[full]
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        """Return a table by its short or its full name.
+
+        Raises:
+            KeyError: the stage has no such table, or did not make it; the message says which it has, or why.
+        """
+        try:
+            return self.tables[name] if name in self.tables else self.__getattr__(name)
+        except AttributeError as error:
+            raise KeyError(str(error) or name) from None
 
     def __dir__(self) -> list[str]:
         """List the attributes, the tables among them, so that editors complete them."""
@@ -97,22 +116,21 @@ class Result:
         from pipeline.report.text.summary import blocks_of_stage, warnings_block
 
         warnings = (warnings_block(self.warnings),) if self.warnings else ()
-        (stage,) = self._evaluation.results
         charts = [self._chart(drawn, drawn.first)._repr_svg_() for drawn in self._figures[:FIGURES_SHOWN]]
         figures = [element("div", drawing(chart)) for chart in charts]
-        return str(joined(markup_of((*warnings, *blocks_of_stage(stage, MOST_GROUPS))), *figures))
+        return str(joined(markup_of((*warnings, *blocks_of_stage(self._shown, MOST_GROUPS))), *figures))
 
     @cached_property
     def _figures(self) -> tuple[Panels, ...]:
         from pipeline.report.figures.panels import panels
 
-        params = self._stage.params
-        inside = {users_name(column): column for column in params.by_columns}
+        entry = find_stage(self.kind)
+        inside = {users_name(column): column for column in self._by_columns}
         tables = {
             name: frame.rename({column: inside[column] for column in frame.columns if column in inside})
             for name, frame in self.tables.items()
         }
-        return tuple(panels(figure) for figure in self._stage.stage.figures(tables, params.confidence))
+        return tuple(panels(figure) for figure in entry.load().figures(tables, self._confidence)) if entry else ()
 
     @property
     def figures(self) -> list[str]:
@@ -180,11 +198,12 @@ class Result:
 
         texts = tuple(f"{name}={text_of(value)}" for name, value in group.items())
         wish = Wish(metric, None if threshold is None else threshold_of(threshold), texts, option="")
-        with TemporaryDirectory(dir=scratch_folder(self._config.resources.scratch)) as folder:
+        config, evaluation, _ = self._as_read()
+        with TemporaryDirectory(dir=scratch_folder(config.resources.scratch)) as folder:
             run = read_run(self.save(folder).path)
             shown = Shown(most_rows=MOST_ROWS if rows is None else rows, rows=rows != 0)
             explanation = explain(run, self.name, wish, shown)
-        statements = render_opened(self._evaluation.opened[0], dialect="duckdb") if sql else ""
+        statements = render_opened(evaluation.opened[0], dialect="duckdb") if sql else ""
         return Explained(replace(explanation, run="", published_at="", sql=statements))
 
     def plan(
@@ -227,7 +246,8 @@ class Result:
         goal = Goal(width, difference, margin, claim, power, confidence).checked(str)
         texts = tuple(f"{name}={text_of(value)}" for name, value in group.items())
         wish = Wish(metric, None if threshold is None else threshold_of(threshold), texts, "", criterion, "planned")
-        with TemporaryDirectory(dir=scratch_folder(self._config.resources.scratch)) as folder:
+        config, *_ = self._as_read()
+        with TemporaryDirectory(dir=scratch_folder(config.resources.scratch)) as folder:
             return Planned(replace(plan_run(read_run(self.save(folder).path), self.name, wish, goal), run=""))
 
     def save(self, folder: str | os.PathLike[str]) -> Run:
@@ -244,5 +264,16 @@ class Result:
         """
         from pipeline.runs import runner
 
-        config = self._config.at(path_text(folder, what="folder"), what="folder")
-        return runner.publish(config, self._evaluation, self._in_memory)
+        config, evaluation, tables = self._as_read()
+        return runner.publish(config.at(path_text(folder, what="folder"), what="folder"), evaluation, tables)
+
+    def _as_read(self) -> tuple[Config, Evaluation, InMemory]:
+        """Return what the result was made of.
+
+        Raises:
+            UsageError: it was pickled, and has its tables alone.
+        """
+        if self._read is None:
+            message = f"this result of {self.kind} was pickled, and has its tables, its summary and its figures alone"
+            raise UsageError(message, remedy=f"Call thresher.{self.kind} again, and save that.")
+        return self._read

@@ -13,6 +13,7 @@ from pipeline.plan.fault_rows import first_place
 from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_STATE
+from pipeline.sources.types import as_where, in_expression
 from pipeline.visible_text import percent, rows_in_words
 
 if TYPE_CHECKING:
@@ -136,12 +137,19 @@ def row_faults(
             problem = exp.or_(*(column(name).is_(exp.null()) for name in names))
             words = f"column {shown} is {missing_words(row, names[0])}"
             if not beside_others or _count(engine, row, problem):
-                faults.append(_fault(engine, row, problem, words, _KEY_REMEDY + or_map(row, names[0])))
+                faults.append(_fault(engine, row, problem, words, _how_to_fill(row, names)))
     return faults
 
 
 _SCORE_REMEDY = 'Set invalid_scores = "drop" to leave them out, or "missed" to count them as below every threshold.'
-_KEY_REMEDY = "It is required in every row: fill it in, or use where."
+
+
+def _how_to_fill(row: Source, names: Sequence[str]) -> str:
+    """Say what can be done about columns that every row must have."""
+    columns = [in_expression(column) for column in (row.binding(name).column for name in names) if column is not None]
+    condition = " AND ".join(f"{column} IS NOT NULL" for column in columns)
+    leave_out = f"leave those rows out: {as_where(condition)}" if len(columns) == len(names) else "use where"
+    return f"It is required in every row: fill it in, or {leave_out}.{or_map(row, names[0])}"
 
 
 def _count(engine: Engine, row: Source, problem: exp.Expr) -> int:

@@ -105,9 +105,17 @@ def as_renaming(field: str, column: str) -> str:
 
 def as_mapping(field: str, expression: str) -> str:
     """How a config maps a field to an expression, as a line of TOML."""
+    return f"columns = {{ {_as_key(field)} = {{ sql = {_as_text(expression)} }} }}"
+
+
+def as_where(condition: str) -> str:
+    """How a config leaves out rows that do not satisfy a condition, as a line of TOML."""
+    return f"where = {_as_text(condition)}"
+
+
+def _as_text(expression: str) -> str:
     plain = "'" not in expression and expression.isprintable()
-    text = f"'{expression}'" if plain else json.dumps(expression, ensure_ascii=False)
-    return f"columns = {{ {_as_key(field)} = {{ sql = {text} }} }}"
+    return f"'{expression}'" if plain else json.dumps(expression, ensure_ascii=False)
 
 
 def how_to_cast(arrow: pa.DataType | str, kind: Kind, *, field: str, column: str) -> str:
@@ -136,6 +144,9 @@ def how_to_cast(arrow: pa.DataType | str, kind: Kind, *, field: str, column: str
     if kind == "boolean" and is_text:
         condition = as_mapping(field, f"{name} = 'yes'")
         return f"Say which text is true: {condition}; nothing is cast silently."
+    if kind == "boolean" and of_column in {"DOUBLE", "DECIMAL"}:  # as frames have them where some are missing
+        which = as_mapping(field, f"{name} = 1")
+        return f"Of 0 and 1 write {which}, {as_where(f'{name} IN (0, 1)')}, which leaves out rows without one."
     wanted = _CASTS[kind]
     note = ", which rounds" if wanted == "BIGINT" and not is_text else ""
     if kind == "key" and of_column in {"DOUBLE", "DECIMAL"}:  # no two values become one, and 7.0 is the key 7

@@ -105,7 +105,7 @@ class StageParameters(BaseModel):
 
     Attributes:
         name: Name of the stage in results; default: its kind.
-        by: Groupings; `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
+        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and the
             stage knows them.
@@ -176,6 +176,8 @@ class StageParameters(BaseModel):
     @field_validator("by", mode="before")
     @classmethod
     def _groupings(cls, value: object) -> object:
+        if isinstance(value, str):
+            return ((), (value,))
         if not isinstance(value, list | tuple):
             message = 'write a list of columns, for example by = ["source"], or of groupings, by = [[], ["source"]]'
             raise ValueError(message)  # noqa: TRY004 - pydantic turns only a ValueError into a message

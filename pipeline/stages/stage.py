@@ -31,9 +31,9 @@ ON_SAME_DATA: Quality = "chosen_on_same_data"
 MOST_POINTS = 200  # of a small curve, about
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Summary:
-    """What a person sees at the end of a run on a terminal.
+    """What a person sees at the end of a run on a terminal; it shows itself as text.
 
     Attributes:
         headers: Titles of the columns.
@@ -52,6 +52,13 @@ class Summary:
     curve: tuple[float | None, ...] | None = None
     curve_title: str = ""
     on_same_data: bool = False
+
+    def __repr__(self) -> str:
+        """Return the table and the sentence below it."""
+        lines = [self.headers, *self.rows]
+        widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)] if self.rows else []
+        table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines if widths]
+        return "\n".join([*table, *filter(None, (self.legend, self.sentence))])
 
     @property
     def legend(self) -> str:

@@ -1,14 +1,12 @@
-"""The source of the public functions, one for each stage, made from the parameter classes.
+"""The types of the public functions, one for each stage, made from the parameter classes.
 
     python tests/api/generating.py
 
-writes them to `pipeline/api/`, where a test compares them with what this makes.
+writes them to `thresher/__init__.pyi`, where a test compares them with what this makes.
 """
 
 from __future__ import annotations
 
-import inspect
-import re
 import subprocess
 import sys
 import textwrap
@@ -17,91 +15,59 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
+from pipeline.api.functions import docstring, is_required, keywords_of
 from pipeline.sources.inputs import Input
 from pipeline.stages import STAGES
 from pipeline.stages.change_points.margins import MarginSides
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pydantic.fields import FieldInfo
 
     from pipeline.stages import StageEntry
-    from pipeline.stages.parameters import StageParameters
 
-ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "pipeline" / "api"
-STUB = ROOT / "thresher" / "__init__.pyi"
-LEFT_OUT = {"kind"}
-WIDTH = 112
-_ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+STUB = Path(__file__).parents[2] / "thresher" / "__init__.pyi"
+IMPORTS = """
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
-HEADER = '''"""`thresher.{kind}`, made from its parameter class by tests/api/generating.py."""
+from pipeline.api.planned import Planned as Planned
+from pipeline.api.result import Result as Result
+from pipeline.api.rows import InputRows
+from pipeline.api.running import open_results as open_results
+from pipeline.api.running import plan_sample as plan_sample
+from pipeline.api.running import run as run
+from pipeline.errors import ThresherError as ThresherError
+from pipeline.runs.run import Run as Run
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Literal
-
-from pipeline.api.evaluating import evaluate
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pipeline.api.result import Result
-    from pipeline.api.rows import InputRows
-
-'''
-
-
-def source_of(entry: StageEntry) -> str:
-    """The module with the function of a stage, formatted."""
-    stage = entry.load()
-    fields = {
-        name: field
-        for name, field in stage.parameters.model_fields.items()
-        if name not in LEFT_OUT and name not in stage.parameters.inapplicable
-    }
-    inputs = [contract.name for contract in stage.inputs]
-    order = [*inputs, *(name for name in fields if name not in {*inputs, "name"}), "name"]
-    order.sort(key=lambda name: not _is_required(name, fields[name]))
-    arguments = "".join(f"    {name}: {_annotated(entry.kind, name, fields[name])},\n" for name in order)
-    passed = "".join(f'            "{name}": {name},\n' for name in order)
-    text = (
-        HEADER.format(kind=entry.kind)
-        + f"\ndef {entry.kind}(\n    *,\n{arguments}"
-        + "    resources: Mapping[str, Any] | None = None,\n"
-        + f") -> Result:\n{_docstring(entry, stage.parameters, order)}"
-        + f'    return evaluate(\n        "{entry.kind}",\n        {{\n{passed}        }},\n        resources,\n    )\n'
-    )
-    return _formatted(text, FOLDER / f"{entry.kind}.py")
+__version__: str
+"""
 
 
 def stub() -> str:
-    """The types of the public face, which is loaded when it is used."""
-    homes = {entry.kind: f"api.{entry.kind}" for entry in STAGES}
-    homes |= dict.fromkeys(("open_results", "plan_sample", "run"), "api.running")
-    homes |= {"Planned": "api.planned", "Result": "api.result", "Run": "runs.run", "ThresherError": "errors"}
-    by_module = sorted(homes.items(), key=lambda item: (item[1], item[0]))
-    imports = "".join(f"from pipeline.{module} import {name} as {name}\n" for name, module in by_module)
-    text = f"{imports}\n__version__: str\n"
-    return _formatted(text, STUB)
+    """The types of the public face, formatted."""
+    head = '"""Made from the parameter classes by tests/api/generating.py."""\n'
+    return _formatted(head + IMPORTS + "".join(_source_of(entry) for entry in STAGES), STUB)
 
 
-def _is_required(name: str, field: FieldInfo) -> bool:
-    return field.is_required() and name != "name"
+def _source_of(entry: StageEntry) -> str:
+    fields = keywords_of(entry)
+    arguments = "".join(f"    {_annotated(entry.kind, name, field)},\n" for name, field in fields.items())
+    help_text = textwrap.indent(f'"""{docstring(entry)}"""', "    ")
+    return f"\n\ndef {entry.kind}(\n    *,\n{arguments}) -> Result:\n{help_text}\n"
 
 
-def _annotated(kind: str, name: str, field: FieldInfo) -> str:
-    """The annotation of a keyword, with its default."""
-    annotation = "Sequence[str] | Sequence[Sequence[str]]" if name == "by" else _text(field.annotation)
-    if _is_required(name, field):
-        return annotation
-    default = kind if name == "name" else field.default
-    shown = _shown(default)
+def _annotated(kind: str, name: str, field: FieldInfo | None) -> str:
+    """A keyword with its annotation and its default."""
+    if field is None:
+        return f"{name}: Mapping[str, Any] | None = None"
+    annotation = "str | Sequence[str] | Sequence[Sequence[str]]" if name == "by" else _text(field.annotation)
+    if is_required(name, field):
+        return f"{name}: {annotation}"
+    shown = _shown(kind if name == "name" else field.default)
     if name == "by" or shown is None:
         annotation += "" if annotation.endswith("None") else " | None"
-        return f"{annotation} = None"
-    return f"{annotation} = {shown}"
+        return f"{name}: {annotation} = None"
+    return f"{name}: {annotation} = {shown}"
 
 
 def _text(annotation: Any) -> str:  # noqa: ANN401 - any annotation
@@ -144,37 +110,6 @@ def _quoted(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def _docstring(entry: StageEntry, parameters: type[StageParameters], order: list[str]) -> str:
-    meanings = dict(_meanings(parameters))
-    contracts = {contract.name: contract.meaning for contract in entry.load().inputs}
-    lines = [f'    """{entry.summary}', "", "    Args:"]
-    for name in [*order, "resources"]:
-        meaning = meanings.get(name) or contracts.get(name) or ""
-        if name == "resources":
-            meaning = "Limits, as in the config: `memory`, `threads`, `scratch`, `scratch_limit`."
-        text = f"{name}: {meaning[:1].upper()}{meaning[1:]}"
-        lines += textwrap.wrap(
-            text if text.endswith(".") else f"{text}.",
-            WIDTH,
-            initial_indent=" " * 8,
-            subsequent_indent=" " * 12,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    lines += ["", "    Returns:", "        Its result tables, as Polars frames.", "", "    Raises:"]
-    lines += ["        ThresherError: its class and its `code` say what went wrong.", '    """', ""]
-    return "\n".join(lines)
-
-
-def _meanings(parameters: type[StageParameters]) -> Iterator[tuple[str, str]]:
-    """What the docstrings of a class and of those that it derives from say of their attributes."""
-    for parent in reversed(parameters.__mro__):
-        text = inspect.cleandoc(parent.__doc__ or "")  # Python 3.13 leaves indentation out itself
-        _, _, attributes = text.partition("Attributes:\n")
-        for name, meaning in _ATTRIBUTE.findall(attributes):
-            yield name, " ".join(meaning.split())
-
-
 def _formatted(text: str, path: Path) -> str:
     for task in (["check", "--select", "I", "--fix"], ["format"]):
         command = [sys.executable, "-m", "ruff", *task, "--stdin-filename", str(path), "-"]
@@ -183,6 +118,4 @@ def _formatted(text: str, path: Path) -> str:
 
 
 if __name__ == "__main__":
-    for stage_entry in STAGES:
-        (FOLDER / f"{stage_entry.kind}.py").write_text(source_of(stage_entry), encoding="utf-8")
     STUB.write_text(stub(), encoding="utf-8")

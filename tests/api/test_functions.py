@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from cases.reading import case_folders, prepare
 
 import pipeline
 import thresher
-from api.generating import FOLDER, STUB, source_of, stub
+from api.generating import STUB, stub
+from pipeline.api.python_words import in_python
 from pipeline.stages import STAGES
 
 if TYPE_CHECKING:
@@ -37,15 +41,8 @@ def scored(rows: int = 300) -> pl.DataFrame:
 ROWS = scored().rename({"p": "score"})
 
 
-@pytest.mark.parametrize("entry", STAGES, ids=lambda entry: entry.kind)
-def test_the_source_of_a_function_is_what_its_parameter_class_says(entry: StageEntry) -> None:
-    assert (FOLDER / f"{entry.kind}.py").read_text(encoding="utf-8") == source_of(entry), (
-        "run python tests/api/generating.py"
-    )
-
-
 def test_the_types_of_the_public_face_name_every_function() -> None:
-    assert STUB.read_text(encoding="utf-8") == stub()
+    assert STUB.read_text(encoding="utf-8") == stub(), "run python tests/api/generating.py"
     assert {entry.kind for entry in STAGES} <= set(dir(thresher))
 
 
@@ -146,7 +143,9 @@ def test_parameters_can_be_arrays() -> None:
     ("value", "words"),
     [
         (np.zeros((2, 2)), r"predictions is a numpy\.ndarray, which is no input"),
-        ({"score": [0.5], "label": [True]}, "predictions is a dictionary without path: 'score', 'label'"),
+        ({"score": "a.parquet", "label": [True]}, "predictions is a dictionary without path: 'score', 'label'"),
+        ({"score": [0.5, 0.6], "label": [True]}, "the columns of predictions differ in length: score 2, label 1"),
+        ({"score": [0.5], "label": [{1}, object]}, "differ in length"),
         ((row for row in [scored()]), "predictions is a generator"),
         (pl.DataFrame, r"predictions is a type, which is no input"),
         (3, "predictions is an int, which is no input"),
@@ -158,6 +157,80 @@ def test_what_is_no_input_is_told_in_words_of_python(value: Any, words: str) -> 
     with pytest.raises(thresher.ThresherError, match=words) as caught:
         thresher.threshold_sweep(predictions=value)
     assert caught.value.code == 78
+
+
+@pytest.mark.parametrize("form", ["lists", "arrays", "series", "structured", "with a path"])
+def test_arrays_by_name_are_a_frame(form: str) -> None:
+    score, label = ROWS["score"].to_list(), ROWS["label"].to_list()
+    structured = np.array(list(zip(score, label, strict=True)), dtype=[("score", float), ("label", bool)])
+    predictions: dict[str, Any] = {
+        "lists": {"score": score, "label": label},
+        "arrays": {"score": np.array(score), "label": np.array(label)},
+        "series": {"score": pd.Series(score), "label": pl.Series(label)},
+        "structured": structured,
+        "with a path": {"path": {"p": score, "label": label}, "columns": {"score": "p"}},
+    }
+    result = thresher.threshold_sweep(predictions=predictions[form])
+    assert result.curve.equals(thresher.threshold_sweep(predictions=ROWS).curve)
+
+
+def test_one_grouping_column_needs_no_list() -> None:
+    of_text, of_list = (thresher.threshold_sweep(predictions=ROWS, by=by).curve for by in ("source", ["source"]))
+    assert of_text.equals(of_list)
+
+
+@pytest.mark.parametrize(
+    ("values", "keywords", "words"),
+    [
+        (
+            (),
+            {"predictions": ROWS, "treshold": [0.5]},
+            r"threshold_sweep\(\) has no keyword treshold; did you mean thre",
+        ),
+        ((), {"predictions": ROWS, "xyz": 1}, r"no keyword xyz; it takes predictions, by, thresholds, "),
+        ((ROWS,), {}, r"takes every value by its name: threshold_sweep\(predictions=…, by=…\)"),
+        ((), {"by": "source"}, r"threshold_sweep\(\) needs predictions=…"),
+    ],
+)
+def test_a_wrong_call_is_told_with_what_was_meant(values: tuple[Any], keywords: dict[str, Any], words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        getattr(thresher, "threshold_sweep")(*values, **keywords)  # noqa: B009 - its types would refuse it, too
+
+
+def test_labels_with_gaps_are_read_after_one_edit_that_the_message_gives() -> None:
+    label = [1.0, 0.0, float("nan")] * 100
+    frame = ROWS.to_pandas().assign(label=label)
+    with pytest.raises(thresher.ThresherError) as caught:
+        thresher.threshold_sweep(predictions=frame)
+    told = re.search(r"\{.*\}", caught.value.remedy or "")
+    assert told
+    edited = ast.literal_eval(told[0].replace("…", "None")) | {"path": frame}
+    areas = thresher.threshold_sweep(predictions=edited).areas
+    assert areas.select("n", "n_positive").row(0) == (200, 100)
+
+
+def test_labels_that_are_null_are_left_out_as_the_message_says() -> None:
+    frame = ROWS.with_columns(pl.when(pl.col("score") > 0.1).then("label").alias("label"))
+    with pytest.raises(thresher.ThresherError) as caught:
+        thresher.threshold_sweep(predictions=frame)
+    told = re.search(r"\{.*?\}", caught.value.remedy or "")
+    assert told
+    edited = ast.literal_eval(told[0].replace("…", "None")) | {"path": frame}
+    assert thresher.threshold_sweep(predictions=edited).areas["n"].item() == frame["label"].count()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('Set invalid_scores = "drop" or boundary = ">".', 'Set invalid_scores="drop" or boundary=">".'),
+        ("columns = { id = 'a' }, where = \"b = 'c'\"", '{"path": …, "columns": {"id": "a"}, "where": "b = \'c\'"}'),
+        ("calibration = false, width = 0.5, by = [['a', 'b']]", 'calibration=False, width=0.5, by=[["a", "b"]]'),
+        ("resources.memory = '4GB'.", 'resources={"memory": "4GB"}.'),
+        ("p = 0.04, a = b, and key = [1, of no end", "p = 0.04, a = b, and key = [1, of no end"),
+    ],
+)
+def test_settings_are_written_as_keywords(text: str, words: str) -> None:
+    assert in_python(text) == words
 
 
 def test_a_path_can_be_anything_that_has_one(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -206,3 +207,25 @@ def test_a_number_of_a_frame_is_explained_without_rows(result: Result) -> None:
     with pytest.raises(thresher.ThresherError, match="sorce=x: 'sorce' is no grouping column") as caught:
         result.explain(sorce="x")
     assert "--" not in str(caught.value)
+
+
+def test_a_table_has_its_short_and_its_full_name_in_brackets(result: Result) -> None:
+    assert result["curve"] is result.curve is result["threshold_sweep_curve"]
+    with pytest.raises(KeyError, match="threshold_sweep has no table 'curves'; it has curve, "):
+        result["curves"]
+
+
+def test_a_summary_shows_itself_as_a_table_and_a_sentence(result: Result) -> None:
+    lines = repr(result.summary).splitlines()
+    assert lines[0].split()[:3] == ["group", "rows", "positives"]
+    assert lines[1].startswith("all ")
+    assert "of every 100" in lines[-1]
+
+
+def test_a_result_that_was_pickled_has_its_tables_and_figures_and_says_what_it_lacks(result: Result) -> None:
+    again = pickle.loads(pickle.dumps(result))  # noqa: S301 - written here
+    assert repr(again) == repr(result)
+    assert again.curve.equals(result.curve)
+    assert again._repr_html_() == result._repr_html_()
+    with pytest.raises(thresher.ThresherError, match="was pickled, and has its tables"):
+        again.explain()

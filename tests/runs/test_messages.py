@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CASES: list[tuple[dict[str, Any], str]] = [
-    ({"by": "source"}, 'write a list of columns, for example by = ["source"]'),
+    ({"by": 5}, 'write a list of columns, for example by = ["source"]'),
     ({"by": ["a", ["b"]]}, "mix no columns with groupings"),
     ({"replicates": 0}, 'write "auto" or a number from 2 to 10,000'),
     ({"replicates": 1.5}, 'write "auto" or a number'),
