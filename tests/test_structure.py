@@ -20,7 +20,10 @@ PACKAGE = Path(pipeline.__file__).parent
 ROOT = PACKAGE.parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 KINDS = [entry.kind for entry in STAGES]
-ENGINE_HOMES = ("engines/", "storage/", "cli/query.py", "api/running.py", "sources/frames.py", "api/rows.py")
+ENGINE_HOMES = (
+    *("engines/", "storage/", "cli/query.py", "api/running.py", "api/rows.py"),
+    *("sources/databases.py", "sources/frames.py"),
+)
 HEAVY = ("polars", "duckdb", "scipy", "pyarrow", "pydantic", "numpy", "sqlglot", "vl_convert", "http")
 RUNS_SQL = {"execute", "sql", "executemany", "query", "from_query"}
 

@@ -173,6 +173,8 @@ def _evaluate(entry: StageEntry, given: Mapping[str, Any]) -> Result:
         config = replace(parse_config(document, base=Path.cwd(), origin=f"thresher.{entry.kind}"), output=Path())
         evaluation, tables = evaluate_in_memory(config)
     except ThresherError as error:
+        for remedy in filter(None, {fault.remedy for fault in error.faults}):  # of several, their message holds them
+            error.message = error.message.replace(remedy, in_python(remedy))
         error.remedy = error.remedy and in_python(error.remedy)
         raise
     return Result(config, evaluation, tables)
@@ -186,6 +188,8 @@ def _as_rows(kind: str, name: str, value: Any) -> Any:  # noqa: ANN401 - any val
     """
     if isinstance(value, Mapping) and "path" in value:
         return {**value, "path": _as_rows(kind, name, value["path"])}
+    if isinstance(value, Mapping) and isinstance(value.get("database"), str | os.PathLike):
+        return dict(value)
     if isinstance(value, Mapping) and value and all(_is_column(column) for column in value.values()):
         return _frame_of(kind, name, value)
     if (fields := getattr(getattr(value, "dtype", None), "names", None)) is not None:

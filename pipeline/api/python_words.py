@@ -8,7 +8,8 @@ from typing import Any
 
 from pipeline.sources.inputs import Input
 
-_SETTING = re.compile(r"(?<![\w.'\"])([a-z_]\w+(?:\.\w+)*) = (?=[\[{'\"\d-]|true|false)")
+_SETTING = re.compile(r"(?<![\w.'\"])([a-z_]\w+(?:\.\w+)*) = (?=[\[{'\"\d-]|true|false)|(?=\{ [a-z_]+ = )")
+_LEFT_OPEN, _QUOTED = "…", '= "…"'  # what a message leaves to the reader, and how TOML can read it
 _PATH = '{"path": …, '
 _END = re.compile(r"[\]}'\"\w]")
 
@@ -27,7 +28,7 @@ def in_python(text: str) -> str:
         value, end = _value(text, setting.end())
         if end == setting.end():
             continue
-        between, written = text[done : setting.start()], _written(setting[1], value)
+        between, written = text[done : setting.start()], _written(setting[1], value) if setting[1] else _shown(value)
         if of_input and between == ", " and setting[1] in Input.model_fields:
             parts[-1] = f"{parts[-1][:-1]}, {written.removeprefix(_PATH)}"
         else:
@@ -47,7 +48,7 @@ def _value(text: str, start: int) -> tuple[Any, int]:
         return (tomllib.loads(f"a = {word[0]}")["a"], word.end()) if word else (None, start)
     for end in (match.end() for match in _END.finditer(text, start + 1, line_end)):
         try:
-            return tomllib.loads(f"a = {text[start:end]}")["a"], end
+            return tomllib.loads(f"a = {text[start:end].replace(f'= {_LEFT_OPEN}', _QUOTED)}")["a"], end
         except tomllib.TOMLDecodeError:
             continue
     return None, start
@@ -69,6 +70,8 @@ def _shown(value: object) -> str:
         return "{" + ", ".join(f"{_shown(key)}: {_shown(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_shown, value)) + "]"
+    if value == _LEFT_OPEN:
+        return _LEFT_OPEN
     if isinstance(value, str) and '"' not in value and value.isprintable() and "\\" not in value:
         return f'"{value}"'
     return repr(value)

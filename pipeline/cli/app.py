@@ -198,7 +198,7 @@ def check(ctx: typer.Context, config: ConfigPath, variables: Vars = None, settin
                 continue
             opened = open_inputs(checked, configured)
             for source in opened.sources.values():
-                noun = "table" if source.spec.table is not None else "file"
+                noun = "file" if source.spec.path else "table"
                 numbers = f"{counted(source.n_files, noun)}, {counted(source.rows, 'row')}"
                 if source.files_left_out:
                     numbers += f"; {counted(source.files_left_out, 'file')} not opened, since where leaves them out"

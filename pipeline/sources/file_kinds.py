@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 LONGEST = 16  # bytes that are looked at
 _COPY = "\"COPY (FROM {rows}) TO 'rows.parquet'\""
-_DUCKDB = "Write a table of it to Parquet: duckdb {name} -c " + _COPY.format(rows="my_table")
+_DUCKDB = 'Name one of its tables: {{ database = {name}, table = "my_table" }}.'
 _SQLITE = "Write a table of it to Parquet: duckdb -c " + _COPY.format(rows="sqlite_scan('{path}', 'my_table')")
 _PYTHON = "Write its rows to Parquet: python -c '{}.write_parquet(\"rows.parquet\")'"
 _ORC = _PYTHON.format("import polars, pyarrow.orc; polars.from_arrow(pyarrow.orc.read_table({name}))")

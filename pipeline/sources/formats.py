@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, os_error_number
 from pipeline.sources.encodings import RowsError, not_utf8
+from pipeline.sources.inputs import DATABASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +32,7 @@ ENDINGS: dict[Format, tuple[str, ...]] = {
     "tsv": (".tsv", ".tsv.gz", ".tsv.zst"),
     "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst"),
     "arrow": (".arrow", ".feather", ".ipc"),
+    "duckdb": DATABASES,
     "trec_run": (".run",),
     "trec_qrels": (".qrels",),
     "conll": (".conll", ".bio", ".iob"),
@@ -126,11 +128,8 @@ def convert(
     try:
         if kind in SEPARATED and (fault := not_utf8(path, _separator(kind, spec), most_lines=1, name=name)) is not None:
             raise fault  # the reader takes a header in any encoding
-        if kind == "arrow":
-            _write_arrow(path, target, name=name)
-            return {}
-        if kind == "jsonl":
-            _write_json(path, spec, kinds, target, name=name)
+        if kind in {"duckdb", "arrow", "jsonl"}:
+            _write_typed(path, kind, spec, kinds, target, name=name)
             return {}
         if kind == "conll":
             tokens, said = line_formats.tagged_tokens(path, alone=alone, tags=spec.tags, name=name)
@@ -149,6 +148,20 @@ def convert(
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         message = f"input {name}: {path} cannot be read as {kind}: {reason}"
         raise DataError(message, remedy=_remedy(kind)) from error
+
+
+def _write_typed(
+    path: Path, kind: Format, spec: Input, kinds: Callable[[list[str]], Mapping[str, Kind]], target: Path, *, name: str
+) -> None:
+    """Write rows that have types of their own to a Parquet file; arguments are those of `convert`."""
+    if kind == "duckdb":
+        from pipeline.sources.databases import write_rows  # noqa: PLC0415 - see convert
+
+        write_rows(path, spec.table, target, name=name)
+    elif kind == "arrow":
+        _write_arrow(path, target, name=name)
+    else:
+        _write_json(path, spec, kinds, target, name=name)
 
 
 def _write_table(

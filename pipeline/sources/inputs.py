@@ -25,7 +25,8 @@ from pipeline.sources.references import MARKED, expanded
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Format = Literal["parquet", "csv", "tsv", "jsonl", "arrow", "trec_run", "trec_qrels", "conll", "brat"]
+Format = Literal["parquet", "csv", "tsv", "jsonl", "arrow", "duckdb", "trec_run", "trec_qrels", "conll", "brat"]
+DATABASES = (".duckdb", ".ddb")
 Kind = Literal["number", "integer", "boolean", "key", "instant", "position", "any"]
 
 
@@ -64,7 +65,8 @@ class Input(BaseModel):
 
     Attributes:
         path: Files, globs, folders, addresses, or, from Python, frames; at least one, unless `table` is there.
-        table: Name of a table or view that Spark knows, with the engine `spark`: `catalog.schema.table`.
+        table: Name of a table or view of a DuckDB file, for which `database` may stand in the place of `path`; or of
+            one that Spark knows, with the engine `spark`: `catalog.schema.table`.
         columns: Canonical name of a column → its name in the files, `{ sql = "…" }` to compute it, or false: the
             input has no such column, whatever its files hold.
         where: An SQL predicate on the columns of the files; rows that do not satisfy it are left out.
@@ -115,7 +117,7 @@ class Input(BaseModel):
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
-        if self.table is not None and self.path:
+        if self.table is not None and self.path and self.format != "duckdb":
             message = "path and table are two ways to name an input: leave one of them out"
             raise ValueError(message)
         if self.table is None and not self.path:
@@ -201,6 +203,18 @@ class Input(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _short_forms(cls, value: object) -> object:
+        if isinstance(value, dict) and "database" in value:
+            others = {key: item for key, item in value.items() if key != "database"}
+            if {"path", "format"} & set(others):
+                message = "database names a DuckDB file: leave path and format out"
+                raise ValueError(message)
+            return {"path": value["database"], "format": "duckdb", **others}
+        if (
+            isinstance(value, dict)
+            and isinstance(path := value.get("path"), str | os.PathLike)
+            and str(path).endswith(DATABASES)
+        ):
+            return {"format": "duckdb", **value}
         return {"path": value} if isinstance(value, str | os.PathLike | list | tuple) or is_frame(value) else value
 
     @field_validator("path", mode="before")

@@ -81,7 +81,7 @@ class Listing:
         Raises:
             The errors of `find_files`, but for those of opened files.
         """
-        if self.spec.table is not None:
+        if self.spec.table is not None and not self.spec.path:  # of the engine
             self.items.append(look_at_table(self.spec, self.look, name=self.name))
         asked: dict[str, str] = {}
         paths: list[Path] = []

@@ -224,6 +224,8 @@ def test_labels_that_are_null_are_left_out_as_the_message_says() -> None:
     [
         ('Set invalid_scores = "drop" or boundary = ">".', 'Set invalid_scores="drop" or boundary=">".'),
         ("columns = { id = 'a' }, where = \"b = 'c'\"", '{"path": …, "columns": {"id": "a"}, "where": "b = \'c\'"}'),
+        ('an expression, { sql = "a / 100" }.', 'an expression, {"sql": "a / 100"}.'),
+        ("ranking = { path = …, format = 'csv' }.", 'ranking={"path": …, "format": "csv"}.'),
         ("calibration = false, width = 0.5, by = [['a', 'b']]", 'calibration=False, width=0.5, by=[["a", "b"]]'),
         ("resources.memory = '4GB'.", 'resources={"memory": "4GB"}.'),
         ("p = 0.04, a = b, and key = [1, of no end", "p = 0.04, a = b, and key = [1, of no end"),

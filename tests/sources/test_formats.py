@@ -332,7 +332,7 @@ def test_text_of_any_name_is_told_its_format(run: str, qrels: str, tmp_path: Pat
             thresher.ranking(**inputs)
         text = str(caught.value)
         assert f"input {name}: {inputs[name]['path']} is text, not Parquet; its lines look like {kind}" in text
-        assert f'in the config {name} = {{ path = …, format = "{kind}" }}' in text
+        assert f'in the config {name}={{"path": …, "format": "{kind}"}}' in text
         assert f"on the command line --set '{name}.format=\"{kind}\"'" in text
         assert "whole" not in text
         inputs[name]["format"] = kind

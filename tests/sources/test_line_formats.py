@@ -356,7 +356,9 @@ def test_which_of_several_columns_holds_the_tags_is_asked(tmp_path: Path) -> Non
     assert f"several columns of {path} hold tags: column 3 and column 4 (line 3, 'U.N. NNP I-NP I-ORG')" in str(
         caught.value
     )
-    assert "tags = 4 beside the path of gold, or --set gold.tags=4 on the command line" in str(caught.value)
+    assert '{"path": …, "tags": 4} beside the path of gold, or --set gold.tags=4 on the command line' in str(
+        caught.value
+    )
     for column, mentions in ((4, 1), (3, 2)):
         spec = {"path": path, "tags": column}
         result = thresher.entity_recognition(gold=spec, predicted=spec, averages=["micro"], uncertainty="none")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ast
 import re
-import tomllib
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -165,9 +165,8 @@ def test_other_numbers_than_0_and_1_are_mapped_as_the_message_says() -> None:
     rows = pl.DataFrame({"score": [0.1, 0.9, 0.2], "is it": [-1, 1, -1]})
     with pytest.raises(DataError, match="neither 0 nor 1, in 2 rows") as refused:
         thresher.threshold_sweep(predictions={"path": rows, "columns": {"label": "is it"}})
-    (mapped,) = re.findall(r"columns = (.*)\.$", str(refused.value.remedy))
-    columns = tomllib.loads(f"columns = {mapped}")["columns"]
-    swept = thresher.threshold_sweep(predictions={"path": rows, "columns": columns})
+    (mapped,) = re.findall(r"which are true: (.*)\.$", str(refused.value.remedy))
+    swept = thresher.threshold_sweep(predictions=ast.literal_eval(mapped.replace("…", "None")) | {"path": rows})
     assert swept.curve.select("tp", "fn").sum_horizontal().unique().to_list() == [1]
 
 
