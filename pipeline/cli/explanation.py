@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from pipeline.cli.terminal import write
+from pipeline.cli.terminal import width_of_output, write
 from pipeline.errors import UsageError
 from pipeline.report.explain.checked import checked_rows
 from pipeline.report.explain.writing import written
@@ -18,17 +17,18 @@ if TYPE_CHECKING:
     from pipeline.report.published import PublishedRun
 
 
-def write_explanation(explanation: Explanation, format_: str) -> None:
-    """Write an explanation to stdout, fitted to the terminal if that is one.
+def write_explanation(explanation: Explanation, format_: str, *, brief: bool) -> None:
+    """Write an explanation to stdout, fitted to the terminal if that is one, and in a pipe to COLUMNS if that is set.
 
     Args:
         explanation: What is to be written.
         format_: `text`, `markdown`, `csv` (the rows of one section) or `json` (all of it).
+        brief: Whether the number and the rows behind it are enough.
 
     Raises:
         UsageError: the format is unknown, or CSV is asked of several sections.
     """
-    write(written(explanation, format_, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
+    write(written(explanation, format_, width_of_output(), brief=brief))
 
 
 def write_checked(run: PublishedRun, name: str, path: Path) -> None:

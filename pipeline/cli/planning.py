@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from typing import Annotated
 
 import typer
 
 from pipeline.cli.session import reporting
-from pipeline.cli.terminal import write
+from pipeline.cli.terminal import width_of_output, write
 
 app = typer.Typer()
 
@@ -90,7 +88,7 @@ def plan(
             Goal(width, difference, margin, claim, power, confidence),
             spelled,
         )
-        write(written(plans_of(asked), format_, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
+        write(written(plans_of(asked), format_, width_of_output()))
 
 
 def spelled(name: str) -> str:

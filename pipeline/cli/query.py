@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
 from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
 
-from pipeline.cli.terminal import cleaned, write
+from pipeline.cli.terminal import cleaned, width_of_output, write
 from pipeline.errors import UsageError
 from pipeline.queries.load import page
 from pipeline.report.text import latex, markdown, plain
@@ -158,7 +157,7 @@ def _write_table(answer: pl.DataFrame) -> None:
     """Write a table, or, on a terminal that is too narrow for it, one record below the other."""
     cells = plain.cleaned_cells(cells_of(answer.head(MOST_TABLE_ROWS), _cell))
     widths = plain.natural_widths(cells.headers, cells.rows)
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    width = width_of_output()
     shown = len(cells.rows)
     if width is None or plain.total_width(widths) <= width:
         _write_lines_of(plain.table_lines(cells.headers, cells.rows, widths, cells.flush_right))

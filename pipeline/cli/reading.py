@@ -183,4 +183,4 @@ def explain(
         if checked is not None:
             write_checked(published, stage, local_path(checked, Path.cwd(), what="--checked"))
             return
-        write_explanation(explain(published, stage, wish, shown), format_)
+        write_explanation(explain(published, stage, wish, shown), format_, brief=bool(show))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from typing import TYPE_CHECKING
 
+from pipeline.cli.terminal import width_of_output
 from pipeline.errors import UsageError
 from pipeline.report.published import kept_run, latest_run
 from pipeline.report.text import latex, markdown, methods, plain, summary
@@ -50,12 +50,11 @@ def check_format(format_: str, formats: Sequence[str] = FORMATS) -> None:
 
 
 def write_blocks(blocks: Iterable[Block], format_: str) -> None:
-    """Write blocks to stdout; text is fitted to the terminal, and to 80 columns in a pipe."""
+    """Write blocks to stdout; text is fitted to the terminal, and in a pipe to COLUMNS, or to 80."""
     if format_ == "markdown":
         text = markdown.text_of(blocks)
     elif format_ == "latex":
         text = latex.text_of(blocks)
     else:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else plain.WIDTH_OF_PIPES
-        text = plain.text_of(blocks, width)
+        text = plain.text_of(blocks, width_of_output() or plain.WIDTH_OF_PIPES)
     sys.stdout.write(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -13,12 +14,19 @@ from pipeline.visible_text import cleaned
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["cleaned", "forgive_full_stderr", "open_closed_streams", "write"]
+__all__ = ["cleaned", "forgive_full_stderr", "open_closed_streams", "width_of_output", "write"]
 
 
 def write(text: str) -> None:
     """Write text to stdout, cleaned if stdout is a terminal."""
     sys.stdout.write(cleaned(text) if sys.stdout.isatty() else text)
+
+
+def width_of_output() -> int | None:
+    """Return the columns of the terminal, in a pipe those of COLUMNS; None: nobody has said."""
+    asked = os.environ.get("COLUMNS", "")
+    is_asked = asked.isdecimal() and int(asked) > 0
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() or is_asked else None
 
 
 def open_closed_streams() -> None:

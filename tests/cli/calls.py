@@ -31,9 +31,12 @@ class Called:
     raw: bytes = b""
 
 
-def call(*words: str | Path) -> Called:
-    """Call in this process; what would be a traceback is raised."""
+def call(*words: str | Path, columns: int | None = None) -> Called:
+    """Call in this process, with its output in a pipe; what would be a traceback is raised."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)  # which xdist sets
+        if columns is not None:
+            patch.setenv("COLUMNS", str(columns))
         patch.setattr(testing, "_get_command", _commands)
         result = testing.CliRunner().invoke(app, [str(word) for word in words])
     if result.exception is not None and not isinstance(result.exception, SystemExit):

@@ -259,3 +259,37 @@ def test_the_demo_publishes_and_says_how_close_it_came(demo_as_made: Path) -> No
     assert f"Report: {demo_as_made / 'results' / 'report.html'}\n" in printed
     with FileLock(demo_as_made.with_suffix(".lock")):
         assert call("run", demo_as_made / "demo.toml").err.splitlines()[-1].startswith("info: unchanged")
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("thresher ru", {"run"}),
+        ("thresher run --o", {"--only", "--output"}),
+        ("thresher threshold-sweep --pred", {"--predictions"}),
+    ],
+)
+def test_words_are_completed_by_the_shell(typed: str, expected: set[str]) -> None:
+    words = typed.split()
+    env = {"_THRESHER_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1)}
+    script = "import sys; sys.argv = ['thresher']; from thresher.__main__ import main; main()"
+    completed = set(spawn(script=script, env=env).out.split())
+    assert completed >= expected
+
+
+def test_tables_are_fitted_to_the_columns_that_a_pipe_asks_for(workplace: Workplace) -> None:
+    workplace.publish(thresholds=[0.5])
+    for columns in (60, 120):
+        lines = call("show", workplace.results, columns=columns).out.splitlines()
+        assert columns - 30 < max(map(len, lines)) <= columns
+
+
+def test_a_section_is_shown_alone_and_the_files_are_named(workplace: Workplace) -> None:
+    workplace.publish(thresholds=[0.5])
+    whole = call("explain", workplace.results, "before_after").out
+    assert f"pairs: {workplace.folder}" in whole
+    alone = call("explain", workplace.results, "before_after", "--show", "certain_false_positives").out
+    assert alone.splitlines()[0] == whole.splitlines()[0]
+    assert "Definition" in whole
+    assert "Definition" not in alone
+    assert "Inputs" not in alone

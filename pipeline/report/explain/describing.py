@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pipeline.report.explain.profiles import Compared, Effect
 
 
-def blocks_of(explanation: Explanation) -> Iterator[Block]:
-    """Return an explanation as blocks under headings, without its SQL."""
-    for number, facts in enumerate(facts_of(explanation)):
+def blocks_of(explanation: Explanation, *, brief: bool = False) -> Iterator[Block]:
+    """Return an explanation as blocks under headings, without its SQL; brief: the number and the rows behind it."""
+    for number, facts in enumerate(facts_of(explanation, brief=brief)):
         yield Heading(facts.title, 1 if number == 0 else 2)
         yield Items("", facts.items)
     for section in explanation.sections:
@@ -29,9 +29,11 @@ def blocks_of(explanation: Explanation) -> Iterator[Block]:
             yield cells_of(section.rows, cell_text)
 
 
-def facts_of(explanation: Explanation) -> Iterator[Items]:
-    """Return what is said before the rows, one list for each topic."""
+def facts_of(explanation: Explanation, *, brief: bool = False) -> Iterator[Items]:
+    """Return what is said before the rows, one list for each topic; brief: the number alone."""
     yield _number(explanation)
+    if brief:
+        return
     if explanation.warnings:
         yield Items("Warnings of the run", explanation.warnings)
     definition = f"{explanation.metric}: {explanation.meaning}"

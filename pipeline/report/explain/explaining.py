@@ -16,6 +16,7 @@ from pipeline.report.explain.wording import (
     account_in_words,
     bindings_of,
     deciding_parameters,
+    files_in_words,
     interval_in_words,
     meaning_of,
     why_undefined,
@@ -218,8 +219,13 @@ def _explanation(
         undefined=why_undefined(row, name),
         interval=interval_in_words(run, stage, row, name),
         inputs=tuple(
-            account_in_words(input_name, account, missed=stage.parameters.get("invalid_scores") == "missed")
+            words
             for input_name, account in stage.accounts.items()
+            for words in (
+                account_in_words(input_name, account, missed=stage.parameters.get("invalid_scores") == "missed"),
+                files_in_words(run, stage, input_name),
+            )
+            if words
         ),
         bindings=bindings_of(run, stage),
         parameters=deciding_parameters(run, stage, decides),

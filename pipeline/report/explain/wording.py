@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pipeline.report.published import PublishedRun, PublishedStage
     from pipeline.stages.stage import Stage
 
+_FILES_NAMED = 2
 _NOT_SHOWN = ("name", "kind", "by")
 _WITHOUT_SCORE = ("infinite_score", "nan_score", "null_score")
 
@@ -50,6 +51,18 @@ def interval_in_words(run: PublishedRun, stage: PublishedStage, row: Mapping[str
 
 def _independent(stage: PublishedStage) -> str:
     return "rows" if stage.stage.evidence is None else stage.stage.evidence.independent
+
+
+def files_in_words(run: PublishedRun, stage: PublishedStage, name: str) -> str:
+    """The files that an input was read from: one or two of them by their paths, of more the first and the last."""
+    paths = [
+        str(file["path"])
+        for file in run.record.get("inputs", ())
+        if (file["stage"], file["input"]) == (stage.name, name)
+    ]
+    if len(paths) <= _FILES_NAMED:
+        return f"{name}: {', '.join(paths)}" if paths else ""
+    return f"{name}: {len(paths):,} files, {paths[0]} to {paths[-1]}"
 
 
 def account_in_words(name: str, account: Mapping[str, int], *, missed: bool) -> str:

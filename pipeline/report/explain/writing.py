@@ -24,7 +24,7 @@ WIDTH_OF_PIPES = 100
 _FENCE = "```"
 
 
-def written(explanation: Explanation, format_: str, width: int | None = None) -> str:
+def written(explanation: Explanation, format_: str, width: int | None = None, *, brief: bool = False) -> str:
     """Return an explanation as text in a format.
 
     Args:
@@ -32,6 +32,7 @@ def written(explanation: Explanation, format_: str, width: int | None = None) ->
         format_: `text`, `markdown`, `csv` (the rows of one section) or `json` (all of it).
         width: Columns of the terminal, for `text`: a table that is wider becomes one record below the other. None:
             tables are as wide as their rows, and sentences are broken at 100.
+        brief: Whether the number and the rows behind it are enough, in text and Markdown.
 
     Raises:
         UsageError: the format is unknown, or CSV is asked of several sections.
@@ -39,7 +40,7 @@ def written(explanation: Explanation, format_: str, width: int | None = None) ->
     if format_ not in _WRITERS:
         message = f"unknown format {format_!r}"
         raise UsageError(message, remedy=f"Choose one of {', '.join(_WRITERS)}.")
-    return _WRITERS[format_](explanation, width)
+    return _WRITERS[format_](explanation, width, brief)
 
 
 def markup_of(explanation: Explanation) -> Markup:
@@ -48,12 +49,12 @@ def markup_of(explanation: Explanation) -> Markup:
     return joined(html.markup_of(blocks_of(explanation)), element("pre", *lines) if lines else None)
 
 
-def _text(explanation: Explanation, width: int | None) -> str:
-    return "".join(f"{line}\n" for line in _lines(explanation, width)) + _sql(explanation)
+def _text(explanation: Explanation, width: int | None, brief: bool) -> str:  # noqa: FBT001 - as all writers
+    return "".join(f"{line}\n" for line in _lines(explanation, width, brief=brief)) + _sql(explanation)
 
 
-def _lines(explanation: Explanation, width: int | None) -> Iterator[str]:
-    for facts in facts_of(explanation):
+def _lines(explanation: Explanation, width: int | None, *, brief: bool) -> Iterator[str]:
+    for facts in facts_of(explanation, brief=brief):
         yield from plain.lines_of(facts, width or WIDTH_OF_PIPES)
         yield ""
     for section in explanation.sections:
@@ -80,8 +81,8 @@ def _sql(explanation: Explanation) -> str:
     return f"SQL\n\n{cleaned(explanation.sql)}" if explanation.sql else ""
 
 
-def _markdown(explanation: Explanation, _width: int | None) -> str:
-    text = f"{markdown.text_of(blocks_of(explanation))}\n"
+def _markdown(explanation: Explanation, _width: int | None, brief: bool) -> str:  # noqa: FBT001 - see _text
+    text = f"{markdown.text_of(blocks_of(explanation, brief=brief))}\n"
     if not explanation.sql:
         return text
     heading = markdown.text_of([Heading("SQL", 2)])
@@ -89,7 +90,7 @@ def _markdown(explanation: Explanation, _width: int | None) -> str:
     return f"{text}{heading}\n{fence}sql\n{cleaned(explanation.sql)}{fence}\n"
 
 
-def _csv(explanation: Explanation, _width: int | None) -> str:
+def _csv(explanation: Explanation, _width: int | None, _brief: bool) -> str:  # noqa: FBT001 - see _text
     names = [section.name for section in explanation.sections]
     if len(names) != 1:
         message = "CSV has the rows of one section"
@@ -101,11 +102,11 @@ def _csv(explanation: Explanation, _width: int | None) -> str:
     return section.rows.write_csv()
 
 
-def _json(explanation: Explanation, _width: int | None) -> str:
+def _json(explanation: Explanation, _width: int | None, _brief: bool) -> str:  # noqa: FBT001 - see _text
     return json_of(explanation)
 
 
-_WRITERS: dict[str, Callable[[Explanation, int | None], str]] = {
+_WRITERS: dict[str, Callable[[Explanation, int | None, bool], str]] = {
     "text": _text,
     "markdown": _markdown,
     "csv": _csv,
