@@ -120,6 +120,12 @@ def test_signed_ranks_without_ties_are_the_published_distribution(units: int) ->
     assert (actual.statistic, actual.p_value) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
 
 
+def test_500_differences_have_the_exact_distribution() -> None:
+    a, b = np.random.default_rng(5).normal(0.05, 1, 500), np.zeros(500)
+    expected = stats.wilcoxon(a, b, method="exact").pvalue
+    assert wilcoxon_signed_rank(a, b).p_value == pytest.approx(expected, rel=1e-9)
+
+
 @pytest.mark.first_cases(1)
 @pytest.mark.parametrize("digits", [0, 6])
 def test_many_signed_ranks_are_normal(monkeypatch: pytest.MonkeyPatch, digits: int) -> None:

@@ -13,8 +13,10 @@ import pytest
 from running import read_table, run_before_after
 
 from pipeline.errors import ConfigError, DataError
+from pipeline.metrics.before_after.adjusted import Standardised
 from pipeline.queries.dialect import render
 from pipeline.queries.load import expand, load
+from pipeline.stages.before_after.adjusted import _estimates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -269,3 +271,10 @@ def test_days_with_fewer_articles_are_in_lower_quartiles(sizes: list[int], quart
         connection.register("articles", articles.to_arrow())
         rows = connection.execute(render(expand(load("before_after/volumes"), ()))).fetchall()
     assert sorted(rows) == list(enumerate(quartiles))
+
+
+@pytest.mark.parametrize(("n_before", "reason"), [(0.0, "no_before"), (7.0, "unsupported_stratum")])
+def test_without_support_the_reason_tells_whether_anything_was_compared_before(n_before: float, reason: str) -> None:
+    unsupported = Standardised(np.zeros(2), np.zeros((0, 2)), n_strata=1, n_unsupported=3)
+    counts = [np.array([5.0, 2.0]), np.array(n_before), np.array(9.0)]
+    assert _estimates(unsupported, counts, 0, 1.0)[1].tolist() == [reason, reason]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 import pytest
 from comparing import of_counts, of_values, units_compared
 from deriving import figures_of, stage_of
 
 from pipeline.metrics.comparison.separate import pooled_estimates
+from pipeline.stages.compare import evidence
 from pipeline.stages.compare.contract import CompareParameters
 from pipeline.stages.compare.fitting import UNPAIRED_TESTS
 
@@ -262,3 +265,12 @@ def test_a_baseline_among_stages_is_one_of_them() -> None:
     params = CompareParameters.model_validate({"name": "compare", "of": ["a", "b"], "paired": False})
     assert params.tests == ("welch_t", "jackknife_t", "bayes")
     assert not params.are_tests_asked
+
+
+def test_units_of_groups_are_told_by_their_distance_from_the_mean_of_their_group() -> None:
+    rows = {"by:g": ["x"] * 5, "system": ["a", "a", "a", "b", "b"], "unit": [1, 2, 3, 4, 5], "value": [1, 2, 9, 0, 2]}
+    asked: Any = SimpleNamespace(by=("by:g",), row={"system_a": "a", "system_b": "b"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evidence, "_compared", lambda _asked: ("value",))
+        pulls = evidence._pulls(pl.DataFrame(rows), asked)
+    assert pulls.select("system", "unit").rows() == [("a", 3), ("a", 1), ("a", 2), ("b", 4), ("b", 5)]
