@@ -22,7 +22,7 @@ def before_after(
     gold: InputRows | None = None,
     gold_articles: InputRows | None = None,
     audited: InputRows | None = None,
-    by: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
+    by: str | Sequence[str | Mapping[str, str]] | Sequence[Sequence[str | Mapping[str, str]]] | None = None,
     thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = None,
     cluster: str | Sequence[str] | None = None,
     confidence: float = 0.95,
@@ -54,7 +54,9 @@ def before_after(
         gold: True matches found by people, for a comparison.
         gold_articles: The articles that were coded; only their pairs are judged. Default: those of gold.
         audited: Matches of the audit sample that people checked.
-        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
+        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
+            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, a value computed from columns
+            of the first input, or of the one that `input` names.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
             the stage knows them.
@@ -97,7 +99,7 @@ def before_after(
 def threshold_sweep(
     *,
     predictions: InputRows,
-    by: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
+    by: str | Sequence[str | Mapping[str, str]] | Sequence[Sequence[str | Mapping[str, str]]] | None = None,
     thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = "distinct",
     cluster: str | Sequence[str] | None = None,
     cluster_order: str | None = None,
@@ -131,7 +133,9 @@ def threshold_sweep(
 
     Args:
         predictions: Scored and labelled predictions.
-        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
+        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
+            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, a value computed from columns
+            of the first input, or of the one that `input` names.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
             the stage knows them.
@@ -183,7 +187,7 @@ def ranking(
     *,
     ranking: InputRows,
     relevance: InputRows | None = None,
-    by: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
+    by: str | Sequence[str | Mapping[str, str]] | Sequence[Sequence[str | Mapping[str, str]]] | None = None,
     thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = "distinct",
     cluster: str | Sequence[str] | None = None,
     cluster_order: str | None = None,
@@ -218,7 +222,9 @@ def ranking(
     Args:
         ranking: Retrieved documents of every query.
         relevance: Judged documents of every query; default: the column `relevance` of the ranking.
-        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
+        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
+            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, a value computed from columns
+            of the first input, or of the one that `input` names.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column of queries whose values are independent, such as the family of a query; default: the
             query.
@@ -262,7 +268,7 @@ def entity_recognition(
     predicted: InputRows,
     gold: InputRows,
     documents: InputRows | None = None,
-    by: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
+    by: str | Sequence[str | Mapping[str, str]] | Sequence[Sequence[str | Mapping[str, str]]] | None = None,
     thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = "distinct",
     cluster: str | Sequence[str] | None = None,
     cluster_order: str | None = None,
@@ -297,7 +303,9 @@ def entity_recognition(
         predicted: Predicted mentions.
         gold: Gold mentions.
         documents: The documents that are judged.
-        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
+        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
+            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, a value computed from columns
+            of the first input, or of the one that `input` names.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
             the stage knows them.
@@ -346,7 +354,7 @@ def geocoding(
     *,
     predicted: InputRows,
     gold: InputRows,
-    by: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
+    by: str | Sequence[str | Mapping[str, str]] | Sequence[Sequence[str | Mapping[str, str]]] | None = None,
     thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = None,
     cluster: str | Sequence[str] | None = None,
     cluster_order: str | None = None,
@@ -385,7 +393,9 @@ def geocoding(
     Args:
         predicted: Predicted places.
         gold: Gold places.
-        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
+        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
+            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, a value computed from columns
+            of the first input, or of the one that `input` names.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
             the stage knows them.
@@ -444,7 +454,7 @@ def change_points(
     series: InputRows | None = None,
     runs: InputRows | None = None,
     coders: InputRows | None = None,
-    by: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
+    by: str | Sequence[str | Mapping[str, str]] | Sequence[Sequence[str | Mapping[str, str]]] | None = None,
     thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = "distinct",
     cluster: str | Sequence[str] | None = None,
     cluster_order: str | None = None,
@@ -480,7 +490,9 @@ def change_points(
         series: The annotated series, with their numbers of observations; predictions elsewhere are left out.
         runs: What was run, also where nothing was found; predictions of other runs are left out.
         coders: Who looked at which series, also those who marked nothing.
-        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
+        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
+            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, a value computed from columns
+            of the first input, or of the one that `input` names.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
             the stage knows them.
@@ -527,7 +539,7 @@ def change_points(
 def compare(
     *,
     units: InputRows | None = None,
-    by: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
+    by: str | Sequence[str | Mapping[str, str]] | Sequence[Sequence[str | Mapping[str, str]]] | None = None,
     cluster: str | Sequence[str] | None = None,
     confidence: float = 0.95,
     resamples: int = 9999,
@@ -570,7 +582,9 @@ def compare(
 
     Args:
         units: One row per unit and system.
-        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
+        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
+            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, a value computed from columns
+            of the first input, or of the one that `input` names.
         cluster: Column of units whose values are independent, such as the family of a query; default: that of
             the stage in `of`, else the unit.
         confidence: Confidence level of intervals.

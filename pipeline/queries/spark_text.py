@@ -177,6 +177,7 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.UnixToTime: _seconds,
     exp.Cast: _cast,
     exp.TryCast: _refused,
+    exp.TimestampTrunc: _refused,
     exp.RegexpLike: _refused,  # RE2 and Java differ in classes, ends of lines and flags
     exp.Escape: _refused,
     exp.Glob: _refused,

@@ -64,6 +64,7 @@ _ALLOWED = (
     exp.Year,
     exp.Month,
     exp.Day,
+    exp.TimestampTrunc,  # date_trunc
     exp.Coalesce,
     exp.Replace,
     exp.StrToTime,

@@ -7,7 +7,7 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -100,12 +100,27 @@ def _why_no_column(name: str) -> str | None:
     return None
 
 
+def _names_of(item: object, computed: list[dict[str, Any]]) -> object:
+    """Return a part of `by` with names alone; what is computed goes to the list."""
+    if isinstance(item, list | tuple):
+        return [_names_of(each, computed) for each in item]
+    if not isinstance(item, dict):
+        return item
+    if not {"name", "sql"} <= set(item) <= {"name", "sql", "input"}:
+        message = """by: a value that is computed is written { name = "week", sql = "date_trunc('week', day)" }"""
+        raise ValueError(message)
+    computed.append(item)
+    return item["name"]
+
+
 class StageParameters(BaseModel):
     """What every stage can be told; stages add their inputs and their own keys.
 
     Attributes:
         name: Name of the stage in results; default: its kind.
-        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
+        by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a column may
+            stand `{ name = "week", sql = "date_trunc('week', day)" }`, a value computed from columns of the first input,
+            or of the one that `input` names.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and the
             stage knows them.
@@ -161,6 +176,29 @@ class StageParameters(BaseModel):
             if name in cls.inapplicable:
                 message = f"`{name}` means nothing to this stage: leave it out"
                 raise ValueError(message)
+        return values
+
+    @model_validator(mode="before")
+    @classmethod
+    def _computed_groups(cls, values: object) -> object:
+        """Put the expressions of `by` where expressions stand: into the columns of an input."""
+        if not isinstance(values, dict) or not isinstance(values.get("by"), list | tuple):
+            return values
+        computed: list[dict[str, Any]] = []
+        by = [_names_of(item, computed) for item in values["by"]]
+        if not computed:
+            return values
+        inputs = [name for name, field in cls.model_fields.items() if "Input" in str(field.annotation)]
+        values = {**values, "by": by}
+        for group in computed:
+            name = group.get("input", inputs[0])
+            if name not in inputs or values.get(name) is None:
+                message = f"by: {group['name']} is computed from the input {name!r}, which is not given"
+                raise ValueError(message)
+            given = values[name]
+            spec = given if isinstance(given, dict) else {"path": given}
+            columns = spec.get("columns") or {}
+            values[name] = {**spec, "columns": {**columns, group["name"]: {"sql": group["sql"]}}}
         return values
 
     @field_validator("name")

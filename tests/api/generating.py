@@ -60,7 +60,11 @@ def _annotated(kind: str, name: str, field: FieldInfo | None) -> str:
     """A keyword with its annotation and its default."""
     if field is None:
         return f"{name}: Mapping[str, Any] | None = None"
-    annotation = "str | Sequence[str] | Sequence[Sequence[str]]" if name == "by" else _text(field.annotation)
+    annotation = (
+        "str | Sequence[str | Mapping[str, str]] | Sequence[Sequence[str | Mapping[str, str]]]"
+        if name == "by"
+        else _text(field.annotation)
+    )
     if is_required(name, field):
         return f"{name}: {annotation}"
     shown = _shown(kind if name == "name" else field.default)

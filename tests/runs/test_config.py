@@ -183,6 +183,43 @@ def test_groupings_that_cannot_be_written_down_are_refused(tmp_path: Path, by: s
     assert words in message
 
 
+WEEK = """{ name = "week", sql = "date_trunc('week', day)" }"""
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        (f"[{WEEK}]", ((), ("week",))),
+        (f'["source", {WEEK}]', ((), ("source", "week"))),
+        (f'[[], ["source"], ["source", {WEEK}]]', ((), ("source",), ("source", "week"))),
+    ],
+)
+def test_a_group_that_is_computed_is_an_expression_of_an_input(
+    tmp_path: Path, by: str, expected: tuple[tuple[str, ...], ...]
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f"[[stages]]\n{STAGE}by = {by}")
+    (configured,) = load_config(path).stages
+    params: Any = configured.params
+    assert params.by == expected
+    assert params.pairs.columns["week"].sql == "date_trunc('week', day)"
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        ('[{ name = "week" }]', 'is written { name = "week", sql = '),
+        (
+            '[{ name = "week", sql = "day", input = "events" }]',
+            "week is computed from the input 'events', which is not",
+        ),
+        ('[{ name = "week", sql = "day", where = "a" }]', 'is written { name = "week", sql = '),
+    ],
+)
+def test_a_group_that_cannot_be_computed_is_refused(tmp_path: Path, by: str, words: str) -> None:
+    assert words in refused_stage(tmp_path, STAGE + f"by = {by}")
+
+
 @pytest.mark.parametrize(
     ("by", "expected"),
     [
