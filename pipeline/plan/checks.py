@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.plan.nodes import Check
+from pipeline.plan.nodes import Check, CrossCheck
 from pipeline.queries.dialect import column
 from pipeline.queries.load import load, statement
 from pipeline.sources.source import MOST_EXACT, PASSES_WHERE
@@ -17,6 +17,8 @@ from pipeline.visible_text import rows_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import polars as pl
 
     from pipeline.plan.rows import Grouped
     from pipeline.sources.source import Source
@@ -37,6 +39,7 @@ def doubtful_groups(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterato
             yield f"grouping column {grouped.label!r} is a floating number: NaN and infinite values count as NULL"
 
 
+REPEATED_KEY = "checks/repeated_key"
 OF_THRESHOLDS = "they are compared with the thresholds as DOUBLE"
 OF_ORDER = "scores that are equal in it are ties"
 _SYSTEMS = "A column that tells systems apart belongs in by."
@@ -179,21 +182,44 @@ def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str, of_syst
     """
 
     def words(faults: Faults) -> dict[str, object]:
-        examples = "; ".join(
-            ", ".join(f"{shown_name(source, key)} = {fault[key]}" for key in keys)
-            + f" ({rows_in_words(fault['n_rows'])})"
-            for fault in faults
-        )
-        more = int(str(faults[0]["n_keys"])) - len(faults)
-        return {
-            "keys": " and ".join(shown_name(source, key) for key in keys),
-            "repeat": "repeats" if len(keys) == 1 else "repeat",
-            "examples": examples,
-            "others": f"; and {more:,} more" if more else "",
-            "remedy": f"{remedy} {_SYSTEMS}" if of_systems else remedy,
-        }
+        return _repeats(source, keys, faults) | {"remedy": f"{remedy} {_SYSTEMS}" if of_systems else remedy}
 
-    return file_check("checks/repeated_key", source, keys, words=words)
+    return file_check(REPEATED_KEY, source, keys, words=words)
+
+
+def repeats_check(source: Source, keys: Sequence[str], consequence: str) -> CrossCheck:
+    """Warn of keys that repeat, where every row counts all the same.
+
+    Args:
+        source: The input.
+        keys: The columns of the key.
+        consequence: What follows, and what the user can do.
+    """
+
+    def words(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+        found = frames["repeated"].to_dicts()
+        if not found:
+            return ()
+        texts = _repeats(source, keys, found)
+        return (f"input {source.name}: {texts['keys']} repeat: {texts['examples']}{texts['others']}. {consequence}",)
+
+    query = statement(REPEATED_KEY, keys, relations={"input_read": f"{source.name}_read"})
+    return CrossCheck({"repeated": query}, words)
+
+
+def _repeats(source: Source, keys: Sequence[str], faults: Faults) -> dict[str, object]:
+    """The words about keys that repeat: two of them, and how many more there are."""
+    examples = "; ".join(
+        ", ".join(f"{shown_name(source, key)} = {fault[key]}" for key in keys) + f" ({rows_in_words(fault['n_rows'])})"
+        for fault in faults
+    )
+    more = int(str(faults[0]["n_keys"])) - len(faults)
+    return {
+        "keys": " and ".join(shown_name(source, key) for key in keys),
+        "repeat": "repeats" if len(keys) == 1 else "repeat",
+        "examples": examples,
+        "others": f"; and {more:,} more" if more else "",
+    }
 
 
 def one_cluster_check(source: Source, relation: str, key: str, cluster: str) -> Check:

@@ -117,6 +117,11 @@ def is_usual_id(column: str) -> bool:
     return lowered in {"id", "uuid", "guid", "key", *USUAL_NAMES["id"]} or lowered.endswith(("_id", "_uuid", "_key"))
 
 
+def is_usual_name(field: str, column: str) -> bool:
+    """Whether a column is called as one that is usual for a field."""
+    return _lowered(column) in {field, *USUAL_NAMES[field]}
+
+
 def is_usual_system(column: str) -> bool:
     """Whether a column is called as one that names systems or data sets."""
     return _lowered(column) in SYSTEMS

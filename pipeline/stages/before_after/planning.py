@@ -8,7 +8,7 @@ from pipeline.errors import DataError
 from pipeline.plan.checks import duplicate_check, missing_check, one_cluster_check
 from pipeline.plan.counts import CountFunction, Query, Sweep
 from pipeline.plan.plan import Plan
-from pipeline.plan.roles import pooled_systems
+from pipeline.plan.roles import UnmappedId, pooled_systems
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, faults, fields, gold, plausibility, strata, trend
 from pipeline.stages.before_after.compared import has
@@ -60,6 +60,7 @@ def _core(run: Resolved) -> Plan:
             *_checks(run),
             *_cross_checks(run),
             pooled_systems(run.pairs, run.by),
+            *_unmapped_articles(run),
             *_main_counts(run),
             *_after_results(run),
         ),
@@ -174,6 +175,12 @@ def _cross_checks(run: Resolved) -> Iterator[CrossCheck]:
         yield plausibility.given_windows(run.span())
     if run.compared == "events":
         yield given_against_timelines(run.span())
+
+
+def _unmapped_articles(run: Resolved) -> Iterator[UnmappedId]:
+    """Pairs that may repeat, where it is not known which column names the article."""
+    if run.params.duplicates != "keep" and not run.pairs.has("article_id"):
+        yield UnmappedId(run.pairs, run.by, "article_id", ("event_id",), "each of which counts as a pair")
 
 
 def _checks(run: Resolved) -> Iterator[Check]:
