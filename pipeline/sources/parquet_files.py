@@ -54,6 +54,7 @@ class DataFile:
             it is said of the whole file.
         tokens: The file of the tokens that its mentions are made of; None: there are none.
         largest_group: Bytes of the largest row group before compression, from the footer.
+        tells_fields: Whether its columns are known: not where lists whose elements are its rows are all empty.
     """
 
     path: Path
@@ -69,6 +70,7 @@ class DataFile:
     notices: dict[str, int] = data_field(default_factory=dict, compare=False)
     tokens: Path | None = data_field(default=None, compare=False)
     largest_group: int = data_field(default=0, compare=False)
+    tells_fields: bool = data_field(default=True, compare=False)
     _bounds: dict[str, tuple[float, float] | None] = data_field(default_factory=dict, compare=False, repr=False)
 
     @property
