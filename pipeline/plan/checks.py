@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
+from pipeline.plan.fault_rows import ROWS
 from pipeline.plan.nodes import Check, CrossCheck
 from pipeline.queries.dialect import column
 from pipeline.queries.load import load, statement
@@ -131,12 +132,26 @@ def _faulty_rows(query: exp.Query, canonical: str, fault: Mapping[str, object]) 
     group, where = query.args.get("group"), query.args.get("where")
     if group is not None:
         return _with_key(fault, [key.name for key in group.expressions])
-    tables = [table.name for table in query.find_all(exp.Table)]
-    if where is None or tables != [canonical]:
+    tables = list(query.find_all(exp.Table))
+    if where is None or not tables or tables[0].name != canonical:
         return exp.false()
-    terms = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
-    condition = exp.and_(*(term for term in terms if term.name != PASSES_WHERE))
-    return condition.transform(lambda node: column(node.name) if isinstance(node, exp.Column) else node)
+    first, joins = tables[0].alias_or_name, query.args.get("joins") or []
+    terms = [
+        term.copy()
+        for term in (where.this.flatten() if isinstance(where.this, exp.And) else [where.this])
+        if not (isinstance(term, exp.Column) and term.name == PASSES_WHERE and term.table in {"", first})
+    ]
+    if len(tables) == 1:
+        return exp.and_(*terms).transform(lambda node: column(node.name) if isinstance(node, exp.Column) else node)
+    if len(tables) != len(joins) + 1 or len(joins) > 1 or joins[0].side:
+        return exp.false()
+    met = exp.select(exp.convert(1)).from_(tables[1].copy()).where(joins[0].args["on"].copy(), *terms)
+    return exp.Exists(this=met).transform(lambda node: _of_rows(node, first))
+
+
+def _of_rows(node: exp.Expr, first: str) -> exp.Expr:
+    """A column of the rows of an input where a query that reads other rows, too, names it."""
+    return column(node.name, ROWS) if isinstance(node, exp.Column) and node.table == first else node
 
 
 def missing_check(source: Source, name: str) -> Check:
