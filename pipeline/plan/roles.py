@@ -66,7 +66,7 @@ class Roles:
             columns = tuple(filter(is_usual_system, columns))
         if not columns:
             return
-        groups = [*_in_files(self.source, grouped), *columns_in_where(self.source)]
+        groups = _telling_apart(self.source, grouped)
         values = _in_files(self.source, self.values)
         rows = first_rows(self.source, list(dict.fromkeys((*columns, *groups, *values))), MOST_ROWS)
         progress.warnings += doubts(rows, columns, groups, [] if self.clusters else values)
@@ -110,7 +110,7 @@ class UnmappedId:
         grouped = _grouping(self.source, self.by)
         unread = columns_in_no_role(self.source, (*_bound(self.source), *grouped))
         columns = [name for name in unread if is_usual_name(self.field, name)]
-        groups = [*_in_files(self.source, (*self.beside, *grouped)), *columns_in_where(self.source)]
+        groups = _telling_apart(self.source, (*self.beside, *grouped))
         if not columns:
             return
         rows = first_rows(self.source, list(dict.fromkeys((*columns, *groups))), MOST_ROWS)
@@ -138,6 +138,11 @@ def _grouping(source: Source, by: Sequence[Grouped]) -> list[str]:
 def _in_files(source: Source, names: Sequence[str]) -> list[str]:
     """Those columns that are read as they are in the files, by their names there."""
     return [source.source_name(name) for name in names if source.binding(name).column is not None]
+
+
+def _telling_apart(source: Source, names: Sequence[str]) -> list[str]:
+    """Columns of the files within which ids should not repeat: some that are read, and those of `where`."""
+    return list(dict.fromkeys([*_in_files(source, names), *columns_in_where(source)]))
 
 
 def doubts(rows: pl.DataFrame, columns: Sequence[str], groups: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:

@@ -102,6 +102,7 @@ def test_ids_that_repeat_only_in_rows_that_where_leaves_out_are_not_said(tmp_pat
     frame = predictions(of_clusters=False).with_columns(id=row % (N_ROWS // 2), part=part)
     assert len(said(tmp_path / "all", frame)) == 1
     assert said(tmp_path / "one", frame, predictions={"where": "part = 'a'", "columns": {}}) == []
+    assert said(tmp_path / "by", frame, by=[["part"]], predictions={"where": "part = 'a'", "columns": {}}) == []
     again = pl.concat([frame, frame])
     assert len(said(tmp_path / "twice", again, predictions={"where": "part = 'a'", "columns": {}})) == 1
 
