@@ -167,6 +167,10 @@ def _after_results(run: Resolved) -> Iterator[After]:
 def _cross_checks(run: Resolved) -> Iterator[CrossCheck]:
     if run.lag.is_compared:
         yield run.lag.cross_check()
+    for holder in dict.fromkeys((run.strata.timed_by, None if run.crossing is None else run.crossing.timed_by)):
+        if holder is not None:
+            source = next(each for each in run.sources if each.name == holder)
+            yield plausibility.unknown_times(source, "event_time" if holder == "events" else "article_time")
     if not run.has_timelines:
         return
     if run.compared != "pairs" and run.names_articles and run.articles is not None:
