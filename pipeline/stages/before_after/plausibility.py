@@ -59,11 +59,12 @@ def unknown_times(source: Source, name: str) -> CrossCheck:
     def tell(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         if frames["missing"].is_empty():
             return ()
-        return (
+        words = (
             f"input {source.name}: column {source.source_name(name)!r} is NULL in "
             f"{rows_in_words(frames['missing'].item())}: on which day an article appeared is not known there, so that "
-            "intervals and strata of time take all of them for one day",
+            "intervals and strata of time take all of them for one day"
         )
+        return (words,)
 
     return CrossCheck({"missing": query}, tell)
 
