@@ -224,7 +224,7 @@ def _check_places(metadata: pq.FileMetaData, end: int) -> None:
     Raises:
         OSError: as for `_check_rows`. Libraries may crash at such a file, or read other values.
     """
-    places = []
+    chunks = []
     leaves = [metadata.schema.column(number) for number in range(metadata.num_columns)]
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
@@ -238,9 +238,9 @@ def _check_places(metadata: pq.FileMetaData, end: int) -> None:
             if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < first:
                 first = chunk.dictionary_page_offset
             if chunk.num_values:
-                places.append((first, chunk.total_compressed_size, what))
+                chunks.append((first, chunk.total_compressed_size, what))
     behind = len(MAGIC)
-    for first, size, what in sorted(places):
+    for first, size, what in sorted(chunks):
         if first < behind or size <= 0 or first + size > end:
             message = f"its footer puts {what} at byte {first:,}, {size:,} long, where {behind:,} to {end:,} are free"
             raise OSError(message)

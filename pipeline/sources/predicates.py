@@ -258,7 +258,8 @@ def numbers_as_floats(predicate: exp.Expr, is_single: Callable[[str], bool]) -> 
         if names and all(map(is_single, names)):
             for values in (each for each in operands if isinstance(each, exp.Var)):
                 values.set(
-                    "this", _DECIMAL.sub(lambda part: f"CAST({part[1]} AS FLOAT)" if part[1] else part[0], values.name)
+                    "this",
+                    _DECIMAL.sub(lambda match: f"CAST({match[1]} AS FLOAT)" if match[1] else match[0], values.name),
                 )
             for number in filter(_is_number, operands):
                 number.replace(exp.cast(number.copy(), "FLOAT"))

@@ -95,10 +95,10 @@ def flipped(number: int, wholes: list[bytes]) -> tuple[str, bytes]:
     """A file with one bit of its footer flipped, bytes and bits in turn, and which one that is."""
     content = wholes[number % len(wholes)]
     length = int.from_bytes(content[-TAIL:-4], "little")
-    place, bit = number // len(wholes) * STRIDE % length, number // len(wholes) % 8
+    at, bit = number // len(wholes) * STRIDE % length, number // len(wholes) % 8
     data = bytearray(content)
-    data[len(content) - TAIL - length + place] ^= 1 << bit
-    return f"writer {number % len(wholes)}, bit {bit} of byte {place} of {length}", bytes(data)
+    data[len(content) - TAIL - length + at] ^= 1 << bit
+    return f"writer {number % len(wholes)}, bit {bit} of byte {at} of {length}", bytes(data)
 
 
 def written(folder: Path) -> list[bytes]:
@@ -127,16 +127,16 @@ def _tells(path: Path) -> str:
 def _judged_footer(number: int, wholes: list[bytes], folder: Path) -> str | None:
     """What is wrong with what a run does with a flipped bit of a footer; None: nothing."""
     change, data = flipped(number, wholes)
-    path, whole = folder / "mutant.parquet", folder / f"{number % len(wholes)}.parquet"
+    path, undamaged = folder / "mutant.parquet", folder / f"{number % len(wholes)}.parquet"
     path.write_bytes(data)
     outcome = count({"output": "r", "stages": [stage_of(path)]}, folder)
     broken = fault(outcome)
     if broken is None and outcome.code not in {0, 65}:
         broken = f"code {outcome.code}: {outcome.text}"
-    if broken is None and outcome.code and path.name not in outcome.text and _tells(path) == _tells(whole):
+    if broken is None and outcome.code and path.name not in outcome.text and _tells(path) == _tells(undamaged):
         broken = f"the file is not named: {outcome.text}"
-    if broken is None and not outcome.code and _tells(path) == _tells(whole):
-        expected = count({"output": "r", "stages": [stage_of(whole)]}, folder).tables
+    if broken is None and not outcome.code and _tells(path) == _tells(undamaged):
+        expected = count({"output": "r", "stages": [stage_of(undamaged)]}, folder).tables
         others = [name for name, table in expected.items() if not table.equals(outcome.tables[name])]
         broken = f"other numbers: {others}" if others else None
     return broken and f"{change}: {broken}"

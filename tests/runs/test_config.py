@@ -371,18 +371,18 @@ def test_configs_are_shipped() -> None:
     assert CONFIGS
 
 
-@pytest.mark.parametrize("place", ["/dev/fd", "/proc/self/fd"])
+@pytest.mark.parametrize("descriptors", ["/dev/fd", "/proc/self/fd"])
 def test_a_config_that_a_shell_writes_into_a_pipe_is_read_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, descriptors: str
 ) -> None:
-    if not Path(place).is_dir():
-        pytest.skip(f"this system has no {place}")
+    if not Path(descriptors).is_dir():
+        pytest.skip(f"this system has no {descriptors}")
     monkeypatch.chdir(tmp_path)
     reading, writing = os.pipe()
     os.write(writing, resource_folder("configs").joinpath("ranking.toml").read_bytes())
     os.close(writing)
     try:
-        config = load_config(Path(f"{place}/{reading}"))
+        config = load_config(Path(f"{descriptors}/{reading}"))
     finally:
         os.close(reading)
     assert config.base == tmp_path
