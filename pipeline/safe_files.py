@@ -57,6 +57,12 @@ def read_file(path: Path, *, most: int = -1) -> bytes:
         return file.read(most)
 
 
+def is_open_pipe(path: Path) -> bool:
+    """Whether a path stands for a pipe that this process holds open, as shells write it for `<(…)`."""
+    is_held = path == Path("/dev/stdin") or path.parent in {Path("/dev/fd"), Path("/proc/self/fd")}
+    return is_held and special_in_words(path) == _KINDS[stat.S_IFIFO]
+
+
 def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | _NO_WAIT)
 

@@ -23,6 +23,7 @@ import duckdb
 import pytest
 from filelock import FileLock
 from hypothesis import settings
+from kept_trees import kept_trees_stay_as_they_are  # noqa: F401 - a fixture of the whole session
 from one_database import OneDatabase
 from tiers import WIDE_FIXTURES, is_wide
 

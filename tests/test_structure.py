@@ -223,7 +223,7 @@ SKIPPED = (
 def test_a_skip_fails_where_nothing_may_be_skipped(
     tmp_path: Path, workers: list[str], variable: str, code: int
 ) -> None:
-    for name in ("conftest.py", "one_database.py", "one_thread.py", "tiers.py"):
+    for name in ("conftest.py", "kept_trees.py", "one_database.py", "one_thread.py", "tiers.py"):
         shutil.copy(Path(__file__).parent / name, tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --continue-on-collection-errors\n")
     for number, text in enumerate(SKIPPED):

@@ -55,8 +55,8 @@ def before_after(
         gold_articles: The articles that were coded; only their pairs are judged. Default: those of gold.
         audited: Matches of the audit sample that people checked.
         by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
-            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, a value computed from columns
-            of the first input, or of the one that `input` names.
+            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, computed from columns of the
+            first input, or of the one that `input` names.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
             the stage knows them.
@@ -134,8 +134,8 @@ def threshold_sweep(
     Args:
         predictions: Scored and labelled predictions.
         by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
-            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, a value computed from columns
-            of the first input, or of the one that `input` names.
+            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, computed from columns of the
+            first input, or of the one that `input` names.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
             the stage knows them.
@@ -223,8 +223,8 @@ def ranking(
         ranking: Retrieved documents of every query.
         relevance: Judged documents of every query; default: the column `relevance` of the ranking.
         by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
-            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, a value computed from columns
-            of the first input, or of the one that `input` names.
+            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, computed from columns of the
+            first input, or of the one that `input` names.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column of queries whose values are independent, such as the family of a query; default: the
             query.
@@ -304,8 +304,8 @@ def entity_recognition(
         gold: Gold mentions.
         documents: The documents that are judged.
         by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
-            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, a value computed from columns
-            of the first input, or of the one that `input` names.
+            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, computed from columns of the
+            first input, or of the one that `input` names.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
             the stage knows them.
@@ -394,8 +394,8 @@ def geocoding(
         predicted: Predicted places.
         gold: Gold places.
         by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
-            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, a value computed from columns
-            of the first input, or of the one that `input` names.
+            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, computed from columns of the
+            first input, or of the one that `input` names.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
             the stage knows them.
@@ -491,8 +491,8 @@ def change_points(
         runs: What was run, also where nothing was found; predictions of other runs are left out.
         coders: Who looked at which series, also those who marked nothing.
         by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
-            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, a value computed from columns
-            of the first input, or of the one that `input` names.
+            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, computed from columns of the
+            first input, or of the one that `input` names.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
             the stage knows them.
@@ -583,8 +583,8 @@ def compare(
     Args:
         units: One row per unit and system.
         by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
-            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, a value computed from columns
-            of the first input, or of the one that `input` names.
+            column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, computed from columns of the
+            first input, or of the one that `input` names.
         cluster: Column of units whose values are independent, such as the family of a query; default: that of
             the stage in `of`, else the unit.
         confidence: Confidence level of intervals.

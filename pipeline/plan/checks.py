@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.plan.nodes import Check
+from pipeline.plan.fault_rows import ROWS
+from pipeline.plan.nodes import Check, CrossCheck
 from pipeline.queries.dialect import column
 from pipeline.queries.load import load, statement
 from pipeline.sources.source import MOST_EXACT, PASSES_WHERE
@@ -17,6 +18,8 @@ from pipeline.visible_text import rows_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import polars as pl
 
     from pipeline.plan.rows import Grouped
     from pipeline.sources.source import Source
@@ -37,6 +40,7 @@ def doubtful_groups(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterato
             yield f"grouping column {grouped.label!r} is a floating number: NaN and infinite values count as NULL"
 
 
+REPEATED_KEY = "checks/repeated_key"
 OF_THRESHOLDS = "they are compared with the thresholds as DOUBLE"
 OF_ORDER = "scores that are equal in it are ties"
 _SYSTEMS = "A column that tells systems apart belongs in by."
@@ -128,12 +132,26 @@ def _faulty_rows(query: exp.Query, canonical: str, fault: Mapping[str, object]) 
     group, where = query.args.get("group"), query.args.get("where")
     if group is not None:
         return _with_key(fault, [key.name for key in group.expressions])
-    tables = [table.name for table in query.find_all(exp.Table)]
-    if where is None or tables != [canonical]:
+    tables = list(query.find_all(exp.Table))
+    if where is None or not tables or tables[0].name != canonical:
         return exp.false()
-    terms = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
-    condition = exp.and_(*(term for term in terms if term.name != PASSES_WHERE))
-    return condition.transform(lambda node: column(node.name) if isinstance(node, exp.Column) else node)
+    first, joins = tables[0].alias_or_name, query.args.get("joins") or []
+    terms = [
+        term.copy()
+        for term in (where.this.flatten() if isinstance(where.this, exp.And) else [where.this])
+        if not (isinstance(term, exp.Column) and term.name == PASSES_WHERE and term.table in {"", first})
+    ]
+    if len(tables) == 1:
+        return exp.and_(*terms).transform(lambda node: column(node.name) if isinstance(node, exp.Column) else node)
+    if len(tables) != len(joins) + 1 or len(joins) > 1 or joins[0].side:
+        return exp.false()
+    met = exp.select(exp.convert(1)).from_(tables[1].copy()).where(joins[0].args["on"].copy(), *terms)
+    return exp.Exists(this=met).transform(lambda node: _of_rows(node, first))
+
+
+def _of_rows(node: exp.Expr, first: str) -> exp.Expr:
+    """A column of the rows of an input where a query that reads other rows, too, names it."""
+    return column(node.name, ROWS) if isinstance(node, exp.Column) and node.table == first else node
 
 
 def missing_check(source: Source, name: str) -> Check:
@@ -179,21 +197,44 @@ def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str, of_syst
     """
 
     def words(faults: Faults) -> dict[str, object]:
-        examples = "; ".join(
-            ", ".join(f"{shown_name(source, key)} = {fault[key]}" for key in keys)
-            + f" ({rows_in_words(fault['n_rows'])})"
-            for fault in faults
-        )
-        more = int(str(faults[0]["n_keys"])) - len(faults)
-        return {
-            "keys": " and ".join(shown_name(source, key) for key in keys),
-            "repeat": "repeats" if len(keys) == 1 else "repeat",
-            "examples": examples,
-            "others": f"; and {more:,} more" if more else "",
-            "remedy": f"{remedy} {_SYSTEMS}" if of_systems else remedy,
-        }
+        return _repeats(source, keys, faults) | {"remedy": f"{remedy} {_SYSTEMS}" if of_systems else remedy}
 
-    return file_check("checks/repeated_key", source, keys, words=words)
+    return file_check(REPEATED_KEY, source, keys, words=words)
+
+
+def repeats_check(source: Source, keys: Sequence[str], consequence: str) -> CrossCheck:
+    """Warn of keys that repeat, where every row counts all the same.
+
+    Args:
+        source: The input.
+        keys: The columns of the key.
+        consequence: What follows, and what the user can do.
+    """
+
+    def words(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+        found = frames["repeated"].to_dicts()
+        if not found:
+            return ()
+        texts = _repeats(source, keys, found)
+        return (f"input {source.name}: {texts['keys']} repeat: {texts['examples']}{texts['others']}. {consequence}",)
+
+    query = statement(REPEATED_KEY, keys, relations={"input_read": f"{source.name}_read"})
+    return CrossCheck({"repeated": query}, words)
+
+
+def _repeats(source: Source, keys: Sequence[str], faults: Faults) -> dict[str, object]:
+    """The words about keys that repeat: two of them, and how many more there are."""
+    examples = "; ".join(
+        ", ".join(f"{shown_name(source, key)} = {fault[key]}" for key in keys) + f" ({rows_in_words(fault['n_rows'])})"
+        for fault in faults
+    )
+    more = int(str(faults[0]["n_keys"])) - len(faults)
+    return {
+        "keys": " and ".join(shown_name(source, key) for key in keys),
+        "repeat": "repeats" if len(keys) == 1 else "repeat",
+        "examples": examples,
+        "others": f"; and {more:,} more" if more else "",
+    }
 
 
 def one_cluster_check(source: Source, relation: str, key: str, cluster: str) -> Check:

@@ -17,19 +17,22 @@ if TYPE_CHECKING:
     from pipeline.sources.source import Source
 
 
+ROWS = "rows_of_files"
+
+
 def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
     """The first file with rows that have a problem, how many it has, and the first of them, in words after a message.
 
     Args:
         engine: Reads the files of the input again, with the place of every row.
         source: The input.
-        problem: A condition on its canonical columns.
+        problem: A condition on its canonical columns; where it asks for rows of other relations, `ROWS` qualifies them.
 
     Returns:
         Text that starts with a blank; empty where the condition reads what no file holds, no row satisfies it, or
         rows have no place.
     """
-    names = tuple(dict.fromkeys(each.name for each in problem.find_all(exp.Column)))
+    names = tuple(dict.fromkeys(each.name for each in problem.find_all(exp.Column) if each.table in {"", ROWS}))
     fields = {name: _field(source, name) for name in names}
     score = "score" if "score_state" in fields else None
     if score is not None:
@@ -47,7 +50,7 @@ def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
         exp.alias_(exp.Min(this=column("file_row_number")), "first"),
         exp.alias_(exp.Count(this=exp.Star()), "n"),
     ]
-    faults = exp.select(column("source_file"), *numbers).from_(query.subquery("rows_of_files"))
+    faults = exp.select(column("source_file"), *numbers).from_(query.subquery(ROWS))
     faults = (
         faults.where(column("passes_where"), problem).group_by(column("source_file")).order_by(column("source_file"))
     )

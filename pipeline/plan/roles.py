@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
 from pipeline.plan.nodes import Phase
-from pipeline.sources.first_rows import columns_in_no_role, first_rows
-from pipeline.sources.usual_names import is_usual_id, is_usual_system
+from pipeline.sources.first_rows import columns_in_no_role, columns_in_where, first_rows
+from pipeline.sources.usual_names import is_usual_id, is_usual_name, is_usual_system
 from pipeline.visible_text import cleaned, with_edges
 
 if TYPE_CHECKING:
@@ -59,13 +60,13 @@ class Roles:
 
     def run(self, engine: Engine, progress: Progress) -> None:  # noqa: ARG002 - all nodes are called alike
         """Look at the rows and add what is odd to the warnings."""
-        grouped = [each.column for each in self.by if each.source == self.source.name]
+        grouped = _grouping(self.source, self.by)
         columns = columns_in_no_role(self.source, (*self.read, *grouped, *self.clusters))
         if not self.values:  # what tells systems apart is all there is to find
             columns = tuple(filter(is_usual_system, columns))
         if not columns:
             return
-        groups = _in_files(self.source, grouped)
+        groups = _telling_apart(self.source, grouped)
         values = _in_files(self.source, self.values)
         rows = first_rows(self.source, list(dict.fromkeys((*columns, *groups, *values))), MOST_ROWS)
         progress.warnings += doubts(rows, columns, groups, [] if self.clusters else values)
@@ -77,13 +78,71 @@ class Roles:
 
 def pooled_systems(source: Source, by: Sequence[Grouped]) -> Roles:
     """A look at an input whose rows are not independent anyway, for systems or data sets that share one number."""
-    bound = [field.name for field in source.contract.fields if source.has(field.name)]
-    return Roles(source, by, bound, (), ())
+    return Roles(source, by, _bound(source), (), ())
+
+
+@dataclass(frozen=True)
+class UnmappedId:
+    """A look at the first rows of an input whose rows have no id, for a column that is called like it and repeats.
+
+    Attributes:
+        source: The input.
+        by: The grouping columns.
+        field: The field that is not bound.
+        beside: Our names of the columns with which it should not repeat.
+        consequence: What follows for the rows that repeat it.
+    """
+
+    phase: ClassVar[Phase] = Phase.CROSS_CHECKS
+    source: Source
+    by: Sequence[Grouped]
+    field: str
+    beside: Sequence[str]
+    consequence: str
+
+    @property
+    def into(self) -> str:
+        """Its words are warnings."""
+        return "warnings"
+
+    def run(self, engine: Engine, progress: Progress) -> None:  # noqa: ARG002 - all nodes are called alike
+        """Look at the rows and add what is odd to the warnings."""
+        grouped = _grouping(self.source, self.by)
+        unread = columns_in_no_role(self.source, (*_bound(self.source), *grouped))
+        columns = [name for name in unread if is_usual_name(self.field, name)]
+        groups = _telling_apart(self.source, (*self.beside, *grouped))
+        if not columns:
+            return
+        rows = first_rows(self.source, list(dict.fromkeys((*columns, *groups))), MOST_ROWS)
+        for name, n_repeat in islice(_repeating(rows, columns, groups), 1):
+            beside = f" with the same {' and '.join(map(self.source.source_name, self.beside))}" if self.beside else ""
+            progress.warnings.append(
+                f"input {self.source.name}: {name!r} has no role and repeats{beside} in {n_repeat:,} of the first "
+                f"{rows.height:,} rows, {self.consequence}: if it is the {self.field}, map it, columns = "
+                f"{{ {self.field} = {_toml(name)} }}"
+            )
+
+    def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
+        """It asks the engine nothing."""
+        return iter(())
+
+
+def _bound(source: Source) -> list[str]:
+    return [field.name for field in source.contract.fields if source.has(field.name)]
+
+
+def _grouping(source: Source, by: Sequence[Grouped]) -> list[str]:
+    return [each.column for each in by if each.source == source.name]
 
 
 def _in_files(source: Source, names: Sequence[str]) -> list[str]:
     """Those columns that are read as they are in the files, by their names there."""
     return [source.source_name(name) for name in names if source.binding(name).column is not None]
+
+
+def _telling_apart(source: Source, names: Sequence[str]) -> list[str]:
+    """Columns of the files within which ids should not repeat: some that are read, and those of `where`."""
+    return list(dict.fromkeys([*_in_files(source, names), *columns_in_where(source)]))
 
 
 def doubts(rows: pl.DataFrame, columns: Sequence[str], groups: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -10,6 +11,7 @@ from sqlglot.errors import UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_QUOTED = re.compile(r"'(?:[^']|'')*+'")
 ROUNDS = "rounds"  # key of the meta data of a cast by the user, which rounds a fraction where Spark would cut it
 _TYPES = {
     exp.DataType.Type.USMALLINT: "INT",
@@ -151,6 +153,16 @@ def _text(node: exp.Expr) -> exp.Expr:
     return exp.Paren(this=case.else_(node.copy()))
 
 
+def _listed(node: exp.Expr) -> exp.Expr:
+    """A long list as it was written, whose texts have two quotes for one: Spark takes these for the end of a text."""
+    if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Var):
+        written = _QUOTED.sub(
+            lambda text: text[0][:1] + text[0][1:-1].replace("''", "\\'") + "'", node.expressions[0].name
+        )
+        node.set("expressions", [exp.var(written)])
+    return node
+
+
 def _refused(node: exp.Expr) -> exp.Expr:
     """Refuse what means something else on Spark, where nothing says the same.
 
@@ -176,6 +188,7 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.AtTimeZone: _instant,
     exp.UnixToTime: _seconds,
     exp.Cast: _cast,
+    exp.In: _listed,
     exp.TryCast: _refused,
     exp.TimestampTrunc: _refused,
     exp.RegexpLike: _refused,  # RE2 and Java differ in classes, ends of lines and flags

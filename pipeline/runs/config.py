@@ -21,7 +21,7 @@ from pipeline.runs.substitution import substituted
 from pipeline.runs.taken_names import check_names
 from pipeline.runs.variables import NO_VARIABLES
 from pipeline.runs.written import check_written
-from pipeline.safe_files import SpecialFileError, read_file
+from pipeline.safe_files import SpecialFileError, is_open_pipe, read_file
 from pipeline.sources.paths import abridged, check_texts, local_path, shortened
 from pipeline.stages import STAGES, find_stage
 from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
@@ -167,7 +167,7 @@ class Config:
 def load_config(
     path: Path, *, overrides: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None
 ) -> Config:
-    """Read and check a config file.
+    """Read and check a config file; one that a shell writes into a pipe is read once, relative to the working folder.
 
     Args:
         path: The file.
@@ -179,8 +179,10 @@ def load_config(
         ConfigError: it is not TOML, or its keys or values are wrong.
     """
     path = local_path(path, Path.cwd(), what="the config file")
+    is_piped = is_open_pipe(path)
     try:
-        document = tomllib.loads(read_file(path).decode("utf-8-sig"))  # Windows editors put a mark in front
+        content = path.read_bytes() if is_piped else read_file(path)
+        document = tomllib.loads(content.decode("utf-8-sig"))  # Windows editors put a mark in front
     except FileNotFoundError as error:
         message = f"config file {path} does not exist"
         raise NoInputError(message, remedy="thresher init writes a starter config.") from error
@@ -199,7 +201,8 @@ def load_config(
         raise ConfigError(message) from error
     for key, value in (overrides or {}).items():
         override(document, key, value, origin=str(path))
-    return parse_config(document, base=path.resolve().parent, origin=str(path), values=values, file=path)
+    base, file = (Path.cwd(), None) if is_piped else (path.resolve().parent, path)
+    return parse_config(document, base=base, origin=str(path), values=values, file=file)
 
 
 def parse_config(

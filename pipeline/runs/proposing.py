@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from dataclasses import field as data_field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import NoInputError, UsageError
+from pipeline.errors import DataError, NoInputError, UsageError
 from pipeline.sources.delimiters import keys_of_file
 from pipeline.sources.files import find_files
 from pipeline.sources.finding import Search
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 
 STEPS = 100
 ID, MOST_ROWS = "id", 100_000
+UNNEST = "unnest"
+OF_MENTIONS = ("text", "type")  # a document beside the list of its mentions may have them, too
+PLACES_OF_LISTS = ("begin", "stop", "tag")  # of [0, 4, "LOC"]
 MOST_DIGITS = 700  # of a sum of two floating numbers, all of them
 
 
@@ -44,6 +49,8 @@ class Found:
         typed: Whether its columns have types.
         rows: Rows of all its files.
         keys: Keys of the input that say how its files are written.
+        called: What columns are called for what they hold, where their names do not say so; empty: they fit no field.
+        of_elements: The same file with the elements of a list as rows, for each of its columns of lists.
     """
 
     written: str
@@ -51,6 +58,21 @@ class Found:
     typed: bool
     rows: int
     keys: dict[str, str]
+    called: dict[str, str] = data_field(default_factory=dict)
+    of_elements: tuple[Found, ...] = ()
+
+    def fields(self, contract: InputContract) -> dict[str, tuple[str, float]]:
+        """The columns proposed for the fields of an input, with how well they fit."""
+        return proposed(contract, self.file.schema, typed=self.typed, called=self.called)
+
+    def fit(self, contract: InputContract) -> tuple[float, float]:
+        """How well the file fits an input: 0 first if a required field finds no column."""
+        fields = self.fields(contract)
+        return fit(contract, fields, Path(self.written).name), sum(likeness for _, likeness in fields.values())
+
+    def best(self, contract: InputContract) -> Found:
+        """The rows that fit an input best: those of the file, or the elements of a list."""
+        return max((self, *self.of_elements), key=lambda rows: rows.fit(contract))
 
     def limits(self, column: str) -> tuple[float, float] | None:
         """The lowest and highest number of a column of the first file; None if it has none."""
@@ -100,9 +122,7 @@ def propose(
         DataError: a file cannot be read.
     """
     files = _assigned(stage, paths, partial(_found, base=base, delimiter=delimiter, format_=format_))
-    bindings = {
-        name: proposed(_contract(stage, name), file.file.schema, typed=file.typed) for name, file in files.items()
-    }
+    bindings = {name: file.fields(_contract(stage, name)) for name, file in files.items()}
     alignment = list(_alignment(stage, bindings))
     lines = [
         f"# Proposed by thresher init {stage.kind} --from {cleaned(' '.join(paths), layout='')}",
@@ -144,7 +164,7 @@ def _assigned(stage: Stage, paths: Sequence[str], look_at: Callable[[str], Found
             undecided.append(look_at(path))
     fits = sorted(
         (
-            (-_fit(contract, file), order, number)
+            (-file.best(contract).fit(contract)[0], order, number)
             for order, contract in enumerate(stage.inputs)
             for number, file in enumerate(undecided)
         ),
@@ -160,17 +180,12 @@ def _assigned(stage: Stage, paths: Sequence[str], look_at: Callable[[str], Found
             columns = ", ".join(file.file.schema.names[:12])
             remedy = f"Its columns are: {columns}. Say which input it is: --from {_written(names)}={file.written}."
             raise UsageError(message, remedy=remedy)
-    return files
+    return {name: file.best(_contract(stage, name)) for name, file in files.items()}
 
 
 def _written(names: Sequence[str]) -> str:
     """The name of the only input, or of any of several as usage lines write a choice."""
     return names[0] if len(names) == 1 else f"{{{'|'.join(names)}}}"
-
-
-def _fit(contract: InputContract, file: Found) -> float:
-    fields = proposed(contract, file.file.schema, typed=file.typed)
-    return fit(contract, fields, Path(file.written).name)
 
 
 def _found(path: str, base: Path, delimiter: str | None, format_: Format | None) -> Found:
@@ -182,24 +197,52 @@ def _found(path: str, base: Path, delimiter: str | None, format_: Format | None)
         message = f"no file matches {path}"
         raise NoInputError(message)
     typed = format_of(Path(files[0].name), Input.model_validate({"path": path, **keys}).format) not in TEXTS
-    return Found(path, files[0], typed, sum(file.rows for file in files), keys)
+    as_written = Found(path, files[0], typed, sum(file.rows for file in files), keys)
+    return replace(as_written, of_elements=tuple(_of_elements(as_written, base)))
+
+
+def _of_elements(of_file: Found, base: Path) -> Iterator[Found]:
+    """The elements of each list as rows: what stands beside a list tells of the document, and may be called `id`."""
+    import pyarrow as pa  # noqa: PLC0415 - only where files are looked at
+
+    outside = of_file.file.schema.names
+    for field in of_file.file.schema:
+        if not any(is_list(field.type) for is_list in (pa.types.is_list, pa.types.is_large_list)):
+            continue
+        keys = of_file.keys | {UNNEST: field.name}
+        with suppress(DataError):  # elements that have no type together
+            listing = find_files(Input.model_validate({"path": (of_file.written,), **keys}), base, name=of_file.written)
+            files = [file for file in listing.files if isinstance(file, DataFile)]
+            prefix = f"{field.name}."
+            names = [name for name in files[0].schema.names if name not in outside]
+            of_lists = names == [f"{prefix}{number}" for number in (1, 2, 3)]
+            called = {"id": "document_id"} | dict.fromkeys(OF_MENTIONS, "")
+            called = {name: word for name, word in called.items() if name in outside}
+            called |= {name: name.removeprefix(prefix) for name in names}
+            called |= dict(zip(names, PLACES_OF_LISTS, strict=True)) if of_lists else {}
+            rows = sum(file.rows for file in files)
+            yield Found(of_file.written, files[0], of_file.typed and not of_lists, rows, keys, called)
 
 
 def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, float]]) -> Iterator[str]:
     yield f"# {contract.name}: {contract.meaning}; {file.rows:,} {'row' if file.rows == 1 else 'rows'}"
     for field in contract.fields:
         yield from _field(field, file, fields.get(field.name))
+    unfit = [name for name, word in file.called.items() if not word and contract.field(name) is not None]
     used = {column for column, _ in fields.values()}
-    unused = [name for name in file.file.schema.names if name not in used]
+    unused = [name for name in file.file.schema.names if name not in (*used, *unfit)]
     if unused:
         texts = [name for name in unused if str(file.file.schema.field(name).type) in ARROW_TEXTS]
         hint = f"; by = [{_text(texts[0])}] gives results for each value of {_text(texts[0])}" if texts else ""
         yield f"#   in no role: {', '.join(map(_text, unused))}{hint}"
-    mapping = {
+    mapping: dict[str, str | bool] = {
         field.name: fields[field.name][0]
         for field in contract.fields
         if field.name in fields and (fields[field.name][0] != field.name or field.mapped_only)
     }
+    for name in unfit:
+        yield f"#   {_text(name)} stands beside the list, so it is not the {name} of an element"
+        mapping.setdefault(name, False)
     if ID in fields and contract.field(ID) is not None:  # read only where it is mapped
         column = fields[ID][0]
         if file.repeats(column):
@@ -209,8 +252,11 @@ def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, fl
             mapping[ID] = column
     columns = ", ".join(f"{name} = {_text(column)}" for name, column in mapping.items())
     settings = [f"{key} = {_text(value)}" for key, value in file.keys.items()]
-    if settings:
-        yield f"#   as its first lines are written: {', '.join(settings)}"
+    written = settings[: len(settings) - (UNNEST in file.keys)]
+    if written:
+        yield f"#   as its first lines are written: {', '.join(written)}"
+    if UNNEST in file.keys:
+        yield f"#   each element of {_text(file.keys[UNNEST])} is a row, with the columns that stand beside the list"
     items = [f"path = {_text(file.written)}", *settings]
     text = ", ".join([*items, f"columns = {{ {columns} }}"] if columns else items)
     yield f"{contract.name} = {{ {text} }}"

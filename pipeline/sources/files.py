@@ -11,9 +11,9 @@ from pipeline.sources.listed import Listed
 from pipeline.sources.listing import Listing
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.partition_filter import columns_that_decide, left_out, none_known
-from pipeline.sources.predicates import parse_predicate
+from pipeline.sources.predicates import columns_of, parse_predicate
 from pipeline.sources.skipped import Skipped, look_at, refuse_most_skipped
-from pipeline.sources.unnesting import unnested
+from pipeline.sources.unnesting import unnested, with_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -57,6 +57,7 @@ def find_files(
     *,
     name: str,
     kinds: Kinds = lambda _names: {},
+    reads: Sequence[str] = (),
     truths: Truths = none_known,
     copies: Copies | None = None,
     look: Looks | None = None,
@@ -70,6 +71,7 @@ def find_files(
         scratch: Folder for temporary data; None: that of the system.
         name: Name of the input in messages.
         kinds: Returns the kinds of the fields that columns are bound to, from their names, for files without types.
+        reads: Columns that are read beside those of `where`, for files that do not tell their columns.
         truths: Says for which partitions a predicate holds; files whose rows it leaves out are not opened.
         copies: Where copies of remote objects are; None: in the user's folder for caches.
         look: How the engine looks at tables and addresses; None: it reads files here alone.
@@ -97,6 +99,9 @@ def find_files(
         unneeded = []
         _open(listing, unneeded, opened)
     files = tuple(opened[id(item)] for item in listing.items if id(item) in opened)
+    if source.unnest is not None:
+        names = (*reads, *(() if where is None else columns_of(where)))
+        files = with_fields(files, names, listing)
     skipped = _skipped(listing, where, truths)
     refuse_most_skipped(name, [file.identity["size"] for file in files if isinstance(file, DataFile)], skipped)
     return FoundFiles(files, skipped, len(unneeded), tuple(listing.tables), listing.results_left_out)

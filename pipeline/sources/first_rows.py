@@ -27,12 +27,21 @@ def columns_in_no_role(source: Source, taken: Iterable[str]) -> tuple[str, ...]:
         source: The input.
         taken: Our names of the columns that are read.
     """
-    read = {name for each in taken for name in source.columns_read(each)}
-    where = source.spec.where or ""
+    read = {name for each in taken for name in source.columns_read(each)} | set(columns_in_where(source))
     kinds = {field.name: field.type for file in source.files[:1] for field in file.schema}
-    names = dict.fromkeys((*kinds, *(name for file in source.files[:1] for name in file.partitions)))
-    told = (name for name in names if name not in kinds or _tells_rows_apart(kinds[name]))
-    return tuple(name for name in told if name not in read and name not in where)
+    told = (name for name in _names(source) if name not in kinds or _tells_rows_apart(kinds[name]))
+    return tuple(name for name in told if name not in read)
+
+
+def columns_in_where(source: Source) -> tuple[str, ...]:
+    """Columns whose name stands in `where`: rows that differ in them may not be there together."""
+    where = source.spec.where or ""
+    return tuple(name for name in _names(source) if name in where)
+
+
+def _names(source: Source) -> list[str]:
+    """The columns of the first file, and those of its folders."""
+    return list(dict.fromkeys(name for file in source.files[:1] for name in (*file.schema.names, *file.partitions)))
 
 
 def _tells_rows_apart(kind: pa.DataType) -> bool:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pipeline.errors import ConfigError, DataError, together
+from pipeline.sources import predicates
 from pipeline.sources.bindings import Bindings
 from pipeline.sources.files import find_files
 from pipeline.sources.partition_filter import none_known
@@ -61,6 +62,7 @@ def open_source(
         scratch,
         name=contract.name,
         kinds=kinds,
+        reads=_reads(contract, spec),
         truths=truths,
         copies=copies,
         look=look,
@@ -101,6 +103,20 @@ def _kinds(contract: InputContract, spec: Input, columns: list[str]) -> dict[str
     bindings = Bindings(contract, spec.columns, frozenset(columns))
     bound = ((bindings.of(field.name).column, field.kind) for field in contract.fields)
     return {file_column: kind for file_column, kind in bound if file_column is not None}
+
+
+def _reads(contract: InputContract, spec: Input) -> tuple[str, ...]:
+    """The columns that fields are read from; a number that is neither required nor a score only if it is mapped."""
+    bindings = Bindings(contract, spec.columns, frozenset())
+    of_expressions = (name for tree in bindings.trees for name in predicates.columns_of(tree))
+    mapped = [bindings.of(name).column for name in spec.columns]
+    named = [
+        field.name
+        for field in contract.fields
+        if field.name not in spec.columns and not field.mapped_only
+        if field.required or field.kind != "number" or field.name == "score"
+    ]
+    return tuple(filter(None, (*mapped, *of_expressions, *named)))
 
 
 def with_others(sources: Mapping[str, Source]) -> dict[str, Source]:

@@ -54,6 +54,7 @@ class DataFile:
             it is said of the whole file.
         tokens: The file of the tokens that its mentions are made of; None: there are none.
         largest_group: Bytes of the largest row group before compression, from the footer.
+        tells_fields: Whether its columns are known: not where lists whose elements are its rows are all empty.
     """
 
     path: Path
@@ -69,6 +70,7 @@ class DataFile:
     notices: dict[str, int] = data_field(default_factory=dict, compare=False)
     tokens: Path | None = data_field(default=None, compare=False)
     largest_group: int = data_field(default=0, compare=False)
+    tells_fields: bool = data_field(default=True, compare=False)
     _bounds: dict[str, tuple[float, float] | None] = data_field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -186,10 +188,11 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
             schema = _shared(plain_schema(metadata.schema.to_arrow_schema()))
             largest_group = _largest_group(metadata)
             _check_rows(metadata)
+            _check_places(metadata, stat.st_size - _TAIL - length)
     except (pa.ArrowException, OSError, MemoryError, UnicodeError) as error:
         if os_error_number(error) is not None:
             raise os_fault(error, f"input {name}: reading {label or path}") from error
-        message = f"input {name}: {label or path} is not a whole Parquet file ({error})"
+        message = f"input {name}: {label or path} is not a whole Parquet file ({' '.join(str(error).split())})"
         raise DataError(message, remedy="Its footer is damaged: take the file from where it was written.") from error
     identity = _of_stat(stat)
     partitions = partitions_of(path, root)
@@ -209,6 +212,53 @@ def _check_rows(metadata: pq.FileMetaData) -> None:
     if metadata.num_rows != in_groups or any(min(group.num_rows, group.total_byte_size) < 0 for group in groups):
         message = f"its footer counts {metadata.num_rows:,} rows, and {in_groups:,} in its row groups"
         raise OSError(message)
+
+
+def _check_places(metadata: pq.FileMetaData, end: int) -> None:
+    """Check that the columns of a footer lie one behind the other in front of it, and are what its schema says.
+
+    Args:
+        metadata: What the footer says.
+        end: Where it begins.
+
+    Raises:
+        OSError: as for `_check_rows`. Libraries may crash at such a file, or read other values.
+    """
+    chunks = []
+    leaves = [metadata.schema.column(number) for number in range(metadata.num_columns)]
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for index, leaf in enumerate(leaves):
+            chunk = group.column(index)
+            what = f"column {leaf.path!r} of row group {number + 1}"
+            if odd := _odd(chunk, leaf, group.num_rows):
+                message = f"its footer says of {what} {odd}"
+                raise OSError(message)
+            first = chunk.data_page_offset
+            if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < first:
+                first = chunk.dictionary_page_offset
+            if chunk.num_values:
+                chunks.append((first, chunk.total_compressed_size, what))
+    behind = len(MAGIC)
+    for first, size, what in sorted(chunks):
+        if first < behind or size <= 0 or first + size > end:
+            message = f"its footer puts {what} at byte {first:,}, {size:,} long, where {behind:,} to {end:,} are free"
+            raise OSError(message)
+        behind = first + size
+
+
+def _odd(chunk: pq.ColumnChunkMetaData, leaf: pq.ColumnSchema, n_rows: int) -> str:
+    """What a footer says of a column in a row group that cannot be; empty where all can."""
+    if chunk.physical_type != leaf.physical_type:
+        return f"that it holds {chunk.physical_type}, and in its schema {leaf.physical_type}"
+    if chunk.num_values < 0 or (not leaf.max_repetition_level and chunk.num_values != n_rows):
+        return f"that {n_rows:,} rows have {chunk.num_values:,} values"
+    if chunk.total_uncompressed_size < 0:
+        return f"that it has {chunk.total_uncompressed_size:,} bytes"
+    bounds = chunk.statistics if leaf.physical_type in {"DOUBLE", "FLOAT"} else None
+    if bounds is not None and bounds.has_min_max and bounds.min > bounds.max:
+        return f"that its values reach from {bounds.min:g} to {bounds.max:g}"
+    return ""
 
 
 def _shared(schema: pa.Schema) -> pa.Schema:

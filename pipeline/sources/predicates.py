@@ -23,7 +23,9 @@ MOST_GROWTH = 1_000_000
 _ESCAPED = 6  # characters that a cast can make of one
 _LONG = 50  # values of a list from which on it is not parsed one by one
 _MARK = "\x1flist "
-_VALUE = r"(?:'[^']*+'(?!')|-?\d++)"
+_NUMBER = r"-?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?"
+_DECIMAL = re.compile(rf"'(?:[^']|'')*+'|({_NUMBER})")
+_VALUE = rf"(?:(?:DATE\s*+)?'(?:[^']|'')*+'|{_NUMBER}|NULL\b)"
 _LISTS = re.compile(  # what stands in quotes and comments is passed over
     r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|--[^\n]*|/\*.*?\*/|"""
     rf"(?P<start>\bIN\s*\(\s*)(?P<values>{_VALUE}(?:\s*,\s*{_VALUE})*+)\s*\)",
@@ -255,6 +257,11 @@ def numbers_as_floats(predicate: exp.Expr, is_single: Callable[[str], bool]) -> 
         operands = list(node.iter_expressions())
         names = [name for operand in operands for name in columns_of(operand)]
         if names and all(map(is_single, names)):
+            for values in (each for each in operands if isinstance(each, exp.Var)):
+                values.set(
+                    "this",
+                    _DECIMAL.sub(lambda match: f"CAST({match[1]} AS FLOAT)" if match[1] else match[0], values.name),
+                )
             for number in filter(_is_number, operands):
                 number.replace(exp.cast(number.copy(), "FLOAT"))
             if isinstance(node, exp.Div):

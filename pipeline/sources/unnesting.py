@@ -13,12 +13,14 @@ from pipeline.sources.rows import columns_in_words
 from pipeline.sources.spooling import spooled
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     import polars as pl
 
     from pipeline.sources.frames import FrameRows
     from pipeline.sources.listing import Listing
+    from pipeline.sources.rows import Rows
 
 
 def unnested(rows: DataFile | FrameRows, column: str, listing: Listing) -> DataFile:
@@ -26,7 +28,7 @@ def unnested(rows: DataFile | FrameRows, column: str, listing: Listing) -> DataF
 
     The fields of a struct become columns, those of a name that another column has as `column.field`; the values of a
     list become `column.1`, `column.2` and so on; other values keep the name of the column. Empty lists and NULL have no
-    row.
+    row; where there is nothing else, the fields of the elements may not be known.
 
     Args:
         rows: The rows of one file or frame.
@@ -37,6 +39,7 @@ def unnested(rows: DataFile | FrameRows, column: str, listing: Listing) -> DataF
         DataError: there is no such column, it holds no lists, or its elements cannot be read.
     """
     import polars as pl  # noqa: PLC0415 - the command line shows its help without it
+    import pyarrow as pa  # noqa: PLC0415 - as above
 
     _check(rows, column, name=listing.name)
 
@@ -50,12 +53,47 @@ def unnested(rows: DataFile | FrameRows, column: str, listing: Listing) -> DataF
         message = f"input {listing.name}: the elements of {column!r} in {rows.name} cannot be read: {reason}"
         raise DataError(message, remedy="Give them the same fields, each with values of one type.") from error
     file = open_file(path, path.parent, name=listing.name, label=rows.name, holder=holder)
+    kind = rows.schema.field(column).type
+    if not file.rows and not pa.types.is_struct(getattr(kind, "value_type", kind)):
+        file = replace(file, tells_fields=False)
     if not isinstance(rows, DataFile):
         return file
     origin = rows.origin if rows.label else rows.path
     identity = file.identity if origin is None and not rows.is_remote else rows.identity  # spooled rows are gone
     kept = {key: getattr(rows, key) for key in ("partitions", "partition_types", "notices", "tokens")}
     return replace(file, origin=origin, identity=identity, **kept)
+
+
+def with_fields(files: Sequence[Rows], names: Iterable[str], listing: Listing) -> tuple[Rows, ...]:
+    """Return the files of an input, those whose elements tell no fields with the columns of the others, all NULL.
+
+    Such a file has no row, so it means what another without a row would mean. Where no file tells, all that is read is
+    there.
+
+    Args:
+        files: Files and frames after `unnested`.
+        names: The columns that are read.
+        listing: The input that they belong to.
+    """
+    silent = [file for file in files if isinstance(file, DataFile) and not file.tells_fields]
+    of_files = (name for file in files for name in file.schema.names)
+    wanted = dict.fromkeys([*of_files, *(names if len(silent) == len(files) else ())])
+    return tuple(_with_columns(file, wanted, listing) if file in silent else file for file in files)
+
+
+def _with_columns(file: DataFile, names: Iterable[str], listing: Listing) -> DataFile:
+    """A file without a row that has some columns more."""
+    import pyarrow as pa  # noqa: PLC0415 - see unnested
+    import pyarrow.parquet as pq  # noqa: PLC0415 - see unnested
+
+    taken = {*file.schema.names, *file.partitions}
+    schema = pa.schema([*file.schema, *(pa.field(name, pa.null()) for name in names if name not in taken)])
+    path, holder = spooled(
+        lambda target: pq.write_table(schema.empty_table(), target), file.name, listing.scratch, name=listing.name
+    )
+    wider = open_file(path, path.parent, name=listing.name, label=file.name, holder=holder)
+    kept = ("identity", "origin", "partitions", "partition_types", "notices", "tokens", "label")
+    return replace(wider, **{key: getattr(file, key) for key in kept})
 
 
 def _check(rows: DataFile | FrameRows, column: str, *, name: str) -> None:
@@ -65,7 +103,8 @@ def _check(rows: DataFile | FrameRows, column: str, *, name: str) -> None:
         message = f"input {name}: {rows.name} has no column {column!r}, which unnest names"
         raise DataError(message, remedy=columns_in_words(rows, column))
     kind = rows.schema.field(column).type
-    if not any(check(kind) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)):
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_null)
+    if not any(check(kind) for check in lists):
         message = f"input {name}: unnest names {column!r}, which is {kind} in {rows.name}, not a list"
         raise DataError(message, remedy="Name a column of lists, or leave unnest out.")
 
@@ -78,8 +117,11 @@ def _elements(rows: DataFile | FrameRows, column: str, listing: Listing) -> pl.L
     else:
         unread = [each.name for each in rows.schema if refused(each.type)]
         frame = pl.DataFrame(pl.from_arrow(rows.table.drop_columns(unread))).lazy()
-    if isinstance(frame.collect_schema()[column], pl.Array):
+    written = frame.collect_schema()[column]
+    if isinstance(written, pl.Array):
         frame = frame.with_columns(pl.col(column).arr.to_list())
+    elif written == pl.Null():
+        frame = frame.with_columns(pl.col(column).cast(pl.List(pl.Null)))
     frame = frame.filter(pl.col(column).list.len() > 0).explode(column)
     schema = frame.collect_schema()
     kind, others = schema[column], {each.lower() for each in schema.names() if each != column}

@@ -54,17 +54,26 @@ NAMED = 3.0
 LEAST_ALIKE = 0.75
 
 
-def proposed(contract: InputContract, schema: pa.Schema, *, typed: bool) -> dict[str, tuple[str, float]]:
+def proposed(
+    contract: InputContract, schema: pa.Schema, *, typed: bool, called: Mapping[str, str]
+) -> dict[str, tuple[str, float]]:
     """Propose which columns are the fields of an input: by field, the column and how well it fits, highest first taken.
 
     Args:
         contract: The input.
         schema: Columns of a file.
         typed: Whether the types of the file mean something; those of text files do not.
+        called: What columns are called for what they hold, where their names do not say so; empty: they fit no field.
     """
     candidates = sorted(
         (
-            (-_likeness(field.name, column.name, number), order, number, field.name, column.name)
+            (
+                -_likeness(field.name, called.get(column.name, column.name), number),
+                order,
+                number,
+                field.name,
+                column.name,
+            )
             for order, field in enumerate(contract.fields)
             for number, column in enumerate(schema)
             if not typed or canonical_type(column.type, field.kind) is not None
@@ -115,6 +124,11 @@ def is_usual_id(column: str) -> bool:
     """Whether a column is called as one that names what a row is about: `id`, `uuid`, `key`, `…_id`."""
     lowered = _lowered(column)
     return lowered in {"id", "uuid", "guid", "key", *USUAL_NAMES["id"]} or lowered.endswith(("_id", "_uuid", "_key"))
+
+
+def is_usual_name(field: str, column: str) -> bool:
+    """Whether a column is called as one that is usual for a field."""
+    return _lowered(column) in {field, *USUAL_NAMES[field]}
 
 
 def is_usual_system(column: str) -> bool:

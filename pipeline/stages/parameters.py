@@ -119,8 +119,8 @@ class StageParameters(BaseModel):
     Attributes:
         name: Name of the stage in results; default: its kind.
         by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a column may
-            stand `{ name = "week", sql = "date_trunc('week', day)" }`, a value computed from columns of the first input,
-            or of the one that `input` names.
+            stand `{ name = "week", sql = "date_trunc('week', day)" }`, computed from columns of the first input, or of
+            the one that `input` names.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and the
             stage knows them.

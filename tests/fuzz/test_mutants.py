@@ -9,13 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from cli.calls import spawn
 
 from fuzz import mutants
 from fuzz.driver import FIRST_SEED, ONLY, TIMES
 
 pytestmark = pytest.mark.fuzz
 
-N_MUTANTS = 120
+N_MUTANTS, N_FOOTERS = 120, 150
 SECONDS_EACH = 20.0
 
 
@@ -33,9 +34,30 @@ def test_a_damaged_file_is_read_or_refused_in_one_message_that_names_it(tmp_path
     assert not faults, "\n".join(faults[:10])
 
 
-def _run(folder: Path, first: int, n_cases: int) -> tuple[dict[int, str | None], str | None]:
+def test_a_flipped_bit_of_a_footer_is_refused_or_changes_no_number(tmp_path: Path) -> None:
+    last = FIRST_SEED + (ONLY or round(N_FOOTERS * TIMES))
+    first, faults, deadly = FIRST_SEED, [], []
+    while first < last:
+        outcomes, end = _run(tmp_path, first, last - first, "footer")
+        faults += [text for text in outcomes.values() if text]
+        first += len(outcomes)
+        if end is not None:
+            deadly.append(first)
+            first += 1
+    config = tmp_path / "config.toml"
+    config.write_text('output = "r"\n[[stages]]\nkind = "threshold_sweep"\npredictions = "mutant.parquet"\n')
+    for number in deadly:  # pyarrow ends its process, which a command survives
+        change, data = mutants.flipped(number, mutants.written(tmp_path))
+        (tmp_path / "mutant.parquet").write_bytes(data)
+        called = spawn("run", config, cwd=tmp_path)
+        if called.code != 65 or "mutant.parquet" not in called.err:
+            faults.append(f"{change}: {called.code}: {called.err[-1000:]}")
+    assert not faults, "\n".join(faults[:10])
+
+
+def _run(folder: Path, first: int, n_cases: int, *mode: str) -> tuple[dict[int, str | None], str | None]:
     """Outcomes by seed, and how the process ended where it did not end by itself."""
-    words = [sys.executable, mutants.__file__, str(folder), str(first), str(n_cases)]
+    words = [sys.executable, mutants.__file__, str(folder), str(first), str(n_cases), *mode]
     roots = [str(Path(mutants.__file__).parents[1]), str(Path(mutants.__file__).parents[2])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(roots)}
     try:

@@ -10,11 +10,14 @@ import pytest
 from running import run_stages, run_threshold_sweep, stage_config
 from stage_examples import EXAMPLES
 
+from pipeline.errors import DataError
 from pipeline.runs.proposing import propose
 from pipeline.stages import find_stage
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from stage_examples import Example
 
 N_ROWS, N_CLUSTERS = 2_000, 200
 REPEATS, POOLED, ALIKE = "has no role and repeats", "one number is of all values", "are alike"
@@ -95,7 +98,24 @@ def test_an_id_is_mapped_by_init_unless_it_repeats(tmp_path: Path, n_ids: int) -
     assert ('"id" repeats and is not mapped' in text) == (n_ids < N_ROWS)
 
 
-POOLED_ELSEWHERE = [("entity_recognition", "predicted"), ("change_points", "predictions"), ("before_after", "pairs")]
+def test_ids_that_repeat_only_in_rows_that_where_leaves_out_are_not_said(tmp_path: Path) -> None:
+    row = pl.int_range(pl.len())
+    part = pl.when(row < N_ROWS // 2).then(pl.lit("a")).otherwise(pl.lit("b"))
+    frame = predictions(of_clusters=False).with_columns(id=row % (N_ROWS // 2), part=part)
+    assert len(said(tmp_path / "all", frame)) == 1
+    assert said(tmp_path / "one", frame, predictions={"where": "part = 'a'", "columns": {}}) == []
+    assert said(tmp_path / "by", frame, by=[["part"]], predictions={"where": "part = 'a'", "columns": {}}) == []
+    again = pl.concat([frame, frame])
+    assert len(said(tmp_path / "twice", again, predictions={"where": "part = 'a'", "columns": {}})) == 1
+
+
+POOLED_ELSEWHERE = [
+    ("entity_recognition", "predicted"),
+    ("change_points", "predictions"),
+    ("before_after", "pairs"),
+    ("geocoding", "predicted"),
+    ("ranking", "ranking"),
+]
 
 
 @pytest.mark.first_cases(1)
@@ -105,6 +125,8 @@ def test_systems_that_share_a_number_are_said_in_every_stage_that_may_pool_them(
 ) -> None:
     (example,) = (each for each in EXAMPLES if each.kind == kind)
     frames = dict(example.frames)
+    if kind == "ranking":  # a document of both systems is refused; here each has its own
+        frames[name] = frames[name].unique(["query_id", "doc_id"], keep="first", maintain_order=True)
     frames[name] = (
         frames[name]
         .drop("system", "method", strict=False)
@@ -116,3 +138,94 @@ def test_systems_that_share_a_number_are_said_in_every_stage_that_may_pool_them(
         words = [text for text in run_stages(config).warnings if POOLED in text]
         assert len(words) == n_said, words
         assert all("'matcher' (a, b)" in text and 'by = [["matcher"]]' in text for text in words)
+
+
+def example_of(kind: str) -> Example:
+    (found,) = (each for each in EXAMPLES if each.kind == kind)
+    return found
+
+
+def warnings_of(folder: Path, kind: str, frames: dict[str, pl.DataFrame], **keys: Any) -> list[str]:  # noqa: ANN401
+    config = stage_config(folder, kind, frames, **{**example_of(kind).keys, **keys})
+    return [words for words in run_stages(config).warnings if " repeat" in words]
+
+
+@pytest.mark.parametrize("name", ["gold", "predicted"])
+@pytest.mark.parametrize("match", ["span", "overlap", "text", "text_near"])
+def test_mentions_that_stand_twice_at_one_place_are_said(tmp_path: Path, name: str, match: str) -> None:
+    frames = dict(example_of("entity_recognition").frames)
+    frames["predicted"] = frames["predicted"].with_columns(end=pl.col("end") + 1)
+    keys = {"match": match}
+    assert warnings_of(tmp_path / "once", "entity_recognition", frames, **keys) == []
+    frames[name] = pl.concat([frames[name], frames[name][4:7]])
+    (words,) = warnings_of(tmp_path / "said", "entity_recognition", frames, **keys)
+    assert f"input {name}: doc_id and " in words
+    assert " repeat: doc_id = t0, " in words
+    assert "and 1 more. Each counts as a mention of its own: keep one row per mention" in words
+    assert warnings_of(tmp_path / "kept", "entity_recognition", frames, **keys, duplicates="keep") == []
+    frames[name] = frames[name].unique(maintain_order=True)
+    assert warnings_of(tmp_path / "mended", "entity_recognition", frames, **keys) == []
+
+
+def test_the_same_text_at_two_places_does_not_repeat(tmp_path: Path) -> None:
+    frames = dict(example_of("entity_recognition").frames)
+    twice = {
+        name: pl.concat([frames[name], frames[name].with_columns(pl.col("start", "end") + 100)])
+        for name in ("gold", "predicted")
+    }
+    assert warnings_of(tmp_path / "places", "entity_recognition", frames | twice, match="text") == []
+    unplaced = {name: frame.drop("start", "end") for name, frame in twice.items()}
+    assert warnings_of(tmp_path / "texts", "entity_recognition", frames | unplaced, match="text") == []
+
+
+def test_mentions_of_two_types_at_one_place_repeat_only_where_types_do_not_count(tmp_path: Path) -> None:
+    frames = dict(example_of("entity_recognition").frames)
+    for name in ("gold", "predicted"):
+        frames[name] = pl.concat([frames[name].with_columns(type=pl.lit(kind)) for kind in ("PER", "LOC")])
+    assert warnings_of(tmp_path / "typed", "entity_recognition", frames, match_type=True) == []
+    words = warnings_of(tmp_path / "untyped", "entity_recognition", frames)
+    assert len(words) == 2
+    assert all("(of different types: match_type = true)" in each for each in words)
+
+
+def test_gold_places_that_stand_twice_are_said_where_mentions_are_matched(tmp_path: Path) -> None:
+    gold = pl.DataFrame(
+        {"doc_id": ["t", "t"], "start": [0, 9], "end": [4, 12], "latitude": [1.0, 2.0], "longitude": [3.0, 4.0]}
+    )
+    keys = {"match": "span", "by": [[]]}
+    frames = {"gold": pl.concat([gold, gold[:1]]), "predicted": gold}
+    (words,) = warnings_of(tmp_path / "said", "geocoding", frames, **keys)
+    assert "input gold: doc_id and start and end repeat: doc_id = t, start = 0, end = 4 (2 rows). " in words
+    assert words.endswith("keep one row per mention")
+    assert warnings_of(tmp_path / "once", "geocoding", {"gold": gold, "predicted": gold}, **keys) == []
+
+
+@pytest.mark.parametrize("name", ["document", "docno", "Document-ID"])
+def test_documents_without_a_role_are_said_where_places_count_as_independent(tmp_path: Path, name: str) -> None:
+    frames = dict(example_of("geocoding").frames)
+    frames["gold"] = frames["gold"].rename({"doc_id": name})
+    (words,) = warnings_of(tmp_path / "said", "geocoding", frames)
+    assert f"input gold: {name!r} has no role and repeats in 18 of the first 24 rows, which count as ind" in words
+    assert words.endswith(f'map it, columns = {{ doc_id = "{name}" }}')
+    assert warnings_of(tmp_path / "mapped", "geocoding", frames, gold={"columns": {"doc_id": name}}) == []
+    assert warnings_of(tmp_path / "cluster", "geocoding", frames, cluster=name) == []
+    assert warnings_of(tmp_path / "none", "geocoding", frames, uncertainty="none") == []
+    frames["gold"] = frames["gold"].with_columns(pl.int_range(pl.len()).alias(name))
+    assert warnings_of(tmp_path / "once", "geocoding", frames) == []
+
+
+@pytest.mark.parametrize("name", ["article", "to_id", "doc_id"])
+def test_pairs_that_repeat_an_article_without_a_role_are_said(tmp_path: Path, name: str) -> None:
+    pairs = example_of("before_after").frames["pairs"].rename({"article_id": name})
+    keys = {"by": [[]], "lag_thresholds": [], "compared": "pairs"}
+    assert warnings_of(tmp_path / "once", "before_after", {"pairs": pairs}, **keys) == []
+    frames = {"pairs": pl.concat([pairs, pairs[:3]])}
+    (words,) = warnings_of(tmp_path / "said", "before_after", frames, **keys)
+    assert f"{name!r} has no role and repeats with the same event_id in 3 of the first {len(pairs) + 3} rows" in words
+    assert words.endswith(
+        f'each of which counts as a pair: if it is the article_id, map it, columns = {{ article_id = "{name}" }}'
+    )
+    assert warnings_of(tmp_path / "kept", "before_after", frames, **keys, duplicates="keep") == []
+    mapped = {"pairs": {"columns": {"article_id": name}}}
+    with pytest.raises(DataError, match="repeat"):
+        warnings_of(tmp_path / "mapped", "before_after", frames, **keys, **mapped)

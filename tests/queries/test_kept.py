@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from kept_trees import changed_trees
 from sqlglot import exp, parse_one
 
 from pipeline.queries import kept
@@ -56,3 +57,17 @@ def test_other_columns_names_or_values_are_another_statement() -> None:
     assert expand(query, ("a",)) is expand(query, ("a",))
     assert expand(query, ("a",)) is not expand(query, ("b",))
     assert render(expand(query, ("a",))) != render(expand(query, ("b",)))
+
+
+def test_a_kept_tree_that_is_changed_is_found() -> None:
+    trees = [
+        statement("replicates/of_clusters", values={"own_limit": number, "hash_groups": 64}) for number in range(9)
+    ]
+    for tree in trees:
+        render(tree)
+    assert list(changed_trees()) == []
+    limit = next(node for node in trees[4].find_all(exp.Literal) if node.name == "4")
+    limit.set("this", "5")
+    ((before, now),) = changed_trees()
+    assert before != now == render(trees[5])
+    assert list(changed_trees(seconds=0)) in ([], [(before, now)])

@@ -127,6 +127,14 @@ def test_events_are_compared_as_two_matchers_are(rng: np.random.Generator) -> No
             [row["difference"], row["difference_lower"], row["difference_upper"]]
         )
         assert result.n_units == 30
+    for number in (0, 1):
+        marks = [["assumption_failed", None] if each == number else ["good", None] for each in (0, 1)]
+        estimates = [pl.DataFrame({"grouping": ["all", "all"], "interval_quality": each}) for each in marks]
+        old, new = [
+            stage_of("before_after", {"before_after_events": frame, "before_after_estimates": table})
+            for frame, table in zip(frames, estimates, strict=True)
+        ]
+        assert {each.quality for each in paired_differences(old, new, "event_id")[0]} == {"assumption_failed"}
     one_event = [stage_of("before_after", {"before_after_events": frame.head(1)}) for frame in frames]
     assert paired_differences(one_event[0], one_event[1], "event_id") == ((), "not tested: no shared units")
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import os
 import tomllib
 from fractions import Fraction
 from pathlib import Path
@@ -406,3 +407,25 @@ def test_every_config_that_is_shipped_is_valid(path: Path) -> None:
 
 def test_configs_are_shipped() -> None:
     assert CONFIGS
+
+
+@pytest.mark.parametrize("descriptors", ["/dev/fd", "/proc/self/fd"])
+def test_a_config_that_a_shell_writes_into_a_pipe_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, descriptors: str
+) -> None:
+    if not Path(descriptors).is_dir():
+        pytest.skip(f"this system has no {descriptors}")
+    monkeypatch.chdir(tmp_path)
+    reading, writing = os.pipe()
+    os.write(writing, resource_folder("configs").joinpath("ranking.toml").read_bytes())
+    os.close(writing)
+    try:
+        config = load_config(Path(f"{descriptors}/{reading}"))
+    finally:
+        os.close(reading)
+    assert config.base == tmp_path
+    assert config.output == tmp_path / "results"
+    assert [stage.params.name for stage in config.stages] == ["ranking"]
+    os.mkfifo(tmp_path / "named")
+    with pytest.raises(NoInputError, match="is a named pipe, not a config file"):
+        load_config(tmp_path / "named")

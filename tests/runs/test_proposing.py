@@ -210,3 +210,53 @@ def test_names_with_control_characters_are_written_as_toml_can_hold_them(tmp_pat
     pl.DataFrame({"score\x7f": [0.5], "label": [True], "\n": [1]}).write_parquet(tmp_path / name)
     _, config = proposal("threshold_sweep", [name], tmp_path)
     assert config["stages"][0]["predictions"] == {"path": name, "columns": {"score": "score\x7f"}}
+
+
+SPACY = """{"id": 1, "text": "Rome and Oslo", "ents": [{"start": 0, "end": 4, "label": "LOC"}]}
+{"id": 2, "text": "no place", "ents": []}
+"""
+DOCCANO = """{"id": 1, "text": "Rome and Oslo", "label": [[0, 4, "LOC"], [9, 13, "LOC"]], "Comments": []}
+{"id": 2, "text": "no place", "label": [], "Comments": []}
+"""
+WITH_TEXTS = """{"doc_id": 1, "id": "x", "ents": [{"id": "m", "start": 0, "end": 4, "label": "LOC", "text": "Rome"}]}
+"""
+NESTED = [
+    (SPACY, "ents", {"doc_id": "id", "type": "label", "text": False}),
+    (DOCCANO, "label", {"doc_id": "id", "start": "label.1", "end": "label.2", "type": "label.3", "text": False}),
+    (WITH_TEXTS, "ents", {"type": "label"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "columns", "ending"),
+    [(*each, "jsonl") for each in NESTED] + [(*each, "parquet") for each in NESTED if each[0] != DOCCANO],
+)
+def test_mentions_in_lists_run_as_proposed(
+    tmp_path: Path, text: str, column: str, columns: dict[str, Any], ending: str
+) -> None:
+    for name in ("gold", "predicted"):
+        (tmp_path / f"{name}.jsonl").write_text(text)
+        pl.read_ndjson(tmp_path / f"{name}.jsonl").write_parquet(tmp_path / f"{name}.parquet")
+    written, config = proposal("entity_recognition", [f"gold.{ending}", f"predicted.{ending}"], tmp_path)
+    assert f'each element of "{column}" is a row' in written
+    (stage,) = config["stages"]
+    for name in ("gold", "predicted"):
+        assert stage[name] == {"path": f"{name}.{ending}", "unnest": column, "columns": columns}
+    run = pipeline.run(parse_config(config, base=tmp_path))
+    scores = pl.read_parquet(run.path / "entity_recognition_scores" / "entity_recognition.parquet")
+    assert scores.select("tp", "fp", "fn").row(-1) == (text.count('"LOC"'), 0, 0)
+
+
+def test_elements_are_proposed_for_every_stage_and_only_where_they_fit_better(tmp_path: Path) -> None:
+    rows = [{"series": "a", "n": 9, "marks": [3, 5]}, {"series": "b", "n": 9, "marks": []}]
+    pl.DataFrame(rows).write_ndjson(tmp_path / "annotations.jsonl")
+    scored = [{"series": "a", "points": [{"index": 3, "p": 0.5}]}, {"series": "b", "points": []}]
+    pl.DataFrame(scored).write_ndjson(tmp_path / "predictions.jsonl")
+    _, config = proposal("change_points", ["predictions.jsonl"], tmp_path)
+    columns = {"series_id": "series", "position": "index", "score": "p"}
+    predictions = {"path": "predictions.jsonl", "unnest": "points", "columns": columns}
+    assert config["stages"][0]["predictions"] == predictions
+    flat = pl.DataFrame({"doc_id": ["a"], "start": [0], "end": [4], "tokens": [["Rome", "Oslo"]], "type": ["LOC"]})
+    flat.write_parquet(tmp_path / "flat.parquet")
+    _, config = proposal("entity_recognition", ["gold=flat.parquet"], tmp_path)
+    assert config["stages"][0]["gold"] == {"path": "flat.parquet"}

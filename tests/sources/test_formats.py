@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import json
 import uuid
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from running import run_stages
 
 import pipeline
 import thresher
@@ -425,8 +430,64 @@ def test_the_values_of_lists_in_lists_are_read_as_what_their_fields_expect(tmp_p
     with pytest.raises(DataError, match=r"'label\.1' is not a number.*1 row of .*rows\.jsonl \(first at row 3: 'five'"):
         read(tmp_path / "rows.jsonl", MENTIONS, **OF_LISTS)
     DOCUMENTS.clear().select("doc_id", label=pl.lit([[1]])).write_parquet(tmp_path / "none.parquet")
-    with pytest.raises(DataError, match=r"label\.1"):  # where there is no element, nothing tells of its fields
-        read(tmp_path / "none.parquet", MENTIONS, **OF_LISTS)
+    rows = read(tmp_path / "none.parquet", MENTIONS, **OF_LISTS)  # nothing tells of fields where there is no element
+    assert rows.schema == {"doc_id": pl.String} | dict.fromkeys(("label.1", "label.2", "label.3"), pl.Null)
+
+
+EMPTY = {
+    "no_values.jsonl": '{"doc_id": "a", "ents": []}\n{"doc_id": "b", "ents": []}\n',
+    "null.jsonl": '{"doc_id": "a", "ents": null}\n',
+    "partly.jsonl": '{"doc_id": "a", "ents": null}\n{"doc_id": "b", "ents": []}\n',
+}
+
+
+def counts_of_lists(folder: Path, gold: Any, predicted: Any, **keys: Any) -> list[tuple[int, ...]]:  # noqa: ANN401
+    """tp, fp and fn of mentions in lists."""
+    named = {"unnest": "ents", "columns": {"type": "label"}}
+    stage = {"kind": "entity_recognition", "match_type": True, "averages": ["micro"]} | keys
+    inputs = {"gold": {"path": gold} | named, "predicted": {"path": predicted} | named}
+    run = run_stages({"output": str(folder / "results"), "stages": [stage | inputs]})
+    scores = pl.read_parquet(run.path / "entity_recognition_scores" / "entity_recognition.parquet")
+    return scores.select("tp", "fp", "fn").rows()
+
+
+@pytest.mark.parametrize("name", [*EMPTY, "null.parquet", "lists.parquet", "structs.parquet"])
+@pytest.mark.parametrize("empty", ["gold", "predicted"])
+@pytest.mark.parametrize("keys", [{}, {"thresholds": [0.5]}, {"match": "text", "match_type": False}])
+def test_lists_that_are_all_empty_are_no_rows(tmp_path: Path, name: str, empty: str, keys: dict[str, Any]) -> None:
+    fields = {"start": pl.Int64, "end": pl.Int64, "label": pl.String, "text": pl.String, "score": pl.Float64}
+    structs = pl.List(pl.Struct(fields))
+    kinds = {"null.parquet": pl.Null(), "lists.parquet": pl.List(pl.Null), "structs.parquet": structs}
+    if name in EMPTY:
+        (tmp_path / name).write_text(EMPTY[name])
+    else:
+        values: list[int] | None = None if name == "null.parquet" else []
+        frame = pl.DataFrame({"doc_id": ["a"], "ents": pl.Series([values], dtype=kinds[name])})
+        frame.write_parquet(tmp_path / name)
+    mention = '{"start": 0, "end": 4, "label": "LOC", "text": "Rome", "score": 0.5}'
+    (tmp_path / "full.jsonl").write_text(f'{{"doc_id": "a", "ents": [{mention}]}}\n')
+    of_side = {side: str(tmp_path / (name if side == empty else "full.jsonl")) for side in ("gold", "predicted")}
+    assert counts_of_lists(tmp_path, **of_side, **keys)[-1] == ((0, 1, 0) if empty == "gold" else (0, 0, 1))
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.lists(st.integers(0, 3), max_size=3, unique=True), min_size=1, max_size=3), min_size=1, max_size=4
+    )
+)
+def test_files_with_and_without_elements_are_rows_together(starts: list[list[list[int]]]) -> None:
+    with TemporaryDirectory() as folder:
+        number, flat = 0, 0
+        for day, documents in enumerate(starts):
+            lines = []
+            for of_document in documents:
+                ents = [{"start": start, "end": start + 1, "label": "LOC"} for start in of_document]
+                lines.append(json.dumps({"doc_id": f"d{number}", "ents": ents}))
+                number, flat = number + 1, flat + len(ents)
+            (Path(folder) / f"{day}.jsonl").write_text("\n".join(lines) + "\n")
+        pattern = str(Path(folder) / "*.jsonl")
+        assert counts_of_lists(Path(folder), pattern, pattern, allow_empty=True)[-1] == (flat, 0, 0)
 
 
 @pytest.mark.wide

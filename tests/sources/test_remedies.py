@@ -7,6 +7,8 @@ import gzip
 import re
 import sqlite3
 import zipfile
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -17,6 +19,7 @@ import pytest
 
 import thresher
 from pipeline.errors import DataError
+from pipeline.sources.parquet_files import _check_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,3 +134,80 @@ def test_a_footer_that_contradicts_its_row_groups_is_the_fault_of_the_file(tmp_p
     path.write_bytes(damaged)
     with pytest.raises(DataError, match=r"rows\.parquet is not a whole Parquet file \(its footer counts 5 rows, and 4"):
         counted(str(path))
+
+
+CHUNK = {
+    "physical_type": "DOUBLE",
+    "num_values": 4,
+    "data_page_offset": 30,
+    "dictionary_page_offset": 4,
+    "has_dictionary_page": True,
+    "total_compressed_size": 60,
+    "total_uncompressed_size": 90,
+    "statistics": SimpleNamespace(has_min_max=True, min=-1.0, max=2.0),
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, None),
+        ({"data_page_offset": 4, "has_dictionary_page": False}, None),
+        ({"data_page_offset": 4, "dictionary_page_offset": 0}, None),
+        ({"total_compressed_size": 96}, None),
+        ({"statistics": None}, None),
+        (
+            {"total_compressed_size": 97},
+            "puts column 'score' of row group 1 at byte 4, 97 long, where 4 to 100 are free",
+        ),
+        ({"total_compressed_size": -1}, "at byte 4, -1 long"),
+        ({"dictionary_page_offset": 3}, "at byte 3, 60 long"),
+        ({"data_page_offset": 2**62, "has_dictionary_page": False}, "at byte 4,611,686,018,427,387,904, 60 long"),
+        ({"data_page_offset": -2, "has_dictionary_page": False}, "at byte -2, 60 long"),
+        ({"total_uncompressed_size": -5}, "that it has -5 bytes"),
+        ({"physical_type": "INT64"}, "that it holds INT64, and in its schema DOUBLE"),
+        ({"num_values": 5}, "that 4 rows have 5 values"),
+        ({"num_values": -4}, "that 4 rows have -4 values"),
+        ({"statistics": SimpleNamespace(has_min_max=True, min=2.0, max=-1.0)}, "that its values reach from 2 to -1"),
+    ],
+)
+def test_what_a_footer_says_of_a_column_must_be_possible(changes: dict[str, Any], words: str | None) -> None:
+    chunk = SimpleNamespace(**CHUNK | changes)
+    group = SimpleNamespace(num_rows=4, column=lambda _: chunk)
+    leaf = SimpleNamespace(path="score", physical_type="DOUBLE", max_repetition_level=0)
+    metadata: Any = SimpleNamespace(
+        schema=SimpleNamespace(column=lambda _: leaf), num_columns=1, num_row_groups=1, row_group=lambda _: group
+    )
+    with nullcontext() if words is None else pytest.raises(OSError, match=re.escape(words)):
+        _check_places(metadata, 100)
+
+
+def test_columns_of_a_footer_lie_one_behind_the_other(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    table = pa.table({"score": [0.1, 0.4, 0.6, 0.9], "label": [False, True, False, True], "note": ["a", "b", "a", "b"]})
+    for keys in (
+        {},
+        {"row_group_size": 2},
+        {"use_dictionary": False},
+        {"compression": "zstd", "data_page_version": "2.0"},
+    ):
+        pq.write_table(table, path, **keys)
+        assert counted(str(path)) == (1, 1, 1)
+    content = path.read_bytes()
+    first, second = (pq.read_metadata(path).row_group(0).column(number).dictionary_page_offset for number in (0, 2))
+    varint = {each: b"\x26" + _zigzag(each) for each in (first, second)}
+    path.write_bytes(content.replace(varint[second], b"\x26" + _zigzag(second - 8)))
+    assert path.read_bytes() != content
+    with pytest.raises(
+        DataError, match=r"rows\.parquet is not a whole Parquet file \(its footer puts column 'note' of"
+    ):
+        counted(str(path))
+
+
+def _zigzag(number: int) -> bytes:
+    """A whole number as footers write it."""
+    number, coded = number << 1, []
+    while number >= 128:
+        coded.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*coded, number])

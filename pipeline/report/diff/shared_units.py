@@ -11,6 +11,7 @@ import polars as pl
 from pipeline.metrics.comparison.significance import adjust_p_values
 from pipeline.metrics.uncertainty.qualities import worst
 from pipeline.report.diff.tested import AFTER, SharedUnits, differences_of, finite
+from pipeline.stages.compare.sides import FAILED, NUMBERS, has_failed
 from pipeline.tables.groupings import TOTAL, group_text, internal_name
 from pipeline.tables.schemas import GROUPING
 
@@ -48,6 +49,9 @@ def paired_differences(
     if independent not in {"", units.unit}:
         marked = [None if t.quality is None else worst([t.quality, "one_parent"]) for t in tested]
         tested = [replace(t, quality=quality) for t, quality in zip(tested, marked, strict=True)]
+    estimates = [stage.tables.get(NUMBERS.get(stage.stage.kind, "")) for stage in (before, after)]
+    if any(table is not None and has_failed(table, TOTAL) for table in estimates):  # units are of the total alone
+        tested = [replace(t, quality=None if t.quality is None else FAILED) for t in tested]
     if not tested:
         return (), "not tested: no shared units"
     adjusted = adjust_p_values([math.nan if t.p_value is None else t.p_value for t in tested], "holm")

@@ -8,7 +8,7 @@ from pipeline.errors import DataError
 from pipeline.plan.checks import duplicate_check, missing_check, one_cluster_check
 from pipeline.plan.counts import CountFunction, Query, Sweep
 from pipeline.plan.plan import Plan
-from pipeline.plan.roles import pooled_systems
+from pipeline.plan.roles import UnmappedId, pooled_systems
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, faults, fields, gold, plausibility, strata, trend
 from pipeline.stages.before_after.compared import has
@@ -60,6 +60,7 @@ def _core(run: Resolved) -> Plan:
             *_checks(run),
             *_cross_checks(run),
             pooled_systems(run.pairs, run.by),
+            *_unmapped_articles(run),
             *_main_counts(run),
             *_after_results(run),
         ),
@@ -166,6 +167,10 @@ def _after_results(run: Resolved) -> Iterator[After]:
 def _cross_checks(run: Resolved) -> Iterator[CrossCheck]:
     if run.lag.is_compared:
         yield run.lag.cross_check()
+    for holder in dict.fromkeys((run.strata.timed_by, None if run.crossing is None else run.crossing.timed_by)):
+        if holder is not None:
+            source = next(each for each in run.sources if each.name == holder)
+            yield plausibility.unknown_times(source, "event_time" if holder == "events" else "article_time")
     if not run.has_timelines:
         return
     if run.compared != "pairs" and run.names_articles and run.articles is not None:
@@ -174,6 +179,12 @@ def _cross_checks(run: Resolved) -> Iterator[CrossCheck]:
         yield plausibility.given_windows(run.span())
     if run.compared == "events":
         yield given_against_timelines(run.span())
+
+
+def _unmapped_articles(run: Resolved) -> Iterator[UnmappedId]:
+    """Pairs that may repeat, where it is not known which column names the article."""
+    if run.params.duplicates != "keep" and not run.pairs.has("article_id"):
+        yield UnmappedId(run.pairs, run.by, "article_id", ("event_id",), "each of which counts as a pair")
 
 
 def _checks(run: Resolved) -> Iterator[Check]:

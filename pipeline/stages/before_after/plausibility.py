@@ -11,7 +11,7 @@ from pipeline.errors import DataError
 from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around
 from pipeline.plan.nodes import CrossCheck
 from pipeline.queries.load import statement
-from pipeline.visible_text import with_edges
+from pipeline.visible_text import rows_in_words, with_edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,6 +50,23 @@ def unlisted_articles(pairs: Source, articles: Source, bounds: Mapping[str, floa
         return (message,)
 
     return CrossCheck({"articles": query}, compare)
+
+
+def unknown_times(source: Source, name: str) -> CrossCheck:
+    """Rows without the time that tells the day of their article, which no lag needs."""
+    query = statement("checks/missing", relations={"input_read": f"{source.name}_read"}, columns={"value": name})
+
+    def tell(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+        if frames["missing"].is_empty():
+            return ()
+        words = (
+            f"input {source.name}: column {source.source_name(name)!r} is NULL in "
+            f"{rows_in_words(frames['missing'].item())}: on which day an article appeared is not known there, so that "
+            "intervals and strata of time take all of them for one day"
+        )
+        return (words,)
+
+    return CrossCheck({"missing": query}, tell)
 
 
 def given_windows(span: Span) -> CrossCheck:

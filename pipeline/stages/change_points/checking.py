@@ -191,7 +191,7 @@ def _outside_check(source: Source, name: str) -> Check:
     """Check that no position lies before the first or after the last observation of its series."""
 
     def words(faults: Faults) -> dict[str, object]:
-        count = int(str(faults[0]["n_outside"]))
+        count = int(str(faults[0]["n_rows"]))
         return {"outside": "1 position lies" if count == 1 else f"{count:,} positions lie", "field": name}
 
     return file_check(OUTSIDE_SERIES, source, columns={POSITION: name}, words=words)

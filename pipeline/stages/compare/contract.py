@@ -24,6 +24,7 @@ from pipeline.stages.compare.fitting import (
     UNPAIRED_TESTS,
     Test,
 )
+from pipeline.stages.compare.sides import failed_stages
 from pipeline.stages.stage import CLUSTER
 from pipeline.stages.upstream import UpstreamParameters
 from pipeline.tables.groupings import Grouping
@@ -88,10 +89,12 @@ class CompareParameters(UpstreamParameters):
         seed: Of the random swaps.
         missing_units: What happens when a system lacks a unit that another has.
         prior: Both shapes of the beta prior of the posteriors.
+        failed: Stages in `of` whose numbers rest on an assumption that they found to be contradicted.
     """
 
     inapplicable: ClassVar[frozenset[str]] = frozenset(
         {"thresholds", "uncertainty", "replicates", "boundary", "invalid_scores", "duplicates", "cluster_order"}
+        | {"failed"}  # which the stages in `of` tell
     )
     example: ClassVar[str] = "system=model"
     kind: Literal["compare"] = "compare"
@@ -109,6 +112,7 @@ class CompareParameters(UpstreamParameters):
     seed: Annotated[int, Field(ge=0)] = 0
     missing_units: Literal["error", "skip"] = "error"
     prior: Annotated[float, Field(gt=0, le=1_000_000)] = 0.5
+    failed: tuple[str, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -247,17 +251,17 @@ class CompareParameters(UpstreamParameters):
         if wanted and not table.grouped:
             message = f"{next(iter(kinds))} has units for the total only: name several stages in of, without by"
             raise ValueError(message)
-        names = [exp.Literal.string(self._grouping(stage, wanted)) for stage in upstream]
+        groupings = [self._grouping(stage, wanted) for stage in upstream]
         metrics = self._metrics(upstream) or table.metrics or POOLED
         areas = tuple(name for name in table.contributions if name in metrics and name not in self.contributions)
         counts = table.columns if set(metrics) & set(POOLED) else {}  # a mapping that nothing reads is refused
         columns = {"unit": table.unit, "system": self.system or STAGE_COLUMN.name, **counts}
         cluster = self._cluster(upstream, table)
-        rows = exp.In(this=column(GROUPING.name), expressions=names)
+        rows = exp.In(this=column(GROUPING.name), expressions=list(map(exp.Literal.string, groupings)))
         path = tuple(stage.file(table.table) for stage in upstream)
         units = Input(path=path, columns=columns, where=render(rows, pretty=False))
         update = {"units": units, "metrics": metrics, "contributions": (*self.contributions, *areas)}
-        update |= {"cluster": cluster}
+        update |= {"cluster": cluster, "failed": tuple(failed_stages(upstream, groupings[0]))}
         return self.model_copy(update=update | self._keys_by_name(upstream))
 
     def _cluster(self, upstream: Sequence[UpstreamStage], table: UnitTable) -> str | None:

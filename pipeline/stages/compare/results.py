@@ -10,6 +10,7 @@ from pipeline.metrics.comparison.significance import adjust_p_values
 from pipeline.stages.compare.contract import further_columns
 from pipeline.stages.compare.group_units import units_of_group
 from pipeline.stages.compare.margin_rows import margin_rows, with_decisions
+from pipeline.stages.compare.sides import marked
 from pipeline.stages.compare.tables import MARGINS, POSTERIORS, TESTS
 from pipeline.tables.groupings import grouping_columns
 from pipeline.tables.schemas import GROUPING, polars_types
@@ -36,8 +37,8 @@ def derive(params: CompareParameters, counts: Mapping[str, pl.DataFrame]) -> dic
             group = units_of_group(params, frame, by)
             of_tests, of_margins = [], []
             for compared in group.compared():
-                of_tests += [labels | row for row in compared.rows]
-                of_margins += [labels | row for row in margin_rows(params, compared)]
+                of_tests += [labels | marked(row, params.failed) for row in compared.rows]
+                of_margins += [labels | marked(row, params.failed) for row in margin_rows(params, compared)]
             tests += _adjusted(params, of_tests)
             margins += with_decisions(params, of_margins)
             posteriors += [labels | row for row in group.posteriors()]

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS_FOR_OUTCOMES = 1_000_000
 
+ACCEPTED = ', or say duplicates = "keep" if they are meant'
+
 
 def plan(params: EntityRecognitionParameters, sources: Mapping[str, Source]) -> Plan:
     """Bind the mentions, match them, and count matched and other predictions per bin and per document.
@@ -71,6 +73,7 @@ class _Planner:
                 listed,
                 *self._checks(),
                 *mentions.cross_checks(),
+                *(check for each in (self.gold, self.predicted) for check in mentions.repeats(each, ACCEPTED)),
                 pooled_systems(self.predicted, mentions.by),
                 Transform("mentions", frames, (DOCUMENT,), match, self.predicted.rows + self.gold.rows),
                 *self._counts(),

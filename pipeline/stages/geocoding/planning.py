@@ -15,6 +15,7 @@ from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check
 from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
+from pipeline.plan.roles import Roles, UnmappedId, pooled_systems
 from pipeline.plan.transforms import Transform
 from pipeline.queries.load import statement
 from pipeline.sources.bins import Grid
@@ -34,7 +35,7 @@ from pipeline.tables.sweep import lowest_retrieved
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.plan.nodes import After, Check
+    from pipeline.plan.nodes import After, Check, CrossCheck
     from pipeline.sources.inputs import Field
     from pipeline.sources.source import Source
     from pipeline.stages.geocoding.contract import GeocodingParameters
@@ -74,7 +75,7 @@ class _Planner:
             nodes=(
                 *places.relations(),
                 *self._checks(),
-                *(() if self.params.match is None else self.mentions.cross_checks()),
+                *self._looks(),
                 *self._transforms(),
                 exchanged(),
                 Query("geocoding/located", columns=COUNT_NAMES, sweep=sweep),
@@ -189,6 +190,15 @@ class _Planner:
         if self.params.candidates == "error" and all(self.predicted.has(name) for name in SPAN):
             keys = dict.fromkeys(("doc_id", *SPAN, *self.params.needs(), *self.mentions.systems))
             yield duplicate_check(self.predicted, tuple(keys), remedy=SEVERAL, of_systems=True)
+
+    def _looks(self) -> Iterator[CrossCheck | Roles | UnmappedId]:
+        """What the rows tell of mentions that are counted twice, together, or as independent ones."""
+        yield pooled_systems(self.predicted, self.by)
+        if self.params.match is not None:
+            yield from self.mentions.cross_checks()
+            yield from self.mentions.repeats(self.gold)
+        elif self.params.uncertainty != "none" and self.params.first_cluster is None and not self.gold.has("doc_id"):
+            yield UnmappedId(self.gold, self.by, "doc_id", (), "which count as independent")
 
     def _transforms(self) -> Iterator[Transform]:
         number = self.predicted.rows + self.gold.rows

@@ -10,7 +10,7 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.plan import rows
-from pipeline.plan.checks import file_check, missing_check
+from pipeline.plan.checks import file_check, missing_check, repeats_check
 from pipeline.plan.nodes import CrossCheck, Relation
 from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
@@ -208,6 +208,22 @@ class MentionRows:
         if "start" in self.needs:
             for source in (self.gold, self.predicted):
                 yield file_check("mentions/checks/misplaced", source, values={"farthest": FARTHEST_CHARACTER})
+
+    def repeats(self, source: Source, accepted: str = "") -> Iterator[CrossCheck]:
+        """Whether mentions stand twice at one place, of which a mention of the other input matches one.
+
+        Args:
+            source: The gold or the predicted mentions.
+            accepted: What the config can say if they are meant.
+        """
+        taken = self.taken(source)
+        if self.params.duplicates == "error" and all(name in taken for name in PLACE):
+            systems = self.systems if source is self.predicted else ()
+            types = (
+                " (of different types: match_type = true)" if not self.params.match_type and source.has(TYPE) else ""
+            )
+            words = f"Each counts as a mention of its own{types}: keep one row per mention{accepted}"
+            yield repeats_check(source, tuple(dict.fromkeys((*self.needs, *PLACE, *systems))), words)
 
     def cross_checks(self) -> Iterator[CrossCheck]:
         """Whether gold and predictions count characters of the same texts, in the same way."""

@@ -22,6 +22,7 @@ from pipeline.plan.counts import Query
 from pipeline.plan.nodes import Check, Relation
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
+from pipeline.plan.roles import pooled_systems
 from pipeline.plan.transforms import RankedAmong, Reduction
 from pipeline.queries.dialect import column, double
 from pipeline.queries.load import page, statement
@@ -82,6 +83,7 @@ class _Planner:
             nodes=(
                 *self._relations(by),
                 *self._checks(of_ranking, names),
+                pooled_systems(self.ranking, by),
                 Query("ranking/counts", columns=tuple(count.name for count in COUNTS)),
                 Reduction("lists", self._ranked(), frames, lists.reduce),
             ),

@@ -1,5 +1,4 @@
--- grain: one row, the first position outside its series, with the number of all such positions; none where there is
---   none
+-- grain: one row, the first position outside its series, with the number of all rows with such a position; none where there is none
 -- reads: input_read (passes_where, series_id, position), series_read (passes_where, series_id, n_obs)
 -- params: none
 -- caution: positions number the observations from 0; nothing lies outside a series whose n_obs is NULL
@@ -10,14 +9,13 @@
 SELECT
   input_read.series_id,
   input_read.position,
-  max(series_read.n_obs) AS n_obs,
-  CAST(count(*) OVER () AS BIGINT) AS n_outside
+  series_read.n_obs,
+  CAST(count(*) OVER () AS BIGINT) AS n_rows
 FROM input_read
 INNER JOIN series_read ON input_read.series_id = series_read.series_id
 WHERE input_read.passes_where
   AND series_read.passes_where
   AND (input_read.position < 0 OR input_read.position >= series_read.n_obs)
   AND NOT series_read.n_obs IS NULL
-GROUP BY input_read.series_id, input_read.position
-ORDER BY series_id, position
+ORDER BY input_read.series_id, input_read.position
 LIMIT 1

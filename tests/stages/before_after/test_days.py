@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from running import before_after_config, read_table, run_stages
+from running import before_after_config, read_table, run_stages, stage_config
+from stage_examples import EXAMPLES
 
 from pipeline.metrics.uncertainty.serial import Cycle
 from pipeline.stages.before_after.contract import BeforeAfterParameters
@@ -136,3 +137,25 @@ def test_an_event_lasts_for_the_days_of_the_window_before_it(window: dict[str, s
     assert cube_of(params, empty, []).cycle == Cycle(64, span)
     without = {name: pl.DataFrame({"replicate": [0]}) for name in ("counts", *CROSSED["article_id"])}
     assert cube_of(params, without, []).cycle is None
+
+
+@pytest.mark.parametrize("holder", ["pairs", "articles"])
+@pytest.mark.parametrize("n_unknown", [0, 1, 3])
+def test_articles_of_unknown_time_are_said_where_lags_are_given(tmp_path: Path, holder: str, n_unknown: int) -> None:
+    (example,) = (each for each in EXAMPLES if each.kind == "before_after")
+    pairs, articles = example.frames["pairs"], example.frames["articles"]
+    times = articles.with_columns(
+        article_time=pl.when(pl.int_range(pl.len()) < n_unknown).then(None).otherwise("article_time")
+    )
+    frames = {"pairs": pairs, "articles": times}
+    if holder == "pairs":
+        frames = {"pairs": pairs.join(times, on="article_id", how="left", maintain_order="left")}
+    keys = {"compared": "pairs", "thresholds": [2, 5, 8], "window": {"before": "25h", "after": "30h"}}
+    said = [
+        words
+        for words in run_stages(stage_config(tmp_path, "before_after", frames, **keys)).warnings
+        if "'article_time' is NULL" in words
+    ]
+    n_rows = frames[holder]["article_time"].null_count()
+    assert len(said) == bool(n_rows)
+    assert all(f"input {holder}: column 'article_time' is NULL in {n_rows} row" in words for words in said)

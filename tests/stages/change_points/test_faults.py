@@ -208,6 +208,27 @@ def test_a_position_outside_its_series_is_a_fault(
         run_change_points(tmp_path / f"left_out{number}", inside | {name: wrong}, margin=5, **left_out)
 
 
+@pytest.mark.parametrize("n_files", [1, 3])
+def test_positions_outside_their_series_are_counted_alike_in_all_and_in_the_file(tmp_path: Path, n_files: int) -> None:
+    data = frames(
+        predictions={"series_id": ["b", "a", "a", "a", "b", "c"], "position": [5, 105, 7, 105, -1, 999]},
+        annotations={"series_id": ["a", "b"], "position": [7, 9]},
+        series={"series_id": ["a", "b", "c"], "n_obs": [100, 50, None]},
+    )
+    (tmp_path / "files").mkdir()
+    for number in range(n_files):
+        data["predictions"].write_parquet(tmp_path / "files" / f"{number}.parquet")
+    predictions = {"path": str(tmp_path / "files" / "*.parquet"), "columns": {}}
+    with pytest.raises(DataError) as caught:
+        run_change_points(tmp_path, data, margin=5, duplicates="keep", predictions=predictions)
+    words = (
+        f"'position' is 105 in series a, which has 100 observations (n_obs), numbered from 0; in all {3 * n_files} pos"
+    )
+    assert words in str(caught.value)
+    assert "(3 in " in str(caught.value)
+    assert "0.parquet, first at row 2)" in str(caught.value)
+
+
 def test_positions_in_seconds_are_mapped_to_the_number_of_the_observation(tmp_path: Path) -> None:
     data = frames(
         predictions={"series_id": ["a"], "position": [1_700_000_050]},

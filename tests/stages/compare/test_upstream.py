@@ -303,3 +303,27 @@ def test_a_table_of_queries_is_read_as_units(tmp_path: Path) -> None:
     effect = posterior["design_effect_a"]
     assert (effect > 1, posterior["counts_a"]) == (True, "design_effect")
     assert posterior["mean_a"] == pytest.approx((tp / effect + 0.5) / (30 * 4 / effect + 1), rel=1e-12)
+
+
+@pytest.mark.parametrize("failed", [[], ["strict"], ["loose", "strict"]])
+@pytest.mark.parametrize("margin", [None, 0.05])
+def test_a_difference_of_numbers_whose_assumption_failed_is_marked_too(
+    tmp_path: Path, matchers: list[dict[str, Any]], failed: list[str], margin: float | None
+) -> None:
+    pairs = pl.read_parquet(matchers[0]["pairs"])
+    reported = pl.col("lag_hours").is_between(-12, -1) & (pl.col("event_id").hash(1) % 2 == 0)
+    pairs.with_columns(score=pl.when(reported).then(39.5).otherwise("score")).write_parquet(tmp_path / "early.parquet")
+    early = str(tmp_path / "early.parquet")
+    stages = [each | ({"pairs": early} if each["name"] in failed else {}) for each in matchers]
+    comparing = COMPARING | ({} if margin is None else {"margin": margin})
+    run = pipeline.run({"output": str(tmp_path / "results"), "stages": [*stages, comparing]})
+    for name in ("loose", "strict"):
+        qualities = read_table(run, "before_after_estimates", name)["interval_quality"].to_list()
+        assert ("assumption_failed" in qualities) == (name in failed)
+    tests = read_table(run, "compare_tests", COMPARE)
+    marked = tests["interval_quality"] == "assumption_failed"
+    assert marked.drop_nulls().all() == bool(failed)
+    assert (tests["interval_quality"].is_null() == tests["difference_lower"].is_null()).all()
+    if margin is not None:
+        claims = read_table(run, "compare_margins", COMPARE)["interval_quality"]
+        assert (claims == "assumption_failed").drop_nulls().all() == bool(failed)
