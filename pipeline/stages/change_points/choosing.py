@@ -45,7 +45,7 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) 
             ratios=_of_mean_recall if is_mean else _of_points,
             f_beta=_f_beta_of_mean_recall if is_mean else _f_beta_of_points,
             outcomes=_outcomes,
-            limits=partial(limits_of, group, params, params.confidence, params.resampling) if promises else None,
+            at_folds=partial(limits_of, group, params, params.confidence, params.resampling) if promises else None,
         )
 
 

@@ -49,7 +49,7 @@ def candidates(rows: pl.DataFrame, group: Group, confidence: float | None, resam
         ratios=ratios_of_counts,
         f_beta=f_beta_of_counts,
         outcomes=lambda counts: Outcomes(*counts),
-        limits=limits if wanted and group.counts.within_budget else None,
+        at_folds=limits if wanted and group.counts.within_budget else None,
     )
 
 
