@@ -216,7 +216,9 @@ class _Work:
     def _fits(self) -> bool:
         """Whether rows may be put in order in memory: bare scores and labels, few groups, a share of the limit."""
         bare = not (self.request.weighted or self.request.replicated) and self.groups.size <= MOST_GROUPS
-        return bare and self.groups.rows * BYTES <= SHARE_OF_MEMORY * self.engine.memory()
+        if not bare or self.groups.rows <= PART_ROWS:
+            return bare
+        return self.groups.rows * BYTES <= SHARE_OF_MEMORY * self.engine.memory()
 
     def _packed(self) -> Iterator[Rows]:
         """Rows that are put in order here: it takes half the time of the engine's sort, and half the memory."""
