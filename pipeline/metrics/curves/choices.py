@@ -76,8 +76,8 @@ class Candidates:
         ratios: Precision and recall of such counts added up; the same of all groups.
         f_beta: F-beta of such counts added up, from the counts and beta; likewise.
         outcomes: Outcomes of such counts added up; likewise.
-        at_folds: What each fold retrieves at a threshold of its own, or its limits, by the numbers of these thresholds,
-            shape (F,); None: there are no limits.
+        at_folds: What all folds retrieve, each at a threshold of its own, or its limits, by the numbers of these
+            thresholds, shape (F,), and the counts there, pooled, each of shape (1,); None: there are no limits.
         limits: Limits of shape (groups,) by ratio, of `at_folds` of several groups; likewise.
     """
 
@@ -88,7 +88,7 @@ class Candidates:
     ratios: Callable[[Sequence[Floats]], tuple[Floats, Floats]]
     f_beta: Callable[[Sequence[Floats], float], Floats]
     outcomes: Callable[[Sequence[Floats]], Outcomes[Floats]]
-    at_folds: Callable[[Ints], Any] | None = None
+    at_folds: Callable[[Ints, Sequence[Floats]], Any] | None = None
     limits: Callable[[Sequence[Any]], Mapping[str, Limits]] = _one_by_one
 
     def promised(self, criterion: Criterion) -> Bools:
@@ -232,7 +232,7 @@ def _fitted(groups: Sequence[Candidates], criterion: Criterion) -> list[Fitted]:
     costs: list[float | None] = [None] * len(groups)
     if criterion.cost is not None:
         costs = groups[0].outcomes(pooled).cost(criterion.cost).tolist()
-    limits = _limits(groups, np.stack(choices, axis=1), ratios)
+    limits = _limits(groups, np.stack(choices, axis=1), pooled, ratios)
     sums = [count.sum(axis=1).astype(np.float64) for count in stacked]
     limits = _widened(limits, _apart(groups[0], criterion, sums, ratios))
     rows = zip(np.isnan(pooled[0]), ratios.tolist(), limits.tolist(), costs, strict=True)
@@ -242,11 +242,11 @@ def _fitted(groups: Sequence[Candidates], criterion: Criterion) -> list[Fitted]:
     ]
 
 
-def _limits(groups: Sequence[Candidates], chosen: Ints, ratios: Floats) -> Floats:
+def _limits(groups: Sequence[Candidates], chosen: Ints, pooled: Sequence[Floats], ratios: Floats) -> Floats:
     """The limits of three ratios, both of each, shape (N, 6); nan where there are none, or the ratio is not defined."""
     limits = np.full((len(groups), len(LIMITS_CROSS_FITTED)), np.nan)
     at_folds = {
-        at: group.at_folds(of_group)
+        at: group.at_folds(of_group, [count[at : at + 1] for count in pooled])
         for at, (group, of_group) in enumerate(zip(groups, chosen, strict=True))
         if group.at_folds is not None and (of_group >= 0).all()
     }

@@ -66,22 +66,25 @@ def _limits(
     """How `Candidates` has its limits."""
     if params.cluster is not None:
         return {"at_folds": partial(_limits_of_clusters, rows, group, params)}
-    return {"at_folds": partial(_at_folds, rows, counts), "limits": partial(_limits_of_rows, params)}
+    at_folds = partial(_weights_at_folds, rows, counts) if rows["tp_weight"].is_not_null().any() else _counts_at_folds
+    return {"at_folds": at_folds, "limits": partial(_limits_of_rows, params)}
 
 
-def _at_folds(rows: pl.DataFrame, counts: Sequence[Floats], chosen: Ints) -> list[Floats]:
-    """The outcomes of independent rows whose folds have thresholds of their own: counts, or weights and what varies.
+def _counts_at_folds(_chosen: Ints, pooled: Sequence[Floats]) -> Sequence[Floats]:
+    """The outcomes of independent rows whose folds have thresholds of their own."""
+    return pooled
 
-    Behind weights come their squares and the heaviest ones.
-    """
-    weighted = rows["tp_weight"].is_not_null().any()
-    sides = (*counts, *(_of_rows(rows, "_squares") if weighted else ()))
-    heaviest = [rows[name][:1].to_numpy() for name in HEAVIEST if weighted]
-    return [at_choices(side, chosen).sum(axis=0) for side in sides] + heaviest
+
+def _weights_at_folds(
+    rows: pl.DataFrame, weights: Sequence[Floats], chosen: Ints, _pooled: Sequence[Floats]
+) -> list[Floats]:
+    """The same of weights, their squares, and the heaviest ones."""
+    heaviest = [rows[name][:1].to_numpy() for name in HEAVIEST]
+    return [at_choices(side, chosen).sum(axis=0) for side in (*weights, *_of_rows(rows, "_squares"))] + heaviest
 
 
 def _limits_of_rows(params: ThresholdSweepParameters, at_folds: Sequence[Sequence[Floats]]) -> dict[str, Limits]:
-    """Limits of the ratios of several groups, from `_at_folds`."""
+    """Limits of the ratios of several groups, from `_counts_at_folds` or `_weights_at_folds`."""
     counts = [np.concatenate(sides) for sides in zip(*at_folds, strict=True)]
     squares = counts[len(CONFUSION) :]
     weights = Weights(Confusion(*squares[: len(CONFUSION)]), *squares[len(CONFUSION) :]) if squares else None
@@ -91,7 +94,11 @@ def _limits_of_rows(params: ThresholdSweepParameters, at_folds: Sequence[Sequenc
 
 
 def _limits_of_clusters(
-    rows: pl.DataFrame, group: GroupCounts, params: ThresholdSweepParameters, chosen: Ints
+    rows: pl.DataFrame,
+    group: GroupCounts,
+    params: ThresholdSweepParameters,
+    chosen: Ints,
+    _pooled: Sequence[Floats],
 ) -> dict[str, Limits]:
     """Limits of the ratios of a group whose folds have thresholds of their own.
 
