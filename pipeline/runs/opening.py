@@ -151,7 +151,7 @@ def _found(
     return FoundInputs(configured, sources, run, config.variables, cut)
 
 
-def planned(config: Config, found: FoundInputs) -> OpenedStage:
+def planned(config: Config, inputs: FoundInputs) -> OpenedStage:
     """Make the plan of a stage whose inputs have been found.
 
     Raises:
@@ -159,25 +159,25 @@ def planned(config: Config, found: FoundInputs) -> OpenedStage:
         ConfigError: the config does not fit the inputs.
     """
     with config.variables.concealing():
-        return _planned(config, found)
+        return _planned(config, inputs)
 
 
-def _planned(config: Config, found: FoundInputs) -> OpenedStage:
-    configured, sources = found.configured, found.sources
+def _planned(config: Config, inputs: FoundInputs) -> OpenedStage:
+    configured, sources = inputs.configured, inputs.sources
     plan = configured.stage.plan(configured.params, sources)
     if config.engine == "duckdb":
         limits = config.resources
         refuse_wide_values(plan, None if limits.memory is None else bytes_of(limits.memory), limits.threads)
     _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
     notices = (
-        *found.cut,
+        *inputs.cut,
         *_results_left_out(sources),
         *_skipped_warnings(sources),
         *_rows_read_otherwise(sources),
         *_unbound_by_rule(plan),
     )
     warnings = tuple(config.variables.concealed(text) for text in (*notices, *plan.warnings))
-    return OpenedStage(configured, sources, found.run, found.variables, plan=replace(plan, warnings=warnings))
+    return OpenedStage(configured, sources, inputs.run, inputs.variables, plan=replace(plan, warnings=warnings))
 
 
 def _aligned(

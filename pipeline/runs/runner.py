@@ -184,12 +184,12 @@ class _Job:
         self.healed = heal(self.layout)
         self.last = last_run(next(reversed(self.healed.state.runs), None))
         self.verified = verification(self.config.verify_inputs, self.layout, self.last)
-        found = self._found()
+        with_inputs = self._found()
         cache, before = self.config.cache, last_run(run_to_repeat(self.healed.state, self.config.variables.ds))
-        if cache and before is not None and is_unchanged_before_counting(self.config, found, before):
+        if cache and before is not None and is_unchanged_before_counting(self.config, with_inputs, before):
             return self._unchanged(before, (), ())
         with self.stop.at_once():
-            ready = planned_stages(self.config, found)
+            ready = planned_stages(self.config, with_inputs)
         staging = Staging(self.layout, self.attempt.record["run_id"], self.on_store.publisher)
         self.stop.check()
         finished = finished_stages(self.layout, self.last) if cache else []
@@ -252,15 +252,15 @@ class _Job:
     def _found(self) -> Ready[FoundInputs]:
         """The stages with their inputs, which may tell that nothing is new; then no plan is made."""
         with self.stop.at_once():  # copying objects of a remote store, and verifying files, may take long
-            found: Ready[FoundInputs]
+            ready: Ready[FoundInputs]
             if self.evaluated is not None:
-                found = self._verified(Ready({stage.name: stage for stage in self.evaluated[0].opened}, {}))
+                ready = self._verified(Ready({stage.name: stage for stage in self.evaluated[0].opened}, {}))
             elif self.verified.method == "none":
-                found = found_stages(self.config)
+                ready = found_stages(self.config)
             else:  # a plan tells of mistakes before files are verified
-                found = self._verified(planned_stages(self.config, found_stages(self.config)))
+                ready = self._verified(planned_stages(self.config, found_stages(self.config)))
         self.attempt.record |= self.verified.facts()
-        return found
+        return ready
 
     def _verified(self, ready: Ready[OpenedStage]) -> Ready[OpenedStage]:
         return self.verified.check(ready, publish_others=self.config.on_error == PUBLISH_OTHERS)

@@ -59,7 +59,7 @@ def found_stages(config: Config) -> Ready[FoundInputs]:
     return _each_stage(config, stages, lambda stage: find_inputs(config, stage))
 
 
-def planned_stages(config: Config, found: Ready[FoundInputs]) -> Ready[OpenedStage]:
+def planned_stages(config: Config, ready: Ready[FoundInputs]) -> Ready[OpenedStage]:
     """Make the plans of stages that have none yet.
 
     Raises:
@@ -69,8 +69,8 @@ def planned_stages(config: Config, found: Ready[FoundInputs]) -> Ready[OpenedSta
     def opened(stage: FoundInputs) -> OpenedStage:
         return stage if isinstance(stage, OpenedStage) else planned(config, stage)
 
-    ready = _each_stage(config, found.opened, opened)
-    return replace(ready, faults={**found.faults, **ready.faults})
+    with_plans = _each_stage(config, ready.opened, opened)
+    return replace(with_plans, faults={**ready.faults, **with_plans.faults})
 
 
 def _each_stage(config: Config, stages: Mapping[str, T], open_one: Callable[[T], S_co]) -> Ready[S_co]:
