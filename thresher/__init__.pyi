@@ -167,7 +167,8 @@ def threshold_sweep(
         threshold_probabilities: Where: an even grid or an ascending list from 0 to below 1; default: 0.01 to
             0.99.
         prevalence: Shares of positives for which precision and operating points are wanted, too.
-        outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
+        outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions,
+            unless `uncertainty = "none"`.
         calibration: Whether the tables of calibration are made; `auto`: if scores lie in [0, 1].
         calibration_bins: Number of bins of scores, by quantile and of equal width.
         units: Whether the table of units is made, on which `compare` compares systems: of the clusters, else of

@@ -9,7 +9,7 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import duckdb
 import sqlglot.expressions as exp
@@ -244,18 +244,27 @@ class DuckDB:
         return query
 
     def _fetched(self, text: str, params: Mapping[str, float] | None) -> pl.DataFrame:
-        """Run a statement once: a relation is bound when it is made, and again when its rows are asked for.
-
-        What relations use themselves has no public name; where it is missing, they do it.
-        """
+        """The rows of a statement."""
         import polars as pl  # noqa: PLC0415 - as in `stream`
 
-        submit = getattr(self._connection, "_submit", None)
-        if submit is None:
+        result = self._submitted(text, params)
+        if result is None:
             frame: pl.DataFrame = self._connection.sql(text, params=dict(params or {})).pl()
             return frame
-        table = submit(text, dict(params) if params else None, "arrow", BLOCK_ROWS).arrow_table(to_polars=True)
-        return pl.DataFrame(pl.from_arrow(table, rechunk=False))
+        return pl.DataFrame(pl.from_arrow(result.arrow_table(to_polars=True), rechunk=False))
+
+    def _reader(self, text: str) -> pa.RecordBatchReader:
+        """The rows of a statement, batch by batch."""
+        result = self._submitted(text)
+        return self._connection.sql(text).to_arrow_reader(BLOCK_ROWS) if result is None else result.arrow_reader()
+
+    def _submitted(self, text: str, params: Mapping[str, float] | None = None) -> Any:  # noqa: ANN401 - it has no type
+        """Run a statement once: a relation is bound when it is made, and again when its rows are asked for.
+
+        What relations use themselves has no public name; None where it is missing, for them to do it.
+        """
+        submit = getattr(self._connection, "_submit", None)
+        return None if submit is None else submit(text, dict(params) if params else None, "arrow", BLOCK_ROWS)
 
     def count(
         self,
@@ -278,7 +287,7 @@ class DuckDB:
         import polars as pl  # noqa: PLC0415 - only those who stream need it here
 
         text = render(self._apart(query))
-        reader = self._run(lambda: self._connection.sql(text).to_arrow_reader(BLOCK_ROWS), text)
+        reader = self._run(lambda: self._reader(text), text)
         held: list[pl.DataFrame] = []
         ahead = self._thread.submit(lambda: _frames(reader, BLOCK_ROWS))
         while frames := self._result(ahead, text):

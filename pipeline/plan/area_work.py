@@ -17,6 +17,7 @@ from pipeline.metrics.curves.ordered_areas import ROW_AREAS, OrderedAreas, Rows,
 from pipeline.metrics.curves.packed_scores import BYTES, MOST_GROUPS, PackedScores, SizesDifferError
 from pipeline.plan.score_cells import CELL, IN_CELLS, SCORED, FirstCells, rows_in_cells
 from pipeline.queries.dialect import column, is_finite
+from pipeline.queries.kept import kept
 from pipeline.queries.load import expand, load
 from pipeline.sources.bins import BLOCK
 from pipeline.tables.columns import doubles
@@ -130,13 +131,19 @@ def rows_in_order(request: AreaRequest, grouping: Sequence[str]) -> exp.Select:
 
     Ties come in one order whatever the order of the files, so that sums are the same to the last bit.
     """
-    rows = _selected(request, grouping)
-    return rows.order_by(*(each.copy() for each in rows.selects))
+    names = _names(request, grouping)
+    return kept(
+        ("in order", names), lambda: exp.select(*map(column, names)).from_(SCORED).order_by(*map(column, names))
+    )
 
 
 def _selected(request: AreaRequest, grouping: Sequence[str]) -> exp.Select:
-    names = (*grouping, "score", "label", *(["weight"] if request.weighted else []), *request.labels)
-    return exp.select(*map(column, names)).from_(SCORED)
+    names = _names(request, grouping)
+    return kept(("selected", names), lambda: exp.select(*map(column, names)).from_(SCORED))
+
+
+def _names(request: AreaRequest, grouping: Sequence[str]) -> tuple[str, ...]:
+    return (*grouping, "score", "label", *(["weight"] if request.weighted else []), *request.labels)
 
 
 @dataclass(frozen=True)
@@ -209,7 +216,9 @@ class _Work:
     def _fits(self) -> bool:
         """Whether rows may be put in order in memory: bare scores and labels, few groups, a share of the limit."""
         bare = not (self.request.weighted or self.request.replicated) and self.groups.size <= MOST_GROUPS
-        return bare and self.groups.rows * BYTES <= SHARE_OF_MEMORY * self.engine.memory()
+        if not bare or self.groups.rows <= PART_ROWS:
+            return bare
+        return self.groups.rows * BYTES <= SHARE_OF_MEMORY * self.engine.memory()
 
     def _packed(self) -> Iterator[Rows]:
         """Rows that are put in order here: it takes half the time of the engine's sort, and half the memory."""

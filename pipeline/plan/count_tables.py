@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
@@ -11,10 +11,11 @@ from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pipeline.tables.groupings import Grouping
 
+T = TypeVar("T")
 BIN = "bin"
 
 
@@ -31,6 +32,7 @@ class CountTables:
     by: Sequence[str]
     _open: dict[str, _OpenTable] = field(default_factory=dict)
     _closed: dict[str, pl.DataFrame] = field(default_factory=dict)
+    _said: dict[Callable[[CountTables], Any], Any] = field(default_factory=dict)
 
     def segments(self, *, additive: bool) -> list[tuple[str, ...]]:
         """The groupings to scan for.
@@ -69,6 +71,13 @@ class CountTables:
         if table not in self._closed:
             self._closed[table] = self._open[table].of_all(self.groupings, self.by)
         return self._closed[table]
+
+    def say(self, function: Callable[[CountTables], T]) -> T:
+        """Return what a function says of the tables that it reads, which then change no more; it is asked once."""
+        if function not in self._said:
+            self._said[function] = function(self)
+        said: T = self._said[function]
+        return said
 
     def all(self) -> dict[str, pl.DataFrame]:
         """All count tables by name, in the order in which they were begun."""

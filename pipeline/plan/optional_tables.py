@@ -86,7 +86,7 @@ class OptionalTable:
 
     def why_unfit(self, counts: CountTables) -> str | None:
         """Why the rows that were counted do not fit the table, which is made of them all the same if asked for."""
-        unfit = self.unfit(counts) if self.asked == "auto" and self.unfit is not None else None
+        unfit = counts.say(self.unfit) if self.asked == "auto" and self.unfit is not None else None
         return None if unfit is None else unfit.reason
 
     def reason(self, rows: int) -> str:

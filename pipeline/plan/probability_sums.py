@@ -70,7 +70,7 @@ class ProbabilitySums:
         """Count, unless no group has probabilities."""
         if progress.counts[COUNT_TABLE].is_empty():
             return
-        unfit = self.unfit(progress.counts)
+        unfit = progress.counts.say(self.unfit)
         if unfit is not None:
             if not unfit.is_obvious:
                 progress.warnings.append(f"{self.into} is left out: {unfit.reason}; {self.into} = true names the first")

@@ -13,6 +13,7 @@ from pipeline.plan.score_cells import rows_in_cells
 from pipeline.plan.unit_cells import GROUPS, IN_CELLS, INFLUENCE, INFLUENCES, UNIT_ROWS, UnitCells
 from pipeline.plan.unit_sums import AREAS, UNIT, SummedUnits, sums_of_rows
 from pipeline.queries.dialect import column
+from pipeline.queries.kept import kept
 from pipeline.queries.load import expand, load
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Units:
 
     def _selected(self) -> exp.Select:
         names = (*self.by, UNIT, "score", "label", *(["weight"] if self.weighted else []))
-        return exp.select(*map(column, names)).from_(UNIT_ROWS)
+        return kept(("unit rows", names), lambda: exp.select(*map(column, names)).from_(UNIT_ROWS))
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:
         """The rows, and what is asked of them where they are many; with every score a cell."""

@@ -1,9 +1,10 @@
-"""Opening a stage: its inputs are found, their footers read, and its plan is made; nothing else is read."""
+"""Opening a stage: its inputs are found and their footers read, then its plan is made; nothing else is read."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,33 +38,27 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class OpenedStage:
-    """A stage whose inputs have been found and whose plan has been made.
+class FoundInputs:
+    """A stage whose inputs have been found, which tells whether it would bring what an earlier run brought.
 
     Attributes:
         configured: Stage and parameters.
         sources: Its inputs by name.
-        plan: What it will ask of an engine.
         run: Folder of the unfinished run in which its inputs were made; None if they existed before.
         variables: What the references of its config stand for.
+        cut: What is said of tokens that gold and predictions do not have in common.
     """
 
     configured: ConfiguredStage
     sources: dict[str, Source]
-    plan: Plan
     run: Path | None = None
     variables: Variables = NO_VARIABLES
+    cut: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """Name of the stage."""
         return self.configured.params.name
-
-    def showing(self, columns: Mapping[str, tuple[str, ...]]) -> OpenedStage:
-        """Return the same stage with a plan whose rows carry columns of the files along, by input."""
-        sources = {name: replace(source, shown=columns.get(name, ())) for name, source in self.sources.items()}
-        sources = with_others(sources)
-        return replace(self, sources=sources, plan=self.configured.stage.plan(self.configured.params, sources))
 
     @property
     def folders(self) -> set[Path]:
@@ -80,6 +75,23 @@ class OpenedStage:
         files = (file for source in self.sources.values() for file in source.files)
         return tuple(file for file in files if isinstance(file, EngineRows))
 
+
+@dataclass(frozen=True)
+class OpenedStage(FoundInputs):
+    """A stage whose inputs have been found and whose plan has been made.
+
+    Attributes:
+        plan: What it will ask of an engine.
+    """
+
+    plan: Plan = dataclass_field(kw_only=True)
+
+    def showing(self, columns: Mapping[str, tuple[str, ...]]) -> OpenedStage:
+        """Return the same stage with a plan whose rows carry columns of the files along, by input."""
+        sources = {name: replace(source, shown=columns.get(name, ())) for name, source in self.sources.items()}
+        sources = with_others(sources)
+        return replace(self, sources=sources, plan=self.configured.stage.plan(self.configured.params, sources))
+
     @property
     def bindings(self) -> tuple[Binding, ...]:
         """What every field of every input is read from, followed by other columns that are read."""
@@ -93,7 +105,18 @@ def open_inputs(
     run: Path | None = None,
     omitted: Mapping[str, Mapping[str, str]] | None = None,
 ) -> OpenedStage:
-    """Find the files of a stage, read their footers and make its plan; nothing else is read.
+    """Find the files of a stage, read their footers and make its plan; arguments and errors are those of both steps."""
+    return planned(config, find_inputs(config, configured, run=run, omitted=omitted))
+
+
+def find_inputs(
+    config: Config,
+    configured: ConfiguredStage,
+    *,
+    run: Path | None = None,
+    omitted: Mapping[str, Mapping[str, str]] | None = None,
+) -> FoundInputs:
+    """Find the files of a stage and read their footers; nothing else is read.
 
     Args:
         config: The whole config.
@@ -103,17 +126,16 @@ def open_inputs(
 
     Raises:
         NoInputError: no file matches.
-        DataError: the footers show that an input breaks its contract, or an upstream stage did not make the table
-            that is needed.
+        DataError: an input cannot be read, or an upstream stage did not make the table that is needed.
         ConfigError: the config does not fit the inputs.
     """
     with config.variables.concealing():
-        return _open_inputs(config, configured, run, omitted)
+        return _found(config, configured, run, omitted)
 
 
-def _open_inputs(
+def _found(
     config: Config, configured: ConfiguredStage, run: Path | None, omitted: Mapping[str, Mapping[str, str]] | None
-) -> OpenedStage:
+) -> FoundInputs:
     params = config.variables.bound(configured.params)
     configured = replace(configured, params=params)
     if isinstance(params, UpstreamParameters) and params.of:
@@ -126,20 +148,36 @@ def _open_inputs(
         opened = {name: named_by_address(source) for name, source in opened.items()}
     opened, cut = _aligned(config, params, opened)
     sources = with_others(_labelled(opened, config.variables, run))
+    return FoundInputs(configured, sources, run, config.variables, cut)
+
+
+def planned(config: Config, inputs: FoundInputs) -> OpenedStage:
+    """Make the plan of a stage whose inputs have been found.
+
+    Raises:
+        DataError: the footers show that an input breaks its contract.
+        ConfigError: the config does not fit the inputs.
+    """
+    with config.variables.concealing():
+        return _planned(config, inputs)
+
+
+def _planned(config: Config, inputs: FoundInputs) -> OpenedStage:
+    configured, sources = inputs.configured, inputs.sources
     plan = configured.stage.plan(configured.params, sources)
     if config.engine == "duckdb":
         limits = config.resources
         refuse_wide_values(plan, None if limits.memory is None else bytes_of(limits.memory), limits.threads)
     _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
     notices = (
-        *cut,
+        *inputs.cut,
         *_results_left_out(sources),
         *_skipped_warnings(sources),
         *_rows_read_otherwise(sources),
         *_unbound_by_rule(plan),
     )
     warnings = tuple(config.variables.concealed(text) for text in (*notices, *plan.warnings))
-    return OpenedStage(configured, sources, replace(plan, warnings=warnings), run, config.variables)
+    return OpenedStage(configured, sources, inputs.run, inputs.variables, plan=replace(plan, warnings=warnings))
 
 
 def _aligned(

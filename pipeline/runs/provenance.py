@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeline.runs.config import Config, ConfiguredStage
-    from pipeline.runs.opening import OpenedStage
+    from pipeline.runs.opening import FoundInputs, OpenedStage
     from pipeline.sources.bindings import Binding
 
 RACY_SECONDS = 2.0
@@ -74,7 +74,7 @@ class Fingerprints:
 
 
 def stage_fingerprints(
-    config: Config, configured: ConfiguredStage, opened: OpenedStage | None, upstream: Mapping[str, Any]
+    config: Config, configured: ConfiguredStage, opened: FoundInputs | None, upstream: Mapping[str, Any]
 ) -> Fingerprints:
     """Return the fingerprints of a stage.
 
@@ -128,7 +128,7 @@ def versions(engine: str = "duckdb") -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in names}
 
 
-def input_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
+def input_records(opened: Sequence[FoundInputs]) -> list[dict[str, Any]]:
     """Return every file and frame that is read, with its rows, the hash of its footer or rows, and its identity.
 
     A file that another stage of the run made is identified by its path in the run alone.
@@ -150,7 +150,7 @@ def input_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
     ]
 
 
-def skipped_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
+def skipped_records(opened: Sequence[FoundInputs]) -> list[dict[str, Any]]:
     """Return every file in an input folder that is not read because of its name, and whether it contains Parquet."""
     return [
         {
@@ -165,7 +165,7 @@ def skipped_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
     ]
 
 
-def left_out_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
+def left_out_records(opened: Sequence[FoundInputs]) -> list[dict[str, Any]]:
     """Return the number of files of every input that were not opened, since `where` leaves their partitions out."""
     return [
         {"stage": each.name, "input": source.name, "files": source.files_left_out}
@@ -175,7 +175,7 @@ def left_out_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
     ]
 
 
-def table_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
+def table_records(opened: Sequence[FoundInputs]) -> list[dict[str, Any]]:
     """Return the version of every table of a table format that is read."""
     return [
         {"stage": each.name, "input": source.name, **table.record()}

@@ -21,7 +21,14 @@ from pipeline.runs.provenance import canonical, code_sha256, peak_rss, together,
 from pipeline.runs.resuming import finished_stages
 from pipeline.runs.reuse import states_of
 from pipeline.runs.run import Run, failure_code
-from pipeline.runs.stage_by_stage import PUBLISH_OTHERS, Ready, StageByStage, check_unmoved, ready_stages
+from pipeline.runs.stage_by_stage import (
+    PUBLISH_OTHERS,
+    Ready,
+    StageByStage,
+    check_unmoved,
+    found_stages,
+    planned_stages,
+)
 from pipeline.runs.stage_records import joined
 from pipeline.runs.stage_results import StageResults, Watcher
 from pipeline.runs.unchanged import is_equal_to_last, is_unchanged_before_counting
@@ -42,6 +49,7 @@ if TYPE_CHECKING:
     from pipeline.interrupts import StopRequest
     from pipeline.runs.config import Config
     from pipeline.runs.failures import Failure
+    from pipeline.runs.opening import FoundInputs, OpenedStage
     from pipeline.runs.stage_results import StageResult
     from pipeline.storage.states import States
 
@@ -176,10 +184,12 @@ class _Job:
         self.healed = heal(self.layout)
         self.last = last_run(next(reversed(self.healed.state.runs), None))
         self.verified = verification(self.config.verify_inputs, self.layout, self.last)
-        ready = self._ready()
+        with_inputs = self._found()
         cache, before = self.config.cache, last_run(run_to_repeat(self.healed.state, self.config.variables.ds))
-        if cache and before is not None and is_unchanged_before_counting(self.config, ready, before):
+        if cache and before is not None and is_unchanged_before_counting(self.config, with_inputs, before):
             return self._unchanged(before, (), ())
+        with self.stop.at_once():
+            ready = planned_stages(self.config, with_inputs)
         staging = Staging(self.layout, self.attempt.record["run_id"], self.on_store.publisher)
         self.stop.check()
         finished = finished_stages(self.layout, self.last) if cache else []
@@ -239,15 +249,21 @@ class _Job:
         run = self._finished(path, manifest, "published", shown, results, failures)
         return replace(run, warnings=(*run.warnings, *staging.warnings_after_commit))
 
-    def _ready(self) -> Ready:
+    def _found(self) -> Ready[FoundInputs]:
+        """The stages with their inputs, which may tell that nothing is new; then no plan is made."""
         with self.stop.at_once():  # copying objects of a remote store, and verifying files, may take long
-            if self.evaluated is None:
-                ready = ready_stages(self.config)
-            else:
-                ready = Ready({stage.name: stage for stage in self.evaluated[0].opened}, {})
-            ready = self.verified.check(ready, publish_others=self.config.on_error == PUBLISH_OTHERS)
+            ready: Ready[FoundInputs]
+            if self.evaluated is not None:
+                ready = self._verified(Ready({stage.name: stage for stage in self.evaluated[0].opened}, {}))
+            elif self.verified.method == "none":
+                ready = found_stages(self.config)
+            else:  # a plan tells of mistakes before files are verified
+                ready = self._verified(planned_stages(self.config, found_stages(self.config)))
         self.attempt.record |= self.verified.facts()
         return ready
+
+    def _verified(self, ready: Ready[OpenedStage]) -> Ready[OpenedStage]:
+        return self.verified.check(ready, publish_others=self.config.on_error == PUBLISH_OTHERS)
 
     def _finished(
         self,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pipeline.errors import ConfigError, DataError, Interrupted, ThresherError, together
 from pipeline.runs.carrying import carried, sentence_of_upstream, why_not
-from pipeline.runs.evaluation import evaluate_stage, open_stages
+from pipeline.runs.evaluation import evaluate_stage
 from pipeline.runs.failures import Failure, UpstreamFailedError, failure_of
-from pipeline.runs.opening import open_inputs
+from pipeline.runs.opening import FoundInputs, OpenedStage, find_inputs, open_inputs, planned
 from pipeline.runs.provenance import stage_fingerprints
 from pipeline.runs.recorded import configured_again
 from pipeline.runs.recorded_tables import recorded_result
@@ -18,13 +18,12 @@ from pipeline.runs.stage_records import CARRIED, TAKEN_OVER, stage_record
 from pipeline.storage.durable import DamagedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from pipeline.interrupts import StopRequest
     from pipeline.runs.carrying import LastRun
     from pipeline.runs.config import Config, ConfiguredStage
     from pipeline.runs.evaluation import Evaluation, InMemory
-    from pipeline.runs.opening import OpenedStage
     from pipeline.runs.provenance import Fingerprints
     from pipeline.runs.resuming import FinishedStage
     from pipeline.runs.stage_records import StageRecord
@@ -32,37 +31,58 @@ if TYPE_CHECKING:
     from pipeline.storage.publish import Staging
     from pipeline.storage.states import States
 
+T = TypeVar("T")
+S_co = TypeVar("S_co", bound=FoundInputs, covariant=True)
 PUBLISH_OTHERS = "publish_others"
 
 
 @dataclass(frozen=True)
-class Ready:
-    """The stages of a config that read only files, their inputs found.
+class Ready(Generic[S_co]):
+    """The stages of a config that read only files, their inputs found, and perhaps their plans made.
 
     Attributes:
         opened: The stages by name.
         faults: What is wrong with the inputs of others, by name, where the other stages are to be published.
     """
 
-    opened: dict[str, OpenedStage]
-    faults: dict[str, Exception]
+    opened: Mapping[str, S_co]
+    faults: Mapping[str, Exception]
 
 
-def ready_stages(config: Config) -> Ready:
-    """Open all stages that read only files.
+def found_stages(config: Config) -> Ready[FoundInputs]:
+    """Find the inputs of all stages that read only files.
 
     Raises:
-        ThresherError: one of them cannot be opened, and such an error stops the run.
+        ThresherError: those of one cannot be found or read, and such an error stops the run.
     """
-    if config.on_error != PUBLISH_OTHERS:
-        return Ready(open_stages(config), {})
-    opened: dict[str, OpenedStage] = {}
+    stages = {each.params.name: each for each in config.stages if not each.upstream}
+    return _each_stage(config, stages, lambda stage: find_inputs(config, stage))
+
+
+def planned_stages(config: Config, ready: Ready[FoundInputs]) -> Ready[OpenedStage]:
+    """Make the plans of stages that have none yet.
+
+    Raises:
+        ThresherError: one cannot be made, and such an error stops the run.
+    """
+
+    def opened(stage: FoundInputs) -> OpenedStage:
+        return stage if isinstance(stage, OpenedStage) else planned(config, stage)
+
+    with_plans = _each_stage(config, ready.opened, opened)
+    return replace(with_plans, faults={**ready.faults, **with_plans.faults})
+
+
+def _each_stage(config: Config, stages: Mapping[str, T], open_one: Callable[[T], S_co]) -> Ready[S_co]:
+    opened: dict[str, S_co] = {}
     faults: dict[str, Exception] = {}
-    for configured in config.stages:
+    for name, stage in stages.items():
         try:
-            opened |= open_stages(replace(config, stages=(configured,)))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other stages are published
-            faults[configured.params.name] = error
+            opened[name] = open_one(stage)
+        except Exception as error:
+            if config.on_error != PUBLISH_OTHERS:
+                raise
+            faults[name] = error  # whatever it is, the other stages are published
     return Ready(opened, faults)
 
 
@@ -104,7 +124,7 @@ class StageByStage:
 
     config: Config
     last: LastRun | None
-    ready: Ready
+    ready: Ready[OpenedStage]
     finished: list[FinishedStage]
     staging: Staging
     watcher: Watcher

@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 
     from pipeline.runs.carrying import LastRun
     from pipeline.runs.config import Config
+    from pipeline.runs.opening import FoundInputs
     from pipeline.runs.stage_by_stage import Ready, StageByStage
     from pipeline.runs.stage_records import StageRecord
 
 
-def is_unchanged_before_counting(config: Config, ready: Ready, last: LastRun) -> bool:
+def is_unchanged_before_counting(config: Config, ready: Ready[FoundInputs], last: LastRun) -> bool:
     """Whether the last run has all stages, and counted those to run from the same inputs, parameters and code."""
     chosen = {configured.params.name for configured in config.stages}
     names = [configured.params.name for configured in config.every]

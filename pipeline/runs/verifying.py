@@ -53,7 +53,7 @@ class Verification:
     _stages: list[OpenedStage] = field(default_factory=list)
     _pages: dict[tuple[Path, str], PageCounts] = field(default_factory=dict)
 
-    def check(self, ready: Ready, *, publish_others: bool) -> Ready:
+    def check(self, ready: Ready[OpenedStage], *, publish_others: bool) -> Ready[OpenedStage]:
         """Verify the inputs of all stages.
 
         Args:

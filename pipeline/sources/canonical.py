@@ -16,7 +16,7 @@ from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, SCORE_STATE, Sour
 from pipeline.sources.types import TIME_TYPES, UNKNOWN, canonical_type, microseconds, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Hashable, Iterable, Mapping
 
     from pipeline.sources.inputs import Field
     from pipeline.sources.rows import Rows
@@ -39,14 +39,17 @@ def canonical_relation(
         located: Whether to keep `source_file` and `file_row_number` of a located scan.
     """
     types = {name: (field, source.types(field.name, field)) for name, field in wanted.items()}
-    key = None if located else _key(source, types, score)
+    key = _key(source, types, score, located=located)
     return kept(key, lambda: _canonical(source, types, score, located=located))
 
 
-def _key(source: Source, types: Mapping[str, tuple[Field, str]], score: str | None) -> Hashable | None:
-    """Return what the relation depends on; None where values of the files or another input decide, too."""
+def _key(
+    source: Source, types: Mapping[str, tuple[Field, str]], score: str | None, *, located: bool
+) -> Hashable | None:
+    """Return what the relation depends on; None where values or names of the files decide, too."""
     spec = source.spec
-    if spec.where is not None or source.others or any(file.partitions for file in source.files):
+    is_named = located and bool(_names_to_show(source.files))
+    if spec.where is not None or is_named or any(file.partitions for file in source.files):
         return None
     said = repr([(name, value) for name, value in spec if name != "path"])
     schemas = tuple(
@@ -55,7 +58,7 @@ def _key(source: Source, types: Mapping[str, tuple[Field, str]], score: str | No
     wanted = tuple(
         (name, repr(field), sql_type, repr(source.binding(field.name))) for name, (field, sql_type) in types.items()
     )
-    return "canonical", source.name, said, schemas, wanted, source.shown, source.keyed, score
+    return "canonical", source.name, said, schemas, wanted, source.shown, source.keyed, score, located
 
 
 def _canonical(
@@ -98,7 +101,7 @@ def _source_file(files: tuple[Rows, ...]) -> exp.Expr:
 
     Rows are ordered by it, so that it must be the same in every run.
     """
-    names = {str(file.path): file.name for file in files if isinstance(file, DataFile) and file.name != str(file.path)}
+    names = _names_to_show(files)
     if not names:
         return column("source_file")
     starts = {_differing_start(path, shown) for path, shown in names.items()}
@@ -112,6 +115,11 @@ def _source_file(files: tuple[Rows, ...]) -> exp.Expr:
     for path, shown in names.items():
         name = name.when(exp.Literal.string(path), exp.Literal.string(shown))
     return exp.alias_(name.else_(column("source_file")), "source_file", quoted=True)
+
+
+def _names_to_show(files: Iterable[Rows]) -> dict[str, str]:
+    """What people call the files that lie at another path than they are called, by that path."""
+    return {str(file.path): file.name for file in files if isinstance(file, DataFile) and file.name != str(file.path)}
 
 
 def _differing_start(path: str, name: str) -> tuple[str, str]:

@@ -75,11 +75,12 @@ def _rows(table: Table, frame: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
     metrics, key = metric_columns(table), metric_key(table)
     if not metrics:
         return
+    columns = [(name, *(f"{name}{side}" for side in _LIMITS)) for name in metrics]
     for row in metric_rows(table, frame):
         group = (row[STAGE_COLUMN.name], row[GROUPING.name], _group(row))
         about = (table.name, _criterion(row, key), row.get(THRESHOLD))
-        for name in metrics:
-            limits = (row.get(f"{name}_lower"), row.get(f"{name}_upper"))
+        for name, *sides in columns:
+            limits = tuple(map(row.get, sides))
             quality = quality_of(row, name) if limits != (None, None) else None
             yield (*group, *about, name, row[name], *limits, quality)
 

@@ -217,24 +217,21 @@ def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str])
         odd = ", ".join(sorted(set(names) ^ set(frame.columns)))
         message = f"table {table.name}: its columns and its contract differ in {odd}"
         raise ThresherError(message)
-    decimals = [column.name for column in table.columns if column.type == "DECIMAL"]
-    if decimals:
-        frame = frame.with_columns(pl.col(decimals).cast(pl.Decimal(38, 15)))  # a sum of no weights is an integer 0
-    schema = frame.schema  # made anew each time it is asked for
+    decimal, schema = pl.Decimal(38, 15), frame.schema  # the schema is made anew each time it is asked for
+    others = [column.name for column in table.columns if column.type == "DECIMAL" and schema[column.name] != decimal]
+    if others:
+        frame = frame.with_columns(pl.col(others).cast(decimal))  # a sum of no weights is an integer 0
+        schema = frame.schema
     for column in table.columns:
         if not any(schema[column.name] == each for each in polars_types(column.type)):
             message = f"table {table.name}: {column.name} is {schema[column.name]}, not {column.type}"
             raise ThresherError(message)
     ordered = pl.DataFrame([frame.get_column(name) for name in names])
     if frame.height:
-        _refuse_values(frame, table)
         key = [GROUPING.name, *by, *table.key]
         if frame.height > 1:
             ordered = ordered.sort(_order(table, key), nulls_last=True, maintain_order=True)
-            same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in key)
-            if ordered.select(same).to_series()[1:].any():
-                message = f"table {table.name}: rows repeat in {', '.join(key)}"
-                raise ThresherError(message)
+        _refuse_values(ordered, table, key)
     stages = pl.Series(STAGE_COLUMN.name, [stage], dtype=pl.String).new_from_index(0, frame.height)
     return ordered.insert_column(0, stages)
 
@@ -250,16 +247,25 @@ def _order(table: Table, key: Sequence[str]) -> list[pl.Expr]:
     return [expression for name in key for expression in ([rank] if name == CRITERION else []) + [pl.col(name)]]
 
 
-def _refuse_values(frame: pl.DataFrame, table: Table) -> None:
-    """Refuse NULL and numbers that are not finite where the contract does; asked of all columns at once, for speed."""
+def _refuse_values(ordered: pl.DataFrame, table: Table, key: Sequence[str]) -> None:
+    """Refuse NULL and numbers that are not finite where the contract does, and rows that repeat in their key.
+
+    All columns are asked at once, for speed.
+    """
     import polars as pl  # noqa: PLC0415 - see polars_types
 
     doubles = [column.name for column in table.columns if column.type == "DOUBLE"]
-    is_finite = frame.select(pl.col(doubles).is_finite().all()).row(0, named=True) if doubles else {}  # NULL aside
+    same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in key)
+    finite = (pl.col(name).is_finite().all() for name in doubles)  # NULL aside
+    repeats, *are_finite = ordered.select(same.slice(1).any().alias("_repeats"), *finite).row(0)
+    is_finite = dict(zip(doubles, are_finite, strict=True))
     for column in table.columns:
-        if not column.nullable and (n_null := frame.get_column(column.name).null_count()):
+        if not column.nullable and (n_null := ordered.get_column(column.name).null_count()):
             message = f"table {table.name}: {column.name} is NULL in {n_null} rows"
             raise ThresherError(message)
         if not is_finite.get(column.name, True):
             message = f"table {table.name}: {column.name} is not finite; an undefined value must be NULL"
             raise ThresherError(message)
+    if repeats:
+        message = f"table {table.name}: rows repeat in {', '.join(key)}"
+        raise ThresherError(message)

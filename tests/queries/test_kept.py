@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 from kept_trees import changed_trees
 from sqlglot import exp, parse_one
+from stage_examples import EXAMPLES
 
-from pipeline.queries import kept
+import thresher
+from pipeline.queries import dialect, kept
 from pipeline.queries.dialect import render
 from pipeline.queries.load import expand, load, statement
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+    from stage_examples import Example
 
 
 @pytest.fixture(autouse=True)
@@ -71,3 +76,33 @@ def test_a_kept_tree_that_is_changed_is_found() -> None:
     ((before, now),) = changed_trees()
     assert before != now == render(trees[5])
     assert list(changed_trees(seconds=0)) in ([], [(before, now)])
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.kind)
+def test_a_second_call_of_a_stage_writes_its_sql_no_more(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = {name: {"path": frame, "columns": example.columns(name)} for name, frame in example.frames.items()}
+    function = getattr(thresher, example.kind)
+    first, written = function(**inputs, **example.keys), []
+    plainly = dialect._rendered
+
+    def noted(tree: exp.Expr, name: str, *, pretty: bool, copy: bool) -> str:
+        written.append(plainly(tree, name, pretty=pretty, copy=copy))
+        return written[-1]
+
+    monkeypatch.setattr(dialect, "_rendered", noted)
+    second = function(**inputs, **example.keys)
+    assert len(written) <= 1, "\n\n".join(written)  # ranges of values that rows lie between are those of the rows
+    assert all(table.equals(second.tables[name]) for name, table in first.tables.items())
+
+
+def test_what_another_input_tells_of_a_column_without_values_is_part_of_the_key() -> None:
+    nothing = pl.DataFrame({"query_id": [None], "doc_id": [None], "score": [0.5]})
+
+    def of(document: object) -> pl.DataFrame:
+        relevance = pl.DataFrame({"query_id": [1], "doc_id": [document], "relevance": [1]})
+        table: pl.DataFrame = thresher.ranking(ranking=nothing[:0], relevance=relevance, missing_queries="zero").tables[
+            "ranking_queries"
+        ]
+        return table
+
+    assert [of(document).height for document in ("d", 7, "d")] == [1, 1, 1]

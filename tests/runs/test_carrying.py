@@ -17,7 +17,7 @@ from pipeline.report.page.content import stage_content
 from pipeline.report.page.stage_section import stage_section
 from pipeline.report.page.warning_box import warning_box
 from pipeline.report.published import latest_run
-from pipeline.runs import evaluation, stage_by_stage
+from pipeline.runs import evaluation, provenance, stage_by_stage
 from pipeline.runs.failures import failure_of
 from pipeline.storage.heal import heal
 from pipeline.storage.layout import Layout
@@ -107,6 +107,18 @@ def test_nothing_new_is_nothing_published(nights: Nights) -> None:
     everything = nights.run(b={"thresholds": [0.5]})
     assert (everything.generation, "carried" in str(everything.warnings)) == (3, False)
     assert files_of(everything.path) == files_of(changed.path)
+
+
+def test_that_nothing_is_new_is_known_before_a_plan_is_made(nights: Nights, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(provenance, "RACY_SECONDS", 0.0)
+    nights.run("b", b={"thresholds": [0.5]})
+    monkeypatch.setattr(stage_by_stage, "planned", refused)
+    assert nights.run("b", b={"thresholds": [0.5]}).status == "unchanged"
+    with pytest.raises(AssertionError):
+        nights.run("b", b={"thresholds": [0.6]})
 
 
 @pytest.mark.wide

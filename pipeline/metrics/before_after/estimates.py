@@ -126,7 +126,7 @@ def at_least(numerator: pl.Expr, denominator: pl.Expr, bound: float) -> pl.Expr:
 
 def _divide(frame: pl.DataFrame, numerator: pl.Expr, denominator: pl.Expr) -> pl.Series:
     """`quotient` of two expressions over a frame."""
-    return quotient(*(frame.select(expression).to_series() for expression in (numerator, denominator)))
+    return quotient(*frame.select(numerator.alias("numerator"), denominator.alias("denominator")).get_columns())
 
 
 def with_ratios(sweep: pl.DataFrame) -> pl.DataFrame:

@@ -56,6 +56,14 @@ LIMITS_CROSS_FITTED = limit_names(CROSS_FITTED)
 BATCH_CELLS = 1_000_000  # replicates × thresholds of the groups whose choices are made at once
 
 
+def _one_by_one(limits: Sequence[Mapping[str, Limits]]) -> dict[str, Limits]:
+    """Limits of shape (1,) of several groups, by ratio, one after the other; nan where a group has none."""
+    nothing = np.full(1, np.nan), np.full(1, np.nan)
+    names = dict.fromkeys(name for of_group in limits for name in of_group)
+    sides = {name: zip(*(of_group.get(name, nothing) for of_group in limits), strict=True) for name in names}
+    return {name: (np.concatenate(lower), np.concatenate(upper)) for name, (lower, upper) in sides.items()}
+
+
 @dataclass(frozen=True)
 class Candidates:
     """One group of a curve, for criteria to choose from.
@@ -68,8 +76,9 @@ class Candidates:
         ratios: Precision and recall of such counts added up; the same of all groups.
         f_beta: F-beta of such counts added up, from the counts and beta; likewise.
         outcomes: Outcomes of such counts added up; likewise.
-        limits: Limits of shape (1,) by ratio of what each fold retrieves at a threshold of its own, by the numbers of
-            these thresholds, shape (F,); None: there are none.
+        at_folds: What all folds retrieve, each at a threshold of its own, or its limits, by the numbers of these
+            thresholds, shape (F,), and the counts there, pooled, each of shape (1,); None: there are no limits.
+        limits: Limits of shape (groups,) by ratio, of `at_folds` of several groups; likewise.
     """
 
     rows: pl.DataFrame
@@ -79,7 +88,8 @@ class Candidates:
     ratios: Callable[[Sequence[Floats]], tuple[Floats, Floats]]
     f_beta: Callable[[Sequence[Floats], float], Floats]
     outcomes: Callable[[Sequence[Floats]], Outcomes[Floats]]
-    limits: Callable[[Ints], Mapping[str, Limits]] | None = None
+    at_folds: Callable[[Ints, Sequence[Floats]], Any] | None = None
+    limits: Callable[[Sequence[Any]], Mapping[str, Limits]] = _one_by_one
 
     def promised(self, criterion: Criterion) -> Bools:
         """Whether each threshold keeps the minimum of a criterion with its confidence."""
@@ -218,51 +228,74 @@ def _fitted(groups: Sequence[Candidates], criterion: Criterion) -> list[Fitted]:
         return choices[-1]
 
     pooled = cross_fitted(stacked, choose)
-    ratios = (ratio.tolist() for ratio in (*groups[0].ratios(pooled), groups[0].f_beta(pooled, 1.0)))
+    ratios = np.stack([*groups[0].ratios(pooled), groups[0].f_beta(pooled, 1.0)], axis=1)
     costs: list[float | None] = [None] * len(groups)
     if criterion.cost is not None:
         costs = groups[0].outcomes(pooled).cost(criterion.cost).tolist()
-    by_group = zip(groups, np.isnan(pooled[0]).tolist(), np.stack(choices, axis=1), costs, *ratios, strict=True)
+    limits = _limits(groups, np.stack(choices, axis=1), pooled, ratios)
+    sums = [count.sum(axis=1).astype(np.float64) for count in stacked]
+    limits = _widened(limits, _apart(groups[0], criterion, sums, ratios))
+    rows = zip(np.isnan(pooled[0]), ratios.tolist(), limits.tolist(), costs, strict=True)
     return [
-        _without("not_reached") if missing else _or_undefined(values, _limits(group, criterion, chosen, values), cost)
-        for group, missing, chosen, cost, *values in by_group
+        _without("not_reached") if missing else _or_undefined(of_group, sides, cost)
+        for missing, of_group, sides, cost in rows
     ]
 
 
-def _limits(group: Candidates, criterion: Criterion, chosen: Ints, ratios: Sequence[float]) -> Iterator[float | None]:
-    """The limits of three ratios, both of each; None where there are none, or the ratio is not defined.
+def _limits(groups: Sequence[Candidates], chosen: Ints, pooled: Sequence[Floats], ratios: Floats) -> Floats:
+    """The limits of three ratios, both of each, shape (N, 6); nan where there are none, or the ratio is not defined."""
+    limits = np.full((len(groups), len(LIMITS_CROSS_FITTED)), np.nan)
+    at_folds = {
+        at: group.at_folds(of_group, [count[at : at + 1] for count in pooled])
+        for at, (group, of_group) in enumerate(zip(groups, chosen, strict=True))
+        if group.at_folds is not None and (of_group >= 0).all()
+    }
+    if not at_folds:
+        return limits
+    of_ratios = groups[0].limits(list(at_folds.values()))
+    for number, name in enumerate(RATIOS):
+        if name in of_ratios:
+            limits[list(at_folds), 2 * number : 2 * number + 2] = np.stack(of_ratios[name], axis=1)
+    is_missing = np.isnan(ratios) | np.isnan(limits[:, ::2]) | np.isnan(limits[:, 1::2])
+    return np.where(np.repeat(is_missing, 2, axis=1), np.nan, limits)
 
-    They are those around the cross-fitted ratio, and widened to as far around that of all data at the threshold that
-    these choose: which of many thresholds with nearly the best F-beta is chosen is chance, too, and moves precision and
-    recall far more than F-beta.
+
+def _widened(limits: Floats, apart: Floats) -> Floats:
+    """Limits of three ratios, widened to as far around those of all data at the threshold that these choose.
+
+    Which of many thresholds with nearly the best F-beta is chosen is chance, too, and moves precision and recall far
+    more than F-beta.
     """
-    limits = {} if group.limits is None else group.limits(chosen)
-    apart = _apart(group, criterion, ratios) if limits else [0.0] * len(ratios)
-    for name, ratio, shift in zip(RATIOS, ratios, apart, strict=True):
-        lower, upper = (float(limit[0]) for limit in limits[name]) if name in limits else (math.nan, math.nan)
-        is_missing = math.isnan(ratio) or math.isnan(lower) or math.isnan(upper)
-        yield from (None, None) if is_missing else (max(lower + min(shift, 0), 0.0), min(upper + max(shift, 0), 1.0))
+    lower = np.maximum(limits[:, ::2] + np.minimum(apart, 0.0), 0.0)
+    upper = np.minimum(limits[:, 1::2] + np.maximum(apart, 0.0), 1.0)
+    return np.stack([lower, upper], axis=2).reshape(limits.shape)
 
 
-def _apart(group: Candidates, criterion: Criterion, ratios: Sequence[float]) -> list[float]:
-    """What three ratios of all data, at the threshold that these choose, exceed the cross-fitted ones."""
-    totals = [np.asarray(count.sum(axis=0), dtype=np.float64) for count in group.folds if not isinstance(count, str)]
-    best = group.chosen(criterion, [total[None] for total in totals])
-    if criterion.has_capacity or best[0] < 0:  # a capacity of all data is another one
-        return [0.0] * len(ratios)
-    counts = [total[best] for total in totals]
-    at_best = (*group.ratios(counts), group.f_beta(counts, 1.0))
-    return [float(np.nan_to_num(of_all[0] - ratio)) for of_all, ratio in zip(at_best, ratios, strict=True)]
+def _apart(group: Candidates, criterion: Criterion, sums: Sequence[Floats], ratios: Floats) -> Floats:
+    """What three ratios of all data, at the threshold that these choose, exceed the cross-fitted ones, shape (N, 3).
+
+    Args:
+        group: One group of the batch.
+        criterion: What thresholds are chosen for.
+        sums: The counts of all data, each of shape (N, K).
+        ratios: The cross-fitted ones, shape (N, 3).
+    """
+    if criterion.has_capacity:  # a capacity of all data is another one
+        return np.zeros(ratios.shape)
+    best = group.chosen(criterion, sums)
+    counts = [np.take_along_axis(count, best[:, None], axis=1)[:, 0] for count in sums]
+    at_best = np.stack([*group.ratios(counts), group.f_beta(counts, 1.0)], axis=1)
+    return np.where(best[:, None] < 0, 0.0, np.nan_to_num(at_best - ratios))
 
 
 def _without(reason: NotFitted) -> Fitted:
     return (*[None] * (len(CROSS_FITTED) + len(LIMITS_CROSS_FITTED) + 1), reason)
 
 
-def _or_undefined(ratios: Iterable[float], limits: Iterable[float | None], cost: float | None) -> Fitted:
-    """Three ratios, of which nan is None and a reason, their limits, and a cost."""
-    values = [None if math.isnan(ratio) else ratio for ratio in ratios]
-    return *values, *limits, cost, "undefined_ratio" if None in values else None
+def _or_undefined(ratios: Iterable[float], limits: Iterable[float], cost: float | None) -> Fitted:
+    """Three ratios, of which nan is None and a reason, their limits, of which nan is None, and a cost."""
+    values, sides = ([None if math.isnan(each) else each for each in numbers] for numbers in (ratios, limits))
+    return *values, *sides, cost, "undefined_ratio" if None in values else None
 
 
 def _promised(criterion: Criterion) -> str:

@@ -213,6 +213,13 @@ def clusters_of(counts: pl.DataFrame, keys: Sequence[str], sizes: Sequence[str])
     )
 
 
+def no_clusters(cube: Cube) -> pl.DataFrame:
+    """What `clusters_of` gives, NULL in every group."""
+    types = {N_CLUSTERS: pl.Int64(), N_EFFECTIVE: pl.Float64(), _OF_CLUSTERS: pl.String()}
+    groups = cube.counts.select(cube.keys).unique(maintain_order=True)
+    return groups.with_columns(pl.lit(None, dtype=dtype).alias(name) for name, dtype in types.items())
+
+
 def clusters_of_parents(cube: Cube, sizes: Sequence[str]) -> pl.DataFrame:
     """`clusters_of` rows that may have two parents: of both the one with the smaller effective number, in each group.
 
@@ -221,6 +228,8 @@ def clusters_of_parents(cube: Cube, sizes: Sequence[str]) -> pl.DataFrame:
         sizes: Names of the counts that make the size of a cluster.
     """
     parents = [clusters_of(counts, cube.keys, sizes) for counts in (cube.counts, *cube.crossed[:1])]
+    if len(parents) == 1:
+        return parents[0]
     order = [N_EFFECTIVE, N_CLUSTERS]
     return pl.concat(parents).sort(order, nulls_last=True).unique(list(cube.keys), keep="first", maintain_order=True)
 
@@ -282,9 +291,9 @@ def with_numbers(
 ) -> pl.DataFrame:
     """As `with_clusters`, from what `clusters_of` gives."""
     names = (N_CLUSTERS, N_EFFECTIVE)
-    numbers = clusters.select(*keys, *names)
     if not wanted:
-        numbers = numbers.with_columns(pl.lit(None, dtype=numbers.schema[name]).alias(name) for name in names)
+        return table.with_columns(pl.lit(None, dtype=clusters.schema[name]).alias(name) for name in names)
+    numbers = clusters.select(*keys, *names)
     return table.join(numbers, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
 
 
@@ -308,22 +317,22 @@ def with_quality(
             or 1, and where one is small a ratio rests on few events.
         fewest: How many of the rarest are not few.
     """
-    if clusters is not None:
-        working = clusters.select(*keys, _OF_CLUSTERS)
-        table = table.join(working, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
-    else:
-        table = table.with_columns(pl.lit(None, dtype=pl.String).alias(_OF_CLUSTERS))
     is_limited = pl.any_horizontal(pl.col(limit).is_not_null() for limit in limit_names(names))
-    quality = pl.when(is_limited).then(_quality(events, fewest)).cast(pl.String).alias(INTERVAL_QUALITY)
-    return table.with_columns(quality).drop(_OF_CLUSTERS)
+    of_clusters = pl.lit(None, dtype=pl.String) if clusters is None else pl.col(_OF_CLUSTERS)
+    quality = pl.when(is_limited).then(_quality(of_clusters, events, fewest)).cast(pl.String).alias(INTERVAL_QUALITY)
+    if clusters is None:
+        return table.with_columns(quality)
+    working = clusters.select(*keys, _OF_CLUSTERS)
+    joined = table.join(working, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+    return joined.with_columns(quality).drop(_OF_CLUSTERS)
 
 
-def _quality(events: Sequence[str], fewest: int) -> pl.Expr:
+def _quality(of_clusters: pl.Expr, events: Sequence[str], fewest: int) -> pl.Expr:
     """The worst that holds, see `qualities.MEANINGS`."""
     rarest = pl.min_horizontal(events) if events else pl.lit(None, dtype=pl.Int64)
     return (
-        pl.when(pl.col(_OF_CLUSTERS) != "good")
-        .then(pl.col(_OF_CLUSTERS))
+        pl.when(of_clusters != "good")
+        .then(of_clusters)
         .when(rarest == 0)
         .then(_named("at_edge"))
         .when(rarest < fewest)

@@ -39,6 +39,7 @@ Limits: TypeAlias = "tuple[Floats, Floats]"
 
 PROPORTIONS = (*RATIOS, "fpr")
 _ROUNDING = 1e-24  # a variance of equal shares that differ by rounding
+_FEW = 8192  # numbers of one ratio: of more, arrays of all ratios take memory and no less time
 UNSEEN = 0.5  # what a unit that was not observed may add to a sum of values from 0 to 1, see `mean_limits`
 
 
@@ -121,16 +122,27 @@ def intervals_of_rows(
     Returns:
         Lower and upper limits by ratio; nan where the ratio is undefined.
     """
-    squares = (counts if weights is None else weights.squares).proportions()
-    sides = counts.proportions()
-    limits = {}
-    for name in names:
-        hits, misses = (np.asarray(side, dtype=np.float64) for side in sides[name])
-        heaviest = (1.0, 1.0) if weights is None else weights.heaviest(name)
-        effect = _effect_of_fixed_sizes(name, counts, heaviest) if fixed_sizes else 1.0
-        spread = CountSpread(*(effect * square for square in squares[name]), *(effect * weight for weight in heaviest))
-        limits[name] = _limits(name, hits, misses, spread, np.asarray((1 - confidence) / 2))
+    tails = np.asarray((1 - confidence) / 2)
+    sides = {name: _side_by_side(name, counts, weights, tails, fixed_sizes=fixed_sizes) for name in names}
+    together = [list(names)] if np.size(counts.tp) <= _FEW else [[name] for name in names]
+    limits: dict[str, Limits] = {}
+    for ratios in together:  # a call costs more than a few more numbers in it
+        hits, misses, *spread, tails = (np.stack(each) for each in zip(*map(sides.__getitem__, ratios), strict=True))
+        lower, upper = _limits(hits, misses, CountSpread(*spread), tails)
+        limits |= {name: _of_ratio(name, limit) for name, *limit in zip(ratios, lower, upper, strict=True)}
     return limits
+
+
+def _side_by_side(
+    name: str, counts: Confusion, weights: Weights | None, tails: Floats, *, fixed_sizes: bool
+) -> list[Floats]:
+    """Hits and misses of a ratio, their `CountSpread`, and the tail probability, of one shape."""
+    hits, misses = (np.asarray(side, dtype=np.float64) for side in counts.proportions()[name])
+    squares = (counts if weights is None else weights.squares).proportions()[name]
+    heaviest = (1.0, 1.0) if weights is None else weights.heaviest(name)
+    effect = _effect_of_fixed_sizes(name, counts, heaviest) if fixed_sizes else 1.0
+    spread = (*(effect * square for square in squares), *(effect * weight for weight in heaviest))
+    return list(np.broadcast_arrays(hits, misses, *spread, tails))
 
 
 def _effect_of_fixed_sizes(
@@ -228,7 +240,7 @@ def intervals_of_clusters(
             hit, miss = (np.maximum(effect, weight) for weight in _heaviest(name, *heaviest))
         total_hits, total_misses = (side.sum(axis=0).astype(np.float64) for side in (hits, misses))
         spread = CountSpread(effect * total_hits, effect * total_misses, hit, miss)
-        around = _limits(name, total_hits, total_misses, spread, tail(confidence, degrees))
+        around = _of_ratio(name, _limits(total_hits, total_misses, spread, tail(confidence, degrees)))
         share = of_clusters.share
         factors = stretches(of_clusters.excess_skewness, degrees, confidence)
         closed = stretched(around, 2 * share / (1 + share) if name == "f1" else share, factors)
@@ -240,11 +252,7 @@ def _resampled(
     name: str, sides: tuple[NDArray[Any], NDArray[Any]], closed: Limits, confidence: float, resampling: Resampling
 ) -> Limits:
     """Limits of the bootstrap of hits and misses, for F1 those of J; the closed ones where it has none."""
-    limits = share_limits(*sides, confidence, resampling)
-    if name == "f1":
-        lower, upper = (2 * limit / (1 + limit) for limit in limits)
-        limits = lower, upper
-    return otherwise(limits, closed)
+    return otherwise(_of_ratio(name, share_limits(*sides, confidence, resampling)), closed)
 
 
 @dataclass(frozen=True)
@@ -325,7 +333,7 @@ def mean_limits(mean: Floats, variance: Floats, size: Floats, tails: Floats) -> 
     inside = (mean > 0) & (mean < 1)
     effect = np.where(inside, variance * size / (mean * (1 - mean)), 1.0)
     hits, misses, unseen = mean * size, (1 - mean) * size, np.maximum(effect, UNSEEN)
-    return _limits("mean", hits, misses, CountSpread(effect * hits, effect * misses, unseen, unseen), tails)
+    return _limits(hits, misses, CountSpread(effect * hits, effect * misses, unseen, unseen), tails)
 
 
 def _carried(values: Floats, usable: NDArray[np.bool_]) -> Floats:
@@ -340,7 +348,7 @@ def _carried(values: Floats, usable: NDArray[np.bool_]) -> Floats:
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def _limits(name: str, hits: Floats, misses: Floats, spread: CountSpread, tail_probability: Floats) -> Limits:
+def _limits(hits: Floats, misses: Floats, spread: CountSpread, tail_probability: Floats) -> Limits:
     """Binomial limits of effective counts; for each limit one unseen row of the side that it fears is added.
 
     An unseen row is as heavy as the heaviest may be (Fay & Feuer 1997, who add it to a sum of weighted Poisson counts).
@@ -349,10 +357,16 @@ def _limits(name: str, hits: Floats, misses: Floats, spread: CountSpread, tail_p
     defined, share = hits + misses > 0, hits / (hits + misses)
     miss = _with_unseen(misses, hits, (spread.misses, spread.hits), spread.miss)
     hit = _with_unseen(hits, misses, (spread.hits, spread.misses), spread.hit)
-    upper_miss, upper_hit = (proportion_limit_above(*side, tail_probability) for side in (miss, hit))
+    events, others = (np.stack(each) for each in zip(miss, hit, strict=True))
+    upper_miss, upper_hit = proportion_limit_above(events, others, tail_probability)
     lower, upper = np.where(hits > 0, 1 - upper_miss, 0.0), np.where(misses > 0, upper_hit, 1.0)
     lower, upper = np.minimum(lower, share), np.maximum(upper, share)  # quantiles of huge counts are rounded
-    lower, upper = (np.where(defined, limit, np.nan) for limit in (lower, upper))
+    return np.where(defined, lower, np.nan), np.where(defined, upper, np.nan)
+
+
+def _of_ratio(name: str, limits: Sequence[Floats]) -> Limits:
+    """Limits of a ratio from those of its proportion: for F1 from those of J."""
+    lower, upper = limits
     return (2 * lower / (1 + lower), 2 * upper / (1 + upper)) if name == "f1" else (lower, upper)
 
 

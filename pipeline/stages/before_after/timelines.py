@@ -69,12 +69,8 @@ def crossed_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span, seg
         span: The window.
         segment: Grouping columns of the result.
     """
-    counts = [_no_counts(events, articles, segment, (SECOND_REPLICATE, *COUNTS_AROUND))]
-    for (second, *_), of_second in sorted(articles.partition_by(SECOND_REPLICATE, as_dict=True).items()):
-        counted = timeline_counts(events, of_second, span, segment, COUNTS_AROUND)
-        label = pl.lit(second, dtype=pl.Int64).alias(SECOND_REPLICATE)
-        counts.append(counted.with_columns(label).select(counts[0].columns))
-    return pl.concat(counts).filter(pl.any_horizontal(pl.col(COUNTS_AROUND) > 0))
+    counts = timeline_counts(events, articles, span, (*segment, SECOND_REPLICATE), COUNTS_AROUND)
+    return counts.filter(pl.any_horizontal(pl.col(COUNTS_AROUND) > 0))
 
 
 def pairs_by_day(events: pl.DataFrame, articles: pl.DataFrame, span: Span, segment: Sequence[str]) -> pl.DataFrame:

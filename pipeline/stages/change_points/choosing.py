@@ -18,8 +18,9 @@ from pipeline.tables.sweep import THRESHOLD
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pipeline.metrics.curves.cross_fitting import Ints
     from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.metrics.uncertainty.jackknife import Floats, Limits
     from pipeline.stages.change_points.contract import ChangePointsParameters
 
 
@@ -45,8 +46,15 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) 
             ratios=_of_mean_recall if is_mean else _of_points,
             f_beta=_f_beta_of_mean_recall if is_mean else _f_beta_of_points,
             outcomes=_outcomes,
-            limits=partial(limits_of, group, params, params.confidence, params.resampling) if promises else None,
+            at_folds=partial(_limits, group, params) if promises else None,
         )
+
+
+def _limits(
+    group: GroupCounts, params: ChangePointsParameters, chosen: Ints, _pooled: Sequence[Floats]
+) -> dict[str, Limits]:
+    """Limits of the ratios of a group whose folds have thresholds of their own."""
+    return limits_of(group, params, params.confidence, params.resampling, chosen)
 
 
 def _by_fold(group: GroupCounts) -> Sequence[Floats]:

@@ -14,6 +14,8 @@ from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clu
 from pipeline.tables.ratios import RATIOS, divide
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipeline.metrics.curves.cross_fitting import Ints
     from pipeline.metrics.uncertainty.jackknife import Floats, Limits
     from pipeline.metrics.uncertainty.resampling import Resampling
@@ -35,7 +37,7 @@ def candidates(rows: pl.DataFrame, group: Group, confidence: float | None, resam
     def lower(name: str, confidence: float) -> Floats:
         return intervals_of_clusters(group.confusion, confidence, names=[name])[name][0]
 
-    def limits(chosen: Ints) -> dict[str, Limits]:
+    def limits(chosen: Ints, _pooled: Sequence[Floats]) -> dict[str, Limits]:
         tp, fp, fn = (at_choices(count, chosen) for count in counts)
         level = confidence or 0.0
         outcomes = Confusion(tp, fp, fn, 0 * tp, in_time=group.counts.in_time)
@@ -49,7 +51,7 @@ def candidates(rows: pl.DataFrame, group: Group, confidence: float | None, resam
         ratios=ratios_of_counts,
         f_beta=f_beta_of_counts,
         outcomes=lambda counts: Outcomes(*counts),
-        limits=limits if wanted and group.counts.within_budget else None,
+        at_folds=limits if wanted and group.counts.within_budget else None,
     )
 
 

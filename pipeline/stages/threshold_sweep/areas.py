@@ -12,7 +12,7 @@ from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_areas
 from pipeline.metrics.uncertainty.bootstrap import area_limits, area_quantiles, otherwise
 from pipeline.metrics.uncertainty.clusters import Spread, area_interval, combined_spread
 from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
-from pipeline.metrics.uncertainty.limits import Interval, limit_columns, with_quality
+from pipeline.metrics.uncertainty.limits import Interval, limit_columns, with_numbers, with_quality
 from pipeline.metrics.uncertainty.qualities import FEWEST_OF_CLASS, N_CLUSTERS, N_EFFECTIVE
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD
 from pipeline.stages.threshold_sweep.uncertainty import SEEN, kind_of_counts, with_fewest_seen
@@ -54,18 +54,19 @@ def areas_table(
         clusters: `clusters_of` the groups, NULL where rows are independent.
     """
     kind = "n_weighted" if kind_of_counts(counts["counts"]) == "weight" else "n"
+    rows = {name: pl.col(f"{kind}_{side}") for side, name in zip(SIDES, WEIGHTED_ROWS, strict=True)}
     frame = add_up(counts["counts"], keys, COUNT_NAMES).with_columns(
         (pl.col("n_positive") + pl.col("n_negative")).alias("n"),
-        *(pl.col(f"{kind}_{side}").alias(name) for side, name in zip(SIDES, WEIGHTED_ROWS, strict=True)),
+        *(number.alias(name) for name, number in rows.items()),
+        *_effective_rows(rows, weighted=kind == "n_weighted"),
     )
-    frame = frame.with_columns(_effective_rows(weighted=kind == "n_weighted")).drop(COUNT_NAMES[4:])
+    frame = frame.drop(COUNT_NAMES[4:])
     for columns in (counts["areas"], _true_points(params, counts, keys), _losses(params, counts, keys)):
         frame = frame.join(columns, on=list(keys), how="left", nulls_equal=True)
     missed = pl.sum_horizontal(WEIGHTED_ROWS) > pl.col(SCORED).fill_null(0)  # their score says no probability
     frame = frame.with_columns(pl.when(~missed).then(pl.col(name)).alias(name) for name in OF_PROBABILITIES)
     if params.cluster is not None and params.uncertainty == "none":  # those of rows would pass for those of clusters
         frame = frame.with_columns(nulls(f"{name}_se" for name in (*AREAS, "log_likelihood")))
-    frame = frame.with_columns(*limit_columns(_intervals(frame, params)))
     undefined = (
         pl.when(pl.col("average_precision").is_null())
         .then(pl.lit("no_positive"))
@@ -78,18 +79,19 @@ def areas_table(
     )
     in_cells = pl.col("average_precision_min").is_not_null() | pl.col("roc_auc_min").is_not_null()
     method = pl.when(in_cells).then(pl.lit("binned")).otherwise(pl.lit(params.method))
-    frame = frame.with_columns(undefined.alias("undefined"), method.alias("method"))
+    limits = limit_columns(_intervals(frame, params))
+    frame = frame.with_columns(*limits, undefined.alias("undefined"), method.alias("method"))
     frame = with_fewest_seen(frame, counts.get("heaviest"), keys)
     events = (*EFFECTIVE_ROWS, SEEN)
     frame = with_quality(frame, AREAS, clusters=clusters, keys=keys, events=events, fewest=FEWEST_OF_CLASS)
-    frame = frame.join(clusters.select(*keys, *CLUSTERS), on=list(keys), how="left", nulls_equal=True)
+    frame = with_numbers(frame, clusters, keys)
     return frame.drop("n_negative", SCORED, SEEN, *COUNT_NAMES[2:4], *WEIGHTED_ROWS, *EFFECTIVE_ROWS, *WORKING)
 
 
-def _effective_rows(*, weighted: bool) -> list[pl.Expr]:
+def _effective_rows(rows: Mapping[str, pl.Expr], *, weighted: bool) -> list[pl.Expr]:
     """Rows of each class, of weighted ones their effective number (Σ w)² / Σ w², exact where all weights are equal."""
     if not weighted:
-        return [pl.col(name).alias(of) for name, of in zip(WEIGHTED_ROWS, EFFECTIVE_ROWS, strict=True)]
+        return [rows[name].alias(of) for name, of in zip(WEIGHTED_ROWS, EFFECTIVE_ROWS, strict=True)]
     numbers = []
     for side, of in zip(SIDES, EFFECTIVE_ROWS, strict=True):
         weight, squares = (pl.col(f"{kind}_{side}").cast(pl.Float64) for kind in ("weight", "squares"))
@@ -217,6 +219,6 @@ def _intervals(frame: pl.DataFrame, params: ThresholdSweepParameters) -> dict[st
 def _reasons(frame: pl.DataFrame) -> NDArray[np.str_]:
     """Why a limit of an area would be missing."""
     positives, negatives = (frame[name].to_numpy() for name in WEIGHTED_ROWS)
-    measured = frame.select(pl.all_horizontal(pl.col(f"{name}_se").is_not_null() for name in AREAS)).to_series()
+    measured = np.logical_and.reduce([frame[f"{name}_se"].is_not_null().to_numpy() for name in AREAS])
     few = np.where(positives < TWO, "few_positives", np.where(negatives < TWO, "few_negatives", "one_replicate"))
-    return np.where((positives >= TWO) & (negatives >= TWO) & measured.to_numpy(), "at_limit", few)
+    return np.where((positives >= TWO) & (negatives >= TWO) & measured, "at_limit", few)

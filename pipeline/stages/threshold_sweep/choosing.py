@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -23,7 +23,7 @@ from pipeline.stages.threshold_sweep.uncertainty import (
 from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pipeline.metrics.curves.cross_fitting import Ints
     from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
@@ -46,37 +46,65 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters
                 return limits_of_rows(rows, confidence, [name], fixed_sizes=False)[name][0]
             return limits_of_clusters(rows, group, confidence, [name])[name][0]
 
+        is_split = params.cluster is None or params.uncertainty != "none"
+        counts = _by_fold(rows, group, params, weighted=any_weight) if is_split else None
         yield Candidates(
             rows=rows,
             lower=lower if promises else None,
             retrieved=(rows["tp"] + rows["fp"]).to_numpy().astype(np.float64),
-            counts="none"
-            if params.cluster and params.uncertainty == "none"
-            else _by_fold(rows, group, params, weighted=any_weight),
+            counts="none" if counts is None else counts,
             ratios=ratios_of_counts,
             f_beta=f_beta_of_counts,
             outcomes=lambda counts: Outcomes(*counts),
-            limits=partial(_limits, rows, group, params) if promises else None,
+            **_limits(rows, group, params, counts) if promises and counts is not None else {},
         )
 
 
 def _limits(
-    rows: pl.DataFrame, group: GroupCounts, params: ThresholdSweepParameters, chosen: Ints
+    rows: pl.DataFrame, group: GroupCounts, params: ThresholdSweepParameters, counts: Sequence[Floats]
+) -> dict[str, Callable[..., Any]]:
+    """How `Candidates` has its limits."""
+    if params.cluster is not None:
+        return {"at_folds": partial(_limits_of_clusters, rows, group, params)}
+    at_folds = partial(_weights_at_folds, rows, counts) if rows["tp_weight"].is_not_null().any() else _counts_at_folds
+    return {"at_folds": at_folds, "limits": partial(_limits_of_rows, params)}
+
+
+def _counts_at_folds(_chosen: Ints, pooled: Sequence[Floats]) -> Sequence[Floats]:
+    """The outcomes of independent rows whose folds have thresholds of their own."""
+    return pooled
+
+
+def _weights_at_folds(
+    rows: pl.DataFrame, weights: Sequence[Floats], chosen: Ints, _pooled: Sequence[Floats]
+) -> list[Floats]:
+    """The same of weights, their squares, and the heaviest ones."""
+    heaviest = [rows[name][:1].to_numpy() for name in HEAVIEST]
+    return [at_choices(side, chosen).sum(axis=0) for side in (*weights, *_of_rows(rows, "_squares"))] + heaviest
+
+
+def _limits_of_rows(params: ThresholdSweepParameters, at_folds: Sequence[Sequence[Floats]]) -> dict[str, Limits]:
+    """Limits of the ratios of several groups, from `_counts_at_folds` or `_weights_at_folds`."""
+    counts = [np.concatenate(sides) for sides in zip(*at_folds, strict=True)]
+    squares = counts[len(CONFUSION) :]
+    weights = Weights(Confusion(*squares[: len(CONFUSION)]), *squares[len(CONFUSION) :]) if squares else None
+    fixed = params.class_sizes == "fixed"
+    outcomes = Confusion(*counts[: len(CONFUSION)])
+    return intervals_of_rows(outcomes, weights, params.confidence, fixed_sizes=fixed, names=RATIOS)
+
+
+def _limits_of_clusters(
+    rows: pl.DataFrame,
+    group: GroupCounts,
+    params: ThresholdSweepParameters,
+    chosen: Ints,
+    _pooled: Sequence[Floats],
 ) -> dict[str, Limits]:
     """Limits of the ratios of a group whose folds have thresholds of their own.
 
     Of two parents the first is in folds; the second, which tells the spread alone, is taken at the middle one of their
     thresholds.
     """
-    if params.cluster is None:
-        kinds = [
-            _of_rows(rows, suffix)
-            for suffix in (["_weight", "_squares"] if rows["tp_weight"].is_not_null().any() else [""])
-        ]
-        counts, *squares = (Confusion(*(at_choices(side, chosen).sum(axis=0) for side in kind)) for kind in kinds)
-        weights = Weights(squares[0], *(float(rows[name][0]) for name in HEAVIEST)) if squares else None
-        fixed = params.class_sizes == "fixed"
-        return intervals_of_rows(counts, weights, params.confidence, fixed_sizes=fixed, names=RATIOS)
     (first, *crossed), heaviest = counts_of_clusters(rows, group)
     middle = np.full(1, np.sort(chosen)[len(chosen) // 2])
     of_folds, *of_others = (

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 SCORE_OR_LOWEST = "score_or_lowest"
 MOST_WEIGHT, LEAST_WEIGHT = 1e6, 1e-6
 MOST_ROWS_FOR_OUTCOMES = 1_000_000
+OUTCOMES_WITH_NONE = 'uncertainty = "none" leaves it out, as it reads the rows once more; outcomes = true makes it'
 MOST_BINS_WITH_SUMS = 4096  # from some ten thousand on, sums by bin take longer than another scan
 GROUPS = 16  # that are expected where rows are grouped
 FEW_ROWS = 50_000
@@ -145,9 +146,10 @@ class _Planner:
 
     @property
     def outcomes(self) -> OptionalTable:
-        """The sample of single rows."""
+        """The sample of single rows, for which they are read once more."""
         sources, asked = (self.predictions,), self.params.outcomes
-        return OptionalTable(OUTCOMES, "outcomes", asked, MOST_ROWS_FOR_OUTCOMES, sources, told=False)
+        lacking = OUTCOMES_WITH_NONE if asked == "auto" and self.params.uncertainty == "none" else ""
+        return OptionalTable(OUTCOMES, "outcomes", asked, MOST_ROWS_FOR_OUTCOMES, sources, told=False, lacking=lacking)
 
     @property
     def units(self) -> UnitsOfSweep:

@@ -14,6 +14,7 @@ from pipeline.metrics.uncertainty.limits import (
     intervals_of,
     limit_columns,
     marked_in_time,
+    no_clusters,
     no_limits,
     with_limits,
     with_quality,
@@ -73,10 +74,10 @@ def with_intervals(
 
 def clusters_of_groups(params: ThresholdSweepParameters, cube: Cube) -> pl.DataFrame:
     """`clusters_of` the groups, of two parents the fewer; NULL where rows are independent or not in replicates."""
+    if params.cluster is None or not params.is_replicated:
+        return no_clusters(cube)
     kind = kind_of_counts(cube.counts)
     table = clusters_of_parents(cube, sizes_of(kind))
-    if params.cluster is None or not params.is_replicated:
-        return table.with_columns(pl.lit(None, dtype=table.schema[name]).alias(name) for name in table.columns[-3:])
     return marked_in_time(table, cube, sizes_of(kind), partial(confusion_of, kind=kind))
 
 
@@ -127,7 +128,7 @@ def sizes_of(kind: str) -> tuple[str, str]:
 
 def kind_of_counts(counts: pl.DataFrame) -> Literal["weight", "n"]:
     """`weight` where rows have weights, else `n`; a run whose weights are all 0 is refused before it counts."""
-    return "weight" if counts.select((pl.col("weight_positive") + pl.col("weight_negative")).sum()).item() else "n"
+    return "weight" if counts["weight_positive"].sum() or counts["weight_negative"].sum() else "n"
 
 
 def confusion_of(group: GroupCounts, kind: str) -> Confusion:

@@ -15,6 +15,7 @@ from pipeline.stages.methods import named_group
 from pipeline.stages.stage import groups_with
 from pipeline.stages.threshold_sweep.calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
 from pipeline.stages.threshold_sweep.contract import CROSSED, CROSSED_CALIBRATION
+from pipeline.stages.threshold_sweep.uncertainty import kind_of_counts
 from pipeline.tables.schemas import COUNT_TABLE, GROUPING
 from pipeline.tables.sweep import REPLICATE, add_up
 
@@ -98,21 +99,21 @@ def fitness(counts: Mapping[str, pl.DataFrame] | CountTables) -> pl.DataFrame:
     """
     table = counts[COUNT_TABLE]
     keys = table.columns[: table.columns.index(REPLICATE)]
-    is_weighted = bool(table.select((pl.col("weight_positive") + pl.col("weight_negative")).sum()).item())
-    rows = [f"n_weighted_{side}" if is_weighted else f"n_{side}" for side in ("positive", "negative")]
-    every = add_up(table, keys, rows).select(*keys, pl.sum_horizontal(rows).alias("_rows"))
-    scored = add_up(counts["likelihood"], keys, ["n", "n_outside"])
-    joined = every.join(scored, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    joined = joined.with_columns(pl.col("n", "n_outside").fill_null(0))
+    kind = "n_weighted" if kind_of_counts(table) == "weight" else "n"
+    scored = ("n", "n_outside")
+    n, n_outside = (pl.col(name).fill_null(0) for name in scored)
+    rows = pl.sum_horizontal(f"{kind}_{side}" for side in ("positive", "negative")).sum()
+    every = table.group_by(keys).agg(rows.alias("_rows"))
+    joined = every.join(add_up(counts["likelihood"], keys, scored), on=keys, how="left", nulls_equal=True)
     undefined = (
         pl.when(pl.col("_rows") == 0)
         .then(pl.lit("no_row"))
-        .when(pl.col("_rows") > pl.col("n"))
+        .when(pl.col("_rows") > n)
         .then(pl.lit("no_score"))
-        .when(pl.col("n_outside") > 0)
+        .when(n_outside > 0)
         .then(pl.lit("no_probability"))
     )
-    return joined.with_columns(undefined.alias("undefined")).drop("_rows").sort(keys, nulls_last=True)
+    return joined.select(*keys, n, n_outside, undefined.alias("undefined")).sort(keys, nulls_last=True)
 
 
 def unfit(counts: CountTables) -> Unfit | None:

@@ -55,12 +55,14 @@ def calibration_tables(
         counts: The tables of the plan.
         clusters: `clusters_of` the groups, NULL where rows are independent.
     """
+    if params.calibration is False:
+        return {}
     groups = fitness(counts)
     fit = groups.filter(pl.col("undefined").is_null()).select(groups.columns[: groups.columns.index("n")])
+    if fit.height and INTO not in counts:
+        return {}
     binnings = pl.DataFrame({BINNING: BINNINGS}, schema={BINNING: pl.String})
     every = groups.join(binnings, how="cross", maintain_order="left")
-    if params.calibration is False or (fit.height and INTO not in counts):
-        return {}
     if fit.is_empty():
         return {"threshold_sweep_calibration": _completed(every, None, clusters)}
     binned = Binned.of(counts, fit, params.calibration_bins)
@@ -167,15 +169,13 @@ def _completed(groups: pl.DataFrame, errors: pl.DataFrame | None, clusters: pl.D
     events = ("_positive", "_negative")
     if errors is not None:
         groups = groups.join(errors, on=[*keys, BINNING], how="left", nulls_equal=True, maintain_order="left")
-    lacking = (*columns, *events)
-    absent = [
-        pl.lit(None, dtype=columns.get(name, pl.Float64())).alias(name)
-        for name in lacking
-        if name not in groups.columns
-    ]
-    frame = groups.with_columns(absent)
-    is_undefined = pl.col("undefined").is_not_null()
-    why = pl.when(is_undefined).then(pl.lit("undefined_ratio")).otherwise(pl.col(UNDEFINED_INTERVAL))
-    frame = frame.with_columns(why.alias(UNDEFINED_INTERVAL)).drop(N_CLUSTERS, N_EFFECTIVE, INTERVAL_QUALITY)
+    is_undefined, present = pl.col("undefined").is_not_null(), set(groups.columns)
+    given = pl.col(UNDEFINED_INTERVAL) if UNDEFINED_INTERVAL in present else pl.lit(None, dtype=pl.String)
+    why = pl.when(is_undefined).then(pl.lit("undefined_ratio")).otherwise(given).alias(UNDEFINED_INTERVAL)
+    made_below = {UNDEFINED_INTERVAL, N_CLUSTERS, N_EFFECTIVE, INTERVAL_QUALITY}
+    absent = [name for name in (*columns, *events) if name not in present | made_below]
+    frame = groups.with_columns(
+        why, *(pl.lit(None, dtype=columns.get(name, pl.Float64())).alias(name) for name in absent)
+    )
     frame = with_quality(frame, ["gap"], clusters=clusters, keys=keys, events=events)
     return with_numbers(frame, clusters, keys).select(*keys, *columns)

@@ -40,11 +40,11 @@ def allocations(params: ThresholdSweepParameters, curve: pl.DataFrame, label: st
     retrieved = (pl.col("tp") + pl.col("fp")).alias(N_ALERTS)
     rows = rows.select(*keys, THRESHOLD, *CONFUSION, retrieved, pl.col("tp_weight").is_not_null().alias("_is_weighted"))
     nothing = _allocated(rows.clear(), "")
-    if rows["_is_weighted"].any():
+    limited = [criterion for criterion in params.operating_points if criterion.has_capacity]
+    if not limited or rows["_is_weighted"].any():
         return nothing
     groups = list(by_group(rows, keys).values())
     counts = [(group[N_ALERTS].to_numpy(), group["tp"].to_numpy()) for group in groups]
-    limited = [criterion for criterion in params.operating_points if criterion.has_capacity]
     shares = [allocate(counts, _capacity(criterion, groups)) for criterion in limited]
     allocated = (
         _allocated(pl.concat(map(_at, groups, numbers)), criterion.text)
