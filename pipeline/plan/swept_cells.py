@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FEWEST_CELLS, MOST_CELLS = 1 << 14, 65_533  # the most, with one below and one above all, that a small integer counts
 CELLS = 4  # by the width of bounds: mostly they are fine enough
-MOST_OF_GROUPS = 1 << 21  # cells of all groups, but for those that thresholds need
+MOST_OF_GROUPS = 1 << 22  # cells of all groups, but for those that thresholds need
 SIDES = ("n_positive", "n_negative")
 LOWEST, HIGHEST = "lowest", "highest"
 LOSSES_OPEN = ("first_open", "squared_errors_open")
@@ -193,7 +193,8 @@ class LossesOfCells:
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:
         """The query."""
-        yield from self.query.statements(by)
+        for statement in self.query.statements(by):
+            yield replace(statement, title=f"{statement.title}, where cells leave wider bounds than {self.width:g}")
 
 
 def _losses(cells: pl.DataFrame, segment: Sequence[str]) -> pl.DataFrame:
