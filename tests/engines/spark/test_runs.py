@@ -227,7 +227,7 @@ def test_one_scan_of_cells_is_the_same(
 ) -> None:
     monkeypatch.setattr("pipeline.stages.threshold_sweep.planning.MOST_SINGLE", 0)
     monkeypatch.setattr("pipeline.plan.area_work.MOST_CELLS", 16)
-    keys = {"thresholds": [0.1, 0.51234567], "method": "binned", "width": 0.01, "outcomes": False}
+    keys: dict[str, Any] = {"thresholds": [0.1, 0.51234567], "method": "binned", "width": 0.01, "outcomes": False}
     runs = [
         run_stages(config(tmp_path / engine, settings, **keys))
         for engine, settings in (("duckdb", None), ("spark", spark_settings))
