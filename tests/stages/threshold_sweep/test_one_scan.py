@@ -190,7 +190,7 @@ samples = st.lists(st.tuples(scores, st.booleans()), min_size=20, max_size=60)
 lists = st.lists(scores, min_size=1, max_size=5).map(lambda values: sorted({value + 0.0 for value in values}))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(samples, st.one_of(st.just(EVEN), lists), st.sampled_from([">=", ">"]), st.integers(2, 12))
 @example([(0.5, True)] * 30, EVEN, ">", 2)
 def test_any_scores_and_thresholds(
