@@ -153,9 +153,9 @@ def threshold_sweep(
         duplicates: What happens to rows that repeat the key columns.
         allow_empty: Whether inputs that leave nothing to evaluate give zeros, with a warning; else they are an
             error.
-        method: How areas are found: `exact`: all rows in order; `binned`: counts in cells of scores, in one
-            scan or a few, with certified bounds.
-        width: Widest bounds of average precision and ROC AUC that `binned` accepts.
+        method: How areas and means of scores are found: `exact`: from all rows; `binned`: from counts in cells
+            of scores, in one scan or a few, with certified bounds.
+        width: Widest bounds of areas and means that `binned` accepts.
         class_sizes: What the intervals are about: `random`: samples of as many rows; `fixed`: samples with as
             many positives and negatives. With clusters the sizes are always random.
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8

@@ -15,7 +15,9 @@ from pipeline.metrics.curves.area_cells import AreaCells, Extremes
 from pipeline.metrics.curves.cell_grids import CellGrid, finer, rounded_outwards
 from pipeline.metrics.curves.ordered_areas import ROW_AREAS, OrderedAreas, Rows, Totals
 from pipeline.metrics.curves.packed_scores import BYTES, MOST_GROUPS, PackedScores, SizesDifferError
+from pipeline.plan.count_tables import BIN
 from pipeline.plan.score_cells import CELL, IN_CELLS, SCORED, FirstCells, rows_in_cells
+from pipeline.plan.swept_cells import HIGHEST, LOWEST, SIDES, cells_of
 from pipeline.queries.dialect import column, is_finite
 from pipeline.queries.kept import kept
 from pipeline.queries.load import expand, load
@@ -26,7 +28,7 @@ from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, SECOND_REPLICATE, add_up
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -90,7 +92,12 @@ class AreaRequest:
 
 
 def areas(
-    engine: Engine, request: AreaRequest, groupings: Sequence[Grouping], by: Sequence[str], counts: pl.DataFrame
+    engine: Engine,
+    request: AreaRequest,
+    groupings: Sequence[Grouping],
+    by: Sequence[str],
+    counts: pl.DataFrame,
+    cells: Mapping[tuple[str, ...], pl.DataFrame] | None = None,
 ) -> tuple[pl.DataFrame, bool]:
     """Areas of every group: one row per group with the areas, their standard errors and, for cells, their bounds.
 
@@ -102,6 +109,7 @@ def areas(
         groupings: The groupings; areas do not add up, but counts in cells do.
         by: All grouping columns.
         counts: The count table, which tells how many positives and negatives a group has.
+        cells: What was counted in cells before, by grouping columns, as `swept_cells` has it.
     """
     engine.define(SCORED, request.rows)
     tables: dict[str, pl.DataFrame] = {}
@@ -111,7 +119,7 @@ def areas(
         sums = add_up(counts_of_grouping, grouping.columns, [*COUNTS, *WEIGHTS])
         groups = _Groups.of(sums, grouping.columns, weighted=request.weighted)
         replicates = 1 + max(counts_of_grouping[REPLICATE].to_list(), default=0) if request.replicated else 0
-        work = _Work(engine, request, groups, replicates, first_cells)
+        work = _Work(engine, request, groups, replicates, first_cells, cells_of(cells or {}, grouping.columns))
         is_exact = request.exact and work.fits_in_order()
         all_in_order = all_in_order and work.fits_in_order()
         tables[grouping.label] = work.exact() if is_exact else work.binned()
@@ -195,6 +203,7 @@ class _Work:
     groups: _Groups
     replicates: int
     first_cells: FirstCells
+    swept: pl.DataFrame | None
 
     def exact(self) -> pl.DataFrame:
         """All rows in rising order of score, block by block."""
@@ -315,10 +324,11 @@ class _Work:
         count = min(MOST_CELLS, most, max(64, math.ceil(FIRST_CELLS / self.request.width)))
         grid = CellGrid(self._span(), (count,))
         for number in range(MOST_ROUNDS):
-            counted = self._cells(grid, once=number > 0)
+            counted = self._swept_cells() if number == 0 else None
+            counted = counted or self._cells(grid, once=number > 0)
             if self._is_narrow(self._bounds(counted)):
                 return counted, grid
-            extremes = self._extremes(grid, once=number > 0)
+            extremes = counted.extremes or self._extremes(grid, once=number > 0)
             cells = AreaCells(counted.rows, extremes)
             bounds = self._bounds(cells)
             if self._is_narrow(bounds):
@@ -327,6 +337,15 @@ class _Work:
                 return cells, grid
             grid = finer(cells.open(bounds, extremes), min(MOST_CELLS, most))
         return None, None
+
+    def _swept_cells(self) -> AreaCells | None:
+        """The cells that were counted before; None where none were."""
+        if (cells := self.swept) is None:
+            return None
+        place, positive, negative, lowest, highest = (
+            cells[name].cast(pl.Float64).to_numpy() for name in (BIN, *SIDES, LOWEST, HIGHEST)
+        )
+        return AreaCells(Rows(self.groups.places(cells), place, positive, negative), Extremes(lowest, highest))
 
     def _bounds(self, cells: AreaCells) -> dict[str, list[Bounds]]:
         return cells.bounds(self.groups.size, weighted=self.request.weighted)

@@ -28,7 +28,7 @@ class Areas(AreaRequest):
     def run(self, engine: Engine, progress: Progress) -> None:
         """Add the table; how many positives and negatives a group has tell the counts."""
         counts = progress.counts
-        table, in_order = areas(engine, self, counts.groupings, counts.by, counts[COUNT_TABLE])
+        table, in_order = areas(engine, self, counts.groupings, counts.by, counts[COUNT_TABLE], progress.cells)
         progress.tables[self.into] = table
         if self.exact and not in_order:
             progress.warnings.append(

@@ -72,13 +72,16 @@ class Sweep:
         distinct = exp.Case().when(is_finite(score), score.copy() + double(0))
         return self._with_bin(distinct if self.grid is None else self.grid.cell(score))
 
-    def exactly(self, cells: list[int]) -> exp.Select:
-        """Rows of the given cells with their exact bin, by comparisons."""
+    def exactly(self, cells: list[int], *, within_cells: bool = False) -> exp.Select:
+        """Rows of the given cells with their exact bin, by comparisons; within cells, with the sum of cell and bin."""
         if self.grid is None:
             message = "without a grid every cell is exact"
             raise ValueError(message)
         score = column(self.score)
-        return self._with_bin(self.grid.exact(score)).where(self.grid.cell(score).isin(*cells))
+        cell, value = self.grid.cell(score), self.grid.exact(score)
+        if within_cells:
+            value = exp.Add(this=exp.cast(cell.copy(), "INT"), expression=value)
+        return self._with_bin(value).where(cell.isin(*cells))
 
     def _with_bin(self, value: exp.Expr) -> exp.Select:
         return exp.select(exp.Star(), exp.alias_(value, BIN, quoted=True)).from_(self.rows.subquery("canonical_rows"))
@@ -218,7 +221,7 @@ def _settled(
     """
     with_score = counts.filter(pl.col(BIN).is_not_null())
     edges = pl.Series(THRESHOLD, [None, *grid.thresholds], dtype=pl.Float64)
-    binned = with_score if sweep.exact else _in_exact_bins(query, sweep, grid, segment, engine, fetch, with_score)
+    binned = with_score if sweep.exact else in_exact_bins(query, sweep, grid, segment, engine, fetch, with_score)
     binned = binned.with_columns(edges.gather(binned[BIN]).alias(THRESHOLD))
     if not sweep.missed:
         return binned
@@ -227,19 +230,32 @@ def _settled(
     return pl.concat([binned, below.select(binned.columns).cast(binned.schema)])
 
 
-def _in_exact_bins(
-    query: Query, sweep: Sweep, grid: Grid, segment: Sequence[str], engine: Engine, fetch: Fetch, counts: pl.DataFrame
+def in_exact_bins(
+    query: Query,
+    sweep: Sweep,
+    grid: Grid,
+    segment: Sequence[str],
+    engine: Engine,
+    fetch: Fetch,
+    counts: pl.DataFrame,
+    *,
+    within_cells: bool = False,
 ) -> pl.DataFrame:
-    """Counts with bins for cells; cells that a threshold cuts through are counted again by comparisons."""
+    """Counts with bins for cells; cells that a threshold cuts through are counted again by comparisons.
+
+    Within cells the sum of cell and bin stands for the bin: neither falls while scores rise, so that it is the same
+    only where both are.
+    """
     bins = grid.bins(counts["lowest"].to_numpy())
     cut = counts.filter(pl.Series(grid.bins(counts["highest"].to_numpy()) != bins, dtype=pl.Boolean))
     cells = sorted(set(cut[BIN].to_list()))
-    uncut = counts.with_columns(pl.Series("_exact", bins, dtype=pl.Int64)).filter(~pl.col(BIN).is_in(cells))
+    exact = pl.Series("_exact", bins, dtype=pl.Int64) + (pl.col(BIN).cast(pl.Int64) if within_cells else 0)
+    uncut = counts.with_columns(exact).filter(~pl.col(BIN).is_in(cells))
     binned = uncut.drop(BIN).rename({"_exact": BIN})
     if not cells:
         return binned
     relation = f"{sweep.into}_again"
-    engine.define(relation, sweep.exactly(cells))
+    engine.define(relation, sweep.exactly(cells, within_cells=within_cells))
     recounted = fetch(_reading(query.tree(segment), sweep.into, relation))
     return binned.vstack(recounted.with_columns(pl.col(BIN).cast(pl.Int64)).select(binned.columns))
 

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 import sqlglot.expressions as exp
 
+from pipeline.plan.count_tables import BIN
 from pipeline.plan.counts import by_parent
 from pipeline.plan.nodes import Phase, Statement
+from pipeline.plan.swept_cells import HIGHEST, LOWEST, SIDES, are_narrow, as_probabilities, with_sums
 from pipeline.queries.dialect import column, double
 from pipeline.queries.kept import kept, part
 from pipeline.queries.load import expand, load
 from pipeline.sources.probability_cells import ProbabilityCells
 from pipeline.tables.schemas import COUNT_TABLE, GROUPING
-from pipeline.tables.sweep import REPLICATE
+from pipeline.tables.sweep import REPLICATE, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -47,6 +49,7 @@ class ProbabilitySums:
         rows: The query of the rows, with `probability`.
         columns: Its sums.
         bins: Bins of equal width that cells must not cross.
+        width: Widest bounds of a mean score that cells of the counts may leave.
         unfit: Says why the rows that were counted are no probabilities, in no group; None: in some group they are.
         replicated: Whether rows fall into replicates; else all are in replicate 0.
         beside: As for `counts.Query`.
@@ -60,6 +63,7 @@ class ProbabilitySums:
     rows: exp.Query
     columns: tuple[str, ...]
     bins: int
+    width: float
     unfit: Callable[[CountTables], Unfit | None]
     replicated: bool = False
     beside: tuple[str, ...] = ()
@@ -76,11 +80,22 @@ class ProbabilitySums:
                 progress.warnings.append(f"{self.into} is left out: {unfit.reason}; {self.into} = true names the first")
             return
         cells = self._cells(progress.counts)
+        of_cells = {segment: _of_cells(counted, segment, cells) for segment, counted in progress.cells.items()}
+        if of_cells and all(map(self._are_narrow, of_cells.values(), of_cells)):
+            for segment, sums in of_cells.items():
+                progress.counts.add(self.into, segment, sums, (LOWER, UPPER), self.columns)
+            return
         engine.define(ROWS, self._in_cells(cells))
         for segment in progress.counts.segments(additive=True):
             sums = _with_edges(engine.fetch(self._query(segment)), cells)
             for table, rows in by_parent(sums, self.into, self.crossed):
                 progress.counts.add(table, segment, rows, (LOWER, UPPER), self.columns)
+
+    def _are_narrow(self, sums: pl.DataFrame, segment: Sequence[str]) -> bool:
+        """Whether cells bound the mean score of every group closely."""
+        n = (pl.col("n_positive") + pl.col("n_negative")).alias("n")
+        of_groups = add_up(sums.with_columns(n), segment, ["n", "scores_open"])
+        return are_narrow(of_groups.with_columns(n_outside=0), ["scores_open"], self.width)
 
     def _cells(self, counts: CountTables) -> ProbabilityCells | None:
         """The cells; None: every score is one."""
@@ -116,6 +131,21 @@ class ProbabilitySums:
         cells = ProbabilityCells(FINEST, self.bins)
         yield Statement(f"relation {ROWS}, of many rows", self._in_cells(cells), ROWS)
         yield Statement(f"counts {self.into}", self._query(by))
+
+
+def _of_cells(counted: pl.DataFrame, segment: Sequence[str], cells: ProbabilityCells | None) -> pl.DataFrame:
+    """Sums by cell of the probability, from those narrower cells of scores that lie in it or begin in it.
+
+    The edges of a cell are the lowest and the highest score of all groups in it, so that they add up over groups.
+    """
+    inside = counted.filter((pl.col(LOWEST) >= 0) & (pl.col(HIGHEST) <= 1))
+    moments = as_probabilities(inside).moments()
+    sums, values = with_sums(inside, moments), [*SIDES, *moments]
+    edges = sums.group_by(BIN).agg(pl.col(LOWEST).min().alias(LOWER), pl.col(HIGHEST).max().alias(UPPER)).sort(BIN)
+    if cells is not None:
+        number = pl.Series(CELL, cells.numbers(edges[LOWER].to_numpy()))
+        edges = edges.with_columns(pl.col(LOWER).min().over(number), pl.col(UPPER).max().over(number))
+    return add_up(sums.join(edges, on=BIN), [*segment, REPLICATE, LOWER, UPPER], values)
 
 
 def _with_edges(sums: pl.DataFrame, cells: ProbabilityCells | None) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
@@ -19,6 +20,7 @@ import numpy as np
 import sqlglot.expressions as exp
 
 from pipeline.queries.dialect import double, is_finite
+from pipeline.tables.sweep import lowest_retrieved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,16 +36,27 @@ _SMALL = ((exp.DataType.Type.UTINYINT, 255), (exp.DataType.Type.USMALLINT, 65_53
 
 
 @dataclass(frozen=True)
+class EvenCells:
+    """Cells of equal width between two scores."""
+
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True)
 class Grid:
     """Ascending thresholds and the rule of what each retrieves.
 
     Attributes:
         thresholds: Distinct finite values in ascending order, at least one.
         boundary: `>=`: a score equal to the threshold is retrieved; `>`: it is not.
+        fine: Cells to group by, finer than the thresholds need them; None: as few as these need.
     """
 
     thresholds: tuple[float, ...]
     boundary: Boundary = ">="
+    fine: EvenCells | None = None
 
     def bins(self, scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.int64]:
         """Bin of each score: the number of thresholds that retrieve it."""
@@ -72,7 +85,34 @@ class Grid:
         Cell 0 is below the lowest threshold, the last cell begins with the highest. Few cells make a small integer, so
         that the engine can aggregate in a table indexed by the cell.
         """
-        return even_cells(score, self.thresholds[0], self.thresholds[-1], self._cells)
+        cells = self.fine or EvenCells(self.thresholds[0], self.thresholds[-1], self._cells)
+        return even_cells(score, cells.low, cells.high, cells.count)
+
+    def refined(self, span: tuple[float, float], bins: int, most: int) -> Grid:
+        """The thresholds, 0, 1 and the edges of bins of equal width between, and cells over a span of scores.
+
+        All become lowest scores that are retrieved, so that the boundary is `>=`: a bin of probabilities holds its
+        upper edge. As far as an even grid has them all, or at least the thresholds, among its points, so do the cells.
+
+        Args:
+            span: Lowest and highest score, of different finite values.
+            bins: Number of the bins from 0 to 1.
+            most: Most cells, if these are enough for the thresholds.
+        """
+        edges = {0.0, *(math.nextafter(number / bins, math.inf) for number in range(1, bins + 1))}
+        edges |= {lowest_retrieved(each, self.boundary) for each in self.thresholds}
+        most, anchor, step = max(most, self._cells), Fraction(repr(self.thresholds[0])), self._step
+        cells = _aligned(span, anchor, _common(step, anchor, Fraction(1, bins)), most)
+        cells = cells or _aligned(span, anchor, step, most) or EvenCells(*span, most)
+        return Grid(tuple(sorted(edges)), ">=", cells)
+
+    @property
+    def _step(self) -> Fraction:
+        """The widest step of an even grid that has all thresholds, as decimals, among its points."""
+        decimals = [Fraction(repr(each)) for each in self.thresholds]
+        if self._is_even:
+            return (decimals[-1] - decimals[0]) / (len(decimals) - 1)
+        return _common(*(each - decimals[0] for each in decimals))
 
     def exact(self, score: exp.Expr) -> exp.Expr:
         """SQL expression of the bin of a score by comparisons alone, as a balanced tree; NULL as for `cell`."""
@@ -87,6 +127,26 @@ class Grid:
         retrieved = compare(this=score.copy(), expression=double(self.thresholds[middle]))
         upper, lower = self._tree(score, middle + 1, high), self._tree(score, low, middle)
         return _case((retrieved, upper)).else_(lower, copy=False)
+
+
+def _common(*numbers: Fraction) -> Fraction:
+    """The largest number of which all are multiples; 0 if all are 0."""
+    denominator = math.lcm(*(each.denominator for each in numbers))
+    return Fraction(math.gcd(*(int(each * denominator) for each in numbers)), denominator)
+
+
+def _aligned(span: tuple[float, float], anchor: Fraction, unit: Fraction, most: int) -> EvenCells | None:
+    """Cells over a span, whose edges are among those at whole units from an anchor; None if these are too many."""
+    low, high = map(Fraction, span)
+    while unit * 8 > high - low:
+        unit /= 2
+    if not unit:
+        return None
+    first, last = math.floor((low - anchor) / unit), math.ceil((high - anchor) / unit)
+    steps = last - first
+    if steps > most:
+        return None
+    return EvenCells(float(anchor + first * unit), float(anchor + last * unit), steps * (most // steps))
 
 
 def _case(*branches: tuple[exp.Expr, exp.Expr]) -> exp.Case:

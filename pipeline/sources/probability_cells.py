@@ -68,7 +68,7 @@ class ProbabilityCells:
         number = exp.Add(this=exp.Add(this=cell, expression=first_bin.copy()), expression=is_above)
         return exp.cast(number, "SMALLINT")  # an engine can aggregate in a table that it indexes
 
-    def _numbers(self, scores: Floats) -> NDArray[np.int64]:
+    def numbers(self, scores: Floats) -> NDArray[np.int64]:
         """The numbers of scores, by the same arithmetic as in SQL."""
         roots = [np.sqrt(np.sqrt(np.sqrt(values))) for values in (scores, 1 - scores)]
         cells = np.ceil(float(self.fineness) * (roots[0] - roots[1]))
@@ -90,7 +90,7 @@ class ProbabilityCells:
             raised = low + step
             inside = raised <= highest
             scores = np.where(inside, raised, 0).view(np.float64)
-            low = np.where(inside & (self._numbers(scores) <= numbers), raised, low)
+            low = np.where(inside & (self.numbers(scores) <= numbers), raised, low)
             step >>= 1
         return low.view(np.float64)
 

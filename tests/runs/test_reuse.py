@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 from cases.reading import case_folders, case_name, prepare
+from running import read_table
 
 from pipeline.engines import file_answers
 from pipeline.engines.duckdb import DuckDB
@@ -147,6 +148,32 @@ def test_the_night_after_a_new_day_reads_that_day_only(days: Path, tmp_path: Pat
     assert read(run) == (4, 1)
     assert is_as_a_full_run(run, tmp_path, **ALL_COUNTS)
     assert run.stages[0].reused == ("predictions: 3 of 4 files as counted before, 1 read",)
+
+
+@pytest.mark.first_cases(1)
+@pytest.mark.parametrize("thresholds", [{"start": 0, "stop": 1, "count": 21}, [0.1234567, 0.5]], ids=["even", "cut"])
+@pytest.mark.parametrize("by", [[[]], ["language"]], ids=["total", "groups"])
+def test_the_cells_of_one_scan_add_up_over_days(
+    days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: list[Any], thresholds: object
+) -> None:
+    monkeypatch.setattr("pipeline.stages.threshold_sweep.planning.MOST_SINGLE", 0)
+    monkeypatch.setattr("pipeline.plan.area_work.MOST_CELLS", 16)
+    monkeypatch.setattr("pipeline.plan.probability_sums.MOST_SCORES", 0)
+    keys = {"by": by, "thresholds": thresholds, "width": 0.01}
+
+    def write(day: int) -> None:
+        scores = np.random.default_rng(day).uniform(size=200)
+        frame = predictions(day, 200) if day % 2 else predictions(day, 200).with_columns(score=pl.Series(scores))
+        frame.write_parquet(days / f"{day}.parquet")
+
+    for day in range(3):
+        write(day)
+    assert read(publish(tmp_path, **keys)) == (3, 3)
+    write(3)
+    run = publish(tmp_path, **keys)
+    assert read(run) == (4, 1)
+    assert is_as_a_full_run(run, tmp_path, **keys)
+    assert read_table(run, "threshold_sweep_areas", "threshold_sweep")["brier_min"].null_count() == 0
 
 
 @pytest.mark.wide

@@ -329,3 +329,50 @@ def test_block_and_place_tell_a_cell(connection: duckdb.DuckDBPyConnection, coun
     text = f"SELECT cell, {block}, {position} FROM (SELECT unnest($cells) AS cell)"  # noqa: S608 - rendered trees
     rows = connection.execute(text, {"cells": cells}).fetchall()
     assert rows == [(cell, cell // BLOCK, cell % BLOCK) for cell in cells]
+
+
+@st.composite
+def spans(draw: st.DrawFn) -> tuple[float, float]:
+    low, high = sorted([draw(anything), draw(anything)])
+    return (low, high) if 0 < high - low < math.inf else (0.0, 1.0)
+
+
+@settings(max_examples=300)
+@given(even() | st.lists(anything, min_size=1).map(distinct), boundaries, spans(), st.integers(2, 100))
+@example((0.5,), ">", (5e-324, 1e-323), 2)
+@example((-1e308, 1e308), ">=", (-1e307, 1.7e308), 2)
+def test_finer_cells_keep_every_threshold_and_bin_apart(
+    thresholds: tuple[float, ...], boundary: Boundary, span: tuple[float, float], bins: int
+) -> None:
+    grid, most = Grid(thresholds, boundary), 1000
+    finer = grid.refined(span, bins, most)
+    scores = np.array([end for each in (*thresholds, *(n / bins for n in range(bins + 1))) for end in around(each)])
+    of_bin, of_threshold = finer.bins(scores), grid.bins(scores)
+    of_probability = np.where(scores < 0, -1, np.searchsorted([n / bins for n in range(1, bins + 1)], scores))
+    for number in np.unique(of_bin):
+        chosen = of_bin == number
+        assert len(set(of_threshold[chosen])) == len(set(of_probability[chosen])) == 1
+    assert finer.fine is not None
+    assert finer.fine.low <= span[0] < span[1] <= finer.fine.high
+    assert finer.fine.count <= max(most, 4096, 4 * len(thresholds))
+
+
+def around(score: float) -> tuple[float, float, float]:
+    return math.nextafter(score, -math.inf), score, math.nextafter(score, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "count"),
+    [
+        (EvenThresholds(start=0, stop=1, count=1000).values(), 9990 * 4),
+        (EvenThresholds(start=0, stop=1, count=101).values(), 400 * 100),
+        ((0.25, 0.3, 0.9), 2000 * 20),
+        ((0.123,), 40 * 1000),
+    ],
+)
+def test_thresholds_and_bins_lie_on_edges_of_cells(thresholds: tuple[float, ...], count: int) -> None:
+    cells = Grid(thresholds).refined((0.0, 1.0), 10, 40_000).fine
+    assert cells is not None
+    assert (cells.low, cells.high, cells.count) == (0.0, 1.0, count)
+    for edge in (*thresholds, 0.1, 0.7):
+        assert edge * count == pytest.approx(round(edge * count), abs=1e-6)

@@ -14,7 +14,7 @@ from pipeline.metrics.uncertainty.clusters import Spread, area_interval, combine
 from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
 from pipeline.metrics.uncertainty.limits import Interval, limit_columns, with_numbers, with_quality
 from pipeline.metrics.uncertainty.qualities import FEWEST_OF_CLASS, N_CLUSTERS, N_EFFECTIVE
-from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD
+from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, LIKELIHOOD
 from pipeline.stages.threshold_sweep.uncertainty import SEEN, kind_of_counts, with_fewest_seen
 from pipeline.tables.columns import by_group, doubles, nulls
 from pipeline.tables.sweep import IN_TIME, REPLICATE, add_up
@@ -32,6 +32,7 @@ SIDES = ("positive", "negative")
 WEIGHTED_ROWS = ("_positives", "_negatives")  # rows with a weight above 0
 EFFECTIVE_ROWS = ("_effective_positives", "_effective_negatives")  # of equal weight that would vary as much (Kish)
 OF_PROBABILITIES = ("log_likelihood", "log_likelihood_se", "brier")
+BOUNDS_OF_MEANS = ("log_likelihood_min", "log_likelihood_max", "brier_min", "brier_max")
 SCORED = "_scored"  # rows with a valid score and a weight above 0
 AREAS = ("average_precision", "pr_auc", "roc_auc")
 OF_ERROR = ("se", "degrees", "skewed", "low", "high")
@@ -39,7 +40,6 @@ WORKING = tuple(f"{name}_{kind}" for name in AREAS for kind in OF_ERROR[1:])  # 
 TRUE_POINTS = ("pr_auc", "pr_auc_se_true_points", *(f"pr_auc_{kind}" for kind in OF_ERROR))
 ROUNDING = 1e-12  # areas that differ less from 0 or 1 are 0 or 1
 CLUSTERS = (N_CLUSTERS, N_EFFECTIVE)
-LOSSES = ("n", "n_outside", "weights", "squares", "first", "weighted", "second", "squared_errors")
 
 
 def areas_table(
@@ -64,7 +64,7 @@ def areas_table(
     for columns in (counts["areas"], _true_points(params, counts, keys), _losses(params, counts, keys)):
         frame = frame.join(columns, on=list(keys), how="left", nulls_equal=True)
     missed = pl.sum_horizontal(WEIGHTED_ROWS) > pl.col(SCORED).fill_null(0)  # their score says no probability
-    frame = frame.with_columns(pl.when(~missed).then(pl.col(name)).alias(name) for name in OF_PROBABILITIES)
+    frame = frame.with_columns(pl.when(~missed).then(pl.col(OF_PROBABILITIES + BOUNDS_OF_MEANS)))
     if params.cluster is not None and params.uncertainty == "none":  # those of rows would pass for those of clusters
         frame = frame.with_columns(nulls(f"{name}_se" for name in (*AREAS, "log_likelihood")))
     undefined = (
@@ -166,7 +166,8 @@ def _of_replicates(
 def _losses(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
     """Mean log-likelihood, its standard error, the Brier score, and their rows; NULL where one is no probability."""
     table = counts["likelihood"]
-    sums = add_up(table, keys, LOSSES).with_columns(pl.col(LOSSES).cast(pl.Float64))  # decimals are added up exactly
+    sums = add_up(table, keys, LIKELIHOOD)  # decimals are added up exactly
+    sums = sums.with_columns(pl.col(LIKELIHOOD).cast(pl.Float64))
     n, weights, squares, first, weighted, second = (
         sums[name].to_numpy() for name in ("n", "weights", "squares", "first", "weighted", "second")
     )
@@ -177,16 +178,29 @@ def _losses(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame]
         tables = [table, *(counts[name] for name in CROSSED_LIKELIHOOD if name in counts)]
         variance = _of_clusters(tables, sums.select(keys), keys, in_time=IN_TIME in counts)
     are_probabilities = sums["n_outside"].to_numpy() == 0
-    values = zip(OF_PROBABILITIES, (mean, np.sqrt(variance), brier), strict=True)
+    bounds = [
+        *_bounds(mean, sums["first_open"], weights, -np.inf, 0),
+        *_bounds(brier, sums["squared_errors_open"], weights, 0, 1),
+    ]
+    values = zip(OF_PROBABILITIES + BOUNDS_OF_MEANS, (mean, np.sqrt(variance), brier, *bounds), strict=True)
     series = (doubles(name, np.where(are_probabilities, column, np.nan)) for name, column in values)
     return sums.select(keys).with_columns(*series, pl.Series(SCORED, n, dtype=pl.Float64))
+
+
+def _bounds(
+    mean: NDArray[np.float64], left: pl.Series, weights: NDArray[np.float64], least: float, most: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bounds of means of which a sum may be off by what is left open; nan where it is exact."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = np.where(left.to_numpy() > 0, left.to_numpy() / weights, np.nan)
+    return np.maximum(mean - distance, least), np.minimum(mean + distance, most)
 
 
 def _of_clusters(
     tables: Sequence[pl.DataFrame], groups: pl.DataFrame, keys: Sequence[str], *, in_time: bool
 ) -> NDArray[np.float64]:
     """Variance of the mean log-likelihood of every group, in the order of the groups."""
-    doubled = (table.with_columns(pl.col(LOSSES).cast(pl.Float64)).sort(REPLICATE) for table in tables)
+    doubled = (table.with_columns(pl.col(LIKELIHOOD).cast(pl.Float64)).sort(REPLICATE) for table in tables)
     clusterings = [by_group(table, keys) for table in doubled]
     variances = []
     for key in groups.iter_rows():

@@ -45,6 +45,10 @@ COUNTS = (
     Column("squares_negative", "DECIMAL", "sum of squared weights of the rows with a false label; 0 without weights"),
 )
 CROSSED = ("counts_of_second_parent", "counts_of_both_parents")  # count tables of rows with two parents
+LIKELIHOOD = (
+    *("n", "n_outside", "weights", "squares", "first", "weighted", "second", "squared_errors"),
+    *("first_open", "squared_errors_open"),  # half of what is open of two sums, above 0 only where cells made them
+)
 CROSSED_LIKELIHOOD = ("likelihood_of_second_parent", "likelihood_of_both_parents")
 CROSSED_CALIBRATION = ("calibration_of_second_parent", "calibration_of_both_parents")
 COUNT_NAMES = tuple(column.name for column in COUNTS)
@@ -59,9 +63,9 @@ class ThresholdSweepParameters(StageParameters):
 
     Attributes:
         predictions: Scored and labelled predictions.
-        method: How areas are found: `exact`: all rows in order; `binned`: counts in cells of scores, in one scan or a
-            few, with certified bounds.
-        width: Widest bounds of average precision and ROC AUC that `binned` accepts.
+        method: How areas and means of scores are found: `exact`: from all rows; `binned`: from counts in cells of
+            scores, in one scan or a few, with certified bounds.
+        width: Widest bounds of areas and means that `binned` accepts.
         class_sizes: What the intervals are about: `random`: samples of as many rows; `fixed`: samples with as many
             positives and negatives. With clusters the sizes are always random.
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8 }`, the

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from pipeline.stages import methods
 from pipeline.stages.standard_numbers import on_other_data
 from pipeline.stages.threshold_sweep.calibration.methods import calibration_sentences
@@ -11,8 +13,6 @@ from pipeline.stages.threshold_sweep.decisions.methods import decisions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import polars as pl
 
     from pipeline.stages.methods import Measured
 
@@ -46,7 +46,9 @@ def sentences(measured: Measured) -> Iterator[str]:
     )
     if measured.parameters["method"] == "binned":
         width = measured.parameters["width"]
-        yield f"Areas are midpoints of certain bounds, at most {width:g} apart, from counts in cells of scores."
+        bounds = areas.get_column("log_likelihood_min", default=pl.Series([None]))
+        numbers = "Areas" if bounds.is_null().all() else "Areas, log-likelihoods and Brier scores"
+        yield f"{numbers} are midpoints of certain bounds, at most {width:g} apart, from counts in cells of scores."
     yield _intervals(measured)
     if measured.parameters["bands"]:
         yield BANDS.format(level=measured.confidence)

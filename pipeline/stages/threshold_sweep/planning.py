@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.plan import rows
+from pipeline.plan.area_work import MOST_CELLS as MOST_SINGLE
 from pipeline.plan.areas import Areas
 from pipeline.plan.checks import (
     doubtful_groups,
@@ -25,6 +26,7 @@ from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
 from pipeline.plan.roles import Roles
 from pipeline.plan.samples import Sample
+from pipeline.plan.swept_cells import Fineness, LossesOfCells, SweptCells
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.kept import kept
 from pipeline.queries.load import statement
@@ -37,6 +39,7 @@ from pipeline.stages.threshold_sweep.contract import (
     CROSSED_LIKELIHOOD,
     HEAVIEST,
     LIGHTEST,
+    LIKELIHOOD,
 )
 from pipeline.stages.threshold_sweep.outcomes import POINTS, OutcomeSampler
 from pipeline.stages.threshold_sweep.outcomes import TABLE as OUTCOMES
@@ -62,7 +65,6 @@ MOST_BINS_WITH_SUMS = 4096  # from some ten thousand on, sums by bin take longer
 GROUPS = 16  # that are expected where rows are grouped
 FEW_ROWS = 50_000
 _ALL_EVALUATED = kept("all evaluated", lambda: exp.select("*").from_("evaluated_predictions"))
-LIKELIHOOD = ("n", "n_outside", "weights", "squares", "first", "weighted", "second", "squared_errors")
 
 
 def plan(params: ThresholdSweepParameters, sources: Mapping[str, Source]) -> Plan:
@@ -85,7 +87,8 @@ class _Planner:
         evaluated = self._evaluated(names)
         missed = self.params.counts_missed
         swept = _ALL_EVALUATED if self.is_small else evaluated
-        sweep = Sweep("predictions", swept, "score", self.params.grid(), replicated=self.replicated, missed=missed)
+        grid = self.params.grid() if self.fineness is None else self.fineness.grid()
+        sweep = Sweep("predictions", swept, "score", grid, replicated=self.replicated, missed=missed)
         return Plan(
             nodes=(
                 *self._relations(by, evaluated),
@@ -115,8 +118,13 @@ class _Planner:
             ),
         )
 
-    def _counts(self, sweep: Sweep) -> Iterator[Query]:
+    def _counts(self, sweep: Sweep) -> Iterator[Node]:
         """Counts by threshold and the likelihood: one scan for both where few bins make that cheaper than two."""
+        if self.fineness is not None:
+            yield SweptCells("threshold_sweep/counts", columns=COUNT_NAMES, sweep=sweep, fineness=self.fineness)
+            of_rows = Query("threshold_sweep/likelihood_of_rows", columns=LIKELIHOOD, into="likelihood")
+            yield LossesOfCells(of_rows, self.params.width)
+            return
         likelihood = Sums("likelihood", LIKELIHOOD, self._of(CROSSED_LIKELIHOOD))
         of_both = self._counts_with_likelihood(sweep.grid)
         name = "weighted_counts" if self.weighted else "counts_and_likelihood" if of_both else "counts"
@@ -143,6 +151,15 @@ class _Planner:
         if self.weighted or self.replicated or grid is None:
             return False
         return (len(grid.thresholds) + 1) * (GROUPS if self.params.by_columns else 1) <= MOST_BINS_WITH_SUMS
+
+    @cached_property
+    def fineness(self) -> Fineness | None:
+        """How fine the cells of one scan are from which all follows; None where rows are few, or not alike."""
+        thresholds, params = self.params.grid(), self.params
+        unlike = self.weighted or self.replicated or params.counts_missed
+        if params.method == "exact" or unlike or thresholds is None or self.predictions.rows <= MOST_SINGLE:
+            return None
+        return Fineness.of(thresholds, params.calibration_bins, self.predictions.span("score"), params.width)
 
     @property
     def outcomes(self) -> OptionalTable:

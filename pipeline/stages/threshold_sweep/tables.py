@@ -61,6 +61,7 @@ CURVE = (
     ),
     QUALITY_COLUMN,
 )
+_OF_MEAN = "certified {} bound, of which the mean is the middle; NULL: the mean is exact, or NULL"
 AREAS = (
     Column("n", "BIGINT", "rows"),
     Column("n_positive", "BIGINT", "rows with a true label"),
@@ -152,6 +153,10 @@ AREAS = (
     ),
     Column("roc_auc_min", "DOUBLE", "certified lower bound; NULL: `exact`, or the area is NULL", nullable=True),
     Column("roc_auc_max", "DOUBLE", "certified upper bound; NULL: `exact`, or the area is NULL", nullable=True),
+    Column("log_likelihood_min", "DOUBLE", _OF_MEAN.format("lower"), nullable=True),
+    Column("log_likelihood_max", "DOUBLE", _OF_MEAN.format("upper"), nullable=True),
+    Column("brier_min", "DOUBLE", _OF_MEAN.format("lower"), nullable=True),
+    Column("brier_max", "DOUBLE", _OF_MEAN.format("upper"), nullable=True),
     Column(
         "undefined",
         "VARCHAR",

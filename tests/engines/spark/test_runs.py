@@ -222,6 +222,21 @@ def test_a_signal_stops_a_run_on_spark(tmp_path: Path) -> None:
     assert not (tmp_path / "results" / "latest").exists()
 
 
+def test_one_scan_of_cells_is_the_same(
+    spark_settings: SparkSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.stages.threshold_sweep.planning.MOST_SINGLE", 0)
+    monkeypatch.setattr("pipeline.plan.area_work.MOST_CELLS", 16)
+    keys: dict[str, Any] = {"thresholds": [0.1, 0.51234567], "method": "binned", "width": 0.01, "outcomes": False}
+    runs = [
+        run_stages(config(tmp_path / engine, settings, **keys))
+        for engine, settings in (("duckdb", None), ("spark", spark_settings))
+    ]
+    assert differences(*runs) == []
+    bounds = read_table(runs[1], "threshold_sweep_areas", "threshold_sweep")["log_likelihood_max"]
+    assert bounds.null_count() == 0
+
+
 @pytest.mark.parametrize("method", ["exact", "binned"])
 def test_scores_that_no_integer_can_hold_are_counted(
     method: str, spark_settings: SparkSettings, tmp_path: Path

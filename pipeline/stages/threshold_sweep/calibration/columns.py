@@ -16,6 +16,15 @@ _LIMITED = Column(
     nullable=True,
 )
 _NO_ROW = "no row in the bin"
+_BOUNDS = tuple(
+    Column(
+        f"mean_score_{end}",
+        "DOUBLE",
+        f"certified {words} bound of mean_score, which is the middle; NULL: mean_score is exact, or NULL",
+        nullable=True,
+    )
+    for end, words in (("min", "lower"), ("max", "upper"))
+)
 _NOT_GIVEN = "see `undefined`"
 _NOT_ESTIMATED = "no intervals, a single row, or as for ece"
 RELIABILITY = (
@@ -28,6 +37,7 @@ RELIABILITY = (
     Column("weight", "DOUBLE", "weight of the rows; NULL: no weights", nullable=True),
     Column("weight_positive", "DOUBLE", "weight of the rows with a true label; NULL: no weights", nullable=True),
     Column("mean_score", "DOUBLE", f"mean score, weighted; NULL: {_NO_ROW}", nullable=True),
+    *_BOUNDS,
     Column("share_positive", "DOUBLE", f"share of true rows, of the weights if any; NULL: {_NO_ROW}", nullable=True),
     *limits_of_share("share_positive"),
     *limits_of("share_positive_band", "a band that holds the shares of all bins of the binning together"),
@@ -43,6 +53,7 @@ CALIBRATION = (
     Column("n_outside", "BIGINT", "such rows with a score outside [0, 1]; unless there is none, nothing else is given"),
     Column("n_bins", "BIGINT", f"bins with rows; NULL: {_NOT_GIVEN}", nullable=True),
     Column("mean_score", "DOUBLE", f"mean score, weighted; NULL: {_NOT_GIVEN}", nullable=True),
+    *_BOUNDS,
     Column("share_positive", "DOUBLE", f"share of true rows, of the weights if any; NULL: {_NOT_GIVEN}", nullable=True),
     Column("gap", "DOUBLE", f"share_positive − mean_score, of all rows; NULL: {_NOT_GIVEN}", nullable=True),
     *limits_of("gap"),

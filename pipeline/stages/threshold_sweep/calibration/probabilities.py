@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
 INTO = "calibration"  # the count table
-SUMS = ("n_positive", "n_negative", "scores", "scores_positive", "score_squares", "test_variance")
+SUMS = ("n_positive", "n_negative", "scores", "scores_positive", "score_squares", "test_variance", "scores_open")
 SUMS_OF_WEIGHTS = (
     *("weight_positive", "weight_negative", "squares_positive", "squares_negative"),
     *("heavy_scores", "heavy_scores_positive", "heavy_score_squares"),
@@ -73,6 +73,7 @@ def nodes(
         statement("threshold_sweep/probabilities", [*beside, *by]),
         (*SUMS, *SUMS_OF_WEIGHTS) if weighted else SUMS,
         params.calibration_bins,
+        params.width,
         unfit,
         replicated=replicated,
         beside=beside,

@@ -101,6 +101,7 @@ def _reliability(
         pl.sum_horizontal(_EVENTS).cast(pl.Int64).alias("n"),
         pl.col("n_positive").cast(pl.Int64),
         doubles("mean_score", sums.mean_score),
+        *binned.bounds(),
         doubles("share_positive", sums.share),
         doubles("gap", sums.gap),
         *nulls(["undefined"], pl.String),
@@ -155,6 +156,7 @@ def _errors(binned: Binned, estimates: Estimates | None, reason: Reason) -> pl.D
     of_groups = binned.frame.select(pl.col(binned.keys).gather(starts.tolist()))
     return of_groups.with_columns(
         pl.Series("n_bins", sizes, dtype=pl.Int64),
+        *binned.bounds(starts),
         pl.Series("_positive", groups.weighted.hits),
         pl.Series("_negative", groups.weighted.weight - groups.weighted.hits),
         *(doubles(name, values) for name, values in numbers.items()),

@@ -16,7 +16,7 @@ from pipeline.metrics.calibration.sums import BinSums, Moments
 from pipeline.plan.probability_sums import LOWER, UPPER
 from pipeline.stages.threshold_sweep.calibration.probabilities import INTO
 from pipeline.stages.threshold_sweep.contract import CROSSED_CALIBRATION
-from pipeline.tables.columns import by_group
+from pipeline.tables.columns import by_group, doubles
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _WEIGHTED = ("weight_positive", "weight_negative", "scores", "scores_positive", 
 _HEAVY = ("squares_positive", "squares_negative", "heavy_scores", "heavy_scores_positive", "heavy_score_squares")
 _OF_ROWS = ("n_positive", "n_negative", "scores", "scores_positive", "score_squares")
 _EXPECTED = ("test_expected_positive", "test_expected_negative")
-_SUMS = (*_OF_ROWS[:2], *_WEIGHTED, *_HEAVY, "test_variance", *_EXPECTED)
+_SUMS = (*_OF_ROWS[:2], *_WEIGHTED, *_HEAVY, "test_variance", *_EXPECTED, "scores_open")
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,16 @@ class Binned:
     def sums(self) -> BinSums:
         """The sums of all bins."""
         return _bin_sums(self.frame, is_weighted=self.is_weighted)
+
+    def bounds(self, starts: Ints | None = None) -> tuple[pl.Series, pl.Series]:
+        """Certified bounds of the mean score of every bin, or of the bins from each start on; NULL: it is exact."""
+        values = [self.frame["scores_open"].to_numpy(), self.sums.weighted.scores, self.sums.weighted.weight]
+        if starts is not None:
+            values = [np.add.reduceat(each, starts) for each in values]
+        left, scores, weight = values
+        left = np.where(left > 0, left, np.nan)
+        ends = np.maximum((scores - left) / weight, 0.0), np.minimum((scores + left) / weight, 1.0)
+        return doubles("mean_score_min", ends[0]), doubles("mean_score_max", ends[1])
 
     @property
     def replicates(self) -> int:
