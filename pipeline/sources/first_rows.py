@@ -34,14 +34,22 @@ def columns_in_no_role(source: Source, taken: Iterable[str]) -> tuple[str, ...]:
 
 
 def columns_in_where(source: Source) -> tuple[str, ...]:
-    """Columns whose name stands in `where`: rows that differ in them may not be there together."""
+    """Columns of plain values whose name stands in `where`: rows that differ in them may not be there together."""
     where = source.spec.where or ""
-    return tuple(name for name in _names(source) if name in where)
+    odd = {field.name for file in source.files[:1] for field in file.schema if not _is_plain(field.type)}
+    return tuple(name for name in _names(source) if name in where and name not in odd)
 
 
 def _names(source: Source) -> list[str]:
     """The columns of the first file, and those of its folders."""
     return list(dict.fromkeys(name for file in source.files[:1] for name in (*file.schema.names, *file.partitions)))
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether values of a type can be looked at whatever library reads them."""
+    import pyarrow as pa  # noqa: PLC0415 - only where files are looked at
+
+    return _tells_rows_apart(kind) or (pa.types.is_primitive(kind) and not pa.types.is_float16(kind))
 
 
 def _tells_rows_apart(kind: pa.DataType) -> bool:

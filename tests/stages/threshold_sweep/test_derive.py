@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 KIND = "threshold_sweep"
 LOSSES = {"n": pl.Int64(), "n_outside": pl.Int64()} | dict.fromkeys(
-    ("weights", "squares", "first", "weighted", "second", "squared_errors"), DECIMAL
+    ("weights", "squares", "first", "weighted", "second", "squared_errors", "first_open", "squared_errors_open"),
+    DECIMAL,
 )
 OF_AREAS = (
     *(

@@ -22,7 +22,8 @@ KIND = "threshold_sweep"
 LIMITS = [f"{name}_{side}" for name in ("precision", "recall", "fpr") for side in ("lower", "upper")]
 CRITICAL = ["critical_precision", "critical_recall", "critical_fpr"]
 LOSSES: dict[str, pl.DataType] = {"n": pl.Int64(), "n_outside": pl.Int64()} | dict.fromkeys(
-    ("weights", "squares", "first", "weighted", "second", "squared_errors"), DECIMAL
+    ("weights", "squares", "first", "weighted", "second", "squared_errors", "first_open", "squared_errors_open"),
+    DECIMAL,
 )
 
 
