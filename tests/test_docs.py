@@ -103,7 +103,7 @@ def test_every_query_of_the_pages_returns_rows(sql: str, demo: Path) -> None:
         assert connection.execute(sql).fetchall()
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("page", ["python", *sorted(path.stem for path in (ROOT / "docs").glob("from_*.md"))])
 def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "page.py").write_text("\n".join(blocks(ROOT / "docs" / f"{page}.md", "python")), encoding="utf-8")

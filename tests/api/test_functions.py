@@ -54,7 +54,7 @@ def test_a_function_has_a_keyword_for_every_parameter(entry: StageEntry) -> None
     assert all(f"\n    {name}: " in (inspect.getdoc(function) or "") for name in keywords)
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
 def test_a_function_gives_the_tables_of_a_run_and_saves_their_bytes(kind: str, tmp_path: Path) -> None:
     config = prepare(next(case for case in case_folders() if case.parent.name == kind), tmp_path)
@@ -131,6 +131,7 @@ def test_limits_are_those_of_the_config() -> None:
         thresher.threshold_sweep(predictions=frame, resources={"memory": "much"})
 
 
+@pytest.mark.wide
 def test_parameters_can_be_arrays() -> None:
     frame = scored().rename({"p": "score"})
     expected = thresher.threshold_sweep(predictions=frame, thresholds=[0.25, 0.5]).curve
@@ -159,6 +160,7 @@ def test_what_is_no_input_is_told_in_words_of_python(value: Any, words: str) -> 
     assert caught.value.code == 78
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("form", ["lists", "arrays", "series", "structured", "with a path"])
 def test_arrays_by_name_are_a_frame(form: str) -> None:
     score, label = ROWS["score"].to_list(), ROWS["label"].to_list()

@@ -42,7 +42,7 @@ def result() -> Result:
     return thresher.threshold_sweep(predictions=FRAME, by=by, thresholds=[0.5], uncertainty="none")
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize(("name", "text"), SPELLINGS)
 def test_a_group_is_found_by_every_name_that_it_is_known_by(result: Result, name: str, text: str) -> None:
     first = {"word": text, "empty": ""}.get(name, FRAME[name][0])
@@ -52,7 +52,7 @@ def test_a_group_is_found_by_every_name_that_it_is_known_by(result: Result, name
     result.plot("by_threshold", **group)
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize(("name", "text"), [pair for pair in SPELLINGS if pair[1] != '""'])
 def test_a_gate_finds_a_group_by_every_name_that_it_is_known_by(tmp_path: Path, name: str, text: str) -> None:
     sweep = {"kind": "threshold_sweep", "predictions": FRAME, "by": [[name]], "thresholds": [0.5]}

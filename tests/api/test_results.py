@@ -148,6 +148,7 @@ def test_what_cannot_be_drawn_is_told(result: Result, tmp_path: Path) -> None:
         result.plot().save(tmp_path / "a.gif")
 
 
+@pytest.mark.wide
 def test_a_saved_result_can_be_shown_reported_and_queried(result: Result, tmp_path: Path) -> None:
     run = result.save(tmp_path / "results")
     with thresher.open_results(tmp_path / "results") as connection:
@@ -222,6 +223,7 @@ def test_a_summary_shows_itself_as_a_table_and_a_sentence(result: Result) -> Non
     assert "of every 100" in lines[-1]
 
 
+@pytest.mark.wide
 def test_a_result_that_was_pickled_has_its_tables_and_figures_and_says_what_it_lacks(result: Result) -> None:
     again = pickle.loads(pickle.dumps(result))  # noqa: S301 - written here
     assert repr(again) == repr(result)

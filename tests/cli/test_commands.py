@@ -95,6 +95,7 @@ def test_an_unknown_log_format_is_a_usage_error(workplace: Workplace) -> None:
     assert call("--log-format", "xml", "run", workplace.config()).code == 2
 
 
+@pytest.mark.wide
 def test_only_runs_the_named_stages(workplace: Workplace) -> None:
     config = workplace.config(name="first")
     config.write_text(config.read_text() + workplace.config(name="second", file="d.toml").read_text())
@@ -261,6 +262,7 @@ def test_the_demo_publishes_and_says_how_close_it_came(demo_as_made: Path) -> No
         assert call("run", demo_as_made / "demo.toml").err.splitlines()[-1].startswith("info: unchanged")
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
@@ -284,6 +286,7 @@ def test_tables_are_fitted_to_the_columns_that_a_pipe_asks_for(workplace: Workpl
         assert columns - 30 < max(map(len, lines)) <= columns
 
 
+@pytest.mark.wide
 def test_a_section_is_shown_alone_and_the_files_are_named(workplace: Workplace) -> None:
     workplace.publish(thresholds=[0.5])
     whole = call("explain", workplace.results, "before_after").out

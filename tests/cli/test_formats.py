@@ -58,6 +58,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return workplace.results
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("format_", ["markdown", "latex"])
 def test_a_table_to_paste_holds_every_row_and_escapes_what_is_markup(results: Path, format_: str) -> None:
     sql = "SELECT '<b>|_$%&' AS \"a_b\", x FROM range(60) AS t(x)"
@@ -98,7 +99,7 @@ def test_every_type_comes_out_of_every_format_also_without_a_value(results: Path
     assert query(results, f"SELECT {values} UNION ALL SELECT {nothing}", format_)
 
 
-@pytest.mark.first_cases(5)
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("sql", ["SHOW ALL TABLES", "DESCRIBE inputs"])
 def test_what_describes_the_results_comes_out_of_every_format(results: Path, sql: str, format_: str) -> None:

@@ -32,6 +32,7 @@ def test_query_writes_csv_to_a_pipe(published: Workplace) -> None:
     assert (called.code, called.out, called.err) == (0, 'a,b,c\n1,,"x,y"\n', "")
 
 
+@pytest.mark.wide
 def test_query_writes_every_row_at_full_precision(published: Workplace, tmp_path: Path) -> None:
     sql = "FROM before_after_estimates ORDER BY ALL"
     expected = published.table("before_after_estimates").sort(pl.all(), nulls_last=True)

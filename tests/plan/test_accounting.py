@@ -246,6 +246,7 @@ def test_rows_without_an_article_are_no_duplicates_of_each_other(tmp_path: Path)
     assert rows_by_status(run) == {"used": 3}
 
 
+@pytest.mark.wide
 def test_articles_may_have_attributes_and_no_time(tmp_path: Path) -> None:
     pairs = pl.DataFrame({"event_id": [1, 1], "article_id": [1, 2], "score": [0.9, 0.8], "lag_hours": [1.0, -1.0]})
     articles = pl.DataFrame({"article_id": [1], "medium": ["print"]})

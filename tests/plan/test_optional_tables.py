@@ -59,7 +59,7 @@ def config_of(folder: Path, kind: str, where: str | None = None, **more: Any) ->
     return stage_config(folder, kind, frames, **keys, **inputs, **more)
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", STAGES)
 def test_a_table_that_is_not_made_is_absent_and_says_why(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -115,6 +115,7 @@ def test_a_table_that_the_config_asks_for_or_rules_out_needs_no_warning(
     )
 
 
+@pytest.mark.wide
 def test_a_table_that_only_some_stages_made_is_there_with_a_note(tmp_path: Path) -> None:
     table, key, frames, keys = STAGES["change_points"]
     config = stage_config(tmp_path, POINTS, frames, **keys, name="made")

@@ -47,7 +47,7 @@ def said(folder: Path, frame: pl.DataFrame, **keys: Any) -> list[str]:  # noqa: 
     return [words for words in run.warnings if any(part in words for part in (REPEATS, POOLED, ALIKE))]
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("name", ["id", "item_id", "UUID", "doc-id", "key"])
 def test_an_id_without_a_role_that_repeats_is_said_with_what_to_do(tmp_path: Path, name: str) -> None:
     frame = predictions(of_clusters=False).with_columns(pl.Series(name, [row % 1500 for row in range(N_ROWS)]))
@@ -150,6 +150,7 @@ def warnings_of(folder: Path, kind: str, frames: dict[str, pl.DataFrame], **keys
     return [words for words in run_stages(config).warnings if " repeat" in words]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", ["gold", "predicted"])
 @pytest.mark.parametrize("match", ["span", "overlap", "text", "text_near"])
 def test_mentions_that_stand_twice_at_one_place_are_said(tmp_path: Path, name: str, match: str) -> None:
@@ -200,6 +201,7 @@ def test_gold_places_that_stand_twice_are_said_where_mentions_are_matched(tmp_pa
     assert warnings_of(tmp_path / "once", "geocoding", {"gold": gold, "predicted": gold}, **keys) == []
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("name", ["document", "docno", "Document-ID"])
 def test_documents_without_a_role_are_said_where_places_count_as_independent(tmp_path: Path, name: str) -> None:
     frames = dict(example_of("geocoding").frames)
@@ -214,6 +216,7 @@ def test_documents_without_a_role_are_said_where_places_count_as_independent(tmp
     assert warnings_of(tmp_path / "once", "geocoding", frames) == []
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", ["article", "to_id", "doc_id"])
 def test_pairs_that_repeat_an_article_without_a_role_are_said(tmp_path: Path, name: str) -> None:
     pairs = example_of("before_after").frames["pairs"].rename({"article_id": name})

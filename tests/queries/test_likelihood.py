@@ -50,6 +50,7 @@ def hard_predictions() -> pa.Table:
     return pa.table({"bin": bins, "score": np.tile(scores, 2), "label": label, "replicate": np.zeros_like(bins)})
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", ["counts_and_likelihood", "likelihood_of_rows"])
 def test_sums_are_those_of_plain_comparisons(name: str) -> None:
     query = load(f"threshold_sweep/{name}")

@@ -76,6 +76,7 @@ def test_there_are_queries_and_their_names_are_their_places() -> None:
     assert "before_after/matches" in NAMES
 
 
+@pytest.mark.wide
 @of_every_query
 def test_every_header_says_grain_reads_params_and_caution(query: Query) -> None:
     assert [key for key in HEADER_KEYS if not query.header.get(key)] == []

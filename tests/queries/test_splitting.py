@@ -90,7 +90,7 @@ def rows_of(text: str, relations: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     return rows
 
 
-@pytest.mark.first_cases(3)
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("text", ADDITIVE)
 @settings(max_examples=15)
 @given(files=st.lists(ROWS, min_size=1, max_size=3), other=ROWS)

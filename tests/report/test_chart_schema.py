@@ -13,7 +13,7 @@ from report.test_charts import ALL, FIGURE, OTHER_KINDS
 FIGURES = {"line": FIGURE, **OTHER_KINDS}
 
 
-@pytest.mark.first_cases(2)
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("kind", FIGURES)
 def test_a_chart_has_the_schema_of_vega_lite(kind: str) -> None:
     alt.Chart.from_dict(chart(panels(FIGURES[kind]), ALL))

@@ -333,7 +333,7 @@ def sheet(published: Published) -> pl.DataFrame:
     return pl.read_csv(called.raw, infer_schema=False)
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize(("separator", "yes", "no"), [(",", "true", "false"), (";", "Yes ", "NO")])
 def test_a_sheet_that_is_filled_in_is_read_back(
     published: Published, sheet: pl.DataFrame, tmp_path: Path, separator: str, yes: str, no: str
@@ -447,6 +447,7 @@ def test_json_holds_all_of_it(published: Published) -> None:
     assert explained["warnings"] == list(published.stage("before_after").warnings)
 
 
+@pytest.mark.wide
 def test_text_and_markdown_cannot_be_steered_by_what_they_show(published: Published) -> None:
     for format_ in ("text", "markdown"):
         options = ("-t", "5", "-n", "40", "-f", format_)

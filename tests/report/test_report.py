@@ -168,6 +168,7 @@ def test_a_number_is_a_generation_and_the_start_of_an_id_only_if_it_is_none() ->
     assert named_runs(runs, "") == named_runs(runs, "9") == []
 
 
+@pytest.mark.wide
 def test_a_report_that_cannot_be_written_says_why(published: Published, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path, code in ((tmp_path, 2), (tmp_path / "file" / "page.html", 73)):

@@ -90,6 +90,7 @@ def test_names_of_groups_are_never_markup(two_runs: Path, format_: str) -> None:
     assert {"text": "\\u001b[31m", "markdown": r"\\u001b\[31m", "latex": r"\textbackslash{}u001b{[}31m"}[format_] in out
 
 
+@pytest.mark.wide
 def test_omitted_tables_are_told_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from runs.inputs.workplace import Workplace
 

@@ -275,7 +275,7 @@ def test_by_default_the_first_failure_ends_the_run(nights: Nights) -> None:
     assert latest_run(nights.results).generation == 1
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("error", [KeyError("bug"), Interrupted(15)])
 def test_whatever_stops_a_stage_in_its_midst_the_others_go_on_unless_it_is_a_signal(
     nights: Nights, error: Exception, monkeypatch: pytest.MonkeyPatch

@@ -83,7 +83,7 @@ def check_fault(message: str | None) -> None:
 STAGE = {entry.kind: entry.load().parameters for entry in STAGES}
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", STAGE)
 def test_any_value_of_a_key_is_accepted_or_a_fault_of_the_config(kind: str) -> None:
     assert parse_config({"stages": [small(kind)]}, base=Path("/data")).stages

@@ -227,6 +227,7 @@ NESTED = [
 ]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("text", "column", "columns", "ending"),
     [(*each, "jsonl") for each in NESTED] + [(*each, "parquet") for each in NESTED if each[0] != DOCCANO],

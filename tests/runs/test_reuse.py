@@ -150,7 +150,7 @@ def test_the_night_after_a_new_day_reads_that_day_only(days: Path, tmp_path: Pat
     assert run.stages[0].reused == ("predictions: 3 of 4 files as counted before, 1 read",)
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("thresholds", [{"start": 0, "stop": 1, "count": 21}, [0.1234567, 0.5]], ids=["even", "cut"])
 @pytest.mark.parametrize("by", [[[]], ["language"]], ids=["total", "groups"])
 def test_the_cells_of_one_scan_add_up_over_days(
@@ -275,6 +275,7 @@ def test_a_file_that_has_just_changed_is_not_trusted(
     assert read(publish(tmp_path)) == (4, 4)
 
 
+@pytest.mark.wide
 def test_without_the_cache_all_files_are_read_and_none_is_kept(days: Path, tmp_path: Path) -> None:
     run = publish(tmp_path, cache=False)
     assert json.loads((run.path / "run.json").read_bytes())["reused"] == {"threshold_sweep": {}}
@@ -306,6 +307,7 @@ def test_damaged_answers_are_asked_for_again(days: Path, tmp_path: Path) -> None
     assert is_as_a_full_run(run, tmp_path, **ALL_COUNTS)
 
 
+@pytest.mark.wide
 def test_the_cache_stays_within_its_limit(days: Path, tmp_path: Path) -> None:
     publish(tmp_path, resources={"cache_limit": "1KB"})
     assert len(list(days.iterdir())) == 3
@@ -439,7 +441,7 @@ def test_answers_of_many_files_are_kept_together(tmp_path: Path, monkeypatch: py
     assert is_as_a_full_run(publish(tmp_path, **keys), tmp_path, **keys)
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize(("large_file", "files_at_once"), [(1, [1] * 11), (400, [6, 5])], ids=["large", "together"])
 def test_large_files_are_asked_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large_file: int, files_at_once: list[int]

@@ -69,6 +69,7 @@ def test_by_default_nothing_is_verified_and_the_record_says_so(tmp_path: Path) -
         assert connection.sql("SELECT verify_inputs FROM runs").fetchall() == [("none",)]
 
 
+@pytest.mark.wide
 def test_crc_finds_a_flipped_bit_also_when_nothing_else_changed(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     _write(path)
@@ -101,6 +102,7 @@ def test_crc_counts_files_without_checksums_and_verifies_the_others(tmp_path: Pa
         _run(tmp_path, "crc", *map(str, paths))
 
 
+@pytest.mark.wide
 def test_another_method_alone_publishes_nothing_and_still_verifies(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     _write(path, checksums=False)
@@ -152,6 +154,7 @@ def test_sha256_is_compared_with_the_file_beside_it(tmp_path: Path) -> None:
         _run(tmp_path, "sha256", str(path))
 
 
+@pytest.mark.wide
 def test_a_damaged_input_stops_only_its_stage_where_others_are_published(tmp_path: Path) -> None:
     paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
     for path in paths:

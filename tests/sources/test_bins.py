@@ -103,6 +103,7 @@ def test_bins_in_memory_equal_direct_comparison(
     assert [grid.bin(score) for score in scores] == expected
 
 
+@pytest.mark.wide
 @given(threshold_lists, boundaries, st.lists(anything, max_size=10))
 @example((0.1,), ">", [])
 @example((-1e-323, 5e-324), ">=", [])
@@ -132,6 +133,7 @@ def test_cells_never_fall_while_scores_rise(
     assert not below & above
 
 
+@pytest.mark.wide
 @given(threshold_lists, boundaries, st.lists(anything, max_size=10))
 @settings(max_examples=200)
 def test_a_cell_whose_extremes_agree_holds_one_bin(
@@ -191,6 +193,7 @@ def assert_counted(
         assert rows["m_after"].to_list() == matches_by_definition(half_scores, thresholds, boundary)
 
 
+@pytest.mark.wide
 @given(threshold_lists, boundaries, st.lists(anything, max_size=10))
 @settings(max_examples=6)
 def test_a_run_counts_every_match_at_every_threshold(
@@ -199,7 +202,7 @@ def test_a_run_counts_every_match_at_every_threshold(
     assert_counted(tmp_path_factory, thresholds, boundary, trying_scores(thresholds, more))
 
 
-@pytest.mark.first_cases(2)
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("boundary", [">=", ">"])
 @pytest.mark.parametrize(
     "thresholds",
@@ -245,6 +248,7 @@ def test_every_distinct_score_can_be_a_threshold(tmp_path_factory: pytest.TempPa
     assert table["m_after"].to_list() == matches_by_definition(scores, expected, ">=")
 
 
+@pytest.mark.wide
 @given(st.lists(anything, min_size=2, max_size=2, unique=True), st.integers(1, 300), st.lists(anything, max_size=20))
 @example([0.0, 1.0], 255, [])
 @example([-1.7e308, 1.7e308], 10, [])
@@ -275,6 +279,7 @@ def pieces(draw: st.DrawFn) -> tuple[tuple[float, ...], list[int]]:
     return edges, [draw(st.integers(1, 1000)) for _ in edges[1:]]
 
 
+@pytest.mark.wide
 @given(pieces(), st.lists(anything, max_size=20))
 @example(((0.0, 5e-324, 1.0, 1.0 + 2**-52), [3, 9, 1000]), [])
 @example(((-1.7e308, 0.0, 1.7e308), [10, 1]), [])
@@ -337,6 +342,7 @@ def spans(draw: st.DrawFn) -> tuple[float, float]:
     return (low, high) if 0 < high - low < math.inf else (0.0, 1.0)
 
 
+@pytest.mark.wide
 @settings(max_examples=300)
 @given(even() | st.lists(anything, min_size=1).map(distinct), boundaries, spans(), st.integers(2, 100))
 @example((0.5,), ">", (5e-324, 1e-323), 2)

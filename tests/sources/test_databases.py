@@ -54,6 +54,7 @@ def database(tmp_path_factory: pytest.TempPathFactory, rows: pl.DataFrame) -> It
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("table", "keys", "kept"),
     [
@@ -128,6 +129,7 @@ def test_a_file_that_this_process_writes_to_is_busy(tmp_path: Path, rows: pl.Dat
     assert thresher.threshold_sweep(predictions={"database": path, "table": "rows"}).areas["n"].item() == 200
 
 
+@pytest.mark.wide
 def test_a_run_of_a_table_is_unchanged_until_the_file_changes(tmp_path: Path, rows: pl.DataFrame) -> None:
     path = tmp_path / "x.duckdb"
     config = {

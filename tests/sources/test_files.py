@@ -147,7 +147,7 @@ def test_files_of_all_partitions_are_one_scan(tmp_path: Path) -> None:
     assert rows == [(f"{day:02}", "nl" if day % 2 else "be", 1) for day in range(20) if day != 7]
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("name", ["file_index", "File_Index", "folder 0: lang", "source_file", "filename", "other"])
 @pytest.mark.parametrize("value", [2, None, "t"])
 def test_no_column_of_a_file_stands_for_its_partition(tmp_path: Path, name: str, value: int | str | None) -> None:
@@ -206,7 +206,7 @@ def test_folder_names_above_the_input_never_replace_a_column(tmp_path: Path, out
     assert table.select("lang", "n_before", "m_before", "m_after").rows() == [("be", 1, 0, 1), ("nl", 0, 0, 1)]
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("key", ["score", "Score"])
 def test_a_column_of_the_file_comes_before_a_partition_of_its_name(tmp_path: Path, key: str) -> None:
     write(tmp_path, f"p/{key}=0/a.parquet", f"p/{key}=1/b.parquet")

@@ -47,7 +47,7 @@ def test_the_ending_counts_in_upper_and_lower_case(tmp_path: Path) -> None:
     assert find(tmp_path, "in").skipped == ()
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("name", ["part-00000", "a.parquet.snappy", "a.pq", "a.parquet_1"])
 def test_parquet_of_another_ending_in_a_folder_is_warned_about(tmp_path: Path, name: str) -> None:
     write(tmp_path, "in/a.parquet", "in/b.parquet", f"in/{name}")
@@ -141,6 +141,7 @@ def hudi(table: Path) -> None:
     (table / ".hoodie").mkdir(parents=True)
 
 
+@pytest.mark.first_cases(17)
 @pytest.mark.parametrize(
     ("make", "kind"),
     [(delta, "Delta Lake"), (iceberg, "Apache Iceberg"), (hinted, "Apache Iceberg"), (hudi, "Apache Hudi")],

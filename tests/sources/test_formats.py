@@ -234,6 +234,7 @@ def test_a_text_file_that_changes_is_noticed(tmp_path: Path) -> None:
     assert file.has_changed()
 
 
+@pytest.mark.wide
 def test_a_run_reads_csv_with_expressions(tmp_path: Path) -> None:
     (tmp_path / "events.csv").write_text("event_id,day\n1,20-11-2026\n2,21-11-2026\n", encoding="utf-8")
     rows = "event_id,score,t\n1,2.5,1795219200\n2,1.5,1795132800\n1,0.5,1795132800\n2,3.5,1795305600\n"
@@ -326,6 +327,7 @@ RUN_LINES = "q1 Q0 d1 1 3.5 bm25\nq1 Q0 d2 2 2.5e0 bm25\n"
 QRELS_LINES = "q1 0 d1 0\nq1 0 d2 1\n"
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("run", "qrels"), [("bm25.txt", "judged.txt"), ("bm25", "judged"), ("a.b.trec", "q.rel.gz")])
 def test_text_of_any_name_is_told_its_format(run: str, qrels: str, tmp_path: Path) -> None:
     for name, lines in ((run, RUN_LINES), (qrels, QRELS_LINES)):
@@ -451,6 +453,7 @@ def counts_of_lists(folder: Path, gold: Any, predicted: Any, **keys: Any) -> lis
     return scores.select("tp", "fp", "fn").rows()
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", [*EMPTY, "null.parquet", "lists.parquet", "structs.parquet"])
 @pytest.mark.parametrize("empty", ["gold", "predicted"])
 @pytest.mark.parametrize("keys", [{}, {"thresholds": [0.5]}, {"match": "text", "match_type": False}])
@@ -470,6 +473,7 @@ def test_lists_that_are_all_empty_are_no_rows(tmp_path: Path, name: str, empty: 
     assert counts_of_lists(tmp_path, **of_side, **keys)[-1] == ((0, 1, 0) if empty == "gold" else (0, 0, 1))
 
 
+@pytest.mark.wide
 @settings(max_examples=12, deadline=None)
 @given(
     st.lists(

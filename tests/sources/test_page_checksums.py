@@ -33,7 +33,7 @@ def _flipped(path: Path, content: bytes, at: int) -> None:
     path.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
 
 
-@pytest.mark.first_cases(2)
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 def test_a_flipped_bit_is_found_where_pyarrow_finds_it(tmp_path: Path, compression: str, version: str) -> None:

@@ -240,6 +240,7 @@ VALUES_OF_TYPES = {
 }
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", VALUES_OF_TYPES)
 @settings(max_examples=25, deadline=None)
 @given(st.data())
@@ -291,6 +292,7 @@ def test_functions_that_make_much_of_constants_are_refused(text: str) -> None:
         parse_predicate(text, name="pairs")
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     "where",
     [

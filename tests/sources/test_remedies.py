@@ -182,6 +182,7 @@ def test_what_a_footer_says_of_a_column_must_be_possible(changes: dict[str, Any]
         _check_places(metadata, 100)
 
 
+@pytest.mark.wide
 def test_columns_of_a_footer_lie_one_behind_the_other(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     table = pa.table({"score": [0.1, 0.4, 0.6, 0.9], "label": [False, True, False, True], "note": ["a", "b", "a", "b"]})

@@ -158,6 +158,7 @@ def test_an_expression_in_the_place_of_a_name_is_answered_with_how_it_is_written
     run_before_after(tmp_path, {"pairs": frame}, thresholds=[0.5], pairs=shown)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("key", ["by", "cluster"])
 def test_an_expression_that_no_field_is_mapped_to_needs_a_name(tmp_path: Path, key: str) -> None:
     frame = pl.DataFrame({"score": [0.1, 0.7, 0.8], "label": [False, True, True], "size": [1, 2, 3]})

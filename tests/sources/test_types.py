@@ -105,6 +105,7 @@ def sql_of(remedy: str) -> str:
     return str(tomllib.loads(line[0])["columns"]["field"]["sql"])
 
 
+@pytest.mark.first_cases(50)
 @pytest.mark.parametrize("values", VALUES, ids=lambda values: str(values.type))
 @pytest.mark.parametrize("kind", ACCEPTS)
 def test_the_line_that_casts_a_column_runs_and_gives_what_the_field_accepts(values: pa.Array, kind: Kind) -> None:

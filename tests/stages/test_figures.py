@@ -59,7 +59,7 @@ def columns_of(figure: Figure) -> set[str]:
     return {figure.x.column, *values}
 
 
-@pytest.mark.first_cases(2)
+@pytest.mark.first_cases(1)
 def test_a_figure_holds_what_it_names(results: Results) -> None:
     figures = results.stage.figures(results.tables, 0.9)
     assert len({figure.name for figure in figures}) == len(figures) > 1
@@ -81,6 +81,7 @@ def test_a_figure_holds_what_it_names(results: Results) -> None:
             assert wanted <= set(figure.chosen.columns)
 
 
+@pytest.mark.first_cases(2)
 def test_key_numbers_say_how_good_their_limits_are(results: Results) -> None:
     numbers = results.stage.key_numbers(results.tables)
     assert len({number.name for number in numbers}) in {2, 3, 4}

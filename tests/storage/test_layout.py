@@ -189,6 +189,7 @@ def test_the_catalog_opens_with_its_declared_storage_version(workplace: Workplac
     assert tags[0]["storage_version"].startswith("v1.4.0")
 
 
+@pytest.mark.wide
 def test_moved_results_open_from_their_new_place(workplace: Workplace) -> None:
     workplace.publish()
     expected = workplace.table("before_after_estimates")
@@ -199,7 +200,7 @@ def test_moved_results_open_from_their_new_place(workplace: Workplace) -> None:
     assert call("verify", moved).code == 0
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("repair", [True, False])
 def test_copied_results_go_on_in_their_new_place(workplace: Workplace, *, repair: bool) -> None:
     workplace.publish()

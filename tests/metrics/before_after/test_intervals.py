@@ -186,7 +186,7 @@ def test_negative_precision_is_its_own_lower_limit() -> None:
     assert -4.0 < actual.upper[0] < 0
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize(("heterogeneity", "bursty"), [(0.0, False), (1.0, True)])
 def test_coverage_on_simulated_counts(heterogeneity: float, bursty: bool) -> None:  # noqa: FBT001 - a parameter of pytest
     setting = Setting(100, heterogeneity, bursty)
@@ -258,6 +258,7 @@ def test_placebo_has_its_size_and_power() -> None:
     assert higher.mean(axis=0)[:3].min() > 0.9
 
 
+@pytest.mark.wide
 def test_joint_placebo_is_seeded_and_sees_what_all_thresholds_share() -> None:
     arguments = parts(1.5, 1)[0]
     assert placebo_joint(*arguments, seed=3) == placebo_joint(*arguments, seed=3)

@@ -27,7 +27,7 @@ def test_only_drift_beyond_its_error_counts_and_the_larger_one_does() -> None:
     assert kappa_variance() == pytest.approx(DOUBT**2)
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("drift", [0.0, 0.4])
 def test_random_drifts_between_far_and_near_are_measured(drift: float) -> None:
     """The mean of the excess over 400 data sets is the variance of the drift; what is cut off at 0 makes it larger."""

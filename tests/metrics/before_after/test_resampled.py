@@ -134,6 +134,7 @@ def test_fieller_limits_have_a_quantile_of_each_side() -> None:
         assert limits[1:] == pytest.approx(expected[1:])
 
 
+@pytest.mark.wide
 def test_with_many_events_the_limits_are_those_of_the_closed_form() -> None:
     sides = events(600, 5)
     closed, drawn = (

@@ -130,6 +130,7 @@ def as_frame(groups: Sequence[tuple[int, int, list[Row]]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides={"group": pl.String})
 
 
+@pytest.mark.wide
 @settings(max_examples=25)
 @given(st.lists(sweeps(), min_size=1, max_size=3), RECALLS, st.data())
 def test_every_reference_is_found_by_exact_rationals(

@@ -37,6 +37,7 @@ def test_without_any_spread_bonferroni_decides() -> None:
     assert single_confidence(np.zeros((30, 8)), 0.9) == pytest.approx(1 - 2 * 0.1 / 8)
 
 
+@pytest.mark.wide
 def test_the_quantile_is_that_of_the_normal_distribution_for_one_sum() -> None:
     single = single_confidence(np.ones((2000, 1)), 0.99, draws=20_000)
     assert norm.ppf((1 + single) / 2) == pytest.approx(norm.ppf(0.99), abs=0.12)

@@ -57,6 +57,7 @@ def test_the_test_is_a_t_test_of_the_scores() -> None:
     assert actual.reason[0] is None
 
 
+@pytest.mark.wide
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.floats(-0.4, 0.4))
 def test_limits_hold_the_slope_and_agree_with_the_p_value(seed: int, slope: float) -> None:

@@ -147,7 +147,7 @@ def test_a_fall_within_the_allowance_is_none() -> None:
     assert p_values[3] > 0.99
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize(("size", "share"), [(60, 0.8), (400, 0.9), (1000, 0.5)])
 def test_without_a_change_alarms_are_as_rare_as_they_should_be(size: int, share: float) -> None:
     rng = np.random.default_rng(20261122)

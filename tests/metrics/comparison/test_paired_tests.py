@@ -230,6 +230,7 @@ def test_no_units_and_units_without_a_value() -> None:
     assert math.isnan(paired_t([1.0], [0.5]).p_value)
 
 
+@pytest.mark.wide
 def test_tests_keep_their_level_and_find_what_is_there() -> None:
     rng = np.random.default_rng(11)
     rejected = np.zeros((2, 4))

@@ -144,6 +144,7 @@ def test_what_counts_are_worth_where_nothing_tells_their_variance(
     assert actual.design_effect == pytest.approx(effect, nan_ok=True)
 
 
+@pytest.mark.wide
 def test_equal_systems_under_effects_of_documents_are_seldom_called_different() -> None:
     """The share of data sets in which posteriors are far apart, with effective counts and with all counts."""
     rng, calls = np.random.default_rng(7), np.zeros(2)

@@ -75,6 +75,7 @@ def test_rows_that_are_split_add_up_again(bins: list[int], below: int, seed: int
     assert heavy_totals == pytest.approx(totals * 2.5)
 
 
+@pytest.mark.wide
 def test_the_best_f1_is_too_high_and_the_cross_fitted_one_is_not() -> None:
     """30 positives and 200 negatives, normal scores 1 apart: the truth of what is chosen, and what the table says."""
     rng = np.random.default_rng(6)

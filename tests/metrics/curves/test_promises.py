@@ -107,6 +107,7 @@ def test_the_level_of_recall_is_one_sided() -> None:
     assert keeps_recall(lambda level: np.array([level]), 0.899, 0.95).all()
 
 
+@pytest.mark.wide
 def test_precision_that_is_too_low_everywhere_is_promised_in_few_data_sets() -> None:
     """Every score is a threshold, and the precision of all of them is just below the minimum: any choice is wrong."""
     rng = np.random.default_rng(3)

@@ -111,6 +111,7 @@ def test_another_level_and_a_width_that_nothing_reaches() -> None:
     assert pilot.factor_for(0.999) == pytest.approx(2 / pilot.units)
 
 
+@pytest.mark.wide
 @settings(max_examples=20)
 @given(st.floats(0.02, 0.98), st.integers(10, 5000), st.floats(0.01, 0.5))
 def test_the_factor_is_the_smallest(share: float, rows: int, width: float) -> None:

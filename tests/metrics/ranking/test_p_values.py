@@ -81,7 +81,7 @@ def test_p_values_of_few_documents_are_within_two_percent_down_to_one_in_a_thous
     assert_close(n, m, cells, 0.02)
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize(("n", "m", "cells"), [(1000, 10, 200), (1000, 100, 100), (300, 150, 120)])
 def test_p_values_of_many_documents_are_within_two_percent_down_to_one_in_a_thousand(
     n: int, m: int, cells: int
@@ -104,6 +104,7 @@ def test_p_values_where_half_of_many_documents_are_relevant(n: int, m: int, ap: 
     assert average_precision_p_value(ap, n, m) == pytest.approx(tail, rel=0.02)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("n", "m"), [(229, 4), (1000, 3), (60, 5), (1000, 2)])
 def test_the_grid_is_good_where_a_hit_at_the_top_makes_a_jump(n: int, m: int) -> None:
     for ap in (np.concatenate([1 + np.geomspace(0.004, 0.3, 8), 0.5 + np.geomspace(0.01, 0.2, 6)]) / m).tolist():
@@ -132,7 +133,7 @@ def test_the_lognormal_distribution_serves_where_the_skewness_is_small() -> None
         assert actual == pytest.approx(tails[at], rel=0.1)
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("skewness", [-2.0, -0.4, 0.0, 0.3, 3.0])
 def test_the_shifted_lognormal_has_the_moments_asked_for(skewness: float) -> None:
     edges = np.linspace(-40, 40, 800_001) if abs(skewness) < 1 else np.linspace(-400, 400, 8_000_001)
@@ -142,6 +143,7 @@ def test_the_shifted_lognormal_has_the_moments_asked_for(skewness: float) -> Non
     assert moments == pytest.approx([1, 0, 1, skewness], abs=2e-3)
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(("n", "m"), [(12, 4), (60, 50), (200, 30), (50, 25)])
 def test_random_rankings_agree_with_the_other_methods(n: int, m: int) -> None:
     mean, variance = average_precision_moments(n, m)

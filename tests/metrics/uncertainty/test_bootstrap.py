@@ -159,6 +159,7 @@ def test_with_many_equal_clusters_the_limits_are_those_of_the_closed_form() -> N
         assert (np.abs(resampled[name][1] - upper) < 0.05 * width).all(), name
 
 
+@pytest.mark.wide
 @given(
     counts=st.lists(
         st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=8

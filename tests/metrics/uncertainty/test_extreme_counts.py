@@ -55,6 +55,7 @@ KNOWN = st.sampled_from([(1.0,), (0.01,), (0.01, 1.0)])
 CHOICES = st.sampled_from([None, Choice("lowest", 0.05), Choice("max", 0.0)])
 
 
+@pytest.mark.wide
 @given(before_and_after(), st.sampled_from([None, 0]), LEVELS, KNOWN, CHOICES)
 @settings(max_examples=50)
 def test_before_and_after(

@@ -85,6 +85,7 @@ def test_independent_clusters_are_marked_as_rarely_as_is_said_and_correlated_one
     assert 0.03 <= (p_values < 0.05).mean() <= 0.07
 
 
+@pytest.mark.wide
 def test_days_in_a_row_hold_the_false_positive_rate_better_in_time_than_without_order() -> None:
     rng, number, held, marks = np.random.default_rng(3), 200, {True: 0, False: 0}, 0
     truth = float(np.mean(stats.norm.sf(1.0 - 0.5 * rng.normal(size=400_000))))

@@ -82,6 +82,7 @@ def test_p_values_are_adjusted_over_the_groups_of_a_gate() -> None:
     assert "adjusted p = " in sentence(together[0])
 
 
+@pytest.mark.wide
 def test_a_fall_is_held_against_the_errors_of_both() -> None:
     before = numbers([row(None, 0.9)], "run 1")
     outcomes = [
@@ -97,6 +98,7 @@ def test_a_fall_is_held_against_the_errors_of_both() -> None:
     assert judged([row(None, 0.82)], noisy, max_drop=0.02, baseline="previous")[0].outcome == "passed"
 
 
+@pytest.mark.wide
 def test_a_change_is_one_in_either_direction() -> None:
     before = numbers([row(None, 0.5)], "run 1")
     for value, drop, rise, change in ((0.4, "failed", "passed", "failed"), (0.6, "passed", "failed", "failed")):

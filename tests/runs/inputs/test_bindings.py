@@ -78,7 +78,7 @@ def precision(folder: Path, **columns: Any) -> float:  # noqa: ANN401 - any TOML
     return float(read_table(run, "threshold_sweep_curve", "threshold_sweep")["precision"][0])
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.kind)
 def test_any_permutation_of_the_names_of_columns_gives_the_same_tables(
     tmp_path: Path, example: Example, plain_run: Callable[[Example], Run]
@@ -257,7 +257,7 @@ def test_a_required_column_can_be_read_by_an_expression_of_another_field(tmp_pat
     assert table["precision"][0] == pytest.approx((1 / 0.9 + 1 / 0.8) / (1 / 0.9 + 1 / 0.8 + 1 / 0.3))
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", ["entity_recognition", "geocoding"])
 def test_a_column_that_is_only_shown_stops_no_run_whatever_its_type(
     tmp_path: Path, kind: str, plain_run: Callable[[Example], Run]

@@ -76,7 +76,7 @@ FORMS: dict[str, Callable[[pl.DataFrame, Path], None]] = {
 }
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("form", FORMS)
 def test_the_form_of_an_input_does_not_change_a_byte(workplace: Workplace, usual: dict[str, str], form: str) -> None:
     folder = workplace.folder / "in"
@@ -121,6 +121,7 @@ def test_partition_values_are_text_that_can_be_grouped_by(workplace: Workplace) 
     assert workplace.table("before_after_estimates")["day"].unique().sort().to_list() == [None, "00", "01", "02"]
 
 
+@pytest.mark.wide
 def test_a_list_of_paths_equals_a_glob_and_a_folder_whatever_the_order(workplace: Workplace) -> None:
     folder = workplace.folder / "in"
     folder.mkdir()

@@ -89,7 +89,7 @@ def test_group_values_that_look_like_sql_stay_values(workplace: Workplace) -> No
     assert set(groups) == set(HOSTILE)
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("folder", ["a[1]b", "st*r", "**", "quote'd/{a,b}/k=v/ü;\"#%41"])
 def test_any_folder_name_is_taken_literally(workplace: Workplace, folder: str) -> None:
     inner = workplace.folder / folder
@@ -217,7 +217,7 @@ def test_a_stage_name_cannot_be_a_path(workplace: Workplace, name: str) -> None:
     workplace.refuse(78, "is no stage name", name=name)
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("name", ["a..b", "0.1-x_y", "x" * 64, "select"])
 def test_plain_stage_names_work(workplace: Workplace, name: str) -> None:
     workplace.publish(name=name)

@@ -92,6 +92,7 @@ def test_a_predicate_that_does_not_fit_the_columns_is_refused_before_a_row_is_re
     assert re.match(f"input predictions: {words}", refusal(tmp_path, where, DataError))
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(
     "where",
     [

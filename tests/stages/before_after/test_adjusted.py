@@ -195,6 +195,7 @@ def test_one_stratum_gives_the_plain_estimates(tmp_path: Path) -> None:
     assert table["n_strata"].unique().to_list() == [1]
 
 
+@pytest.mark.wide
 def test_without_strata_the_table_has_no_row_and_without_replicates_no_interval(tmp_path: Path) -> None:
     assert read_table(run(tmp_path / "a", Archive(), "pairs"), "before_after_adjusted").is_empty()
     result = run(tmp_path / "b", Archive(), "pairs", strata=["kind"], uncertainty="none")

@@ -59,7 +59,7 @@ def run(folder: Path, inputs: dict[str, pl.DataFrame], **keys: Any) -> Run:  # n
     return run_before_after(folder, inputs, **(options | keys))
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("boundary", [">=", ">"])
 def test_the_sample_has_the_lowest_digests_whatever_the_order_of_rows(tmp_path: Path, boundary: str) -> None:
     inputs = frames()
@@ -156,6 +156,7 @@ def test_labels_that_contradict_the_estimate_raise_a_warning(tmp_path: Path) -> 
     assert "contradicts" in said[0]
 
 
+@pytest.mark.wide
 def test_where_the_prediction_is_not_known_only_the_sample_speaks(tmp_path: Path) -> None:
     inputs = frames()
     audited = labels(inputs["pairs"], drawn(inputs["pairs"], AUDIT))
@@ -222,6 +223,7 @@ def test_parameters_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         run_before_after(tmp_path, inputs, audit=AUDIT | {"size": 0}, **keys)
 
 
+@pytest.mark.wide
 def test_a_trend_before_the_event_widens_the_range_of_kappa(tmp_path: Path) -> None:
     """Matches rise day by day before the event: the trend tells by how much they would until after."""
     inputs = frames()

@@ -164,7 +164,7 @@ def test_without_timelines_given_numbers_know_events_alone_and_say_so(tmp_path: 
         run_stages(config)
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("compared", "dropped", "keys", "words"),
     [

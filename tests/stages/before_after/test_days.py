@@ -90,6 +90,7 @@ def test_without_days_as_parents_nothing_is_known_of_their_order(tmp_path: Path,
     assert not any("correlated_days" in text for text in warnings)
 
 
+@pytest.mark.wide
 def test_a_time_that_is_not_known_and_the_names_of_events_change_nothing_of_the_order_of_days(tmp_path: Path) -> None:
     rows = pairs(0.9)
     named, _ = estimated(tmp_path / "named", rows.with_columns("e" + pl.col("event_id").cast(pl.String)))
@@ -139,6 +140,7 @@ def test_an_event_lasts_for_the_days_of_the_window_before_it(window: dict[str, s
     assert cube_of(params, without, []).cycle is None
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("holder", ["pairs", "articles"])
 @pytest.mark.parametrize("n_unknown", [0, 1, 3])
 def test_articles_of_unknown_time_are_said_where_lags_are_given(tmp_path: Path, holder: str, n_unknown: int) -> None:

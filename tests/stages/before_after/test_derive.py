@@ -222,6 +222,7 @@ def test_more_matches_than_compared_pairs_are_refused() -> None:
         estimated([*PAIRS, {"threshold": 1.0, "m_after": 26}])
 
 
+@pytest.mark.wide
 def test_warnings_and_words() -> None:
     good, poor = (
         estimated(PAIRS),

@@ -85,7 +85,7 @@ def test_each_matcher_has_the_tables_of_a_run_of_its_own(
             assert without_group(found).equals(without_group(expected)), f"{table} of {matcher}"
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("compared", ["events", "timelines"])
 def test_the_total_and_its_events_hold_the_compared_pairs_of_every_matcher(tmp_path: Path, compared: str) -> None:
     frames = timelines()
@@ -121,6 +121,7 @@ def test_a_pair_may_occur_once_for_each_matcher(tmp_path: Path) -> None:
     assert rows_by_status(merged)["duplicate"] == again.height
 
 
+@pytest.mark.wide
 def test_a_run_says_what_a_column_of_pairs_is_taken_for(tmp_path: Path) -> None:
     run = run_before_after(tmp_path, timelines(), by=["method"], **KEYS)
     assert any("by: method of pairs names the matcher" in warning for warning in run.warnings)

@@ -74,7 +74,7 @@ def run(folder: Path, frames: dict[str, pl.DataFrame], **keys: Any) -> Run:  # n
     return run_before_after(folder, frames, **(options | keys))
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("compared", ["pairs", "timelines", "events"])
 def test_days_are_counted_as_a_loop_over_all_pairs_does(tmp_path: Path, compared: str) -> None:
     archive = Archive()
@@ -115,6 +115,7 @@ def test_without_replicates_or_lag_thresholds_there_is_no_test(tmp_path: Path) -
     assert read_table(run(tmp_path / "off", frames, lag_thresholds=[]), "before_after_trend").is_empty()
 
 
+@pytest.mark.wide
 def test_a_rate_that_rises_towards_the_event_raises_a_doubt(tmp_path: Path) -> None:
     flat = run(tmp_path / "flat", Archive().frames("pairs"))
     rising = run(tmp_path / "rising", Archive(rising=0.05).frames("pairs"))

@@ -82,7 +82,7 @@ def run_archive(folder: Path, archive: Archive, compared: str = "timelines", **k
     return run_before_after(folder, archive.frames(compared), **({"thresholds": THRESHOLDS, "window": WINDOW} | keys))
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("confidence", [0.5, 0.99])
 def test_every_interval_holds_its_estimate_and_a_missing_one_has_a_reason(tmp_path: Path, confidence: float) -> None:
     run = run_archive(tmp_path, Archive(1), by=["source"], confidence=confidence, thresholds=[*THRESHOLDS, 0.99, 1.5])
@@ -163,6 +163,7 @@ def test_with_more_clusters_than_replicates_a_hash_of_the_cluster_decides(tmp_pa
     assert dict(found.rows()) == expected
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("column", ["event_id", "source"])
 def test_one_cluster_gives_no_interval_but_a_reason(tmp_path: Path, column: str) -> None:
     archive = Archive(3)

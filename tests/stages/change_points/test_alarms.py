@@ -111,6 +111,7 @@ def test_every_threshold_of_every_group_is_counted_by_hand(run: Run) -> None:
     assert curve.select(shared).equals(table.select(shared))
 
 
+@pytest.mark.wide
 def test_leads_at_the_chosen_threshold_are_those_of_numpy(run: Run) -> None:
     points = read_table(run, "change_points_alarm_points", POINTS)
     assert points["criterion"].to_list() == ["max_f1"] * 3

@@ -175,7 +175,7 @@ OF_POINTS = {"annotations": {"series_id": ["a", "b"], "position": [31, 12]}}
 OF_INCIDENTS: dict[str, Any] = {"annotations": {"series_id": ["a", "b"], "start": [30, 10], "end": [35, 12]}}
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("true", [OF_POINTS, OF_INCIDENTS], ids=["points", "incidents"])
 @pytest.mark.parametrize("keys", [{}, {"per": 10}, {"matching": "one_to_one", "repeats": "ignore"}])
 @pytest.mark.parametrize("outside", [-1, 100, 1_700_000_050])

@@ -151,6 +151,7 @@ def test_integers_beyond_doubles_are_exact(tmp_path: Path) -> None:
     assert points_tables(tmp_path, data, margin=1)["series"]["tp"].to_list() == [0, 1]
 
 
+@pytest.mark.wide
 def test_parts_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = random_points(np.random.default_rng(3), "integers")
     whole = points_tables(tmp_path / "whole", data, by=["method"], margin=5)

@@ -101,6 +101,7 @@ def test_published_results_give_the_same_comparison(run: Run, document: dict[str
     assert all(each["path"].startswith(str(run.path)) for each in record["inputs"])
 
 
+@pytest.mark.wide
 def test_the_command_compares_published_results(run: Run, document: dict[str, Any], tmp_path: Path) -> None:
     words = ["compare", "--set", f"results={document['output']}", "--set", 'of=["loose", "strict"]']
     called = call(*words, "--set", "resamples=999", "--output", tmp_path / "flags")
@@ -305,6 +306,7 @@ def test_a_table_of_queries_is_read_as_units(tmp_path: Path) -> None:
     assert posterior["mean_a"] == pytest.approx((tp / effect + 0.5) / (30 * 4 / effect + 1), rel=1e-12)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("failed", [[], ["strict"], ["loose", "strict"]])
 @pytest.mark.parametrize("margin", [None, 0.05])
 def test_a_difference_of_numbers_whose_assumption_failed_is_marked_too(

@@ -27,6 +27,7 @@ def null(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     return frame.with_columns(pl.lit(None, dtype=frame.schema[name]).alias(name))
 
 
+@pytest.mark.first_cases(12)
 @pytest.mark.parametrize(
     ("gold", "predicted", "keys", "words"),
     [

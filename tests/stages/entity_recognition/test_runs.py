@@ -232,7 +232,7 @@ def test_parts_of_the_rows_change_nothing(tmp_path: Path, monkeypatch: pytest.Mo
         assert table(parts, name).equals(table(whole, name)), name
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("thresholds", ["distinct", [0.3, 0.6]], ids=["distinct", "given"])
 def test_blocks_of_the_rows_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thresholds: str | list[float]

@@ -174,6 +174,7 @@ def test_groups_of_gold_columns_add_up(tmp_path: Path) -> None:
     assert total["n_gold"].item() == 2 * 60
 
 
+@pytest.mark.wide
 def test_groups_without_gold_mentions_have_errors_that_are_null(tmp_path: Path) -> None:
     gold = pl.DataFrame({"mention_id": ["a", "b"], "latitude": [0.0, 9.0], "longitude": [0.0, 9.0], "land": ["A", "B"]})
     predicted = gold.drop("land").with_columns(system=pl.Series(["x", "y"]), mention_id=pl.Series(["a", "d"]))

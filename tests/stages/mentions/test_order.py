@@ -103,6 +103,7 @@ def test_the_lower_rank_is_taken_and_then_the_lower_latitude(tmp_path: Path, rev
         assert run_on(tmp_path / name, gold, rows, match="text")["outcome"].to_list() == [outcome], name
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("reverse", [False, True])
 def test_of_gold_mentions_on_one_span_the_one_with_the_lower_id_is_matched(tmp_path: Path, reverse: bool) -> None:  # noqa: FBT001
     gold = places((7, 0, 5, PARIS), (9, 0, 5, TEXAS), names=["mention_id", "start", "end"])
@@ -111,7 +112,7 @@ def test_of_gold_mentions_on_one_span_the_one_with_the_lower_id_is_matched(tmp_p
     assert found.select("mention_id", "outcome").rows() == [(7, "tp"), (9, "fn")]
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("reverse", [False, True])
 def test_the_order_of_the_file_decides_for_texts_if_it_is_asked_to(tmp_path: Path, reverse: bool) -> None:  # noqa: FBT001
     gold = places(("Paris", 20, 25, PARIS))
@@ -123,7 +124,7 @@ def test_the_order_of_the_file_decides_for_texts_if_it_is_asked_to(tmp_path: Pat
     assert largest["outcome"].to_list() == ["fp"]
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("texts", [("Paris", "Paris"), ("Paris", "PARIS ")], ids=["equal", "alike"])
 @pytest.mark.parametrize("match", ["text", "text_near"])
 def test_candidates_of_one_text_and_span_are_no_other_mentions(

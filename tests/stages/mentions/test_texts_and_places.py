@@ -63,6 +63,7 @@ def test_other_units_of_text_are_the_first_warning(coding: str, match: str) -> N
     assert "stand at another place" in warned(positions(coding), positions(None), match=match)[0]
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(
     ("shift", "widening", "is_told"), [(0, 0, False), (1, 0, True), (40, 0, True), (-2, 0, True), (0, -1, True)]
 )
@@ -73,6 +74,7 @@ def test_a_shift_by_a_constant_is_told(shift: int, widening: int, *, is_told: bo
     assert any("2 texts stand at another place" in warning for warning in warnings[:1]) == is_told
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize(
     "predicted",
     [

@@ -273,6 +273,7 @@ def test_a_measure_that_the_stage_does_not_have(stages: dict[str, Any]) -> None:
         compare(stages, metrics=["nDCG@20"])
 
 
+@pytest.mark.wide
 def test_measures_of_a_published_run(run: Run, tmp_path: Path) -> None:
     results = str(run.path.parents[1])
     alone = {"kind": COMPARE, "of": RANKING, "system": "system", "results": results, "tests": ["paired_t"]}

@@ -155,6 +155,7 @@ def test_a_skewed_mean_under_random_selection_is_drawn(tmp_path: Path) -> None:
     assert row["map_p_value"] == pytest.approx((draws >= row["map"]).mean(), rel=0.03)
 
 
+@pytest.mark.wide
 def test_systems_share_the_relevance_and_the_total_is_the_mean_over_rankings(tmp_path: Path) -> None:
     ranking, relevance = frames(7, systems=3)
     tables = ranked(tmp_path, ranking, relevance, by=["system"], cutoffs=K)
@@ -314,6 +315,7 @@ def test_inputs_that_lack_a_column_stop_the_run(tmp_path: Path) -> None:
         ranked(tmp_path, ranks, relevance, ties="order")
 
 
+@pytest.mark.wide
 def test_queries_lie_in_clusters_that_either_input_tells(tmp_path: Path) -> None:
     ranking, relevance = frames(5, queries=20, systems=2)
     family = pl.col("query_id").str.slice(1).cast(pl.Int64) // 2

@@ -162,6 +162,7 @@ def test_probabilities_of_0_and_1_are_clipped_and_others_have_no_likelihood(tmp_
         assert row["roc_auc"] is not None
 
 
+@pytest.mark.wide
 def test_the_true_point_area_follows_the_thresholds_and_the_boundary_and_the_others_do_not(tmp_path: Path) -> None:
     frame = predictions(6)
     scores, labels, _ = arrays(frame)
@@ -248,7 +249,7 @@ def test_weights_that_are_all_zero_are_refused_but_a_group_of_them_has_no_areas(
     assert [curve[name] for name in ("precision", "recall", "f1", "fpr")] == [None] * 4
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("method", ["exact", "binned"])
 def test_copies_of_rows_within_their_cluster_leave_the_errors_as_they_are(tmp_path: Path, method: str) -> None:
     frame = predictions(11)
@@ -290,6 +291,7 @@ def test_few_negatives_are_warned_of_as_few_positives_are(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("keys", [{}, {"cluster": "user"}, {"method": "binned"}], ids=["rows", "clusters", "binned"])
 def test_an_area_without_spread_has_no_interval_and_says_why(keys: dict[str, str], tmp_path: Path) -> None:
     row = swept(tmp_path, predictions(8).with_columns(score=0.5), **keys)["areas"].row(0, named=True)
@@ -423,7 +425,7 @@ def test_many_clusters_share_replicates(tmp_path: Path) -> None:
     assert row["average_precision_se"] == pytest.approx(rows["average_precision_se"], rel=0.4)
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("thresholds", ["distinct", [0.1, 0.4, 0.8]], ids=["distinct", "list"])
 def test_groups_that_are_taken_a_few_at_a_time_have_the_areas_of_all_at_once(
     tmp_path: Path,

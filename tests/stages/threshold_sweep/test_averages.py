@@ -82,7 +82,7 @@ def test_averages_of_rows_with_weights_are_those_of_scikit_learn(tmp_path: Path)
     assert at["recall"] - at["recall_lower"] == pytest.approx(np.sqrt((distances**2).sum()), rel=1e-9)
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("name", ["precision", "recall", "f1"])
 def test_classes_are_weighted_as_by_scikit_learn_with_sample_weight(tmp_path: Path, name: str) -> None:
     """One class per row, as of a classifier: the averages of scikit-learn need no help."""

@@ -28,6 +28,7 @@ def predictions() -> pl.DataFrame:
     return pl.concat(frames)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("columns", [{}, {"weight": "heavy"}])
 @pytest.mark.parametrize("cluster", [None, "page"])
 def test_what_many_groups_choose_is_what_each_chooses_alone(columns: dict[str, str], cluster: str | None) -> None:

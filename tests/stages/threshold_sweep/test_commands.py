@@ -101,6 +101,7 @@ def test_the_command_of_the_stage_runs_it_without_a_config(place: Path) -> None:
     assert areas.select("n", "method").rows() == [(100, "binned")]
 
 
+@pytest.mark.wide
 def test_the_summary_says_precision_and_recall_in_words(place: Path) -> None:
     from pipeline.stages.threshold_sweep.stage import STAGE
     from pipeline.tables.groupings import internal_name

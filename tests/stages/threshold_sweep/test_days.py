@@ -35,6 +35,7 @@ def predictions(days: int, rho: float, seed: int, rows: int = 30) -> pl.DataFram
     return frame.sample(fraction=1, shuffle=True, seed=seed)
 
 
+@pytest.mark.wide
 def test_days_are_dates_or_what_another_column_puts_in_order(tmp_path: Path) -> None:
     frame = predictions(60, 0.8, 1)
     name = pl.format("d{}", pl.col("day").dt.ordinal_day() * 7919 % 1000).alias(
@@ -69,6 +70,7 @@ def test_independent_days_keep_their_limits_nearly(tmp_path: Path) -> None:
         assert dates["curve"][limit].to_numpy() == pytest.approx(plain["curve"][limit].to_numpy(), abs=0.02)
 
 
+@pytest.mark.wide
 def test_net_benefit_and_chosen_thresholds_on_other_data_know_the_order(tmp_path: Path) -> None:
     frame = predictions(60, 0.8, 1).with_columns(score=(1 / (1 + (-pl.col("score")).exp())).round(3))
     names = frame.with_columns(pl.col("day").cast(pl.String))

@@ -143,6 +143,7 @@ def test_probabilities_that_crowd_near_0_are_added_up_exactly() -> None:
     assert binned.calibration["mean_score_min"].null_count() == 0
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     "thresholds", [EVEN, [0.2, 0.5, 0.7312345], [-3.0, 0.1, 7.0], {"start": 0.001, "stop": 0.01, "count": 4}], ids=str
 )
@@ -153,6 +154,7 @@ def test_scores_on_the_edges_of_cells_are_counted_exactly(thresholds: Any, bound
     assert_holds(frame, thresholds=thresholds, boundary=boundary, calibration_bins=10)
 
 
+@pytest.mark.wide
 def test_groups_that_are_no_probabilities_have_areas_alone() -> None:
     frame = continuous(600)
     logits = frame.with_columns(score=(pl.col("score") / (1 - pl.col("score"))).log(), model=pl.lit("logits"))
@@ -173,6 +175,7 @@ def test_a_score_that_is_nan_is_refused() -> None:
         swept(frame, method="binned")
 
 
+@pytest.mark.wide
 def test_rows_that_are_left_out_are_in_no_cell() -> None:
     holes = pl.DataFrame({"score": [float("nan"), None, float("inf")], "label": [True, False, True], "model": "a"})
     _, binned = assert_holds(pl.concat([continuous(300), holes]), invalid_scores="drop")
@@ -190,6 +193,7 @@ samples = st.lists(st.tuples(scores, st.booleans()), min_size=20, max_size=60)
 lists = st.lists(scores, min_size=1, max_size=5).map(lambda values: sorted({value + 0.0 for value in values}))
 
 
+@pytest.mark.wide
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(samples, st.one_of(st.just(EVEN), lists), st.sampled_from([">=", ">"]), st.integers(2, 12))
 @example([(0.5, True)] * 30, EVEN, ">", 2)

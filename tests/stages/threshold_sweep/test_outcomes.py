@@ -131,6 +131,7 @@ def test_the_table_is_asked_for_or_small(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert record["omitted"]["threshold_sweep"]["threshold_sweep_outcomes"].startswith("outcomes = false")
 
 
+@pytest.mark.wide
 def test_without_intervals_rows_are_not_read_once_more_unless_the_sample_is_asked_for() -> None:
     without = swept(predictions(), uncertainty="none")
     reason = without.omitted["threshold_sweep_outcomes"]

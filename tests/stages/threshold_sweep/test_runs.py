@@ -78,7 +78,7 @@ def assert_curve(found: pl.DataFrame, wanted: list[dict[str, Any]]) -> None:
                 assert actual[name] == pytest.approx(expected, rel=1e-12, abs=1e-14), name
 
 
-@pytest.mark.first_cases(3)
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("thresholds", "boundary", "weighted"),
     [
@@ -145,7 +145,7 @@ def test_labels_may_be_numbers_or_boolean(tmp_path: Path) -> None:
     assert all(each.equals(made[0]) for each in made)
 
 
-@pytest.mark.first_cases(6)
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [

@@ -120,6 +120,7 @@ def test_a_second_parent_of_the_same_rows_changes_nothing(tmp_path: Path) -> Non
         assert_frame_equal(twice[name], table, rel_tol=1e-9)
 
 
+@pytest.mark.wide
 def test_the_order_of_the_parents_means_nothing_but_for_folds(tmp_path: Path) -> None:
     frame = predictions(6, users=9, items=9)
     keys: dict[str, Any] = {"thresholds": THRESHOLDS, "operating_points": [{"min_recall": 0.3, "confidence": 0.9}]}

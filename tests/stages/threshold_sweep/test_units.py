@@ -156,6 +156,7 @@ def test_neither_order_nor_files_nor_blocks_matter(monkeypatch: pytest.MonkeyPat
         assert_frame_equal(parts, whole, abs_tol=1e-13)  # areas are added up block by block
 
 
+@pytest.mark.wide
 def test_units_are_the_first_cluster_else_the_items() -> None:
     frame = predictions()
     assert swept(frame, cluster=["doc", "other"], by=[[]]).units["unit"].unique().sort().to_list() == sorted(
@@ -221,6 +222,7 @@ def cost_per_row(rows: pl.DataFrame, threshold: float) -> float:
     return float(costs @ mass / mass.sum())
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_contributions_to_the_cost_are_those_of_the_cost_without_each_unit(*, is_weighted: bool) -> None:
     frame = predictions() if is_weighted else predictions().with_columns(mass=1.0)

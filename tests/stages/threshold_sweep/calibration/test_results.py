@@ -162,7 +162,7 @@ def test_weights_of_whole_numbers_are_repeated_rows() -> None:
 DESIGNS: list[tuple[Any, bool]] = [(None, True), ("user", False), (["user", "item"], True)]
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize(("cluster", "has_weights"), DESIGNS)
 def test_groups_are_evaluated_as_if_alone(cluster: Any, *, has_weights: bool) -> None:  # noqa: ANN401 - of any form
     frame = predictions(4)
@@ -177,7 +177,7 @@ def test_groups_are_evaluated_as_if_alone(cluster: Any, *, has_weights: bool) ->
             assert_frame_equal(actual, heavy, rel_tol=1e-9)
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.wide
 @pytest.mark.parametrize(("cluster", "has_weights"), DESIGNS)
 def test_cells_give_what_single_scores_give(
     monkeypatch: pytest.MonkeyPatch,

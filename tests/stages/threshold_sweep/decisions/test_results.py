@@ -229,6 +229,7 @@ def test_net_benefit_of_weights_in_clusters(tmp_path: Path) -> None:
     assert set(above["n_clusters"]) > {None} or above["n_clusters"].null_count() == 0
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(("boundary", "tp", "fp"), [(">=", 4, 1), (">", 2, 0)])
 @pytest.mark.parametrize("thresholds", ["distinct", [0.3, 0.7]])
 def test_net_benefit_acts_on_what_the_boundary_retrieves(
