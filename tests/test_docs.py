@@ -186,7 +186,7 @@ def test_every_documented_table_exists() -> None:
     assert titles == tables
 
 
-@pytest.mark.first_cases(3)
+@pytest.mark.wide
 @pytest.mark.parametrize("table", RUN_TABLES, ids=lambda table: table.name)
 def test_the_catalog_has_the_tables_of_every_run_as_promised(table: Table, demo: Path) -> None:
     with open_results(demo / "results") as connection:

@@ -25,6 +25,7 @@ WIDE = {  # path below tests/, or the beginning of one, and why it is not part o
     "metrics/before_after/test_size": "simulations",
     "metrics/uncertainty/test_coverage": "simulations",
     "queries/test_portability": "every query in the words of another engine",
+    "report/test_diff": "two nights of every stage",
     "report/test_explained_columns": "every number of every table",
     "report/test_in_browser": "needs a browser",
     "report/test_influence": "leaves out one unit after another, in whole runs",
