@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from dataclasses import field as data_field
@@ -36,6 +37,12 @@ ID, MOST_ROWS = "id", 100_000
 UNNEST = "unnest"
 OF_MENTIONS = ("text", "type")  # a document beside the list of its mentions may have them, too
 PLACES_OF_LISTS = ("begin", "stop", "tag")  # of [0, 4, "LOC"]
+USUAL_GROUPS = (
+    *("system", "model", "method", "classifier", "matcher", "dataset", "source", "language", "lang"),
+    *("type", "category", "class", "domain", "country", "region", "split", "group"),
+)
+SELDOM_GROUPS = re.compile(r"(?i)q0|iteration|text|title|url|link|comment|.*_?id|doc(ument)?|name|date|time|day")
+WORDS_FOR_NONE = ("NA", "N/A", "#N/A", "n/a", "NULL", "null", "None", "none", "-", ".", "?")
 MOST_DIGITS = 700  # of a sum of two floating numbers, all of them
 
 
@@ -57,7 +64,7 @@ class Found:
     file: DataFile
     typed: bool
     rows: int
-    keys: dict[str, str]
+    keys: dict[str, Any]
     called: dict[str, str] = data_field(default_factory=dict)
     of_elements: tuple[Found, ...] = ()
 
@@ -92,6 +99,19 @@ class Found:
 
         values = pl.scan_parquet(self.file.path).select(column).head(MOST_ROWS).collect()[column]
         return values.null_count() > 0 or values.n_unique() < len(values)
+
+    def words_for_none(self) -> list[str]:
+        """Words that stand for no value in columns of text that hold numbers beside, as far as its first rows tell."""
+        import polars as pl  # noqa: PLC0415 - see limits
+
+        rows = pl.scan_parquet(self.file.path).select(pl.col(pl.String)).head(MOST_ROWS).collect()
+        found: set[str] = set()
+        for column in rows.iter_columns():
+            is_word = column.is_in(WORDS_FOR_NONE)
+            numbers = column.filter(~is_word).drop_nulls().cast(pl.Float64, strict=False)
+            if len(numbers) and not numbers.null_count():
+                found.update(column.filter(is_word))
+        return sorted(found)
 
     def example(self, column: str) -> Any:  # noqa: ANN401 - any value
         """A value of a column, for people."""
@@ -143,7 +163,8 @@ def propose(
                 f'#{contract.name} = "…"',
             ]
     lines += ["", *alignment, *_thresholds(stage, files, bindings), *_window(stage, files, bindings)]
-    lines += _required(stage, {*files, "thresholds", "window"})
+    lines += _margin(stage, files, bindings)
+    lines += _required(stage, {*files, "thresholds", "window", "margin"})
     return "\n".join(lines) + "\n"
 
 
@@ -188,9 +209,13 @@ def _written(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{{{'|'.join(names)}}}"
 
 
-def _found(path: str, base: Path, delimiter: str | None, format_: Format | None) -> Found:
+def _found(
+    path: str, base: Path, delimiter: str | None, format_: Format | None, null_values: Sequence[str] = ()
+) -> Found:
     matches = Search(path, base, ENDINGS[format_ or "parquet"]).matches(path)
-    keys = keys_of_file(matches[0][0], delimiter, format_, name=path) if matches else {}
+    keys: dict[str, Any] = {**(keys_of_file(matches[0][0], delimiter, format_, name=path) if matches else {})}
+    if null_values:
+        keys["null_values"] = list(null_values)
     listing = find_files(Input.model_validate({"path": (path,), **keys}), base, name=path)
     files = [file for file in listing.files if isinstance(file, DataFile)]
     if not files:
@@ -198,6 +223,8 @@ def _found(path: str, base: Path, delimiter: str | None, format_: Format | None)
         raise NoInputError(message)
     typed = format_of(Path(files[0].name), Input.model_validate({"path": path, **keys}).format) not in TEXTS
     as_written = Found(path, files[0], typed, sum(file.rows for file in files), keys)
+    if not (typed or null_values) and (words := as_written.words_for_none()):
+        return _found(path, base, delimiter, format_, null_values=words)
     return replace(as_written, of_elements=tuple(_of_elements(as_written, base)))
 
 
@@ -232,9 +259,8 @@ def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, fl
     used = {column for column, _ in fields.values()}
     unused = [name for name in file.file.schema.names if name not in (*used, *unfit)]
     if unused:
-        texts = [name for name in unused if str(file.file.schema.field(name).type) in ARROW_TEXTS]
-        hint = f"; by = [{_text(texts[0])}] gives results for each value of {_text(texts[0])}" if texts else ""
-        yield f"#   in no role: {', '.join(map(_text, unused))}{hint}"
+        yield f"#   in no role: {', '.join(map(_text, unused))}"
+        yield from _groups(unused, file)
     mapping: dict[str, str | bool] = {
         field.name: fields[field.name][0]
         for field in contract.fields
@@ -262,6 +288,20 @@ def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, fl
     yield f"{contract.name} = {{ {text} }}"
 
 
+def _groups(unused: Sequence[str], file: Found) -> Iterator[str]:
+    """Say what results can be grouped by, likely columns first, and in which forms."""
+    texts = [name for name in unused if name and str(file.file.schema.field(name).type) in ARROW_TEXTS]
+    likely = [name for name in texts if name.lower() in USUAL_GROUPS]
+    others = [name for name in texts if name not in likely and not SELDOM_GROUPS.fullmatch(name)]
+    likely.sort(key=lambda name: USUAL_GROUPS.index(name.lower()))
+    groups = [name for name in (*likely, *others) if file.repeats(name)]
+    if groups:
+        first, *more = map(_text, groups)
+        yield f"#   by = [{first}] gives the total and results for each value of {first}, by = [[{first}]] these alone"
+        if more:
+            yield f"#   by = [[], [{first}], [{more[0]}]] gives the total and each of the two"
+
+
 def _field(field: Field, file: Found, binding: tuple[str, float] | None) -> Iterator[str]:
     if binding is None:
         if field.required:
@@ -277,7 +317,7 @@ def _field(field: Field, file: Found, binding: tuple[str, float] | None) -> Iter
 
 def _text(value: object) -> str:
     """A value as TOML writes it."""
-    text = json.dumps(value if isinstance(value, str | int | float | bool) else str(value), ensure_ascii=False)
+    text = json.dumps(value if isinstance(value, str | int | float | bool | list) else str(value), ensure_ascii=False)
     return text.replace("\x7f", "\\u007f")  # the one control character that JSON holds as it is
 
 
@@ -345,6 +385,22 @@ def _window(stage: Stage, files: dict[str, Found], bindings: dict[str, dict[str,
             yield f"# lags lie from {limits[0]:.6g} to {limits[1]:.6g} ({field}) in the first file"
             yield f'window = {{ before = "{before}h", after = "{after}h" }}'
             return
+
+
+def _margin(stage: Stage, files: dict[str, Found], bindings: dict[str, dict[str, tuple[str, float]]]) -> Iterator[str]:
+    """How near a detected point must be, where the stage asks: 5 places, a hundredth of the range, an hour or a day."""
+    columns = [(file, bindings[name]["position"][0]) for name, file in files.items() if "position" in bindings[name]]
+    if "margin" not in stage.parameters.keys() or not columns:  # noqa: SIM118 - a method of its own
+        return
+    file, column = columns[0]
+    kind = str(file.file.schema.field(column).type)
+    limits = None if kind.startswith(("date", "timestamp")) else file.limits(column)
+    margin = '"1d"' if kind.startswith("date") else '"1h"'
+    if limits is not None:
+        are_whole = all(float(limit).is_integer() for limit in limits)
+        margin = "5" if are_whole else f"{max(limits[1] - limits[0], 1) / 100:.1g}"
+    yield "# GUESSED: a detected point this near to an annotated one is taken for it"
+    yield f"margin = {margin}"
 
 
 def _required(stage: Stage, written: set[str]) -> Iterator[str]:

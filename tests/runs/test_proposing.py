@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 import tomllib
 from typing import TYPE_CHECKING, Any
@@ -53,8 +54,32 @@ def test_an_edgelist_runs_as_proposed(tmp_path: Path) -> None:
     assert table["m_after"][0] + table["m_before"][0] == 20
 
 
+def test_words_for_no_value_are_proposed_and_what_is_proposed_runs(tmp_path: Path) -> None:
+    lines = ('"","score","label","note"', '"1",0.5,1,"NA"', '"2",NA,0,"b"', '"3",0.7,N/A,"c"', '"4",0.1,0,"d"')
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    _, config = proposal("threshold_sweep", ["rows.csv"], tmp_path)
+    (stage,) = config["stages"]
+    assert stage["predictions"]["null_values"] == ["N/A", "NA"]
+    stage["predictions"]["where"] = "label IS NOT NULL"
+    stage["invalid_scores"] = "drop"
+    config["output"] = str(tmp_path / "results")
+    (done,) = pipeline.run(parse_config(config, base=tmp_path)).stages
+    assert done.n_rows == 4
+
+
+def test_groups_are_proposed_by_their_names_and_only_where_values_repeat(tmp_path: Path) -> None:
+    names = ("", "q0", "iteration", "note", "source", "model", "title")
+    columns = {name: ["a", "b", "a", "b"] for name in names} | {"key": ["1", "2", "3", "4"]}
+    rows = pl.DataFrame({"score": [0.1, 0.2, 0.3, 0.4], "label": [0, 1, 0, 1], **columns})
+    rows.write_parquet(tmp_path / "rows.parquet")
+    text, _ = proposal("threshold_sweep", ["rows.parquet"], tmp_path)
+    (first, second) = (line.strip("# ") for line in text.splitlines() if "by = [" in line)
+    assert first.startswith('by = ["model"] gives the total and results for each value of "model", by = [["model"]]')
+    assert second == 'by = [[], ["model"], ["source"]] gives the total and each of the two'
+
+
 def test_files_are_told_apart_by_their_columns_and_their_names(tmp_path: Path) -> None:
-    mentions = pl.DataFrame({"docno": ["1"], "begin": [0], "stop": [3], "mood": ["x"]})
+    mentions = pl.DataFrame({"docno": ["1", "1"], "begin": [0, 5], "stop": [3, 7], "mood": ["x", "x"]})
     for name in ("my_gold", "predicted_by_us"):
         mentions.write_parquet(tmp_path / f"{name}.parquet")
     mentions.select("docno").write_parquet(tmp_path / "all.parquet")
@@ -64,7 +89,8 @@ def test_files_are_told_apart_by_their_columns_and_their_names(tmp_path: Path) -
     assert stage["gold"]["path"] == "my_gold.parquet"
     assert stage["predicted"]["path"] == "predicted_by_us.parquet"
     assert stage["documents"] == {"path": "all.parquet", "columns": {"doc_id": "docno"}}
-    assert 'in no role: "mood"; by = ["mood"] gives results for each value' in text
+    assert 'in no role: "mood"' in text
+    assert 'by = ["mood"] gives the total and results for each value of "mood", by = [["mood"]] these alone' in text
 
 
 def test_a_column_that_changes_every_number_is_pointed_out(tmp_path: Path) -> None:
@@ -77,9 +103,27 @@ def test_a_column_that_changes_every_number_is_pointed_out(tmp_path: Path) -> No
 def test_what_nobody_can_guess_is_left_open(tmp_path: Path) -> None:
     pl.DataFrame({"series_id": ["a"], "position": [3], "score": [0.5]}).write_parquet(tmp_path / "found.parquet")
     text, config = proposal("change_points", ["predictions=found.parquet"], tmp_path)
-    assert "margin" not in config["stages"][0]
-    assert "# margin has no default: see docs/change_points.md" in text
+    assert config["stages"][0]["margin"] == 5
+    assert "# GUESSED: a detected point this near" in text
     assert "# annotations is required and no file fits it" in text
+
+
+@pytest.mark.parametrize(
+    ("positions", "margin"),
+    [
+        ([3, 90], 5),
+        ([0.5, 200.25], 2.0),
+        ([dt.date(2026, 1, 1), dt.date(2026, 2, 1)], "1d"),
+        ([dt.datetime(2026, 1, 1, tzinfo=dt.UTC), dt.datetime(2026, 1, 2, tzinfo=dt.UTC)], "1h"),
+    ],
+)
+def test_change_points_run_as_proposed(positions: list[Any], margin: object, tmp_path: Path) -> None:
+    pl.DataFrame({"series": ["a", "a"], "cp": positions}).write_parquet(tmp_path / "points.parquet")
+    _, config = proposal("change_points", ["points.parquet", "points.parquet"], tmp_path)
+    assert config["stages"][0]["margin"] == margin
+    config["output"] = str(tmp_path / "results")
+    curve = pipeline.run(parse_config(config, base=tmp_path)).table("change_points_curve")
+    assert curve["precision"].to_list() == [1.0] * curve.height
 
 
 def test_a_file_that_fits_nothing_is_refused(tmp_path: Path) -> None:
