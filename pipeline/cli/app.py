@@ -261,6 +261,28 @@ def demo(
 
 
 @app.command()
+def doctor(
+    ctx: typer.Context,
+    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Files, or patterns in quotes.")],
+    delimiter: Annotated[
+        str | None, typer.Option("--delimiter", metavar="CHARACTER", help="As for init.", show_default=False)
+    ] = None,
+    format_: Annotated[str | None, typer.Option("--format", help="As for init.", show_default=False)] = None,
+) -> None:
+    """Say what your files hold, what can be evaluated with them, and what is missing for the rest.
+
+    Example:  thresher doctor scores.csv gold.jsonl
+    """
+    with reporting(ctx):
+        from pipeline.cli.terminal import write  # noqa: PLC0415 - only here
+        from pipeline.runs.proposing import diagnose  # noqa: PLC0415 - only here
+        from pipeline.sources.delimiters import checked_keys  # noqa: PLC0415 - only here
+
+        character, kind = checked_keys(delimiter, format_)
+        write(diagnose((entry.load() for entry in STAGES), files, Path.cwd(), character, kind))
+
+
+@app.command()
 def init(
     ctx: typer.Context,
     stage: Annotated[str, typer.Argument(metavar="STAGE", help="The task.")] = "before_after",

@@ -25,7 +25,7 @@ from pipeline.sources.usual_names import USUAL, fit, proposed
 from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import polars as pl
 
@@ -168,6 +168,63 @@ def propose(
     return "\n".join(lines) + "\n"
 
 
+def diagnose(
+    stages: Iterable[Stage], paths: Sequence[str], base: Path, delimiter: str | None, format_: Format | None
+) -> str:
+    """Say what files hold, what they are enough for, and what else other tasks would need.
+
+    Args:
+        stages: The tasks.
+        paths: The files, or patterns.
+        base: Folder that relative paths start from.
+        delimiter: As for `propose`.
+        format_: As for `propose`.
+
+    Raises:
+        ThresherError: as `propose`, but for files that fit nothing.
+    """
+    files = [_found(path, base, delimiter, format_) for path in paths]
+    lines = [line for file in files for line in _seen(file)]
+    enough, lacking = [], []
+    for stage in stages:
+        fitting, _ = _fitting(stage, files)
+        required = [contract for contract in stage.inputs if contract.required]
+        missing = [contract for contract in required if contract.name not in fitting]
+        named = [f"{name} = {files[number].best(_contract(stage, name)).written}" for name, number in fitting.items()]
+        if fitting and not missing:
+            words = " ".join(f"--from {name}={files[number].written}" for name, number in fitting.items())
+            enough += [f"  {stage.kind}: {', '.join(named)}", f"    thresher init {stage.kind} {words} > my.toml"]
+        elif needs := [
+            need for contract in missing for need in _needs(contract, files, has_others=len(missing) < len(required))
+        ]:
+            lacking += [f"  {stage.kind}{': ' if named else ''}{', '.join(named)}", *needs]
+    lines += ["", "They are enough for", *enough] if enough else ["", "They are enough for no task."]
+    return "\n".join(lines + (["", "More would be needed for", *lacking] if lacking else [])) + "\n"
+
+
+def _seen(file: Found) -> Iterator[str]:
+    """What a file holds: rows, columns with their types, and how its lines are written."""
+    yield f"{file.written}: {file.rows:,} {'row' if file.rows == 1 else 'rows'}"
+    columns = (f"{_text(field.name)} {field.type if file.typed else 'text'}" for field in file.file.schema)
+    yield f"  columns: {', '.join(columns)}"
+    settings = ", ".join(f"{key} = {_text(value)}" for key, value in file.keys.items())
+    if settings:
+        yield f"  as its first lines are written: {settings}"
+
+
+def _needs(contract: InputContract, files: Sequence[Found], *, has_others: bool) -> Iterator[str]:
+    """What an input lacks, where other inputs are there or at least half of its required columns."""
+    required = [field for field in contract.fields if field.required]
+    lacking = [[field for field in required if field.name not in file.fields(contract)] for file in files]
+    fewest = min(lacking, key=len, default=required)
+    if fewest and 2 * len(fewest) <= len(required):
+        nearest = files[lacking.index(fewest)].written
+        for field in fewest:
+            yield f"    {contract.name} = {nearest} lacks {field.name}: {field.meaning}"
+    elif has_others:
+        yield f"    {contract.name} is missing: {contract.meaning}"
+
+
 def _contract(stage: Stage, name: str) -> InputContract:
     return next(contract for contract in stage.inputs if contract.name == name)
 
@@ -183,18 +240,8 @@ def _assigned(stage: Stage, paths: Sequence[str], look_at: Callable[[str], Found
             files[name] = look_at(named_path)
         else:
             undecided.append(look_at(path))
-    fits = sorted(
-        (
-            (-file.best(contract).fit(contract)[0], order, number)
-            for order, contract in enumerate(stage.inputs)
-            for number, file in enumerate(undecided)
-        ),
-    )
-    placed: set[int] = set()
-    for negative, order, number in fits:
-        if negative < 0 and names[order] not in files and number not in placed:
-            files[names[order]] = undecided[number]
-            placed.add(number)
+    fitting, placed = _fitting(stage, undecided, files)
+    files |= {name: undecided[number] for name, number in fitting.items()}
     for number, file in enumerate(undecided):
         if number not in placed:
             message = f"the columns of {file.written} fit no input of {stage.kind} that has no file yet"
@@ -202,6 +249,29 @@ def _assigned(stage: Stage, paths: Sequence[str], look_at: Callable[[str], Found
             remedy = f"Its columns are: {columns}. Say which input it is: --from {_written(names)}={file.written}."
             raise UsageError(message, remedy=remedy)
     return {name: file.best(_contract(stage, name)) for name, file in files.items()}
+
+
+def _fitting(stage: Stage, files: Sequence[Found], given: Iterable[str] = ()) -> tuple[dict[str, int], set[int]]:
+    """Which file is which input, those that fit best first, no two the same; and the numbers of those files.
+
+    Args:
+        stage: The task.
+        files: The files.
+        given: Inputs that have a file already.
+    """
+    fits = sorted(
+        (-file.best(contract).fit(contract)[0], order, number)
+        for order, contract in enumerate(stage.inputs)
+        for number, file in enumerate(files)
+    )
+    names = [contract.name for contract in stage.inputs]
+    fitting: dict[str, int] = {}
+    placed: set[int] = set()
+    for negative, order, number in fits:
+        if negative < 0 and names[order] not in (*fitting, *given) and number not in placed:
+            fitting[names[order]] = number
+            placed.add(number)
+    return fitting, placed
 
 
 def _written(names: Sequence[str]) -> str:

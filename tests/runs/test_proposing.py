@@ -305,3 +305,26 @@ def test_elements_are_proposed_for_every_stage_and_only_where_they_fit_better(tm
     flat.write_parquet(tmp_path / "flat.parquet")
     _, config = proposal("entity_recognition", ["gold=flat.parquet"], tmp_path)
     assert config["stages"][0]["gold"] == {"path": "flat.parquet"}
+
+
+def test_files_are_said_to_be_enough_for_tasks_or_what_they_lack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"id": ["a", "b"], "score": [0.1, 0.9], "label": [0, 1]}).write_csv("scored.csv")
+    pl.DataFrame({"series": ["a"], "cp": [3]}).write_parquet("points.parquet")
+    said = call("doctor", "scored.csv").out
+    assert 'scored.csv: 2 rows\n  columns: "id" text, "score" text, "label" text\n' in said
+    assert (
+        "threshold_sweep: predictions = scored.csv\n    thresher init threshold_sweep --from predictions=scored.csv"
+        in said
+    )
+    config = call("init", "threshold_sweep", "--from", "predictions=scored.csv")  # as it says
+    (tmp_path / "my.toml").write_text(config.out)
+    assert call("run", "my.toml", "--quiet").code == 0
+    said = call("doctor", "points.parquet").out
+    assert "They are enough for no task." in said
+    assert "change_points: predictions = points.parquet\n    annotations is missing: one row per true change" in said
+    pl.DataFrame({"id": ["a"], "score": [0.1]}).write_csv("scored.csv")
+    assert "predictions = scored.csv lacks label: whether it is true" in call("doctor", "scored.csv").out
+    assert call("doctor", "nothing.csv").code == 66
