@@ -39,7 +39,9 @@ def result() -> Result:
 def test_a_notebook_shows_warnings_summary_and_figures(result: Result) -> None:
     html = result._repr_html_()
     assert html.index("warning") < html.index("<table>") < html.index("<svg")
-    assert html.count("<svg") == 2
+    assert html.count("<svg") == 3  # with the small curve of the summary
+    assert html.count('<svg role="img" aria-label="') == 2
+    assert "lowest" in html
     assert "few_clusters" in html
     assert "<img" not in html
     assert "&lt;/script&gt;" in html

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from pipeline.errors import UsageError
 from pipeline.report.figures.pictures import PictureFormat, picture, picture_specification
+from pipeline.report.words import described
 from pipeline.runs.written import picture_file
 from pipeline.storage.durable import make_folder
 
@@ -37,7 +39,9 @@ class Chart:
 
     def _repr_svg_(self) -> str:
         """Return the drawing, which notebooks show."""
-        return picture(self.panels, self.group, form="svg", source=self.source).decode()
+        drawn = picture(self.panels, self.group, form="svg", source=self.source).decode()
+        label = html.escape(described(self.panels, self.group), quote=True)
+        return drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
 
     def specification(self) -> dict[str, Any]:
         """Return the Vega-Lite specification with its data, for example for `altair.Chart.from_dict`."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, assert_never
 
 from pipeline.report.page.markup import Markup, element, joined
 from pipeline.report.text.blocks import Block, Cells, Curve, Heading, Items, Paragraph
-from pipeline.report.text.plain import draw
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+WIDTH, HEIGHT = 160, 24  # of a small curve
 STYLES = {
     "warning": "border-left: 4px solid #8a5a00; padding-left: 0.8em",
     "failure": "border-left: 4px solid #b3261e; padding-left: 0.8em",
@@ -35,9 +36,20 @@ def _markup(block: Block) -> Markup:
         case Cells():
             return _table(block)
         case Curve():
-            return element("p", element("code", draw(block.values)), f" {block.title}")
+            return element("p", _sparkline(block), f" {block.title}")
         case _:
             assert_never(block)
+
+
+def _sparkline(curve: Curve) -> Markup:
+    """A small line from 0 below to 1 above, with gaps where the curve is undefined."""
+    step, lines = WIDTH / max(len(curve.values) - 1, 1), []
+    for is_gap, piece in groupby(enumerate(curve.values), key=lambda place: place[1] is None):
+        points = " ".join(f"{number * step:.1f},{HEIGHT * (1 - (value or 0)):.1f}" for number, value in piece)
+        if not is_gap:
+            lines.append(element("polyline", points=points, fill="none", stroke="#0068a8", stroke_width="1.5"))
+    box = {"viewBox": f"-1 -1 {WIDTH + 2} {HEIGHT + 2}", "width": str(WIDTH), "height": str(HEIGHT), "role": "img"}
+    return element("svg", *lines, **box, aria_label=curve.title)
 
 
 def _table(cells: Cells) -> Markup:
