@@ -41,7 +41,7 @@ _NEARLY_AS_LARGE = "what single files answer is nearly as large as they are"
 _ASKED_ONCE = (
     "what is asked of them depends on all of them, as the cells of binned areas do that a few rounds make finer"
 )
-_NOT_ADDITIVE = "what is asked of them does not add up over files"
+_NOT_ADDITIVE = "what is asked of them is not the sum of what single files give"
 _NOT_AGGREGATED = "their rows are needed in order, or one by one"
 
 
@@ -190,7 +190,7 @@ class Incremental:
                 return self._files.asked(split(self._told.splitter(source)), params, settled_by)
             except NotAdditiveError:
                 name = file_of(query)
-                reasons.append(_NOT_ADDITIVE if name is None else f"{name} does not add up over files")
+                reasons.append(_NOT_ADDITIVE if name is None else f"{name} is not the sum of what single files give")
             except TooLargeError:
                 reasons.append(_NEARLY_AS_LARGE)
         return reasons[0] if reasons else ""

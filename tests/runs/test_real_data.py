@@ -134,8 +134,8 @@ def test_the_sentence_speaks_of_recall_that_is_recall(dutch: Path, expected: dic
     sentence = published.stages[0].summary.sentence
     assert f"about {point['recall'] * 100:.0f} of every 100 true matches are kept" in sentence
     assert f"where {reference['fpr']:.0%} of the pairs match even before the event" in sentence
-    assert f"the uncorrected recall of the source text is {point['recall_uncorrected']:.2f}" in sentence
-    assert any("precision and recall hang on the recall reference" in warning for warning in published.warnings)
+    assert f"Welbers et al. 2022, gives a recall of {point['recall_uncorrected']:.2f}" in sentence
+    assert any("precision and recall depend on the recall reference" in warning for warning in published.warnings)
     assert point["recall_upper"] < point["recall_uncorrected"], "they differ by more than chance"
 
 

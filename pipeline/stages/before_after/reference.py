@@ -1,4 +1,4 @@
-"""The recall reference in plain words: whether the estimates hang on it, and on the correction made with it."""
+"""The recall reference in plain words: whether the estimates depend on it, and on the correction made with it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UNDEFINED = {
 
 
 def doubtful(tables: Mapping[str, pl.DataFrame]) -> str | None:
-    """Why the estimates of the total hang on the recall reference, or are missing for it; None where they do not."""
+    """Why the estimates of the total depend on the recall reference, or are missing for it; None where they do not."""
     total = tables["before_after_estimates"].filter(pl.col(GROUPING.name) == "all")
     row, reasons = _reference(tables), total["undefined"].to_list()
     if row is None:
@@ -45,8 +45,8 @@ def doubtful(tables: Mapping[str, pl.DataFrame]) -> str | None:
     if not _is_doubtful(row):
         return None
     return (
-        f"precision and recall hang on the recall reference, {number(row[THRESHOLD])}: {percent(row['fpr'], 0)} of the "
-        f"pairs match there even before the event, and {_right(row)} of the matches after it are right"
+        f"precision and recall depend on the recall reference, {number(row[THRESHOLD])}: {percent(row['fpr'], 0)} of "
+        f"the pairs match there even before the event, and {_right(row)} of the matches after it are right"
         f"{_without_correction(tables)}; see before_after_sensitivity, try "
         "another recall_reference, or have a sample checked with audit"
     )
@@ -58,7 +58,7 @@ def verdict(tables: Mapping[str, pl.DataFrame]) -> str:
     if row is None or not _is_doubtful(row):
         return ""
     return (
-        f"This hangs on the recall reference, {number(row[THRESHOLD])}, where {percent(row['fpr'], 0)} of the pairs "
+        f"This depends on the recall reference, {number(row[THRESHOLD])}, where {percent(row['fpr'], 0)} of the pairs "
         f"match even before the event and {_right(row)} of the matches after it are right{_without_correction(tables)}."
     )
 
@@ -90,6 +90,6 @@ def _without_correction(tables: Mapping[str, pl.DataFrame]) -> str:
     if f"{row['recall_uncorrected']:.2f}" == f"{row['recall']:.2f}":
         return ""
     return (
-        f" (at {number(row[THRESHOLD])} the uncorrected recall of the source text is {row['recall_uncorrected']:.2f}, "
-        f"the corrected one {row['recall']:.2f})"
+        f" (at {number(row[THRESHOLD])} the formula as published, Welbers et al. 2022, gives a recall of "
+        f"{row['recall_uncorrected']:.2f}, the corrected one {row['recall']:.2f})"
     )

@@ -204,14 +204,13 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     messages = []
     excluded = max(summary["n_excluded"].to_list(), default=0)
     if excluded:
-        words = "ranking of a group has" if excluded == 1 else "rankings of a group have"
-        left_out = "is" if excluded == 1 else "are"
-        messages.append(f"up to {excluded:,} {words} no relevant document and {left_out} left out of its means")
+        most = "1 ranking" if excluded == 1 else f"{excluded:,} rankings"
+        messages.append(f"rankings without a relevant document are left out of means: up to {most} in a group")
     few = summary.filter(pl.col("n_queries").is_between(1, FEWEST_CLUSTERS - 1)).height
     if few:
         messages.append(
             f"{groups_with(few, summary.height, only='there are')} fewer than {FEWEST_CLUSTERS} queries: means are "
-            "very uncertain, and intervals rest on few_clusters"
+            "very uncertain, and their intervals are marked few_clusters"
         )
     messages += warnings_of_marks(tables, without=() if CLUSTER in queries.columns else ("few_clusters",))
     if (queries["undefined"] == "small_pool").any():
@@ -250,6 +249,6 @@ def _sentence(row: Mapping[str, object]) -> str:
     if not isinstance(value, float):
         return "No query has a relevant document."
     return (
-        f"Of the documents down to a relevant one, {of_every(value)} are relevant: the mean over relevant documents of "
-        f"{integer(row['n_queries'])} queries."
+        f"On the way down the list to a relevant document, {of_every(value)} documents are relevant: the mean over the "
+        f"relevant documents of {integer(row['n_queries'])} queries."
     )

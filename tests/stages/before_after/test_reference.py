@@ -1,4 +1,4 @@
-"""The recall reference in words: said where the answer hangs on it, and only there."""
+"""The recall reference in words: said where the answer depends on it, and only there."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ def test_a_high_rate_or_a_low_precision_at_the_reference_of_the_total_is_told(
 def test_the_words_name_the_reference_and_both_recalls() -> None:
     words = tables(fpr=0.5, precision=0.14, precision_uncorrected=0.07)
     told = (
-        "(at 5 the uncorrected recall of the source text is 0.67, the corrected one 0.36)",
+        "(at 5 the formula as published, Welbers et al. 2022, gives a recall of 0.67, the corrected one 0.36)",
         "50% of the pairs match",
         "14% of the matches after it are right",
         "the recall reference, 2",
     )
     warning, sentence = doubtful(words), verdict(words)
     assert warning is not None
-    assert warning.startswith("precision and recall hang on")
+    assert warning.startswith("precision and recall depend on")
     assert "before_after_sensitivity" in warning
-    assert sentence.startswith("This hangs on")
+    assert sentence.startswith("This depends on")
     for text in told:
         assert text in warning
         assert text in sentence

@@ -128,7 +128,7 @@ def test_a_query_without_relevant_documents_counts_as_the_config_says(
     summary = result.row("summary")
     assert (summary["map"], summary["n_excluded"]) == (mean, n_excluded)
     assert result.row("queries", query_id=4)["undefined"] == "no_relevant"
-    assert any("1 ranking of a group has no relevant document" in text for text in result.warnings) == (
+    assert any("left out of means: up to 1 ranking in a group" in text for text in result.warnings) == (
         no_relevant == "null"
     )
 
@@ -171,7 +171,8 @@ def test_queries_are_listed_where_each_has_one_ranking() -> None:
     assert values == {("all", None): (3, 0.5), ("system", "a"): (2, 0.5), ("system", None): (1, 0.5)}
     assert summary["all", None]["undefined_interval"] is None
     assert result.warnings == (
-        "3 of 3 groups have fewer than 15 queries: means are very uncertain, and intervals rest on few_clusters",
+        "3 of 3 groups have fewer than 15 queries: means are very uncertain, and their intervals are marked "
+        "few_clusters",
     )
     assert result.summary.sentence.endswith(
         "50 of every 100 are relevant: the mean over relevant documents of 3 queries."
