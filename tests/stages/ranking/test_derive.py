@@ -171,11 +171,13 @@ def test_queries_are_listed_where_each_has_one_ranking() -> None:
     assert values == {("all", None): (3, 0.5), ("system", "a"): (2, 0.5), ("system", None): (1, 0.5)}
     assert summary["all", None]["undefined_interval"] is None
     assert result.warnings == (
-        "3 of 3 groups have fewer than 15 queries: means are very uncertain, and their intervals are marked "
-        "few_clusters",
+        (
+            "3 of 3 groups have fewer than 15 queries: means are very uncertain, and their intervals are marked "
+            "few_clusters"
+        ),
     )
     assert result.summary.sentence.endswith(
-        "50 of every 100 are relevant: the mean over relevant documents of 3 queries."
+        "50 of every 100 documents are relevant: the mean over the relevant documents of 3 queries."
     )
 
 
