@@ -275,7 +275,7 @@ def counted(folder: Path, frames: dict[str, pl.DataFrame], **keys: Any) -> list[
     return table.select("n_before", "n_after", "m_before", "m_after").rows()
 
 
-@pytest.mark.first_cases(1)
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize("compared", ["events", "timelines", "pairs"])
 @pytest.mark.parametrize("spelling", ["7.3m", "438s", "1.1d", "26.4h"])
 def test_n_and_m_are_of_one_window_however_it_is_written(tmp_path: Path, compared: str, spelling: str) -> None:
