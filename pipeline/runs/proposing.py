@@ -105,13 +105,13 @@ class Found:
         import polars as pl  # noqa: PLC0415 - see limits
 
         rows = pl.scan_parquet(self.file.path).select(pl.col(pl.String)).head(MOST_ROWS).collect()
-        found: set[str] = set()
+        words: set[str] = set()
         for column in rows.iter_columns():
             is_word = column.is_in(WORDS_FOR_NONE)
             numbers = column.filter(~is_word).drop_nulls().cast(pl.Float64, strict=False)
             if len(numbers) and not numbers.null_count():
-                found.update(column.filter(is_word))
-        return sorted(found)
+                words.update(column.filter(is_word))
+        return sorted(words)
 
     def example(self, column: str) -> Any:  # noqa: ANN401 - any value
         """A value of a column, for people."""
@@ -251,13 +251,13 @@ def _assigned(stage: Stage, paths: Sequence[str], look_at: Callable[[str], Found
     return {name: file.best(_contract(stage, name)) for name, file in files.items()}
 
 
-def _fitting(stage: Stage, files: Sequence[Found], given: Iterable[str] = ()) -> tuple[dict[str, int], set[int]]:
+def _fitting(stage: Stage, files: Sequence[Found], taken: Iterable[str] = ()) -> tuple[dict[str, int], set[int]]:
     """Which file is which input, those that fit best first, no two the same; and the numbers of those files.
 
     Args:
         stage: The task.
         files: The files.
-        given: Inputs that have a file already.
+        taken: Inputs that have a file already.
     """
     fits = sorted(
         (-file.best(contract).fit(contract)[0], order, number)
@@ -268,7 +268,7 @@ def _fitting(stage: Stage, files: Sequence[Found], given: Iterable[str] = ()) ->
     fitting: dict[str, int] = {}
     placed: set[int] = set()
     for negative, order, number in fits:
-        if negative < 0 and names[order] not in (*fitting, *given) and number not in placed:
+        if negative < 0 and names[order] not in (*fitting, *taken) and number not in placed:
             fitting[names[order]] = number
             placed.add(number)
     return fitting, placed

@@ -289,10 +289,10 @@ def test_tables_are_fitted_to_the_columns_that_a_pipe_asks_for(workplace: Workpl
 @pytest.mark.wide
 def test_a_section_is_shown_alone_and_the_files_are_named(workplace: Workplace) -> None:
     workplace.publish(thresholds=[0.5])
-    whole = call("explain", workplace.results, "before_after").out
-    assert f"pairs: {workplace.folder}" in whole
+    explained = call("explain", workplace.results, "before_after").out
+    assert f"pairs: {workplace.folder}" in explained
     alone = call("explain", workplace.results, "before_after", "--show", "certain_false_positives").out
-    assert alone.splitlines()[0] == whole.splitlines()[0]
-    assert "Definition" in whole
+    assert alone.splitlines()[0] == explained.splitlines()[0]
+    assert "Definition" in explained
     assert "Definition" not in alone
     assert "Inputs" not in alone

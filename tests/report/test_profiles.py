@@ -194,7 +194,8 @@ def test_ratios_of_scikit_learn(run: PublishedRun, metric: str, threshold: float
 def test_rows_without_a_score_are_said_to_count(run: PublishedRun) -> None:
     words = explain(run, "threshold_sweep", Wish(), Shown(rows=False)).inputs
     below = "counted as below every threshold: 1 infinite_score, 1 nan_score"
-    assert words == (f"predictions: 198 of 200 rows used; {below}",)
+    assert words[0] == f"predictions: 198 of 200 rows used; {below}"
+    assert words[1].endswith("/predictions.parquet")
 
 
 def test_where_nothing_is_retrieved_scikit_learn_has_a_zero(run: PublishedRun) -> None:

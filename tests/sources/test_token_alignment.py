@@ -46,7 +46,7 @@ def test_what_sentences_begin_with_alike_is_compared(tmp_path: Path) -> None:
     result = compared(tmp_path, GOLD, CUT, align="prefix")
     assert result.scores.select(COUNTS).row(0) == (3, 0, 0)
     assert result.warnings[0].startswith(
-        'align = "prefix": 1 of 2 sentences are compared only as far as gold and predicted begin alike; of gold, 1 of '
+        'align="prefix": 1 of 2 sentences are compared only as far as gold and predicted begin alike; of gold, 1 of '
         "4 tokens and 0 of 3 mentions are left out (first: document '0', sentence 1, token 2: gold has 'B' in "
     )
     starts = result.tables["entity_recognition_outcomes"].select("gold_start", "predicted_start")

@@ -514,6 +514,7 @@ def test_only_bare_rows_of_few_groups_that_fit_into_a_share_of_the_memory_are_pu
         return rows_in_order(*given)
 
     monkeypatch.setattr(areas, "SHARE_OF_MEMORY", share)
+    monkeypatch.setattr(areas, "PART_ROWS", 100)
     monkeypatch.setattr(areas, "MOST_GROUPS", 3)
     monkeypatch.setattr(areas, "rows_in_order", noted)
     swept(tmp_path, predictions(21), thresholds=[0.5], **further)
