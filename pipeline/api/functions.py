@@ -25,6 +25,7 @@ from pipeline.errors import ConfigError, ThresherError
 from pipeline.runs.config import parse_config
 from pipeline.runs.evaluation import evaluate_in_memory
 from pipeline.sources.frames import is_frame
+from pipeline.sources.inputs import Input
 from pipeline.stages import find_stage
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def _as_rows(kind: str, name: str, value: Any) -> Any:  # noqa: ANN401 - any val
     Raises:
         ConfigError: it cannot be an input; the words are those of Python, where a config has words of its own.
     """
-    if isinstance(value, Mapping) and "path" in value:
+    if isinstance(value, Mapping) and "path" in value and set(value) <= set(Input.model_fields):
         return {**value, "path": _as_rows(kind, name, value["path"])}
     if isinstance(value, Mapping) and isinstance(value.get("database"), str | os.PathLike):
         return dict(value)
@@ -212,7 +213,7 @@ def _as_rows(kind: str, name: str, value: Any) -> Any:  # noqa: ANN401 - any val
 
 def _is_column(value: object) -> bool:
     """Say whether a value is an array, a series or a list of values."""
-    return isinstance(value, list | tuple | pl.Series) or hasattr(value, "__array__")
+    return isinstance(value, list | tuple | pl.Series) or getattr(value, "ndim", 0) > 0
 
 
 def _frame_of(kind: str, name: str, columns: Mapping[str, Any]) -> pl.DataFrame:

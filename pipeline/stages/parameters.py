@@ -198,6 +198,9 @@ class StageParameters(BaseModel):
             given = values[name]
             spec = given if isinstance(given, dict) else {"path": given}
             columns = spec.get("columns") or {}
+            if columns.get(group["name"], {"sql": group["sql"]}) != {"sql": group["sql"]}:
+                message = f"by: {group['name']} is computed in two ways: give each a name of its own"
+                raise ValueError(message)
             values[name] = {**spec, "columns": {**columns, group["name"]: {"sql": group["sql"]}}}
         return values
 

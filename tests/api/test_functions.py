@@ -147,6 +147,7 @@ def test_parameters_can_be_arrays() -> None:
         ({"score": "a.parquet", "label": [True]}, "predictions is a dictionary without path: 'score', 'label'"),
         ({"score": [0.5, 0.6], "label": [True]}, "the columns of predictions differ in length: score 2, label 1"),
         ({"score": [0.5], "label": [{1}, object]}, "differ in length"),
+        ({"score": np.array(0.5), "label": np.array(1)}, "predictions is a dictionary without path: 'score', 'label'"),
         ((row for row in [scored()]), "predictions is a generator"),
         (pl.DataFrame, r"predictions is a type, which is no input"),
         (3, "predictions is an int, which is no input"),
@@ -161,7 +162,9 @@ def test_what_is_no_input_is_told_in_words_of_python(value: Any, words: str) -> 
 
 
 @pytest.mark.first_cases(1)
-@pytest.mark.parametrize("form", ["lists", "arrays", "series", "structured", "with a path"])
+@pytest.mark.parametrize(
+    "form", ["lists", "arrays", "series", "structured", "with a path", "with columns of our words"]
+)
 def test_arrays_by_name_are_a_frame(form: str) -> None:
     score, label = ROWS["score"].to_list(), ROWS["label"].to_list()
     structured = np.array(list(zip(score, label, strict=True)), dtype=[("score", float), ("label", bool)])
@@ -170,10 +173,20 @@ def test_arrays_by_name_are_a_frame(form: str) -> None:
         "arrays": {"score": np.array(score), "label": np.array(label)},
         "series": {"score": pd.Series(score), "label": pl.Series(label)},
         "structured": structured,
+        "with columns of our words": {"score": score, "label": label, "path": label, "database": label},
         "with a path": {"path": {"p": score, "label": label}, "columns": {"score": "p"}},
     }
     result = thresher.threshold_sweep(predictions=predictions[form])
     assert result.curve.equals(thresher.threshold_sweep(predictions=ROWS).curve)
+
+
+def test_a_group_that_is_computed_takes_no_place_of_a_column_that_is_mapped() -> None:
+    predictions: dict[str, Any] = {"path": ROWS, "columns": {"g": "source"}}
+    with pytest.raises(thresher.ThresherError, match="by: g is computed in two ways: give each a name of its own"):
+        thresher.threshold_sweep(predictions=predictions, by=[{"name": "g", "sql": "lower(source)"}])
+    predictions["columns"] = {"g": {"sql": "lower(source)"}}
+    areas = thresher.threshold_sweep(predictions=predictions, by=[{"name": "g", "sql": "lower(source)"}]).areas
+    assert areas["g"].to_list() == [None, "dawn", "noon"]
 
 
 def test_one_grouping_column_needs_no_list() -> None:

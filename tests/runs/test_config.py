@@ -214,6 +214,7 @@ def test_a_group_that_is_computed_is_an_expression_of_an_input(
             '[{ name = "week", sql = "day", input = "events" }]',
             "week is computed from the input 'events', which is not",
         ),
+        ("""[["a", { name = "w", sql = "x" }], [{ name = "w", sql = "y" }]]""", "w is computed in two ways"),
         ('[{ name = "week", sql = "day", where = "a" }]', 'is written { name = "week", sql = '),
     ],
 )
