@@ -284,6 +284,17 @@ def test_relevant_documents_are_retrieved_or_not(published: Published) -> None:
     assert sum(precisions) / queries["n_relevant"][0] == pytest.approx(queries["average_precision"][0])
 
 
+def test_the_value_that_the_summary_shows_is_told_where_it_is_of_other_data(published: Published) -> None:
+    explanation = published.explain("threshold_sweep", Wish("recall"), Shown(rows=False))
+    points = published.stage("threshold_sweep").tables["threshold_sweep_operating_points"]
+    point = points.filter((pl.col("grouping") == explanation.group) & (pl.col("threshold") == explanation.threshold))
+    shown = point["recall_cross_fitted"][0]
+    assert shown is not None
+    assert any(f"the summary shows {shown:.6g}" in note for note in explanation.notes)
+    given = published.explain("threshold_sweep", Wish("recall", explanation.threshold), Shown(rows=False))
+    assert not any("the summary shows" in note for note in given.notes)
+
+
 def test_differences_of_units_have_the_mean_of_the_test(published: Published) -> None:
     explanation = published.explain("compare", Wish("recall"), Shown(most_rows=1000))
     units = explanation.sections[0].rows

@@ -10,7 +10,7 @@ from pipeline.interrupts import stop_requests
 from pipeline.plan.plan import Plan
 from pipeline.report.explain.choosing import Choice, Wish, choose
 from pipeline.report.explain.evidence import chosen_sections, columns_to_show, rows_behind
-from pipeline.report.explain.formulas import first_fitting
+from pipeline.report.explain.formulas import figure, first_fitting
 from pipeline.report.explain.profiles import Compared, compare_with, find_profile
 from pipeline.report.explain.wording import (
     account_in_words,
@@ -25,6 +25,7 @@ from pipeline.runs.provenance import code_sha256
 from pipeline.runs.recorded import changed_files, open_recorded, recorded_config
 from pipeline.runs.rendering import render_opened
 from pipeline.stages.sections import Asked
+from pipeline.stages.standard_numbers import CROSS_FITTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -230,10 +231,20 @@ def _explanation(
         bindings=bindings_of(run, stage),
         parameters=deciding_parameters(run, stage, decides),
         warnings=stage.warnings,
-        notes=(*notes, *_of_other_rows(choice, evidence)),
+        notes=(*notes, *_of_other_data(choice), *_of_other_rows(choice, evidence)),
         sections=sections,
         sql=sql,
     )
+
+
+def _of_other_data(choice: Choice) -> tuple[str, ...]:
+    """Say which value the summary shows, where that is of data that did not choose the threshold."""
+    name = f"{choice.measure.name}{CROSS_FITTED}"
+    value, lower, upper = (choice.row.get(f"{name}{end}") for end in ("", "_lower", "_upper"))
+    if value is None:
+        return ()
+    limits = "" if lower is None or upper is None else f" ({figure(lower)} to {figure(upper)})"
+    return (f"the summary shows {figure(value)}{limits}, {name}: of data that did not choose the threshold",)
 
 
 def _of_other_rows(choice: Choice, evidence: Evidence | None) -> tuple[str, ...]:
