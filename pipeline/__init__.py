@@ -4,11 +4,11 @@ TYPE_CHECKING = False  # typing itself takes longer to load than all that is nee
 if TYPE_CHECKING:
     from typing import Any
 
-    from pipeline.api.planned import Planned
-    from pipeline.api.result import Result
-    from pipeline.api.running import open_results, plan_sample, run
-    from pipeline.errors import ThresherError
-    from pipeline.runs.run import Run
+    from .api.planned import Planned
+    from .api.result import Result
+    from .api.running import open_results, plan_sample, run
+    from .errors import ThresherError
+    from .runs.run import Run
 
     __version__: str
 
@@ -21,13 +21,13 @@ def __getattr__(name: str) -> "Any":  # noqa: ANN401 - what __all__ names, loade
 
         return version("thresher")
     if name in __all__:
-        from pipeline.api import running  # noqa: PLC0415 - `thresher --help` must not load the engine
+        from .api import running  # noqa: PLC0415 - `thresher --help` must not load the engine
 
         return getattr(running, name)
-    from pipeline.stages import find_stage  # noqa: PLC0415 - see above
+    from .stages import find_stage  # noqa: PLC0415 - see above
 
     if find_stage(name) is not None:
-        from pipeline.api.functions import stage_function  # noqa: PLC0415 - see above
+        from .api.functions import stage_function  # noqa: PLC0415 - see above
 
         return stage_function(name)
     message = f"module {__name__!r} has no attribute {name!r}"
@@ -35,6 +35,6 @@ def __getattr__(name: str) -> "Any":  # noqa: ANN401 - what __all__ names, loade
 
 
 def __dir__() -> list[str]:
-    from pipeline.stages import STAGES  # noqa: PLC0415 - see above
+    from .stages import STAGES  # noqa: PLC0415 - see above
 
     return sorted([*__all__, *(entry.kind for entry in STAGES)])

@@ -9,8 +9,8 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from pipeline.breadcrumbs import is_supervised
-from pipeline.errors import Interrupted
+from .breadcrumbs import is_supervised
+from .errors import Interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

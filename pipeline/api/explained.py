@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.report.explain.writing import markup_of, written
+from ..report.explain.writing import markup_of, written
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pipeline.report.explain.explaining import Explanation
+    from ..report.explain.explaining import Explanation
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,22 +19,22 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.api.python_words import in_python
-from pipeline.api.result import Result
-from pipeline.errors import ConfigError, ThresherError
-from pipeline.runs.config import parse_config
-from pipeline.runs.evaluation import evaluate_in_memory
-from pipeline.sources.frames import is_frame
-from pipeline.sources.inputs import Input
-from pipeline.stages import find_stage
+from ..errors import ConfigError, ThresherError
+from ..runs.config import parse_config
+from ..runs.evaluation import evaluate_in_memory
+from ..sources.frames import is_frame
+from ..sources.inputs import Input
+from ..stages import find_stage
+from .python_words import in_python
+from .result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pydantic.fields import FieldInfo
 
-    from pipeline.stages import StageEntry
-    from pipeline.stages.parameters import StageParameters
+    from ..stages import StageEntry
+    from ..stages.parameters import StageParameters
 
 _PLAIN = (str, int, float, tuple)
 _WIDTH = 108

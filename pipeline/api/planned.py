@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.report.planning.writing import markup_of, written
+from ..report.planning.writing import markup_of, written
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pipeline.report.planning.sample_plan import Plans, SamplePlan
+    from ..report.planning.sample_plan import Plans, SamplePlan
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,7 +6,7 @@ import re
 import tomllib
 from typing import Any
 
-from pipeline.sources.inputs import Input
+from ..sources.inputs import Input
 
 _SETTING = re.compile(r"(?<![\w.'\"])([a-z_]\w+(?:\.\w+)*) = (?=[\[{'\"\d-]|true|false)|(?=\{ [a-z_]+ = )")
 _LEFT_OPEN, _QUOTED = "…", '= "…"'  # what a message leaves to the reader, and how TOML can read it

@@ -8,26 +8,26 @@ from importlib.metadata import version
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from pipeline.api.python_words import in_python
-from pipeline.engines.scratch import scratch_folder
-from pipeline.errors import UsageError
-from pipeline.sources.paths import path_text
-from pipeline.stages import find_stage
-from pipeline.tables.groupings import users_name
+from ..engines.scratch import scratch_folder
+from ..errors import UsageError
+from ..sources.paths import path_text
+from ..stages import find_stage
+from ..tables.groupings import users_name
+from .python_words import in_python
 
 if TYPE_CHECKING:
     import os
 
     import polars as pl
 
-    from pipeline.api.explained import Explained
-    from pipeline.api.planned import Planned
-    from pipeline.report.figures.chart import Chart
-    from pipeline.report.figures.panels import Group, Panels
-    from pipeline.runs.config import Config
-    from pipeline.runs.evaluation import Evaluation, InMemory
-    from pipeline.runs.run import Run
-    from pipeline.stages.stage import Summary
+    from ..report.figures.chart import Chart
+    from ..report.figures.panels import Group, Panels
+    from ..runs.config import Config
+    from ..runs.evaluation import Evaluation, InMemory
+    from ..runs.run import Run
+    from ..stages.stage import Summary
+    from .explained import Explained
+    from .planned import Planned
 
 
 FIGURES_SHOWN = 2
@@ -111,9 +111,9 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Say the same with a table and figures, for notebooks."""
-        from pipeline.report.page.markup import drawing, element, joined
-        from pipeline.report.text.html import markup_of
-        from pipeline.report.text.summary import blocks_of_stage, warnings_block
+        from ..report.page.markup import drawing, element, joined
+        from ..report.text.html import markup_of
+        from ..report.text.summary import blocks_of_stage, warnings_block
 
         warnings = (warnings_block(self.warnings),) if self.warnings else ()
         charts = [self._chart(drawn, drawn.first)._repr_svg_() for drawn in self._figures[:FIGURES_SHOWN]]
@@ -122,7 +122,7 @@ class Result:
 
     @cached_property
     def _figures(self) -> tuple[Panels, ...]:
-        from pipeline.report.figures.panels import panels
+        from ..report.figures.panels import panels
 
         entry = find_stage(self.kind)
         inside = {users_name(column): column for column in self._by_columns}
@@ -148,8 +148,8 @@ class Result:
         Raises:
             UsageError: there is no such figure, or it has no such group.
         """
-        from pipeline.report.explain.choosing import NULL, text_of
-        from pipeline.report.figures.plots import chosen_group
+        from ..report.explain.choosing import NULL, text_of
+        from ..report.figures.plots import chosen_group
 
         drawn = next((drawn for drawn in self._figures if figure in {"", drawn.figure.name}), None)
         if drawn is None:
@@ -161,7 +161,7 @@ class Result:
         return self._chart(drawn, chosen_group(drawn, values))
 
     def _chart(self, drawn: Panels, group: Group) -> Chart:
-        from pipeline.report.figures.chart import Chart
+        from ..report.figures.chart import Chart
 
         return Chart(drawn, group, f"{self.name} · thresher {version('thresher')}")
 
@@ -189,12 +189,12 @@ class Result:
         Raises:
             ThresherError: there is no such number, threshold or group, or an input has changed since it was read.
         """
-        from pipeline.api.explained import Explained
-        from pipeline.report.explain.choosing import Wish, text_of, threshold_of
-        from pipeline.report.explain.evidence import MOST_ROWS
-        from pipeline.report.explain.explaining import Shown, explain
-        from pipeline.report.published import read_run
-        from pipeline.runs.rendering import render_opened
+        from ..report.explain.choosing import Wish, text_of, threshold_of
+        from ..report.explain.evidence import MOST_ROWS
+        from ..report.explain.explaining import Shown, explain
+        from ..report.published import read_run
+        from ..runs.rendering import render_opened
+        from .explained import Explained
 
         texts = tuple(f"{name}={text_of(value)}" for name, value in group.items())
         wish = Wish(metric, None if threshold is None else threshold_of(threshold), texts, option="")
@@ -237,11 +237,11 @@ class Result:
         Raises:
             ThresherError: there is no such number, threshold or group, or nothing can be planned of it.
         """
-        from pipeline.api.planned import Planned
-        from pipeline.report.explain.choosing import Wish, text_of, threshold_of
-        from pipeline.report.planning.goals import Goal
-        from pipeline.report.planning.planning import plan_run
-        from pipeline.report.published import read_run
+        from ..report.explain.choosing import Wish, text_of, threshold_of
+        from ..report.planning.goals import Goal
+        from ..report.planning.planning import plan_run
+        from ..report.published import read_run
+        from .planned import Planned
 
         goal = Goal(width, difference, margin, claim, power, confidence).checked(str)
         texts = tuple(f"{name}={text_of(value)}" for name, value in group.items())
@@ -262,7 +262,7 @@ class Result:
         Raises:
             ThresherError: the folder is no path or cannot be written, or an input has changed since it was read.
         """
-        from pipeline.runs import runner
+        from ..runs import runner
 
         config, evaluation, tables = self._as_read()
         return runner.publish(config.at(path_text(folder, what="folder"), what="folder"), evaluation, tables)

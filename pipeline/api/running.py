@@ -8,23 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.api.planned import Planned
-from pipeline.api.result import Result
-from pipeline.errors import ConfigError, ThresherError
-from pipeline.report.explain.choosing import Wish, text_of, threshold_of
-from pipeline.report.planning.asking import Asked, plans_of
-from pipeline.report.planning.expectations import Expectation
-from pipeline.report.planning.goals import Goal
-from pipeline.report.published import read_run
-from pipeline.runs import runner
-from pipeline.runs.config import Config, load_config, parse_config
-from pipeline.runs.document import overridden
-from pipeline.runs.gates.leftovers import removing_gate_files
-from pipeline.runs.places import results_at
-from pipeline.runs.run import Run
-from pipeline.runs.stage_results import StageResults
-from pipeline.sources.paths import path_text, shortened
-from pipeline.storage import read
+from ..errors import ConfigError, ThresherError
+from ..report.explain.choosing import Wish, text_of, threshold_of
+from ..report.planning.asking import Asked, plans_of
+from ..report.planning.expectations import Expectation
+from ..report.planning.goals import Goal
+from ..report.published import read_run
+from ..runs import runner
+from ..runs.config import Config, load_config, parse_config
+from ..runs.document import overridden
+from ..runs.gates.leftovers import removing_gate_files
+from ..runs.places import results_at
+from ..runs.run import Run
+from ..runs.stage_results import StageResults
+from ..sources.paths import path_text, shortened
+from ..storage import read
+from .planned import Planned
+from .result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pipeline.cli import drawing, expiry, planning, reading
-from pipeline.cli.log_lines import LOG_FORMATS, asks_for_json
-from pipeline.cli.session import cleaned_faults, echo, execute, reporting, usage_errors_as_json
-from pipeline.cli.terminal import forgive_full_stderr, open_closed_streams
-from pipeline.errors import UsageError
-from pipeline.sources.paths import local_path
-from pipeline.stages import STAGES, find_stage
+from ..errors import UsageError
+from ..sources.paths import local_path
+from ..stages import STAGES, find_stage
+from . import drawing, expiry, planning, reading
+from .log_lines import LOG_FORMATS, asks_for_json
+from .session import cleaned_faults, echo, execute, reporting, usage_errors_as_json
+from .terminal import forgive_full_stderr, open_closed_streams
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +70,7 @@ class _Commands(TyperGroup):
         entry = find_stage(cmd_name.replace("-", "_"))
         if entry is None:
             return None
-        from pipeline.cli.stage_command import placeholder, stage_command  # noqa: PLC0415 - loads the stage
+        from .stage_command import placeholder, stage_command  # noqa: PLC0415 - loads the stage
 
         return placeholder(entry) if self._listing else stage_command(entry)
 
@@ -160,10 +160,10 @@ def run(
     Example:  thresher run nightly.toml --var ds=2026-11-01..2026-11-20
     """
     with reporting(ctx, quiet=quiet, log_format=log_format) as console:
-        from pipeline.cli.backfill import run_days  # noqa: PLC0415 - help needs none of it
-        from pipeline.runs.config import load_config  # noqa: PLC0415
-        from pipeline.runs.gates.leftovers import removing_gate_files  # noqa: PLC0415
-        from pipeline.runs.written import of_options  # noqa: PLC0415
+        from ..runs.config import load_config  # noqa: PLC0415
+        from ..runs.gates.leftovers import removing_gate_files  # noqa: PLC0415
+        from ..runs.written import of_options  # noqa: PLC0415
+        from .backfill import run_days  # noqa: PLC0415 - help needs none of it
 
         paths = {"output": output, "gates_json": gates_json, "gates_junit": gates_junit}
         overrides = _overrides(settings, engine=engine, **paths) | ({"cache": False} if no_cache else {})
@@ -184,10 +184,10 @@ def check(ctx: typer.Context, config: ConfigPath, variables: Vars = None, settin
     Example:  thresher check nightly.toml
     """
     with reporting(ctx):
-        from pipeline.report.words import counted  # noqa: PLC0415
-        from pipeline.runs.config import load_config  # noqa: PLC0415
-        from pipeline.runs.opening import open_inputs  # noqa: PLC0415
-        from pipeline.sources.bindings import bindings_in_words  # noqa: PLC0415
+        from ..report.words import counted  # noqa: PLC0415
+        from ..runs.config import load_config  # noqa: PLC0415
+        from ..runs.opening import open_inputs  # noqa: PLC0415
+        from ..sources.bindings import bindings_in_words  # noqa: PLC0415
 
         checked = load_config(config, overrides=_overrides(settings), values=_values(variables))
         checked.check_engine()
@@ -226,9 +226,9 @@ def render(
     Example:  thresher render nightly.toml --engine spark
     """
     with reporting(ctx):
-        from pipeline.runs.config import load_config  # noqa: PLC0415
-        from pipeline.runs.opening import open_inputs  # noqa: PLC0415
-        from pipeline.runs.rendering import render_opened, session_settings  # noqa: PLC0415
+        from ..runs.config import load_config  # noqa: PLC0415
+        from ..runs.opening import open_inputs  # noqa: PLC0415
+        from ..runs.rendering import render_opened, session_settings  # noqa: PLC0415
 
         parsed = load_config(config, overrides=_overrides(settings, engine=engine), values=_values(variables))
         if settings_text := session_settings(parsed.engine):
@@ -255,7 +255,7 @@ def demo(
     Example:  thresher demo --output demo
     """
     with reporting(ctx, quiet=quiet) as console:
-        from pipeline.cli.demo import run_demo  # noqa: PLC0415
+        from .demo import run_demo  # noqa: PLC0415
 
         run_demo(output, console)
 
@@ -274,9 +274,9 @@ def doctor(
     Example:  thresher doctor scores.csv gold.jsonl
     """
     with reporting(ctx):
-        from pipeline.cli.terminal import write  # noqa: PLC0415 - only here
-        from pipeline.runs.proposing import diagnose  # noqa: PLC0415 - only here
-        from pipeline.sources.delimiters import checked_keys  # noqa: PLC0415 - only here
+        from ..runs.proposing import diagnose  # noqa: PLC0415 - only here
+        from ..sources.delimiters import checked_keys  # noqa: PLC0415 - only here
+        from .terminal import write  # noqa: PLC0415 - only here
 
         character, kind = checked_keys(delimiter, format_)
         write(diagnose((entry.load() for entry in STAGES), files, Path.cwd(), character, kind))
@@ -307,15 +307,15 @@ def init(
     Example:  thresher init threshold_sweep --from scores.csv > my.toml
     """
     with reporting(ctx):
-        from pipeline.queries.load import resource_folder  # noqa: PLC0415
+        from ..queries.load import resource_folder  # noqa: PLC0415
 
         entry = find_stage(stage.replace("-", "_"))
         if entry is None:
             message = f"no stage is called {stage!r}"
             raise UsageError(message, remedy=f"Known stages: {', '.join(each.kind for each in STAGES)}.")
         if files:
-            from pipeline.runs.proposing import propose  # noqa: PLC0415 - only here
-            from pipeline.sources.delimiters import checked_keys  # noqa: PLC0415 - only here
+            from ..runs.proposing import propose  # noqa: PLC0415 - only here
+            from ..sources.delimiters import checked_keys  # noqa: PLC0415 - only here
 
             character, kind = checked_keys(delimiter, format_)
             typer.echo(propose(entry.load(), files, Path.cwd(), delimiter=character, format_=kind), nl=False)
@@ -334,7 +334,7 @@ app.add_typer(expiry.app)
 
 
 def _overrides(settings: list[str] | None, *, engine: str | None = None, **paths: str | None) -> dict[str, Any]:
-    from pipeline.cli.console import parse_setting  # noqa: PLC0415
+    from .console import parse_setting  # noqa: PLC0415
 
     values = dict(parse_setting(text) for text in settings or ())
     for key, path in paths.items():
@@ -346,14 +346,14 @@ def _overrides(settings: list[str] | None, *, engine: str | None = None, **paths
 
 
 def _values(variables: list[str] | None) -> dict[str, str]:
-    from pipeline.cli.console import parse_variable  # noqa: PLC0415
+    from .console import parse_variable  # noqa: PLC0415
 
     return dict(parse_variable(text) for text in variables or ())
 
 
 def _absolute(path: str, *, what: str) -> str:
     """A path as the config takes it; a reference in it is one of the config."""
-    from pipeline.sources.remote.addresses import is_remote  # noqa: PLC0415 - help needs none of it
+    from ..sources.remote.addresses import is_remote  # noqa: PLC0415 - help needs none of it
 
     if what == "--output" and is_remote(path):
         return path

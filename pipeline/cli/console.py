@@ -10,18 +10,18 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pipeline.cli.log_lines import json_line, numbers_of
-from pipeline.cli.terminal import cleaned
-from pipeline.errors import Interrupted, UsageError
-from pipeline.visible_text import rows_in_words
+from ..errors import Interrupted, UsageError
+from ..visible_text import rows_in_words
+from .log_lines import json_line, numbers_of
+from .terminal import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.errors import ThresherError
-    from pipeline.runs.opening import OpenedStage
-    from pipeline.runs.run import Run
-    from pipeline.runs.stage_results import StageResult, Watcher
+    from ..errors import ThresherError
+    from ..runs.opening import OpenedStage
+    from ..runs.run import Run
+    from ..runs.stage_results import StageResult, Watcher
 
 MOST_SUMMARY_ROWS = 20
 FACTS_OF_GATES = ("gate", "stage", "condition", "group", "value", "limit", "p_adjusted", "outcome", "on_fail")
@@ -85,7 +85,7 @@ class Console:
     @contextmanager
     def watching(self) -> Iterator[Watcher]:
         """Provide a watcher; on a terminal it shows one live line while a stage reads its inputs."""
-        from pipeline.runs.stage_results import Watcher  # noqa: PLC0415 - an error message must not load the engine
+        from ..runs.stage_results import Watcher  # noqa: PLC0415 - an error message must not load the engine
 
         if not self.interactive:
             yield Watcher(
@@ -100,7 +100,7 @@ class Console:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
 
-        from pipeline.sources.bindings import bindings_in_words  # noqa: PLC0415 - as the runner
+        from ..sources.bindings import bindings_in_words  # noqa: PLC0415 - as the runner
 
         columns = (TextColumn("{task.fields[stage]}", markup=False), BarColumn(), TimeElapsedColumn())
         rich = RichConsole(stderr=True)
@@ -135,7 +135,7 @@ class Console:
         self.log("info", f"stage {name}", event="stage_started", stage=name)
 
     def _inputs_found(self, opened: OpenedStage) -> None:
-        from pipeline.sources.bindings import bindings_in_words  # noqa: PLC0415 - see watching
+        from ..sources.bindings import bindings_in_words  # noqa: PLC0415 - see watching
 
         for line in bindings_in_words(opened.bindings):
             self.log("info", f"{opened.name} reads {line}", event="bindings", stage=opened.name)
@@ -151,8 +151,8 @@ class Console:
 
     def _tell_gates(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write what gates found: failures that make the run exit with 3 as errors, which --quiet leaves."""
-        from pipeline.report.text.gates import summary_of_gates  # noqa: PLC0415 - see watching
-        from pipeline.runs.gates.failing import is_failure  # noqa: PLC0415 - likewise
+        from ..report.text.gates import summary_of_gates  # noqa: PLC0415 - see watching
+        from ..runs.gates.failing import is_failure  # noqa: PLC0415 - likewise
 
         if self._json:
             for row in rows:
@@ -183,7 +183,7 @@ class Console:
         from rich.console import Console as RichConsole  # noqa: PLC0415 - only for terminals
         from rich.text import Text  # noqa: PLC0415
 
-        from pipeline.report.text import gates, plain, summary  # noqa: PLC0415 - an error message must not load results
+        from ..report.text import gates, plain, summary  # noqa: PLC0415 - an error message must not load results
 
         rich = RichConsole(stderr=True)
         shown = [stage for stage in run.stages if not stage.carried]  # of the others the warnings tell

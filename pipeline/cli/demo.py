@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.errors import UsageError
-from pipeline.report.page.writing import write_report
-from pipeline.report.published import latest_run
-from pipeline.runs import runner
-from pipeline.runs.config import load_config
-from pipeline.safe_files import read_file
-from pipeline.sources.paths import local_path
-from pipeline.stages import STAGES
-from pipeline.storage.durable import make_folder, write_whole
+from ..errors import UsageError
+from ..report.page.writing import write_report
+from ..report.published import latest_run
+from ..runs import runner
+from ..runs.config import load_config
+from ..safe_files import read_file
+from ..sources.paths import local_path
+from ..stages import STAGES
+from ..storage.durable import make_folder, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.cli.console import Console
+    from .console import Console
 
 CONFIG = "demo.toml"
 _TITLE = "# What `thresher demo` ran, on the data beside it:  thresher run demo.toml"

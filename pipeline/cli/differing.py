@@ -7,15 +7,15 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from pipeline.cli.showing import check_format, write_blocks
-from pipeline.report.diff.diff import blocks_of, run_difference
-from pipeline.report.published import kept_run, latest_run, run_before
-from pipeline.report.text.blocks import Paragraph
+from ..report.diff.diff import blocks_of, run_difference
+from ..report.published import kept_run, latest_run, run_before
+from ..report.text.blocks import Paragraph
+from .showing import check_format, write_blocks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.report.published import PublishedRun
+    from ..report.published import PublishedRun
 
 FORMATS = ("text", "markdown", "json")
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline.cli.reading import Results, reading
-from pipeline.cli.session import echo
-from pipeline.errors import UsageError
-from pipeline.sources.paths import local_path
+from ..errors import UsageError
+from ..sources.paths import local_path
+from .reading import Results, reading
+from .session import echo
 
 if TYPE_CHECKING:
-    from pipeline.report.figures.pictures import PictureFormat
-    from pipeline.report.published import PublishedRun
+    from ..report.figures.pictures import PictureFormat
+    from ..report.published import PublishedRun
 
 app = typer.Typer()
 
@@ -25,7 +25,7 @@ RunName = Annotated[
 
 
 def _run(results: Path, name: str | None) -> PublishedRun:
-    from pipeline.report.published import kept_run, latest_run  # noqa: PLC0415 - help needs none of it
+    from ..report.published import kept_run, latest_run  # noqa: PLC0415 - help needs none of it
 
     return latest_run(results) if name is None else kept_run(results, name)
 
@@ -48,10 +48,10 @@ def report(
     with reading(ctx, results) as folder:
         path = None if output is None else local_path(output, Path.cwd(), what="--output")
         published = _run(folder, run)
-        from pipeline.report.page.writing import FILE_NAME, write_report  # noqa: PLC0415 - help needs none of it
-        from pipeline.runs.places import put_beside  # noqa: PLC0415 - likewise
-        from pipeline.runs.recorded import refuse_written  # noqa: PLC0415 - likewise
-        from pipeline.runs.written import report_file  # noqa: PLC0415 - likewise
+        from ..report.page.writing import FILE_NAME, write_report  # noqa: PLC0415 - help needs none of it
+        from ..runs.places import put_beside  # noqa: PLC0415 - likewise
+        from ..runs.recorded import refuse_written  # noqa: PLC0415 - likewise
+        from ..runs.written import report_file  # noqa: PLC0415 - likewise
 
         if path is not None and path.resolve() != folder.resolve() / FILE_NAME:
             refuse_written(published.record, published.folder, report_file(path))
@@ -91,9 +91,9 @@ def plot(
         picture_format = _format(form)
         values = dict(_group_value(text) for text in group or ())
         published = _run(results_here, run)
-        from pipeline.report.figures.plots import figures_of, wanted, write_plots  # noqa: PLC0415 - help needs none of it
-        from pipeline.runs.recorded import refuse_written  # noqa: PLC0415 - likewise
-        from pipeline.runs.written import picture_file  # noqa: PLC0415 - likewise
+        from ..report.figures.plots import figures_of, wanted, write_plots  # noqa: PLC0415 - help needs none of it
+        from ..runs.recorded import refuse_written  # noqa: PLC0415 - likewise
+        from ..runs.written import picture_file  # noqa: PLC0415 - likewise
 
         chosen = wanted(figures_of(published, stages or ()), figures or ())
         if list_:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline.cli.reading import Results  # noqa: TC001 - typer reads it
-from pipeline.cli.session import echo, reporting
+from .reading import Results  # noqa: TC001 - typer reads it
+from .session import echo, reporting
 
 if TYPE_CHECKING:
-    from pipeline.storage.expire import Expired
+    from ..storage.expire import Expired
 
 app = typer.Typer()
 
@@ -32,8 +32,8 @@ def expire(
     Example:  thresher expire results --keep 30 --keep-days 90
     """
     with reporting(ctx) as console:
-        from pipeline.runs.places import expire_at  # noqa: PLC0415 - help needs none of it
-        from pipeline.storage.expire import Keeping  # noqa: PLC0415 - help needs none of it
+        from ..runs.places import expire_at  # noqa: PLC0415 - help needs none of it
+        from ..storage.expire import Keeping  # noqa: PLC0415 - help needs none of it
 
         expired = expire_at(results, Keeping(keep, keep_days), dry_run=dry_run)
         for note in expired.notes:
@@ -42,7 +42,7 @@ def expire(
 
 
 def _tell(expired: Expired, *, dry_run: bool) -> None:
-    from pipeline.report.words import counted  # noqa: PLC0415 - help needs none of it
+    from ..report.words import counted  # noqa: PLC0415 - help needs none of it
 
     for name in expired.removed:
         echo(f"{'would remove' if dry_run else 'removed'} {name}")

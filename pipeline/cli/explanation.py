@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from pipeline.cli.terminal import width_of_output, write
-from pipeline.errors import UsageError
-from pipeline.report.explain.checked import checked_rows
-from pipeline.report.explain.writing import written
+from ..errors import UsageError
+from ..report.explain.checked import checked_rows
+from ..report.explain.writing import written
+from .terminal import width_of_output, write
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.report.explain.explaining import Explanation
-    from pipeline.report.published import PublishedRun
+    from ..report.explain.explaining import Explanation
+    from ..report.published import PublishedRun
 
 
 def write_explanation(explanation: Explanation, format_: str, *, brief: bool) -> None:

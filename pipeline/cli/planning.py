@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.session import reporting
-from pipeline.cli.terminal import width_of_output, write
+from .session import reporting
+from .terminal import width_of_output, write
 
 app = typer.Typer()
 
@@ -72,11 +72,11 @@ def plan(
     thresher plan --metric precision --expected 0.9 --width 0.05
     """
     with reporting(ctx):
-        from pipeline.report.explain.choosing import Wish  # noqa: PLC0415 - help needs none of it
-        from pipeline.report.planning.asking import Asked, plans_of  # noqa: PLC0415
-        from pipeline.report.planning.expectations import Expectation  # noqa: PLC0415
-        from pipeline.report.planning.goals import Goal  # noqa: PLC0415
-        from pipeline.report.planning.writing import check_format, written  # noqa: PLC0415
+        from ..report.explain.choosing import Wish  # noqa: PLC0415 - help needs none of it
+        from ..report.planning.asking import Asked, plans_of  # noqa: PLC0415
+        from ..report.planning.expectations import Expectation  # noqa: PLC0415
+        from ..report.planning.goals import Goal  # noqa: PLC0415
+        from ..report.planning.writing import check_format, written  # noqa: PLC0415
 
         check_format(format_)
         asked = Asked(

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import duckdb
 import polars as pl
 
-from pipeline.cli.terminal import cleaned, width_of_output, write
-from pipeline.errors import UsageError
-from pipeline.queries.load import page
-from pipeline.report.text import latex, markdown, plain
-from pipeline.report.text.blocks import cells_of
-from pipeline.storage.read import omitted_tables, open_results
+from ..errors import UsageError
+from ..queries.load import page
+from ..report.text import latex, markdown, plain
+from ..report.text.blocks import cells_of
+from ..storage.read import omitted_tables, open_results
+from .terminal import cleaned, width_of_output, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline.cli.session import reporting
-from pipeline.sources.paths import local_path
+from ..sources.paths import local_path
+from .session import reporting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ RunName = Annotated[
 def reading(ctx: typer.Context, results: str, what: str = "results") -> Iterator[Path]:
     """Give the folder in which results can be read, and report errors as `reporting` does."""
     with reporting(ctx):
-        from pipeline.runs.places import results_at  # noqa: PLC0415 - help needs none of it
+        from ..runs.places import results_at  # noqa: PLC0415 - help needs none of it
 
         with results_at(results, what=what) as folder:
             yield folder
@@ -52,7 +52,7 @@ def query(
     Example:  thresher query results "FROM before_after_operating_points"
     """
     with reading(ctx, results) as folder:
-        from pipeline.cli.query import write_answer  # noqa: PLC0415
+        from .query import write_answer  # noqa: PLC0415
 
         write_answer(folder, sql, format_ or ("table" if sys.stdout.isatty() else "csv"))
 
@@ -75,7 +75,7 @@ def show(
     Example:  thresher show results --format markdown
     """
     with reading(ctx, results) as folder:
-        from pipeline.cli.showing import show_run  # noqa: PLC0415 - help needs none of it
+        from .showing import show_run  # noqa: PLC0415 - help needs none of it
 
         show_run(folder, tuple(stages or ()), run, format_, methods_only=methods)
 
@@ -100,8 +100,8 @@ def diff(
     Example:  thresher diff results 41 42
     """
     with reading(ctx, results) as folder, ExitStack() as others:
-        from pipeline.cli.differing import diff_runs  # noqa: PLC0415 - help needs none of it
-        from pipeline.runs.places import results_at  # noqa: PLC0415
+        from ..runs.places import results_at  # noqa: PLC0415
+        from .differing import diff_runs  # noqa: PLC0415 - help needs none of it
 
         second = None if with_results is None else others.enter_context(results_at(with_results, what="--with"))
         diff_runs(folder, before, after, second, format_)
@@ -120,8 +120,8 @@ def verify(
     Example:  thresher verify results
     """
     with reporting(ctx) as console:
-        from pipeline.report.words import counted  # noqa: PLC0415 - help needs none of it
-        from pipeline.runs.places import verify_at  # noqa: PLC0415
+        from ..report.words import counted  # noqa: PLC0415 - help needs none of it
+        from ..runs.places import verify_at  # noqa: PLC0415
 
         verified = verify_at(results, repair=repair)
         for note in verified.notes:
@@ -171,10 +171,10 @@ def explain(
     Example:  thresher explain results before_after --threshold 6.5 --group source=north
     """
     with reading(ctx, results) as folder:
-        from pipeline.cli.explanation import write_checked, write_explanation  # noqa: PLC0415
-        from pipeline.report.explain.choosing import Wish  # noqa: PLC0415
-        from pipeline.report.explain.explaining import Shown, explain  # noqa: PLC0415
-        from pipeline.report.published import kept_run, latest_run  # noqa: PLC0415
+        from ..report.explain.choosing import Wish  # noqa: PLC0415
+        from ..report.explain.explaining import Shown, explain  # noqa: PLC0415
+        from ..report.published import kept_run, latest_run  # noqa: PLC0415
+        from .explanation import write_checked, write_explanation  # noqa: PLC0415
 
         wanted = tuple(name.strip() for name in columns.split(",") if name.strip())
         shown = Shown(tuple(show or ()), rows, wanted, sql=sql, rows=rows != 0, profile=profile)

@@ -14,28 +14,28 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pipeline.cli.log_lines import LOG_FORMATS, json_line
-from pipeline.cli.terminal import cleaned
-from pipeline.errors import Interrupted, ThresherError, system_fault
-from pipeline.interrupts import leaving_at_once
+from ..errors import Interrupted, ThresherError, system_fault
+from ..interrupts import leaving_at_once
+from .log_lines import LOG_FORMATS, json_line
+from .terminal import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.cli.console import Console
-    from pipeline.runs.run import Run
+    from ..runs.run import Run
+    from .console import Console
 
 
 def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, which help must not import
     """Run a checked config, report its progress, and print the path of the run."""
-    from pipeline.runs import runner  # noqa: PLC0415 - help needs none of it
-    from pipeline.runs.gates.failing import GATE_FAILED  # noqa: PLC0415 - likewise
+    from ..runs import runner  # noqa: PLC0415 - help needs none of it
+    from ..runs.gates.failing import GATE_FAILED  # noqa: PLC0415 - likewise
 
     with console.watching() as watcher:
         finished = runner.run(config, watcher)
     if console.interactive and not finished.stages:
-        from pipeline.report.published import read_run  # noqa: PLC0415 - an unchanged run on a terminal
-        from pipeline.runs.stage_results import StageResults  # noqa: PLC0415
+        from ..report.published import read_run  # noqa: PLC0415 - an unchanged run on a terminal
+        from ..runs.stage_results import StageResults  # noqa: PLC0415
 
         finished = replace(finished, stages=StageResults(stage.result() for stage in read_run(finished.path).stages))
     console.finished(finished)
@@ -109,7 +109,7 @@ LAST_FRAMES = 5
 @contextmanager
 def reporting(ctx: typer.Context, *, quiet: bool = False, log_format: str | None = None) -> Iterator[Console]:
     """Turn an error into a message on stderr and an exit code; stdout writes every character."""
-    from pipeline.cli.console import Console  # noqa: PLC0415
+    from .console import Console  # noqa: PLC0415
 
     chosen = log_format or ctx.find_root().obj or "text"
     if chosen not in LOG_FORMATS:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from pipeline.cli.terminal import width_of_output
-from pipeline.errors import UsageError
-from pipeline.report.published import kept_run, latest_run
-from pipeline.report.text import latex, markdown, methods, plain, summary
+from ..errors import UsageError
+from ..report.published import kept_run, latest_run
+from ..report.text import latex, markdown, methods, plain, summary
+from .terminal import width_of_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from pipeline.report.text.blocks import Block
+    from ..report.text.blocks import Block
 
 FORMATS = ("text", "markdown", "latex")
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from pipeline.cli.session import execute, reporting
-from pipeline.errors import UsageError
+from ..errors import UsageError
+from .session import execute, reporting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipeline.stages import StageEntry
-    from pipeline.stages.stage import Stage
+    from ..stages import StageEntry
+    from ..stages.stage import Stage
 
 
 def placeholder(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own command
@@ -89,7 +89,7 @@ def _keys(stage: Stage) -> list[str]:
 
 def _callback(kind: str, stage: Stage) -> Callable[..., None]:
     def call(*, ctx: typer.Context, **values: Any) -> None:  # noqa: ANN401 - what the options parsed
-        from pipeline.runs.config import parse_config  # noqa: PLC0415
+        from ..runs.config import parse_config  # noqa: PLC0415
 
         with reporting(ctx, quiet=values["quiet"], log_format=values["log_format"]) as console:
             document = _document(kind, stage, values)
@@ -100,7 +100,7 @@ def _callback(kind: str, stage: Stage) -> Callable[..., None]:
 
 def _document(kind: str, stage: Stage, values: dict[str, Any]) -> dict[str, Any]:
     """The config that the flags stand for."""
-    from pipeline.cli.console import parse_setting  # noqa: PLC0415 - see stage_command
+    from .console import parse_setting  # noqa: PLC0415 - see stage_command
 
     table: dict[str, Any] = {"kind": kind}
     for contract in stage.inputs:
@@ -126,7 +126,7 @@ def _document(kind: str, stage: Stage, values: dict[str, Any]) -> dict[str, Any]
 
 def _mapped(text: str) -> Any:  # noqa: ANN401 - any TOML value
     """Return what a column is mapped to: the name of a column, `false`, or an expression `{ sql = "…" }`."""
-    from pipeline.cli.console import parse_setting  # noqa: PLC0415 - see stage_command
+    from .console import parse_setting  # noqa: PLC0415 - see stage_command
 
     is_toml = text == "false" or text.startswith("{")
     return parse_setting(f"columns={text}")[1] if is_toml else text

@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pipeline.visible_text import cleaned
+from ..visible_text import cleaned
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

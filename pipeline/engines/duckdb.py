@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import duckdb
 import sqlglot.expressions as exp
 
-from pipeline import breadcrumbs
-from pipeline.engines.broken_text import REMEDY, broken_text
-from pipeline.engines.faults import UNREADABLE, of_reader, translated
-from pipeline.engines.file_rows import (
+from .. import breadcrumbs
+from ..errors import DataError, ResourceError
+from ..queries.dialect import column, render
+from ..queries.kept import number_of
+from ..queries.kept import text as kept_text
+from ..queries.value_lists import apart, table
+from .broken_text import REMEDY, broken_text
+from .faults import UNREADABLE, of_reader, translated
+from .file_rows import (
     file_number,
     files_query,
     hides_numbers,
@@ -26,14 +31,9 @@ from pipeline.engines.file_rows import (
     patterns,
     read_every_value_through,
 )
-from pipeline.engines.memory import MIB, default_limit, process_limit
-from pipeline.engines.query_thread import QueryThread
-from pipeline.engines.scratch import scratch_folder
-from pipeline.errors import DataError, ResourceError
-from pipeline.queries.dialect import column, render
-from pipeline.queries.kept import number_of
-from pipeline.queries.kept import text as kept_text
-from pipeline.queries.value_lists import apart, table
+from .memory import MIB, default_limit, process_limit
+from .query_thread import QueryThread
+from .scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from pipeline.engines.engine import Function, Settle
-    from pipeline.interrupts import StopRequest
-    from pipeline.queries.partitions import Partition
+    from ..interrupts import StopRequest
+    from ..queries.partitions import Partition
+    from .engine import Function, Settle
 
 T = TypeVar("T")
 PERFECT_HASH_BITS = 20  # four blocks of cells

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import sqlglot.expressions as exp
 
-    from pipeline.queries.partitions import Partition
+    from ..queries.partitions import Partition
 
     Fetch = Callable[[exp.Query], pl.DataFrame]
     Settle = Callable[[Fetch, pl.DataFrame], pl.DataFrame]

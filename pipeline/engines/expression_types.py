@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import duckdb
 import sqlglot.expressions as exp
 
-from pipeline.errors import InvalidQueryError, UncomputableError
-from pipeline.queries.dialect import render
-from pipeline.queries.value_lists import apart, table
+from ..errors import InvalidQueryError, UncomputableError
+from ..queries.dialect import render
+from ..queries.value_lists import apart, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-from pipeline.errors import (
+from ..errors import (
     DataError,
     InvalidQueryError,
     PermissionDenied,

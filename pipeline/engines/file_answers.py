@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.engines.told import numbered
-from pipeline.queries.answers import Entry, renumbered
-from pipeline.queries.by_file import FILE, ByFile, Met
-from pipeline.queries.dialect import column, render
-from pipeline.queries.digests import added, digest, numbers_of_rows
-from pipeline.queries.splitting import ANSWERS
+from ..queries.answers import Entry, renumbered
+from ..queries.by_file import FILE, ByFile, Met
+from ..queries.dialect import column, render
+from ..queries.digests import added, digest, numbers_of_rows
+from ..queries.splitting import ANSWERS
+from .told import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pipeline.engines.duckdb import DuckDB
-    from pipeline.engines.told import Told
-    from pipeline.queries.answers import Answers, KeepsAnswers
+    from ..queries.answers import Answers, KeepsAnswers
+    from .duckdb import DuckDB
+    from .told import Told
 
 MOST_SEGMENTS = 8  # of kept answers; more are made one, and what is not used any more goes
 MANY_ANSWERS, SMALLER = 8, 2  # from so many answers on, their total is kept too, if it has so many times fewer rows

@@ -9,13 +9,13 @@ import duckdb
 import pyarrow.parquet as pq
 import sqlglot.expressions as exp
 
-from pipeline.queries.by_file import FILE
-from pipeline.queries.dialect import column
+from ..queries.by_file import FILE
+from ..queries.dialect import column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pipeline.queries.partitions import Partition
+    from ..queries.partitions import Partition
 
 _NUMBER = "file_index"
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.engines.file_answers import FileAnswers, TooLargeError, used
-from pipeline.engines.told import Scan, Told
-from pipeline.queries.by_file import FILE
-from pipeline.queries.load import file_of
-from pipeline.queries.splitting import ANSWERS, NotAdditiveError
+from ..queries.by_file import FILE
+from ..queries.load import file_of
+from ..queries.splitting import ANSWERS, NotAdditiveError
+from .file_answers import FileAnswers, TooLargeError, used
+from .told import Scan, Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from pipeline.engines.duckdb import DuckDB
-    from pipeline.engines.engine import Function, Settle
-    from pipeline.engines.file_answers import Asked
-    from pipeline.engines.told import InputFile
-    from pipeline.queries.answers import KeepsAnswers
-    from pipeline.queries.by_file import ByFile
-    from pipeline.queries.partitions import Partition
-    from pipeline.queries.splitting import Splitter
+    from ..queries.answers import KeepsAnswers
+    from ..queries.by_file import ByFile
+    from ..queries.partitions import Partition
+    from ..queries.splitting import Splitter
+    from .duckdb import DuckDB
+    from .engine import Function, Settle
+    from .file_answers import Asked
+    from .told import InputFile
 
     Splits = Callable[[Splitter], ByFile]
 

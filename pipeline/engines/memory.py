@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from pipeline import breadcrumbs
+from .. import breadcrumbs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipeline.interrupts import StopRequest
+    from ..interrupts import StopRequest
 
 T = TypeVar("T")
 POLL_SECONDS = 0.05

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from pipeline.errors import CannotCreateError, os_fault
+from ..errors import CannotCreateError, os_fault
 
 PRIVATE = 0o700
 REMEDY = "Set resources.scratch to a folder of your own that can be written."

@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import sqlglot.expressions as exp
 from sqlglot.errors import UnsupportedError
 
-from pipeline.engines.query_thread import QueryThread
-from pipeline.engines.spark_faults import translated
-from pipeline.engines.spark_places import frame_of, made_places, tells
-from pipeline.engines.spark_session import SparkSettings, started_session
-from pipeline.engines.spark_types import functions_of, is_nanoseconds, sparkable, struct_of
-from pipeline.engines.spark_workers import by_key
-from pipeline.errors import ConfigError, DataError, Interrupted, ThresherError
-from pipeline.queries.dialect import column, render
+from ..errors import ConfigError, DataError, Interrupted, ThresherError
+from ..queries.dialect import column, render
+from .query_thread import QueryThread
+from .spark_faults import translated
+from .spark_places import frame_of, made_places, tells
+from .spark_session import SparkSettings, started_session
+from .spark_types import functions_of, is_nanoseconds, sparkable, struct_of
+from .spark_workers import by_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from pipeline.engines.duckdb import Resources
-    from pipeline.engines.engine import Function, Place, Settle
-    from pipeline.interrupts import StopRequest
-    from pipeline.queries.partitions import Partition
+    from ..interrupts import StopRequest
+    from ..queries.partitions import Partition
+    from .duckdb import Resources
+    from .engine import Function, Place, Settle
 
 T = TypeVar("T")
 LOCATION = ("source_file", "file_row_number")

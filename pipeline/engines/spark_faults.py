@@ -6,9 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline import errors
-from pipeline.engines.faults import UNREADABLE
-from pipeline.errors import (
+from .. import errors
+from ..errors import (
     DataError,
     InvalidQueryError,
     ResourceError,
@@ -16,6 +15,7 @@ from pipeline.errors import (
     UnavailableError,
     UncomputableError,
 )
+from .faults import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,7 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from pipeline.engines.spark_faults import translated
-from pipeline.errors import (
+from ..errors import (
     ConfigError,
     DataError,
     InvalidQueryError,
@@ -16,6 +15,7 @@ from pipeline.errors import (
     UnavailableError,
     UncomputableError,
 )
+from .spark_faults import translated
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from pipeline.engines.spark_place_faults import fault_of
-from pipeline.engines.spark_session import started_session
-from pipeline.engines.spark_types import functions_of
-from pipeline.errors import DataError, ThresherError
+from ..errors import DataError, ThresherError
+from .spark_place_faults import fault_of
+from .spark_session import started_session
+from .spark_types import functions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from pipeline.engines.duckdb import Resources
-    from pipeline.engines.spark_session import SparkSettings
+    from .duckdb import Resources
+    from .spark_session import SparkSettings
 
 TABLE, PARQUET = "table", "parquet"
 _LOGS = {"_delta_log/*": "Delta Lake", ".hoodie/*": "Apache Hudi", "metadata/*.metadata.json": "Apache Iceberg"}

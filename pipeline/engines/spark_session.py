@@ -22,14 +22,14 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from pipeline.errors import ConfigError, UnavailableError
+from ..errors import ConfigError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
-    from pipeline.engines.duckdb import Resources
+    from .duckdb import Resources
 
 OLDEST_JAVA = 17
 DRIVER_ROWS = 20_000_000

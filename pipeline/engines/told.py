@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.queries.splitting import Splitter
+from ..queries.splitting import Splitter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pipeline.queries.partitions import Partition
+    from ..queries.partitions import Partition
 
 
 @dataclass(frozen=True)

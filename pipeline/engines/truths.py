@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import duckdb
 import sqlglot.expressions as exp
 
-from pipeline.engines.expression_types import connected
-from pipeline.queries.dialect import render
-from pipeline.queries.value_lists import apart, table
+from ..queries.dialect import render
+from ..queries.value_lists import apart, table
+from .expression_types import connected
 
 if TYPE_CHECKING:
     import pyarrow as pa

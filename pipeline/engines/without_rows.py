@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.engines.duckdb import DuckDB
+from .duckdb import DuckDB
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from pipeline.engines.engine import Place
-    from pipeline.queries.partitions import Partition
+    from ..queries.partitions import Partition
+    from .engine import Place
 
 
 class DuckDBWithoutRows(DuckDB):

@@ -15,7 +15,7 @@ import scipy
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from .uncertainty.jackknife import Floats
 
 _STANDARD_DEVIATIONS = 9.0  # on each side of the mean, over which a density is integrated
 _TAIL_EXPONENT = 42.0  # beyond, the exponential tails on the logit scale are negligible

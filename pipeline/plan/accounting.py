@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.errors import DataError, NoInputError, ThresherError, together
-from pipeline.plan.checks import missing_words, or_map
-from pipeline.plan.fault_rows import first_place
-from pipeline.queries.dialect import column
-from pipeline.queries.load import statement
-from pipeline.sources.source import SCORE_STATE
-from pipeline.sources.types import as_where, in_expression
-from pipeline.visible_text import percent, rows_in_words
+from ..errors import DataError, NoInputError, ThresherError, together
+from ..queries.dialect import column
+from ..queries.load import statement
+from ..sources.source import SCORE_STATE
+from ..sources.types import as_where, in_expression
+from ..visible_text import percent, rows_in_words
+from .checks import missing_words, or_map
+from .fault_rows import first_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.engines.engine import Engine
-    from pipeline.plan.counts import Query
-    from pipeline.plan.options import Options
-    from pipeline.plan.plan import Plan
-    from pipeline.sources.source import Source
+    from ..engines.engine import Engine
+    from ..sources.source import Source
+    from .counts import Query
+    from .options import Options
+    from .plan import Plan
 
 USED, WHERE = "used", "where"
 STATES = {

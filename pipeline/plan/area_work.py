@@ -10,32 +10,32 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.errors import DataError
-from pipeline.metrics.curves.area_cells import AreaCells, Extremes
-from pipeline.metrics.curves.cell_grids import CellGrid, finer, rounded_outwards
-from pipeline.metrics.curves.ordered_areas import ROW_AREAS, OrderedAreas, Rows, Totals
-from pipeline.metrics.curves.packed_scores import BYTES, MOST_GROUPS, PackedScores, SizesDifferError
-from pipeline.plan.count_tables import BIN
-from pipeline.plan.score_cells import CELL, IN_CELLS, SCORED, FirstCells, rows_in_cells
-from pipeline.plan.swept_cells import HIGHEST, LOWEST, SIDES, cells_of
-from pipeline.queries.dialect import column, is_finite
-from pipeline.queries.kept import kept
-from pipeline.queries.load import expand, load
-from pipeline.sources.bins import BLOCK
-from pipeline.tables.columns import doubles
-from pipeline.tables.groupings import Grouping
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import REPLICATE, SECOND_REPLICATE, add_up
+from ..errors import DataError
+from ..metrics.curves.area_cells import AreaCells, Extremes
+from ..metrics.curves.cell_grids import CellGrid, finer, rounded_outwards
+from ..metrics.curves.ordered_areas import ROW_AREAS, OrderedAreas, Rows, Totals
+from ..metrics.curves.packed_scores import BYTES, MOST_GROUPS, PackedScores, SizesDifferError
+from ..queries.dialect import column, is_finite
+from ..queries.kept import kept
+from ..queries.load import expand, load
+from ..sources.bins import BLOCK
+from ..tables.columns import doubles
+from ..tables.groupings import Grouping
+from ..tables.schemas import GROUPING
+from ..tables.sweep import REPLICATE, SECOND_REPLICATE, add_up
+from .count_tables import BIN
+from .score_cells import CELL, IN_CELLS, SCORED, FirstCells, rows_in_cells
+from .swept_cells import HIGHEST, LOWEST, SIDES, cells_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.engines.engine import Engine
-    from pipeline.metrics.curves.area_bounds import Bounds
-    from pipeline.metrics.curves.ordered_areas import Estimates
-    from pipeline.metrics.uncertainty.resampling import Resampling
+    from ..engines.engine import Engine
+    from ..metrics.curves.area_bounds import Bounds
+    from ..metrics.curves.ordered_areas import Estimates
+    from ..metrics.uncertainty.resampling import Resampling
 
 FIRST_CELLS = 8  # by the width: mostly they are fine enough
 MOST_CELLS = 250_000  # with the ends of every piece still four blocks

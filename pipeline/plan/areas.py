@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pipeline.plan.area_work import AreaRequest, areas, rows_in_order
-from pipeline.plan.nodes import Phase, Statement
-from pipeline.plan.score_cells import IN_CELLS, SCORED, rows_in_cells
-from pipeline.queries.load import expand, load
-from pipeline.tables.schemas import COUNT_TABLE
+from ..queries.load import expand, load
+from ..tables.schemas import COUNT_TABLE
+from .area_work import AreaRequest, areas, rows_in_order
+from .nodes import Phase, Statement
+from .score_cells import IN_CELLS, SCORED, rows_in_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.engines.engine import Engine
-    from pipeline.plan.nodes import Progress
+    from ..engines.engine import Engine
+    from .nodes import Progress
 
 
 @dataclass(frozen=True)

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.plan.fault_rows import ROWS
-from pipeline.plan.nodes import Check, CrossCheck
-from pipeline.queries.dialect import column
-from pipeline.queries.load import load, statement
-from pipeline.sources.source import MOST_EXACT, PASSES_WHERE
-from pipeline.sources.types import as_mapping, in_expression
-from pipeline.tables.groupings import users_name
-from pipeline.visible_text import rows_in_words
+from ..queries.dialect import column
+from ..queries.load import load, statement
+from ..sources.source import MOST_EXACT, PASSES_WHERE
+from ..sources.types import as_mapping, in_expression
+from ..tables.groupings import users_name
+from ..visible_text import rows_in_words
+from .fault_rows import ROWS
+from .nodes import Check, CrossCheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import polars as pl
 
-    from pipeline.plan.rows import Grouped
-    from pipeline.sources.source import Source
+    from ..sources.source import Source
+    from .rows import Grouped
 
 Faults = list[dict[str, object]]
 

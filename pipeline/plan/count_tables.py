@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
+from ..tables.schemas import GROUPING
+from ..tables.sweep import REPLICATE, THRESHOLD, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipeline.tables.groupings import Grouping
+    from ..tables.groupings import Grouping
 
 T = TypeVar("T")
 BIN = "bin"

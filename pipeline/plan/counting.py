@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.errors import together
-from pipeline.plan.accounting import InputAccount, account, emptiness, kept_rows, refuse_nothing, row_faults, unscored
-from pipeline.plan.count_tables import CountTables
-from pipeline.plan.nodes import Phase, Progress
-from pipeline.plan.plausibility import implausible, scales
-from pipeline.tables.schemas import COUNT_TABLE, GROUPING
+from ..errors import together
+from ..tables.schemas import COUNT_TABLE, GROUPING
+from .accounting import InputAccount, account, emptiness, kept_rows, refuse_nothing, row_faults, unscored
+from .count_tables import CountTables
+from .nodes import Phase, Progress
+from .plausibility import implausible, scales
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.engines.engine import Engine
-    from pipeline.plan.options import Options
-    from pipeline.plan.plan import Plan
+    from ..engines.engine import Engine
+    from .options import Options
+    from .plan import Plan
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.errors import DataError
-from pipeline.metrics.uncertainty.spread import replicate_of_both
-from pipeline.plan.count_tables import BIN
-from pipeline.plan.nodes import Parameters, Phase, Statement, frames_of, shown_reads
-from pipeline.queries.dialect import column, double, is_finite
-from pipeline.queries.kept import kept, part
-from pipeline.queries.load import expand, load
-from pipeline.tables.schemas import COUNT_TABLE
-from pipeline.tables.sweep import REPLICATE, SECOND_REPLICATE, THRESHOLD
+from ..errors import DataError
+from ..metrics.uncertainty.spread import replicate_of_both
+from ..queries.dialect import column, double, is_finite
+from ..queries.kept import kept, part
+from ..queries.load import expand, load
+from ..tables.schemas import COUNT_TABLE
+from ..tables.sweep import REPLICATE, SECOND_REPLICATE, THRESHOLD
+from .count_tables import BIN
+from .nodes import Parameters, Phase, Statement, frames_of, shown_reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pipeline.engines.engine import Engine, Fetch
-    from pipeline.plan.nodes import Progress
-    from pipeline.sources.bins import Grid
+    from ..engines.engine import Engine, Fetch
+    from ..sources.bins import Grid
+    from .nodes import Progress
 
 MAX_DISTINCT = 100_000
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.plan.scans import register
-from pipeline.queries.dialect import column
-from pipeline.sources.canonical import canonical_relation
-from pipeline.sources.inputs import Field
-from pipeline.tables.groupings import users_name
+from ..queries.dialect import column
+from ..sources.canonical import canonical_relation
+from ..sources.inputs import Field
+from ..tables.groupings import users_name
+from .scans import register
 
 if TYPE_CHECKING:
-    from pipeline.engines.engine import Engine
-    from pipeline.sources.source import Source
+    from ..engines.engine import Engine
+    from ..sources.source import Source
 
 
 ROWS = "rows_of_files"

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.errors import DataError, InvalidQueryError
-from pipeline.plan.fault_rows import first_place
-from pipeline.plan.scans import register
+from ..errors import DataError, InvalidQueryError
+from .fault_rows import first_place
+from .scans import register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pipeline.engines.engine import Engine
-    from pipeline.plan.count_tables import CountTables
-    from pipeline.sources.scan import Scan
-    from pipeline.sources.source import Source
+    from ..engines.engine import Engine
+    from ..sources.scan import Scan
+    from ..sources.source import Source
+    from .count_tables import CountTables
 
 Parameters = dict[str, float]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipeline.plan.count_tables import CountTables
-    from pipeline.plan.nodes import Check
-    from pipeline.sources.source import Source
+    from ..sources.source import Source
+    from .count_tables import CountTables
+    from .nodes import Check
 
 
 ANY_NUMBER_OF_ROWS = 1 << 62

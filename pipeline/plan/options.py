@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pipeline.tables.groupings import Grouping
+    from ..tables.groupings import Grouping
 
 
 class Options(Protocol):

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from pipeline.plan.counts import Query, Sweep
-from pipeline.plan.nodes import Phase, Relation
+from .counts import Query, Sweep
+from .nodes import Phase, Relation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     import sqlglot.expressions as exp
 
-    from pipeline.plan.nodes import Node
-    from pipeline.plan.optional_tables import OptionalTable
-    from pipeline.plan.rows import Grouped
-    from pipeline.sources.keys import KeyMatch
-    from pipeline.sources.source import Source
+    from ..sources.keys import KeyMatch
+    from ..sources.source import Source
+    from .nodes import Node
+    from .optional_tables import OptionalTable
+    from .rows import Grouped
 
 
 @dataclass(frozen=True)

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.errors import DataError
-from pipeline.plan.accounting import USED, WHERE
-from pipeline.queries.load import statement
-from pipeline.tables.sweep import THRESHOLD
-from pipeline.visible_text import rows_in_words, with_edges
+from ..errors import DataError
+from ..queries.load import statement
+from ..tables.sweep import THRESHOLD
+from ..visible_text import rows_in_words, with_edges
+from .accounting import USED, WHERE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import sqlglot.expressions as exp
 
-    from pipeline.engines.engine import Engine
-    from pipeline.plan.accounting import InputAccount
-    from pipeline.plan.options import Options
-    from pipeline.plan.plan import Plan
-    from pipeline.sources.keys import KeyMatch
+    from ..engines.engine import Engine
+    from ..sources.keys import KeyMatch
+    from .accounting import InputAccount
+    from .options import Options
+    from .plan import Plan
 
 HALF, NEARLY_ALL = 0.5, 0.99
 _REMEDIES = {

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.plan.count_tables import BIN
-from pipeline.plan.counts import by_parent
-from pipeline.plan.nodes import Phase, Statement
-from pipeline.plan.swept_cells import HIGHEST, LOWEST, SIDES, are_narrow, as_probabilities, with_sums
-from pipeline.queries.dialect import column, double
-from pipeline.queries.kept import kept, part
-from pipeline.queries.load import expand, load
-from pipeline.sources.probability_cells import ProbabilityCells
-from pipeline.tables.schemas import COUNT_TABLE, GROUPING
-from pipeline.tables.sweep import REPLICATE, add_up
+from ..queries.dialect import column, double
+from ..queries.kept import kept, part
+from ..queries.load import expand, load
+from ..sources.probability_cells import ProbabilityCells
+from ..tables.schemas import COUNT_TABLE, GROUPING
+from ..tables.sweep import REPLICATE, add_up
+from .count_tables import BIN
+from .counts import by_parent
+from .nodes import Phase, Statement
+from .swept_cells import HIGHEST, LOWEST, SIDES, are_narrow, as_probabilities, with_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pipeline.engines.engine import Engine
-    from pipeline.plan.count_tables import CountTables
-    from pipeline.plan.nodes import Progress
-    from pipeline.plan.optional_tables import Unfit
+    from ..engines.engine import Engine
+    from .count_tables import CountTables
+    from .nodes import Progress
+    from .optional_tables import Unfit
 
 ROWS = "probabilities"  # the relation of the rows
 CELL = "cell"

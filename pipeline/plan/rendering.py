@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.engines.file_rows import (
+from ..engines.file_rows import (
     files_query,
     hides_numbers,
     one_by_one,
@@ -15,20 +15,20 @@ from pipeline.engines.file_rows import (
     patterns,
     written_list,
 )
-from pipeline.plan.nodes import Relation
-from pipeline.plan.transforms import Transform
-from pipeline.queries.dialect import render
-from pipeline.queries.load import file_of, fill
-from pipeline.sources.engine_rows import TABLE
+from ..queries.dialect import render
+from ..queries.load import file_of, fill
+from ..sources.engine_rows import TABLE
+from .nodes import Relation
+from .transforms import Transform
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.engines.engine import Engine
-    from pipeline.plan.nodes import Progress, Statement
-    from pipeline.plan.plan import Plan
-    from pipeline.sources.engine_rows import EngineRows
-    from pipeline.sources.scan import Scan
+    from ..engines.engine import Engine
+    from ..sources.engine_rows import EngineRows
+    from ..sources.scan import Scan
+    from .nodes import Progress, Statement
+    from .plan import Plan
 
 TYPES: dict[type[pl.DataType], str] = {
     pl.Boolean: "BOOLEAN",

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from pipeline.plan.nodes import Phase
-from pipeline.sources.first_rows import columns_in_no_role, columns_in_where, first_rows
-from pipeline.sources.usual_names import is_usual_id, is_usual_name, is_usual_system
-from pipeline.visible_text import cleaned, with_edges
+from ..sources.first_rows import columns_in_no_role, columns_in_where, first_rows
+from ..sources.usual_names import is_usual_id, is_usual_name, is_usual_system
+from ..visible_text import cleaned, with_edges
+from .nodes import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.engines.engine import Engine
-    from pipeline.plan.nodes import Progress, Statement
-    from pipeline.plan.rows import Grouped
-    from pipeline.sources.source import Source
+    from ..engines.engine import Engine
+    from ..sources.source import Source
+    from .nodes import Progress, Statement
+    from .rows import Grouped
 
 MOST_ROWS = 20_000
 MOST_SYSTEMS, MOST_NAMED = 100, 4

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.errors import DataError
-from pipeline.plan.nodes import Frame, Relation
-from pipeline.queries.dialect import column
-from pipeline.queries.kept import kept, number_of, parts
-from pipeline.queries.load import statement
-from pipeline.sources.canonical import canonical_relation
-from pipeline.sources.inputs import Field
-from pipeline.sources.rows import mapping_of_expression
-from pipeline.sources.types import as_mapping, as_renaming, in_expression
-from pipeline.tables.groupings import cluster_name, internal_name, users_name
-from pipeline.tables.sweep import IN_TIME
+from ..errors import DataError
+from ..queries.dialect import column
+from ..queries.kept import kept, number_of, parts
+from ..queries.load import statement
+from ..sources.canonical import canonical_relation
+from ..sources.inputs import Field
+from ..sources.rows import mapping_of_expression
+from ..sources.types import as_mapping, as_renaming, in_expression
+from ..tables.groupings import cluster_name, internal_name, users_name
+from ..tables.sweep import IN_TIME
+from .nodes import Frame, Relation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pipeline.sources.source import Source
+    from ..sources.source import Source
 
 MAX_OWN_REPLICATES = 1000
 HASH_REPLICATES = 64

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import polars as pl
 
-from pipeline.plan.nodes import Phase, Statement
+from .nodes import Phase, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import sqlglot.expressions as exp
 
-    from pipeline.engines.engine import Engine
-    from pipeline.plan.nodes import Progress
+    from ..engines.engine import Engine
+    from .nodes import Progress
 
 
 class Sampler(Protocol):

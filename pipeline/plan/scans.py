@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.engines.engine import ReadsPlaces
-from pipeline.errors import ThresherError
+from ..engines.engine import ReadsPlaces
+from ..errors import ThresherError
 
 if TYPE_CHECKING:
-    from pipeline.engines.engine import Engine
-    from pipeline.sources.scan import Scan
+    from ..engines.engine import Engine
+    from ..sources.scan import Scan
 
 
 def register(engine: Engine, scan: Scan, *, located: bool = False) -> None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.queries.dialect import column
-from pipeline.queries.load import Query, expand
-from pipeline.sources.bins import block_of, cell_in_block, piecewise_cells
+from ..queries.dialect import column
+from ..queries.load import Query, expand
+from ..sources.bins import block_of, cell_in_block, piecewise_cells
 
 if TYPE_CHECKING:
-    from pipeline.engines.engine import Engine
-    from pipeline.metrics.curves.cell_grids import CellGrid
+    from ..engines.engine import Engine
+    from ..metrics.curves.cell_grids import CellGrid
 
 SCORED, IN_CELLS = "scored", "scored_cells"  # the relations of the rows
 CELL = ("cell_block", "cell")

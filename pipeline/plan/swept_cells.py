@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.metrics.calibration.cells import Cells
-from pipeline.metrics.curves.cell_grids import rounded_outwards
-from pipeline.plan.count_tables import BIN
-from pipeline.plan.counts import Query, in_exact_bins
-from pipeline.plan.nodes import Phase
-from pipeline.queries.dialect import column
-from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
+from ..metrics.calibration.cells import Cells
+from ..metrics.curves.cell_grids import rounded_outwards
+from ..queries.dialect import column
+from ..tables.sweep import REPLICATE, THRESHOLD, add_up
+from .count_tables import BIN
+from .counts import Query, in_exact_bins
+from .nodes import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.engines.engine import Engine, Fetch
-    from pipeline.metrics.calibration.cells import Floats
-    from pipeline.plan.nodes import Progress, Statement
-    from pipeline.sources.bins import Grid
+    from ..engines.engine import Engine, Fetch
+    from ..metrics.calibration.cells import Floats
+    from ..sources.bins import Grid
+    from .nodes import Progress, Statement
 
 FEWEST_CELLS, MOST_CELLS = 1 << 14, 65_533  # the most, with one below and one above all, that a small integer counts
 CELLS = 4  # by the width of bounds: mostly they are fine enough

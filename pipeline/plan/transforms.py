@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.plan.nodes import Phase, Statement, frames_of, shown_reads
-from pipeline.queries.dialect import column
+from ..queries.dialect import column
+from .nodes import Phase, Statement, frames_of, shown_reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pipeline.engines.engine import Engine
-    from pipeline.plan.nodes import Progress
+    from ..engines.engine import Engine
+    from .nodes import Progress
 
 BATCH_ROWS = 3_000_000
 RANKED = "ranked"  # the relation of rows with their ranks, where workers find them

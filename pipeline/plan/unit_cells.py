@@ -14,20 +14,20 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.metrics.curves.area_cells import AreaCells, Extremes
-from pipeline.metrics.curves.cell_grids import CellGrid, finer, rounded_outwards
-from pipeline.metrics.curves.ordered_areas import ROW_AREAS, Rows
-from pipeline.metrics.curves.unit_influences import Influences, Steps, influences_of_thresholds, influences_of_ties
-from pipeline.plan.score_cells import CELL, rows_in_cells
-from pipeline.plan.unit_sums import AREAS, PLACE, SIDES, UNIT, SummedUnits, slopes_of
-from pipeline.queries.dialect import column, is_finite
-from pipeline.queries.load import expand, load
-from pipeline.sources.bins import BLOCK
-from pipeline.tables.columns import doubles
+from ..metrics.curves.area_cells import AreaCells, Extremes
+from ..metrics.curves.cell_grids import CellGrid, finer, rounded_outwards
+from ..metrics.curves.ordered_areas import ROW_AREAS, Rows
+from ..metrics.curves.unit_influences import Influences, Steps, influences_of_thresholds, influences_of_ties
+from ..queries.dialect import column, is_finite
+from ..queries.load import expand, load
+from ..sources.bins import BLOCK
+from ..tables.columns import doubles
+from .score_cells import CELL, rows_in_cells
+from .unit_sums import AREAS, PLACE, SIDES, UNIT, SummedUnits, slopes_of
 
 if TYPE_CHECKING:
-    from pipeline.engines.engine import Engine
-    from pipeline.plan.unit_sums import Floats, GroupCurves, Integers
+    from ..engines.engine import Engine
+    from .unit_sums import Floats, GroupCurves, Integers
 
 UNIT_ROWS, IN_CELLS, GROUPS, INFLUENCES = "unit_rows", "unit_rows_in_cells", "groups_of_units", "influences_in_cells"
 INFLUENCE = "influence_"  # and the area: a column of the relation

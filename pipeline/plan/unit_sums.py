@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.curves.unit_influences import Steps, influences_of_thresholds, influences_of_ties, steps_of_scores
+from ..metrics.curves.unit_influences import Steps, influences_of_thresholds, influences_of_ties, steps_of_scores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.curves.unit_influences import Influences
+    from ..metrics.curves.unit_influences import Influences
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.plan.nodes import Phase, Statement
-from pipeline.plan.score_cells import rows_in_cells
-from pipeline.plan.unit_cells import GROUPS, IN_CELLS, INFLUENCE, INFLUENCES, UNIT_ROWS, UnitCells
-from pipeline.plan.unit_sums import AREAS, UNIT, SummedUnits, sums_of_rows
-from pipeline.queries.dialect import column
-from pipeline.queries.kept import kept
-from pipeline.queries.load import expand, load
+from ..queries.dialect import column
+from ..queries.kept import kept
+from ..queries.load import expand, load
+from .nodes import Phase, Statement
+from .score_cells import rows_in_cells
+from .unit_cells import GROUPS, IN_CELLS, INFLUENCE, INFLUENCES, UNIT_ROWS, UnitCells
+from .unit_sums import AREAS, UNIT, SummedUnits, sums_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pipeline.engines.engine import Engine
-    from pipeline.plan.nodes import Progress
-    from pipeline.plan.unit_sums import GroupCurves
+    from ..engines.engine import Engine
+    from .nodes import Progress
+    from .unit_sums import GroupCurves
 
 MOST_ROWS_IN_ORDER = 250_000
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.errors import DataError, UncomputableError
-from pipeline.plan.scans import register
-from pipeline.queries.dialect import column
-from pipeline.sources.bound_sql import WHERE, in_words, uncomputable
-from pipeline.sources.canonical import canonical_relation
-from pipeline.sources.inputs import Expression, Field
+from ..errors import DataError, UncomputableError
+from ..queries.dialect import column
+from ..sources.bound_sql import WHERE, in_words, uncomputable
+from ..sources.canonical import canonical_relation
+from ..sources.inputs import Expression, Field
+from .scans import register
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.engines.engine import Engine
-    from pipeline.plan.plan import Plan
-    from pipeline.sources.source import Source
+    from ..engines.engine import Engine
+    from ..sources.source import Source
+    from .plan import Plan
 
 
 @contextmanager

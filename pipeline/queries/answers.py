@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
-from pipeline.queries.by_file import FILE
+from .by_file import FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.queries.dialect import render
+from .dialect import render
 
 if TYPE_CHECKING:
     from collections.abc import Collection

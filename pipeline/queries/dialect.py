@@ -6,9 +6,9 @@ from functools import cache
 
 from sqlglot import ErrorLevel, exp
 
-from pipeline.queries import kept
-from pipeline.queries.duckdb_text import for_duckdb
-from pipeline.queries.spark_text import for_spark
+from . import kept
+from .duckdb_text import for_duckdb
+from .spark_text import for_spark
 
 
 def column(name: str, table: str | None = None) -> exp.Column:

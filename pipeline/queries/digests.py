@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.queries.dialect import column
+from .dialect import column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

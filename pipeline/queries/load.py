@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 from sqlglot import exp, parse
 
-from pipeline.errors import ThresherError
-from pipeline.queries.dialect import column, double
-from pipeline.queries.duckdb_text import mark_sums
-from pipeline.queries.kept import kept, number_of, parts
+from ..errors import ThresherError
+from .dialect import column, double
+from .duckdb_text import mark_sums
+from .kept import kept, number_of, parts
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.queries.dialect import data_type
+from .dialect import data_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

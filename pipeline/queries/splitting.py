@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.queries.by_file import FILE, ByFile, Met
-from pipeline.queries.dialect import column
+from .by_file import FILE, ByFile, Met
+from .dialect import column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

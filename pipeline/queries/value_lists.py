@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import sqlglot.expressions as exp
 
-from pipeline.queries.dialect import column
-from pipeline.queries.kept import number_of
+from .dialect import column
+from .kept import number_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,17 +6,17 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import DataError, UsageError
-from pipeline.runs.config_faults import near
-from pipeline.runs.provenance import canonical_stage
-from pipeline.runs.recorded import configured_again
-from pipeline.runs.recorded_tables import notice_of, recorded_tables
-from pipeline.runs.stage_results import StageResult
-from pipeline.safe_files import read_file
-from pipeline.stages import find_stage
-from pipeline.storage.layout import RUN_RECORD, Layout, generation_of
-from pipeline.storage.state import read_state, require_latest
-from pipeline.visible_text import cleaned
+from ..errors import DataError, UsageError
+from ..runs.config_faults import near
+from ..runs.provenance import canonical_stage
+from ..runs.recorded import configured_again
+from ..runs.recorded_tables import notice_of, recorded_tables
+from ..runs.stage_results import StageResult
+from ..safe_files import read_file
+from ..stages import find_stage
+from ..storage.layout import RUN_RECORD, Layout, generation_of
+from ..storage.state import read_state, require_latest
+from ..visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from pipeline.stages.figures import Figure
-    from pipeline.stages.stage import Stage
-    from pipeline.storage.kept import KeptRun
+    from ..stages.figures import Figure
+    from ..stages.stage import Stage
+    from ..storage.kept import KeptRun
 
 
 FEWEST_DIGITS = 4  # of a number that may be the start of a run id

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.uncertainty.qualities import DOUBTFUL, MEANINGS
-from pipeline.visible_text import cleaned, percent
+from ..metrics.uncertainty.qualities import DOUBTFUL, MEANINGS
+from ..visible_text import cleaned, percent
 
 if TYPE_CHECKING:
-    from pipeline.report.figures.panels import Group, Panels
-    from pipeline.stages.figures import Format, KeyNumber
+    from ..stages.figures import Format, KeyNumber
+    from .figures.panels import Group, Panels
 
 UNDEFINED = "not defined"
 _SMALL, _LARGE = 1e-3, 1e6

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from pipeline.runs.provenance import canonical_stage
-from pipeline.runs.recorded import configured_again
-from pipeline.runs.stage_records import CARRIED, StageRecord, recorded_stages
-from pipeline.safe_files import read_file
-from pipeline.stages.stage import counts_table
-from pipeline.storage.layout import RUN_RECORD, run_name
-from pipeline.tables.run_tables import METRICS
+from ..safe_files import read_file
+from ..stages.stage import counts_table
+from ..storage.layout import RUN_RECORD, run_name
+from ..tables.run_tables import METRICS
+from .provenance import canonical_stage
+from .recorded import configured_again
+from .stage_records import CARRIED, StageRecord, recorded_stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from pipeline.runs.config import ConfiguredStage
-    from pipeline.runs.failures import Failure
-    from pipeline.runs.variables import Variables
-    from pipeline.storage.kept import KeptRun
-    from pipeline.storage.manifest import Manifest
+    from ..storage.kept import KeptRun
+    from ..storage.manifest import Manifest
+    from .config import ConfiguredStage
+    from .failures import Failure
+    from .variables import Variables
 
 
 @dataclass(frozen=True)

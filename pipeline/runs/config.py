@@ -9,32 +9,32 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from pipeline.engines.spark_session import SparkSettings, check_spark
-from pipeline.errors import ConfigError, NoInputError, os_fault, together
-from pipeline.runs.announcing.settings import NO_LINEAGE, NO_METRICS, LineageSettings, PrometheusSettings
-from pipeline.runs.config_faults import explain, near, unwritable
-from pipeline.runs.document import Document, override
-from pipeline.runs.gates.files import GateFiles
-from pipeline.runs.gates.settings import Gate, parse_gates
-from pipeline.runs.places import store_of
-from pipeline.runs.substitution import substituted
-from pipeline.runs.taken_names import check_names
-from pipeline.runs.variables import NO_VARIABLES
-from pipeline.runs.written import check_written
-from pipeline.safe_files import SpecialFileError, is_open_pipe, read_file
-from pipeline.sources.paths import abridged, check_texts, local_path, shortened
-from pipeline.stages import STAGES, find_stage
-from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
+from ..engines.spark_session import SparkSettings, check_spark
+from ..errors import ConfigError, NoInputError, os_fault, together
+from ..safe_files import SpecialFileError, is_open_pipe, read_file
+from ..sources.paths import abridged, check_texts, local_path, shortened
+from ..stages import STAGES, find_stage
+from ..stages.upstream import UpstreamParameters, UpstreamStage
+from .announcing.settings import NO_LINEAGE, NO_METRICS, LineageSettings, PrometheusSettings
+from .config_faults import explain, near, unwritable
+from .document import Document, override
+from .gates.files import GateFiles
+from .gates.settings import Gate, parse_gates
+from .places import store_of
+from .substitution import substituted
+from .taken_names import check_names
+from .variables import NO_VARIABLES
+from .written import check_written
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pipeline.runs.document import ResourceLimits
-    from pipeline.runs.variables import Variables
-    from pipeline.stages.parameters import StageParameters
-    from pipeline.stages.stage import Stage
-    from pipeline.storage.stores.store import ResultsStore
+    from ..stages.parameters import StageParameters
+    from ..stages.stage import Stage
+    from ..storage.stores.store import ResultsStore
+    from .document import ResourceLimits
+    from .variables import Variables
 
 Model = TypeVar("Model", bound=BaseModel)
 

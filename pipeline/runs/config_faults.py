@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 from pydantic import BaseModel
 
-from pipeline.queries.load import resource_folder
+from ..queries.load import resource_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

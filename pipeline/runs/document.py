@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator
 
-from pipeline.engines.spark_session import SparkSettings
-from pipeline.errors import ConfigError
-from pipeline.runs.announcing.settings import LineageSettings, PrometheusSettings
-from pipeline.stages import find_stage
+from ..engines.spark_session import SparkSettings
+from ..errors import ConfigError
+from ..stages import find_stage
+from .announcing.settings import LineageSettings, PrometheusSettings
 
 _SIZE = re.compile(r"\d+(\.\d+)?\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.engines.duckdb import Resources
-from pipeline.errors import ConfigError
-from pipeline.sources.engine_rows import EngineRows
+from ..engines.duckdb import Resources
+from ..errors import ConfigError
+from ..sources.engine_rows import EngineRows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.runs.config import Config
-    from pipeline.sources.engine_rows import Looks
-    from pipeline.sources.source import Source
+    from ..sources.engine_rows import Looks
+    from ..sources.source import Source
+    from .config import Config
 
 
 def looks_of(config: Config) -> Looks | None:
@@ -23,7 +23,7 @@ def looks_of(config: Config) -> Looks | None:
     """
     if config.engine != "spark":
         return None
-    from pipeline.engines.spark_places import looks  # noqa: PLC0415 - an optional extra
+    from ..engines.spark_places import looks  # noqa: PLC0415 - an optional extra
 
     return looks(
         config.spark, Resources(**config.resources.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))

@@ -13,32 +13,32 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from pipeline.interrupts import stop_requests
-from pipeline.plan.counting import after_results, count
-from pipeline.plan.user_sql import naming_user_sql
-from pipeline.runs.early_imports import NEEDED_FOR_INTERVALS, importing_meanwhile
-from pipeline.runs.forks import refuse_after_fork
-from pipeline.runs.opening import OpenedStage, open_inputs
-from pipeline.runs.provenance import settings
-from pipeline.runs.reuse import reuse_in_words, reuse_record
-from pipeline.runs.stage_results import StageResult, Watcher
-from pipeline.runs.starting import started
-from pipeline.stages.stage import counts_table
-from pipeline.tables.groupings import in_users_names
-from pipeline.tables.metrics_table import metrics_table
-from pipeline.tables.run_tables import BINDINGS, INPUTS, METRICS
-from pipeline.tables.schemas import COUNT_TABLE, conform, empty_table
+from ..interrupts import stop_requests
+from ..plan.counting import after_results, count
+from ..plan.user_sql import naming_user_sql
+from ..stages.stage import counts_table
+from ..tables.groupings import in_users_names
+from ..tables.metrics_table import metrics_table
+from ..tables.run_tables import BINDINGS, INPUTS, METRICS
+from ..tables.schemas import COUNT_TABLE, conform, empty_table
+from .early_imports import NEEDED_FOR_INTERVALS, importing_meanwhile
+from .forks import refuse_after_fork
+from .opening import OpenedStage, open_inputs
+from .provenance import settings
+from .reuse import reuse_in_words, reuse_record
+from .stage_results import StageResult, Watcher
+from .starting import started
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.engines.engine import Engine
-    from pipeline.interrupts import StopRequest
-    from pipeline.plan.counting import Counted
-    from pipeline.runs.config import Config
-    from pipeline.stages.parameters import StageParameters
-    from pipeline.storage.states import States
-    from pipeline.tables.schemas import Table
+    from ..engines.engine import Engine
+    from ..interrupts import StopRequest
+    from ..plan.counting import Counted
+    from ..stages.parameters import StageParameters
+    from ..storage.states import States
+    from ..tables.schemas import Table
+    from .config import Config
 
 
 class Destination(Protocol):

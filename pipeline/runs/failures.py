@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.errors import ThresherError, system_fault
+from ..errors import ThresherError, system_fault
 
 
 class UpstreamFailedError(ThresherError):

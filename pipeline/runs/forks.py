@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pipeline.errors import ResourceError
+from ..errors import ResourceError
 
 _used_by: list[int] = []
 

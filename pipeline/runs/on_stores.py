@@ -9,18 +9,18 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pipeline.errors import BusyError
-from pipeline.storage.stores.objects import LostRaceError
-from pipeline.storage.stores.publication import Publisher, check_conditions, upload_attempt
+from ..errors import BusyError
+from ..storage.stores.objects import LostRaceError
+from ..storage.stores.publication import Publisher, check_conditions, upload_attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pipeline.interrupts import StopRequest
-    from pipeline.runs.config import Config
-    from pipeline.runs.run import Run
-    from pipeline.storage.stores.mirror import Mirror
+    from ..interrupts import StopRequest
+    from ..storage.stores.mirror import Mirror
+    from .config import Config
+    from .run import Run
 
 TRIES = 5
 PAUSE = 0.5  # seconds, doubled after every lost race

@@ -9,32 +9,32 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.engines.expression_types import type_of
-from pipeline.engines.memory import limit_process
-from pipeline.engines.truths import truths
-from pipeline.errors import ConfigError, DataError, NoInputError, together
-from pipeline.runs.engine_inputs import check_verifiable, looks_of
-from pipeline.runs.upstream_results import named_by_address, published
-from pipeline.runs.variables import NO_VARIABLES
-from pipeline.runs.wide_values import refuse_wide_values
-from pipeline.sources.bindings import Binding
-from pipeline.sources.engine_rows import EngineRows, relabelled
-from pipeline.sources.opening import open_source, with_others
-from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.remote.copies import DEFAULT_LIMIT, Copies, bytes_of
-from pipeline.sources.rows import is_passed_in
-from pipeline.sources.skipped import RENAME, skipped_words
-from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
+from ..engines.expression_types import type_of
+from ..engines.memory import limit_process
+from ..engines.truths import truths
+from ..errors import ConfigError, DataError, NoInputError, together
+from ..sources.bindings import Binding
+from ..sources.engine_rows import EngineRows, relabelled
+from ..sources.opening import open_source, with_others
+from ..sources.parquet_files import DataFile
+from ..sources.remote.copies import DEFAULT_LIMIT, Copies, bytes_of
+from ..sources.rows import is_passed_in
+from ..sources.skipped import RENAME, skipped_words
+from ..stages.upstream import UpstreamParameters, UpstreamStage
+from .engine_inputs import check_verifiable, looks_of
+from .upstream_results import named_by_address, published
+from .variables import NO_VARIABLES
+from .wide_values import refuse_wide_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.plan.plan import Plan
-    from pipeline.runs.config import Config, ConfiguredStage
-    from pipeline.runs.variables import Variables
-    from pipeline.sources.rows import Rows
-    from pipeline.sources.source import Source
-    from pipeline.stages.parameters import StageParameters
+    from ..plan.plan import Plan
+    from ..sources.rows import Rows
+    from ..sources.source import Source
+    from ..stages.parameters import StageParameters
+    from .config import Config, ConfiguredStage
+    from .variables import Variables
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _aligned(
     align = getattr(params, "align", None)  # of entity_recognition
     if align is None:
         return sources, ()
-    from pipeline.sources.token_alignment import aligned  # noqa: PLC0415 - loads polars
+    from ..sources.token_alignment import aligned  # noqa: PLC0415 - loads polars
 
     gold, predicted, cut = aligned(
         sources["gold"], sources["predicted"], align, config.resources.scratch, judged="documents" in sources

@@ -11,21 +11,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import ConfigError
-from pipeline.sources.paths import local_path, shortened
-from pipeline.sources.remote.addresses import Address, is_remote, parse_address
-from pipeline.sources.remote.copies import bytes_of, folder_for_caches
-from pipeline.sources.remote.store import endpoints
-from pipeline.storage.expire import Expired, Keeping, expire
-from pipeline.storage.stores.remote_folder import RemoteFolder
-from pipeline.storage.stores.store import DEFAULT_LIMIT, ResultsStore
-from pipeline.storage.verify import Verified, repair_on_store, verify
-from pipeline.visible_text import cleaned
+from ..errors import ConfigError
+from ..sources.paths import local_path, shortened
+from ..sources.remote.addresses import Address, is_remote, parse_address
+from ..sources.remote.copies import bytes_of, folder_for_caches
+from ..sources.remote.store import endpoints
+from ..storage.expire import Expired, Keeping, expire
+from ..storage.stores.remote_folder import RemoteFolder
+from ..storage.stores.store import DEFAULT_LIMIT, ResultsStore
+from ..storage.verify import Verified, repair_on_store, verify
+from ..visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.runs.document import ResourceLimits
+    from .document import ResourceLimits
 
 MIRRORS = "results"
 

@@ -13,24 +13,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import DataError, NoInputError, UsageError
-from pipeline.sources.delimiters import keys_of_file
-from pipeline.sources.files import find_files
-from pipeline.sources.finding import Search
-from pipeline.sources.formats import ENDINGS, TEXTS, format_of
-from pipeline.sources.inputs import Input
-from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.types import TEXTS as ARROW_TEXTS
-from pipeline.sources.usual_names import USUAL, fit, proposed
-from pipeline.visible_text import cleaned
+from ..errors import DataError, NoInputError, UsageError
+from ..sources.delimiters import keys_of_file
+from ..sources.files import find_files
+from ..sources.finding import Search
+from ..sources.formats import ENDINGS, TEXTS, format_of
+from ..sources.inputs import Input
+from ..sources.parquet_files import DataFile
+from ..sources.types import TEXTS as ARROW_TEXTS
+from ..sources.usual_names import USUAL, fit, proposed
+from ..visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import polars as pl
 
-    from pipeline.sources.inputs import Field, Format, InputContract
-    from pipeline.stages.stage import Stage
+    from ..sources.inputs import Field, Format, InputContract
+    from ..stages.stage import Stage
 
 STEPS = 100
 ID, MOST_ROWS = "id", 100_000

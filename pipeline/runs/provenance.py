@@ -14,17 +14,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.queries.load import resource_folder
-from pipeline.runs.gates.outcomes import settings_of
-from pipeline.sources.engine_rows import EngineRows
-from pipeline.sources.rows import is_passed_in
+from ..queries.load import resource_folder
+from ..sources.engine_rows import EngineRows
+from ..sources.rows import is_passed_in
+from .gates.outcomes import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.runs.config import Config, ConfiguredStage
-    from pipeline.runs.opening import FoundInputs, OpenedStage
-    from pipeline.sources.bindings import Binding
+    from ..sources.bindings import Binding
+    from .config import Config, ConfiguredStage
+    from .opening import FoundInputs, OpenedStage
 
 RACY_SECONDS = 2.0
 LIBRARIES = ("thresher", "duckdb", "polars", "pyarrow", "sqlglot", "numpy")

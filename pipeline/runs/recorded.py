@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from pipeline.errors import DataError, NoInputError, ThresherError, UsageError
-from pipeline.runs.config import Config, ConfiguredStage
-from pipeline.runs.document import ResourceLimits
-from pipeline.runs.opening import open_inputs
-from pipeline.runs.variables import recorded_variables
-from pipeline.runs.written import WrittenFileError, check_written
-from pipeline.sources.remote.addresses import is_remote
-from pipeline.stages import find_stage
-from pipeline.stages.durations import RECORDED
+from ..errors import DataError, NoInputError, ThresherError, UsageError
+from ..sources.remote.addresses import is_remote
+from ..stages import find_stage
+from ..stages.durations import RECORDED
+from .config import Config, ConfiguredStage
+from .document import ResourceLimits
+from .opening import open_inputs
+from .variables import recorded_variables
+from .written import WrittenFileError, check_written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.runs.opening import OpenedStage
-    from pipeline.runs.written import OwnFile
-    from pipeline.sources.rows import Rows
+    from ..sources.rows import Rows
+    from .opening import OpenedStage
+    from .written import OwnFile
 
 
 def recorded_config(record: Mapping[str, Any], folder: Path) -> Config:

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.errors import DataError
-from pipeline.runs.stage_records import CARRIED, NOTES, StageRecord
-from pipeline.runs.stage_results import StageResult
-from pipeline.safe_files import read_file
-from pipeline.storage.layout import MANIFEST
-from pipeline.storage.manifest import parse_manifest
-from pipeline.tables.groupings import internal_name
-from pipeline.tables.schemas import COUNT_TABLE, empty_table, polars_types
+from ..errors import DataError
+from ..safe_files import read_file
+from ..storage.layout import MANIFEST
+from ..storage.manifest import parse_manifest
+from ..tables.groupings import internal_name
+from ..tables.schemas import COUNT_TABLE, empty_table, polars_types
+from .stage_records import CARRIED, NOTES, StageRecord
+from .stage_results import StageResult
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.stages.stage import Stage
-    from pipeline.tables.schemas import Table
+    from ..stages.stage import Stage
+    from ..tables.schemas import Table
 
 
 EARLIER_VERSION = "made since a later version of thresher than that of the run; run the config again to have"

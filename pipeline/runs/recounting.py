@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.engines.duckdb import DuckDB, Resources
-from pipeline.plan.counting import after_results, count
-from pipeline.plan.user_sql import naming_user_sql
-from pipeline.tables.schemas import COUNT_TABLE, empty_table
+from ..engines.duckdb import DuckDB, Resources
+from ..plan.counting import after_results, count
+from ..plan.user_sql import naming_user_sql
+from ..tables.schemas import COUNT_TABLE, empty_table
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pipeline.interrupts import StopRequest
-    from pipeline.runs.opening import OpenedStage
+    from ..interrupts import StopRequest
+    from .opening import OpenedStage
 
 
 def recount(opened: OpenedStage, stop: StopRequest) -> dict[str, pl.DataFrame]:

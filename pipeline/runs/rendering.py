@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.engines.duckdb import Resources
-from pipeline.engines.spark_session import SETTINGS_OF_SESSIONS
-from pipeline.engines.without_rows import DuckDBWithoutRows
-from pipeline.interrupts import StopRequest
-from pipeline.plan.counting import begin
-from pipeline.plan.rendering import render_stage, schemas_of_transforms
+from ..engines.duckdb import Resources
+from ..engines.spark_session import SETTINGS_OF_SESSIONS
+from ..engines.without_rows import DuckDBWithoutRows
+from ..interrupts import StopRequest
+from ..plan.counting import begin
+from ..plan.rendering import render_stage, schemas_of_transforms
 
 if TYPE_CHECKING:
-    from pipeline.runs.opening import OpenedStage
+    from .opening import OpenedStage
 
 
 def session_settings(dialect: str) -> str:

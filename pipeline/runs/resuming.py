@@ -13,16 +13,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.runs.stage_records import CARRIED, TAKEN_OVER, StageRecord, parse_stage_record
-from pipeline.storage.durable import DamagedError, read_own, write_json
+from ..storage.durable import DamagedError, read_own, write_json
+from .stage_records import CARRIED, TAKEN_OVER, StageRecord, parse_stage_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pipeline.runs.carrying import LastRun
-    from pipeline.storage.layout import Layout
-    from pipeline.storage.publish import Staging
+    from ..storage.layout import Layout
+    from ..storage.publish import Staging
+    from .carrying import LastRun
 
 
 @dataclass(frozen=True)

@@ -8,23 +8,23 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from pipeline.engines.incremental import Incremental
-from pipeline.engines.told import InputFile
-from pipeline.runs.provenance import RACY_SECONDS, code_sha256, versions
-from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.rows import is_passed_in
-from pipeline.storage.durable import own_sha256
-from pipeline.storage.states import States
+from ..engines.incremental import Incremental
+from ..engines.told import InputFile
+from ..sources.parquet_files import DataFile
+from ..sources.rows import is_passed_in
+from ..storage.durable import own_sha256
+from ..storage.states import States
+from .provenance import RACY_SECONDS, code_sha256, versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from pipeline.engines.duckdb import DuckDB
-    from pipeline.engines.engine import Engine
-    from pipeline.runs.config import Config
-    from pipeline.runs.opening import OpenedStage
-    from pipeline.storage.layout import Layout
+    from ..engines.duckdb import DuckDB
+    from ..engines.engine import Engine
+    from ..storage.layout import Layout
+    from .config import Config
+    from .opening import OpenedStage
 
 CACHE_LIMIT = "5GB"
 _UNITS = {"": 1, "K": 1, "M": 2, "G": 3, "T": 4}

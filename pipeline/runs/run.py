@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.runs.gates.failing import exit_code
-from pipeline.storage.layout import RUNS
+from ..storage.layout import RUNS
+from .gates.failing import exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pipeline.runs.failures import Failure
-    from pipeline.runs.stage_results import StageResults
+    from .failures import Failure
+    from .stage_results import StageResults
 
 
 @dataclass(frozen=True)

@@ -8,20 +8,28 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import ThresherError, system_fault
-from pipeline.interrupts import stop_requests
-from pipeline.runs.announcing.announcement import Announcement, announced
-from pipeline.runs.carrying import LastRun, last_run
-from pipeline.runs.evaluation import Evaluation, InMemory, evaluate, open_stages
-from pipeline.runs.forks import refuse_after_fork
-from pipeline.runs.gates.failing import exit_code
-from pipeline.runs.gates.outcomes import judge_gates
-from pipeline.runs.on_stores import OnStore, tried_again
-from pipeline.runs.provenance import canonical, code_sha256, peak_rss, together, versions
-from pipeline.runs.resuming import finished_stages
-from pipeline.runs.reuse import states_of
-from pipeline.runs.run import Run, failure_code
-from pipeline.runs.stage_by_stage import (
+from ..errors import ThresherError, system_fault
+from ..interrupts import stop_requests
+from ..storage.attempts import Attempt, process_facts, utc_now
+from ..storage.durable import json_bytes, read_own
+from ..storage.foreign import make_results_folder
+from ..storage.heal import Healed, clear_staging, heal
+from ..storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
+from ..storage.manifest import Manifest
+from ..storage.of_day import run_to_repeat
+from ..storage.publish import Staging, exclusive
+from .announcing.announcement import Announcement, announced
+from .carrying import LastRun, last_run
+from .evaluation import Evaluation, InMemory, evaluate, open_stages
+from .forks import refuse_after_fork
+from .gates.failing import exit_code
+from .gates.outcomes import judge_gates
+from .on_stores import OnStore, tried_again
+from .provenance import canonical, code_sha256, peak_rss, together, versions
+from .resuming import finished_stages
+from .reuse import states_of
+from .run import Run, failure_code
+from .stage_by_stage import (
     PUBLISH_OTHERS,
     Ready,
     StageByStage,
@@ -29,29 +37,21 @@ from pipeline.runs.stage_by_stage import (
     found_stages,
     planned_stages,
 )
-from pipeline.runs.stage_records import joined
-from pipeline.runs.stage_results import StageResults, Watcher
-from pipeline.runs.unchanged import is_equal_to_last, is_unchanged_before_counting
-from pipeline.runs.verifying import Verification, verification
-from pipeline.storage.attempts import Attempt, process_facts, utc_now
-from pipeline.storage.durable import json_bytes, read_own
-from pipeline.storage.foreign import make_results_folder
-from pipeline.storage.heal import Healed, clear_staging, heal
-from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
-from pipeline.storage.manifest import Manifest
-from pipeline.storage.of_day import run_to_repeat
-from pipeline.storage.publish import Staging, exclusive
+from .stage_records import joined
+from .stage_results import StageResults, Watcher
+from .unchanged import is_equal_to_last, is_unchanged_before_counting
+from .verifying import Verification, verification
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pipeline.interrupts import StopRequest
-    from pipeline.runs.config import Config
-    from pipeline.runs.failures import Failure
-    from pipeline.runs.opening import FoundInputs, OpenedStage
-    from pipeline.runs.stage_results import StageResult
-    from pipeline.storage.states import States
+    from ..interrupts import StopRequest
+    from ..storage.states import States
+    from .config import Config
+    from .failures import Failure
+    from .opening import FoundInputs, OpenedStage
+    from .stage_results import StageResult
 
 
 def run(config: Config, watcher: Watcher | None = None) -> Run:

@@ -5,31 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pipeline.errors import ConfigError, DataError, Interrupted, ThresherError, together
-from pipeline.runs.carrying import carried, sentence_of_upstream, why_not
-from pipeline.runs.evaluation import evaluate_stage
-from pipeline.runs.failures import Failure, UpstreamFailedError, failure_of
-from pipeline.runs.opening import FoundInputs, OpenedStage, find_inputs, open_inputs, planned
-from pipeline.runs.provenance import stage_fingerprints
-from pipeline.runs.recorded import configured_again
-from pipeline.runs.recorded_tables import recorded_result
-from pipeline.runs.resuming import note_finished, take_over
-from pipeline.runs.stage_records import CARRIED, TAKEN_OVER, stage_record
-from pipeline.storage.durable import DamagedError
+from ..errors import ConfigError, DataError, Interrupted, ThresherError, together
+from ..storage.durable import DamagedError
+from .carrying import carried, sentence_of_upstream, why_not
+from .evaluation import evaluate_stage
+from .failures import Failure, UpstreamFailedError, failure_of
+from .opening import FoundInputs, OpenedStage, find_inputs, open_inputs, planned
+from .provenance import stage_fingerprints
+from .recorded import configured_again
+from .recorded_tables import recorded_result
+from .resuming import note_finished, take_over
+from .stage_records import CARRIED, TAKEN_OVER, stage_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pipeline.interrupts import StopRequest
-    from pipeline.runs.carrying import LastRun
-    from pipeline.runs.config import Config, ConfiguredStage
-    from pipeline.runs.evaluation import Evaluation, InMemory
-    from pipeline.runs.provenance import Fingerprints
-    from pipeline.runs.resuming import FinishedStage
-    from pipeline.runs.stage_records import StageRecord
-    from pipeline.runs.stage_results import StageResult, Watcher
-    from pipeline.storage.publish import Staging
-    from pipeline.storage.states import States
+    from ..interrupts import StopRequest
+    from ..storage.publish import Staging
+    from ..storage.states import States
+    from .carrying import LastRun
+    from .config import Config, ConfiguredStage
+    from .evaluation import Evaluation, InMemory
+    from .provenance import Fingerprints
+    from .resuming import FinishedStage
+    from .stage_records import StageRecord
+    from .stage_results import StageResult, Watcher
 
 T = TypeVar("T")
 S_co = TypeVar("S_co", bound=FoundInputs, covariant=True)

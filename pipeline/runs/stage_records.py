@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pipeline.runs.provenance import (
+from ..storage.manifest import PublishedFile, published_file
+from .provenance import (
     canonical_stage,
     input_records,
     left_out_records,
@@ -13,15 +14,14 @@ from pipeline.runs.provenance import (
     skipped_records,
     table_records,
 )
-from pipeline.storage.manifest import PublishedFile, published_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pipeline.runs.config import ConfiguredStage
-    from pipeline.runs.opening import OpenedStage
-    from pipeline.runs.provenance import Fingerprints
-    from pipeline.runs.stage_results import StageResult
+    from .config import ConfiguredStage
+    from .opening import OpenedStage
+    from .provenance import Fingerprints
+    from .stage_results import StageResult
 
 _BY_STAGE = ("accounting", "reused", "bindings", "facts", "omitted", "unrequested", "results")
 _LISTED = ("inputs", "skipped", "files_left_out", "tables")

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from pipeline.runs.opening import OpenedStage
-    from pipeline.stages.stage import Summary
+    from ..stages.stage import Summary
+    from .opening import OpenedStage
 
 
 @dataclass(frozen=True)

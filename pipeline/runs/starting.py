@@ -5,17 +5,17 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pipeline.engines.duckdb import DuckDB, Resources
-from pipeline.runs.reuse import reusing
+from ..engines.duckdb import DuckDB, Resources
+from .reuse import reusing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipeline.engines.engine import Engine
-    from pipeline.interrupts import StopRequest
-    from pipeline.runs.config import Config
-    from pipeline.runs.opening import OpenedStage
-    from pipeline.storage.states import States
+    from ..engines.engine import Engine
+    from ..interrupts import StopRequest
+    from ..storage.states import States
+    from .config import Config
+    from .opening import OpenedStage
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def started(
     """
     resources = Resources(**config.resources.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))
     if config.engine == "spark":
-        from pipeline.engines.spark import Spark  # noqa: PLC0415 - an optional extra
+        from ..engines.spark import Spark  # noqa: PLC0415 - an optional extra
 
         with Spark(config.spark, resources, stop, opened.engine_rows) as spark:
             yield spark

@@ -10,10 +10,10 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import ConfigError, together
-from pipeline.runs.variables import DS, NO_VARIABLES, Declared, Variables
-from pipeline.sources.references import ENVIRONMENT, MARKED, replaced
-from pipeline.stages import find_stage
+from ..errors import ConfigError, together
+from ..sources.references import ENVIRONMENT, MARKED, replaced
+from ..stages import find_stage
+from .variables import DS, NO_VARIABLES, Declared, Variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable

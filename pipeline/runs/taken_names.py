@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.errors import ConfigError
-from pipeline.sources.inputs import Expression, Input
-from pipeline.sources.types import as_mapping, as_renaming, in_expression
-from pipeline.stages.stage import counts_table
-from pipeline.tables.schemas import result_names
+from ..errors import ConfigError
+from ..sources.inputs import Expression, Input
+from ..sources.types import as_mapping, as_renaming, in_expression
+from ..stages.stage import counts_table
+from ..tables.schemas import result_names
 
 if TYPE_CHECKING:
-    from pipeline.stages.parameters import StageParameters
-    from pipeline.stages.stage import Stage
+    from ..stages.parameters import StageParameters
+    from ..stages.stage import Stage
 
 
 def check_names(stage: Stage, params: StageParameters, where: str) -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline.runs.provenance import canonical, stage_fingerprints
-from pipeline.runs.stage_records import CARRIED
+from .provenance import canonical, stage_fingerprints
+from .stage_records import CARRIED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.runs.carrying import LastRun
-    from pipeline.runs.config import Config
-    from pipeline.runs.opening import FoundInputs
-    from pipeline.runs.stage_by_stage import Ready, StageByStage
-    from pipeline.runs.stage_records import StageRecord
+    from .carrying import LastRun
+    from .config import Config
+    from .opening import FoundInputs
+    from .stage_by_stage import Ready, StageByStage
+    from .stage_records import StageRecord
 
 
 def is_unchanged_before_counting(config: Config, ready: Ready[FoundInputs], last: LastRun) -> bool:

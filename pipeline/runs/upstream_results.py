@@ -6,21 +6,21 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipeline.errors import ConfigError, DataError, NoInputError
-from pipeline.safe_files import read_file
-from pipeline.sources.parquet_files import DataFile
-from pipeline.stages.upstream import UpstreamStage
-from pipeline.storage.durable import own_sha256
-from pipeline.storage.layout import RUN_RECORD, Layout
-from pipeline.storage.state import require_latest
+from ..errors import ConfigError, DataError, NoInputError
+from ..safe_files import read_file
+from ..sources.parquet_files import DataFile
+from ..stages.upstream import UpstreamStage
+from ..storage.durable import own_sha256
+from ..storage.layout import RUN_RECORD, Layout
+from ..storage.state import require_latest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.config import Config
-    from pipeline.sources.rows import Rows
-    from pipeline.sources.source import Source
-    from pipeline.stages.upstream import UpstreamParameters
+    from ..sources.rows import Rows
+    from ..sources.source import Source
+    from ..stages.upstream import UpstreamParameters
+    from .config import Config
 
 
 def published(config: Config, params: UpstreamParameters) -> list[UpstreamStage]:

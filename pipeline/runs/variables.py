@@ -11,17 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipeline import breadcrumbs
-from pipeline.errors import ConfigError, ThresherError
-from pipeline.runs.config_faults import near, toml
-from pipeline.sources.inputs import Input
-from pipeline.sources.paths import shortened
-from pipeline.sources.references import ENVIRONMENT, MARKED, expanded
+from .. import breadcrumbs
+from ..errors import ConfigError, ThresherError
+from ..sources.inputs import Input
+from ..sources.paths import shortened
+from ..sources.references import ENVIRONMENT, MARKED, expanded
+from .config_faults import near, toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.stages.parameters import StageParameters
+    from ..stages.parameters import StageParameters
 
 DS = "ds"
 SHORTEST_SECRET = 4  # characters: shorter values are not hidden in messages, which would be unreadable

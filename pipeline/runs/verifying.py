@@ -11,22 +11,22 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pipeline.errors import DataError, ThresherError, os_fault
-from pipeline.runs.provenance import input_records
-from pipeline.safe_files import read_file
-from pipeline.sources.finding import SUM_ENDING
-from pipeline.sources.page_checksums import PageCounts, PageFaultError, check_pages
-from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.rows import is_passed_in
+from ..errors import DataError, ThresherError, os_fault
+from ..safe_files import read_file
+from ..sources.finding import SUM_ENDING
+from ..sources.page_checksums import PageCounts, PageFaultError, check_pages
+from ..sources.parquet_files import DataFile
+from ..sources.rows import is_passed_in
+from .provenance import input_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.runs.carrying import LastRun
-    from pipeline.runs.opening import OpenedStage
-    from pipeline.runs.stage_by_stage import Ready
-    from pipeline.sources.source import Source
-    from pipeline.storage.layout import Layout
+    from ..sources.source import Source
+    from ..storage.layout import Layout
+    from .carrying import LastRun
+    from .opening import OpenedStage
+    from .stage_by_stage import Ready
 
 _SUM = re.compile(r"\\?(?P<sha256>[0-9a-fA-F]{64})(?:[ \t]+\*?(?P<name>.*))?")
 _MOST_ATTEMPTS = 100

@@ -6,15 +6,15 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pipeline.engines.memory import limit_of
-from pipeline.errors import ResourceError
-from pipeline.sources.parquet_files import DataFile
+from ..engines.memory import limit_of
+from ..errors import ResourceError
+from ..sources.parquet_files import DataFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.plan.plan import Plan
-    from pipeline.sources.source import Source
+    from ..plan.plan import Plan
+    from ..sources.source import Source
 
 BATCH_ROWS = 2048  # that a thread of DuckDB has in hand; their text is not counted to its memory limit
 MOST_FILES = 8  # of an input that are looked at

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import CannotCreateError, ConfigError, ThresherError, UsageError
-from pipeline.safe_files import SpecialFileError, identity, names_below, read_file
-from pipeline.sources.finding import Search
-from pipeline.sources.formats import ENDINGS
-from pipeline.sources.remote.addresses import is_remote
-from pipeline.stages.upstream import UpstreamParameters
-from pipeline.storage.durable import write_whole
+from ..errors import CannotCreateError, ConfigError, ThresherError, UsageError
+from ..safe_files import SpecialFileError, identity, names_below, read_file
+from ..sources.finding import Search
+from ..sources.formats import ENDINGS
+from ..sources.remote.addresses import is_remote
+from ..stages.upstream import UpstreamParameters
+from ..storage.durable import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.runs.config import Config
-    from pipeline.sources.inputs import Input
+    from ..sources.inputs import Input
+    from .config import Config
 
 _START = 1 << 16
 _GATES_JSON = re.compile(rb'\{\s*"run_id": "[0-9a-f]{12}"')

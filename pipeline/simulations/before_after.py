@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline.visible_text import percent
+from ..visible_text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from pipeline.sources import predicates
-from pipeline.sources.inputs import Expression
+from . import predicates
+from .inputs import Expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from sqlglot import exp
 
-    from pipeline.sources.inputs import InputContract, Mapped
+    from .inputs import InputContract, Mapped
 
 Origin = Literal["mapped", "named", "derived", "absent"]
 

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import sqlglot.expressions as exp
 
-from pipeline.queries.dialect import double, is_finite
-from pipeline.tables.sweep import lowest_retrieved
+from ..queries.dialect import double, is_finite
+from ..tables.sweep import lowest_retrieved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.tables.sweep import Boundary
+    from ..tables.sweep import Boundary
 
 FINE_CELLS = 4096
 BLOCK = 1 << 16

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.errors import DataError, InvalidQueryError, UncomputableError
-from pipeline.queries.dialect import column, data_type
-from pipeline.sources import predicates
-from pipeline.sources.partition_filter import partition_type
-from pipeline.sources.paths import shortened
-from pipeline.sources.plain_types import refused
-from pipeline.sources.rows import columns_in_words, is_partition
-from pipeline.sources.types import finite
+from ..errors import DataError, InvalidQueryError, UncomputableError
+from ..queries.dialect import column, data_type
+from . import predicates
+from .partition_filter import partition_type
+from .paths import shortened
+from .plain_types import refused
+from .rows import columns_in_words, is_partition
+from .types import finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
-    from pipeline.sources.rows import Rows
+    from .rows import Rows
 
 WHERE = "where"
 _TRUE_OR_FALSE = re.compile(r"bool|u?int\d+")  # names of Arrow types

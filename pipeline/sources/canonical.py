@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.queries.dialect import column, double, is_finite
-from pipeline.queries.kept import kept
-from pipeline.sources.bound_sql import bound
-from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.rows import is_partition, partition_column
-from pipeline.sources.shown import shown_items
-from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, SCORE_STATE, Source
-from pipeline.sources.types import TIME_TYPES, UNKNOWN, canonical_type, microseconds, typed
+from ..queries.dialect import column, double, is_finite
+from ..queries.kept import kept
+from .bound_sql import bound
+from .parquet_files import DataFile
+from .rows import is_partition, partition_column
+from .shown import shown_items
+from .source import PASSES_WHERE, SCORE_GIVEN, SCORE_STATE, Source
+from .types import TIME_TYPES, UNKNOWN, canonical_type, microseconds, typed
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
-    from pipeline.sources.inputs import Field
-    from pipeline.sources.rows import Rows
+    from .inputs import Field
+    from .rows import Rows
 
 
 def canonical_relation(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import duckdb
 import sqlglot.expressions as exp
 
-from pipeline.errors import BusyError, DataError
-from pipeline.queries.dialect import render
-from pipeline.sources.frames import write_batches
+from ..errors import BusyError, DataError
+from ..queries.dialect import render
+from .frames import write_batches
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,10 +7,10 @@ import io
 import re
 from typing import TYPE_CHECKING, get_args
 
-from pipeline.errors import UsageError, os_fault
-from pipeline.sources.formats import SEPARATED, format_of, starts_with
-from pipeline.sources.inputs import Format
-from pipeline.sources.parquet_files import MAGIC
+from ..errors import UsageError, os_fault
+from .formats import SEPARATED, format_of, starts_with
+from .inputs import Format
+from .parquet_files import MAGIC
 
 if TYPE_CHECKING:
     from pathlib import Path

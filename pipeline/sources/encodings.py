@@ -8,7 +8,7 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pipeline.errors import DataError
+from ..errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,14 +8,14 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pipeline.errors import ConfigError, DataError
+from ..errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
-    from pipeline.sources.inputs import Input
+    from .inputs import Input
 
 TABLE, PARQUET = "table", "parquet"
 _OF_FILES = ("format", "delimiter", "null_values", "tags", "unnest")
@@ -153,7 +153,7 @@ def _refuse_keys(spec: Input, target: str, *, name: str) -> None:
 
 
 def _described(kind: str, target: str, look: Looks, *, name: str) -> EngineRows:
-    from pipeline.sources.plain_types import MeansSomethingElse  # noqa: PLC0415 - loads pyarrow
+    from .plain_types import MeansSomethingElse  # noqa: PLC0415 - loads pyarrow
 
     description = look(kind, target, name=name)
     schema = description.schema

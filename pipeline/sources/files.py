@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.sources.engine_rows import EngineRows
-from pipeline.sources.frames import labelled, open_frame
-from pipeline.sources.listed import Listed
-from pipeline.sources.listing import Listing
-from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.partition_filter import columns_that_decide, left_out, none_known
-from pipeline.sources.predicates import columns_of, parse_predicate
-from pipeline.sources.skipped import Skipped, look_at, refuse_most_skipped
-from pipeline.sources.unnesting import unnested, with_fields
+from .engine_rows import EngineRows
+from .frames import labelled, open_frame
+from .listed import Listed
+from .listing import Listing
+from .parquet_files import DataFile
+from .partition_filter import columns_that_decide, left_out, none_known
+from .predicates import columns_of, parse_predicate
+from .skipped import Skipped, look_at, refuse_most_skipped
+from .unnesting import unnested, with_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     import sqlglot.expressions as exp
 
-    from pipeline.sources.engine_rows import Looks
-    from pipeline.sources.frames import FrameRows
-    from pipeline.sources.inputs import Input
-    from pipeline.sources.listing import Kinds
-    from pipeline.sources.partition_filter import Truths
-    from pipeline.sources.remote.copies import Copies
-    from pipeline.sources.rows import Rows
-    from pipeline.sources.table_formats.live_files import LiveTable
+    from .engine_rows import Looks
+    from .frames import FrameRows
+    from .inputs import Input
+    from .listing import Kinds
+    from .partition_filter import Truths
+    from .remote.copies import Copies
+    from .rows import Rows
+    from .table_formats.live_files import LiveTable
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
-from pipeline.breadcrumbs import OPENING, reading
-from pipeline.errors import DataError, NoInputError, os_fault
-from pipeline.safe_files import identity, kind_in_words, names_below
-from pipeline.sources.paths import start_and_pattern
+from ..breadcrumbs import OPENING, reading
+from ..errors import DataError, NoInputError, os_fault
+from ..safe_files import identity, kind_in_words, names_below
+from .paths import start_and_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.sources.frames import FrameRows
-from pipeline.sources.parquet_files import DataFile
+from .frames import FrameRows
+from .parquet_files import DataFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
-    from pipeline.sources.source import Source
+    from .source import Source
 
 MOST_FILES = 16
 

@@ -14,9 +14,9 @@ import re
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import DataError, os_error_number
-from pipeline.sources.encodings import RowsError, not_utf8
-from pipeline.sources.inputs import DATABASES
+from ..errors import DataError, os_error_number
+from .encodings import RowsError, not_utf8
+from .inputs import DATABASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from pipeline.sources.inputs import Format, Input, Kind
+    from .inputs import Format, Input, Kind
 
 ENDINGS: dict[Format, tuple[str, ...]] = {
     "parquet": (".parquet",),
@@ -119,8 +119,8 @@ def convert(
     import polars as pl  # noqa: PLC0415 - the command line shows its help without it
     import pyarrow as pa  # noqa: PLC0415 - see above
 
-    from pipeline.sources import line_formats  # noqa: PLC0415 - see above
-    from pipeline.sources.json_lines import LineError  # noqa: PLC0415 - see above
+    from . import line_formats  # noqa: PLC0415 - see above
+    from .json_lines import LineError  # noqa: PLC0415 - see above
 
     if kind == "arrow" and not starts_with(path, b"ARROW1"):
         message = f"input {name}: {path} cannot be read as arrow: it is no Arrow file"
@@ -155,7 +155,7 @@ def _write_typed(
 ) -> None:
     """Write rows that have types of their own to a Parquet file; arguments are those of `convert`."""
     if kind == "duckdb":
-        from pipeline.sources.databases import write_rows  # noqa: PLC0415 - see convert
+        from .databases import write_rows  # noqa: PLC0415 - see convert
 
         write_rows(path, spec.table, target, name=name)
     elif kind == "arrow":
@@ -168,7 +168,7 @@ def _write_table(
     path: Path, kind: Format, spec: Input, kinds: Callable[[list[str]], Mapping[str, Kind]], target: Path, *, name: str
 ) -> dict[str, int]:
     """Write rows to a Parquet file, text with the types of its fields; arguments are those of `convert`."""
-    from pipeline.sources import line_formats  # noqa: PLC0415 - see convert
+    from . import line_formats  # noqa: PLC0415 - see convert
 
     frame = _scan(path, kind, spec, name=name)
     names = frame.collect_schema().names()
@@ -266,7 +266,7 @@ def _write_arrow(path: Path, target: Path, *, name: str) -> None:
     import polars as pl  # noqa: PLC0415 - see convert
     import pyarrow as pa  # noqa: PLC0415 - see convert
 
-    from pipeline.sources.frames import write_batches  # noqa: PLC0415 - see convert
+    from .frames import write_batches  # noqa: PLC0415 - see convert
 
     with pa.ipc.open_file(str(path)) as reader:
         batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
@@ -285,7 +285,7 @@ def _write_json(
     """Write the rows of a file of JSON lines; twice where columns turn out to have values of several types."""
     import polars as pl  # noqa: PLC0415 - see convert
 
-    from pipeline.sources.json_lines import json_lines, mixed_json_lines  # noqa: PLC0415 - see convert
+    from .json_lines import json_lines, mixed_json_lines  # noqa: PLC0415 - see convert
 
     def write(frame: pl.LazyFrame) -> None:
         names = frame.collect_schema().names()
@@ -316,7 +316,7 @@ def _separator(kind: Format, spec: Input) -> str:
 def _scan(path: Path, kind: Format, spec: Input, *, name: str) -> pl.LazyFrame:
     import polars as pl  # noqa: PLC0415 - see convert
 
-    from pipeline.sources import line_formats  # noqa: PLC0415 - see convert
+    from . import line_formats  # noqa: PLC0415 - see convert
 
     if kind in {"trec_run", "trec_qrels"}:
         return line_formats.trec(path, line_formats.RUN if kind == "trec_run" else line_formats.QRELS, name=name)
@@ -443,7 +443,7 @@ def _hint(texts: pl.LazyFrame, column: str, expected: str, value: str) -> str:
     """
     import polars as pl  # noqa: PLC0415 - see convert
 
-    from pipeline.sources.types import in_expression  # noqa: PLC0415 - see convert
+    from .types import in_expression  # noqa: PLC0415 - see convert
 
     name = in_expression(column)
     expression = ""

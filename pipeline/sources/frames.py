@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import DataError, ThresherError
-from pipeline.sources.encodings import RowsError
-from pipeline.sources.parquet_files import DataFile, open_file
-from pipeline.sources.spooling import spooled
+from ..errors import DataError, ThresherError
+from .encodings import RowsError
+from .parquet_files import DataFile, open_file
+from .spooling import spooled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -182,7 +182,7 @@ def _table(content: Any) -> pa.Table | None:  # noqa: ANN401 - any frame
     import polars as pl  # noqa: PLC0415 - see open_frame
     import pyarrow as pa  # noqa: PLC0415
 
-    from pipeline.sources.plain_types import nothing, plain, unheld  # noqa: PLC0415 - loads pyarrow
+    from .plain_types import nothing, plain, unheld  # noqa: PLC0415 - loads pyarrow
 
     if type(content).__name__ == "Series":
         message = "it is a column, not a table"
@@ -199,7 +199,7 @@ def _table(content: Any) -> pa.Table | None:  # noqa: ANN401 - any frame
     if isinstance(content, pa.Table):
         return plain(content)
     if type(content).__module__.partition(".")[0] == "pandas":
-        from pipeline.sources.pandas_columns import table_of_pandas  # noqa: PLC0415 - loads pyarrow
+        from .pandas_columns import table_of_pandas  # noqa: PLC0415 - loads pyarrow
 
         return plain(table_of_pandas(content))
     return None
@@ -219,7 +219,7 @@ def _write(content: Any, path: Path) -> list[pa.Field]:  # noqa: ANN401 - any fr
     import polars as pl  # noqa: PLC0415 - see open_frame
     import pyarrow as pa  # noqa: PLC0415
 
-    from pipeline.sources.plain_types import unheld  # noqa: PLC0415 - see _table
+    from .plain_types import unheld  # noqa: PLC0415 - see _table
 
     if not isinstance(content, pl.LazyFrame):
         with _reader(content) as reader:  # that of a relation holds its connection until it is closed
@@ -244,7 +244,7 @@ def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: Pa
     import pyarrow as pa  # noqa: PLC0415 - see open_frame
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    from pipeline.sources.plain_types import plain  # noqa: PLC0415 - see _table
+    from .plain_types import plain  # noqa: PLC0415 - see _table
 
     n_written = 0
     with pq.ParquetWriter(path, plain(pa.Table.from_batches([], schema)).schema) as writer:

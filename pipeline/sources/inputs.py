@@ -19,8 +19,8 @@ from pydantic import (
 )
 from pydantic import Field as Constraint
 
-from pipeline.sources.frames import Frame, is_frame
-from pipeline.sources.references import MARKED, expanded
+from .frames import Frame, is_frame
+from .references import MARKED, expanded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

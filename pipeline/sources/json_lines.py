@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import polars as pl
 import pyarrow as pa
 
-from pipeline.sources.plain_types import can_hold
+from .plain_types import can_hold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

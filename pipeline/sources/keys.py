@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipeline.sources.source import Source
+    from .source import Source
 
 
 @dataclass(frozen=True)

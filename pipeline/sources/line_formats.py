@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.errors import DataError
+from ..errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pipeline.sources.parquet_files import DataFile
+    from .parquet_files import DataFile
 
 
 @dataclass(frozen=True)

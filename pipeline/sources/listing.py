@@ -7,29 +7,29 @@ from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from pipeline.breadcrumbs import reading
-from pipeline.errors import ConfigError, DataError, NoInputError, os_fault
-from pipeline.sources.engine_rows import EngineRows, is_address, look_at_address, look_at_table, refuse_overlaps
-from pipeline.sources.finding import Search
-from pipeline.sources.formats import ENDINGS, TOKENS, convert, format_of, refuse_spreadsheet
-from pipeline.sources.frames import Frame
-from pipeline.sources.listed import Listed
-from pipeline.sources.parquet_files import DataFile, identity_of, open_file, partitions_of
-from pipeline.sources.paths import plain_text, shortened
-from pipeline.sources.remote.addresses import is_remote
-from pipeline.sources.remote.reading import RemoteFiles
-from pipeline.sources.skipped import RENAME, PassedOver, Skipped, look_at, skipped_words
-from pipeline.sources.spooling import spooled
-from pipeline.sources.table_formats.opening import table_at
-from pipeline.sources.table_formats.recognising import refuse_table_formats
+from ..breadcrumbs import reading
+from ..errors import ConfigError, DataError, NoInputError, os_fault
+from .engine_rows import EngineRows, is_address, look_at_address, look_at_table, refuse_overlaps
+from .finding import Search
+from .formats import ENDINGS, TOKENS, convert, format_of, refuse_spreadsheet
+from .frames import Frame
+from .listed import Listed
+from .parquet_files import DataFile, identity_of, open_file, partitions_of
+from .paths import plain_text, shortened
+from .remote.addresses import is_remote
+from .remote.reading import RemoteFiles
+from .skipped import RENAME, PassedOver, Skipped, look_at, skipped_words
+from .spooling import spooled
+from .table_formats.opening import table_at
+from .table_formats.recognising import refuse_table_formats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from pipeline.sources.engine_rows import Looks
-    from pipeline.sources.inputs import Input, Kind
-    from pipeline.sources.remote.copies import Copies
-    from pipeline.sources.table_formats.live_files import LiveTable
+    from .engine_rows import Looks
+    from .inputs import Input, Kind
+    from .remote.copies import Copies
+    from .table_formats.live_files import LiveTable
 
     Kinds = Callable[[list[str]], Mapping[str, Kind]]
 

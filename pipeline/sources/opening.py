@@ -6,22 +6,22 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pipeline.errors import ConfigError, DataError, together
-from pipeline.sources import predicates
-from pipeline.sources.bindings import Bindings
-from pipeline.sources.files import find_files
-from pipeline.sources.partition_filter import none_known
-from pipeline.sources.source import Source, no_engine
+from ..errors import ConfigError, DataError, together
+from . import predicates
+from .bindings import Bindings
+from .files import find_files
+from .partition_filter import none_known
+from .source import Source, no_engine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pipeline.sources.bound_sql import TypeOf
-    from pipeline.sources.engine_rows import Looks
-    from pipeline.sources.inputs import Input, InputContract, Kind
-    from pipeline.sources.partition_filter import Truths
-    from pipeline.sources.remote.copies import Copies
+    from .bound_sql import TypeOf
+    from .engine_rows import Looks
+    from .inputs import Input, InputContract, Kind
+    from .partition_filter import Truths
+    from .remote.copies import Copies
 
 
 def open_source(

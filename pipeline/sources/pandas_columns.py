@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pipeline.sources.plain_types import MeansSomethingElse
+from .plain_types import MeansSomethingElse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

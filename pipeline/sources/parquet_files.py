@@ -12,9 +12,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from pipeline.breadcrumbs import OPENING, reading
-from pipeline.errors import DataError, os_error_number, os_fault
-from pipeline.sources.file_kinds import LONGEST, kind_of
+from ..breadcrumbs import OPENING, reading
+from ..errors import DataError, os_error_number, os_fault
+from .file_kinds import LONGEST, kind_of
 
 if TYPE_CHECKING:
     import os
@@ -175,7 +175,7 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
     import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    from pipeline.sources.plain_types import plain_schema  # noqa: PLC0415 - loads pyarrow
+    from .plain_types import plain_schema  # noqa: PLC0415 - loads pyarrow
 
     try:
         with reading(label or path, name, OPENING):
@@ -325,7 +325,7 @@ def _footer(path: Path, size: int, label: str, *, name: str) -> tuple[str, int]:
 
 def _no_parquet(path: Path, head: bytes, label: str, size: int, *, name: str) -> DataError:
     """The error of a file that does not begin and end as Parquet files do: what it is, and how to read it."""
-    from pipeline.sources.delimiters import keys_of_text  # noqa: PLC0415 - which imports this module
+    from .delimiters import keys_of_text  # noqa: PLC0415 - which imports this module
 
     keys = keys_of_text(path)
     if keys is None and (kind := kind_of(head, path)) is not None:

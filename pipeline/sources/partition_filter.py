@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import sqlglot.expressions as exp
 
-from pipeline.queries.dialect import column, data_type
-from pipeline.sources import predicates
-from pipeline.sources.types import column_type
+from ..queries.dialect import column, data_type
+from . import predicates
+from .types import column_type
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import ConfigError
+from ..errors import ConfigError
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/")  # one letter is a drive of Windows
 _FILE_URL = re.compile(r"file:(?://(?:localhost)?)?(?P<path>/(?!/).*)", re.IGNORECASE | re.DOTALL)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pipeline.sources.encodings import check_texts
+from .encodings import check_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

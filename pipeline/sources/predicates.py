@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from pipeline.errors import ConfigError
-from pipeline.queries.spark_text import ROUNDS
-from pipeline.queries.value_lists import mark
-from pipeline.sources.paths import shortened
-from pipeline.sources.references import MARKED, Placeholders
+from ..errors import ConfigError
+from ..queries.spark_text import ROUNDS
+from ..queries.value_lists import mark
+from .paths import shortened
+from .references import MARKED, Placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sqlglot.expressions as exp
 
-from pipeline.queries.dialect import double
+from ..queries.dialect import double
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

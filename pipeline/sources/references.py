@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from pipeline.errors import ConfigError
+from ..errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

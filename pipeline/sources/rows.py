@@ -6,10 +6,10 @@ import json
 from difflib import get_close_matches
 from typing import TypeAlias
 
-from pipeline.sources.engine_rows import EngineRows
-from pipeline.sources.frames import FrameRows
-from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.predicates import is_expression_of
+from .engine_rows import EngineRows
+from .frames import FrameRows
+from .parquet_files import DataFile
+from .predicates import is_expression_of
 
 Rows: TypeAlias = DataFile | FrameRows | EngineRows
 _MOST_NAMES = 12  # a readable line

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.queries.partitions import Partition
-from pipeline.sources.engine_rows import EngineRows
-from pipeline.sources.frames import FrameRows
-from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.partition_filter import partition_type
-from pipeline.sources.rows import is_partition, partition_column
+from ..queries.partitions import Partition
+from .engine_rows import EngineRows
+from .frames import FrameRows
+from .parquet_files import DataFile
+from .partition_filter import partition_type
+from .rows import is_partition, partition_column
 
 if TYPE_CHECKING:
-    from pipeline.sources.rows import Rows
+    from .rows import Rows
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.queries.dialect import column
-from pipeline.sources.plain_types import refused
-from pipeline.sources.rows import is_partition, partition_column
-from pipeline.tables.groupings import shown_name
+from ..queries.dialect import column
+from ..tables.groupings import shown_name
+from .plain_types import refused
+from .rows import is_partition, partition_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pipeline.sources.bindings import Binding
-    from pipeline.sources.rows import Rows
-    from pipeline.sources.source import Source
+    from .bindings import Binding
+    from .rows import Rows
+    from .source import Source
 
 _PLAIN = ("int", "uint", "double", "float", "bool", "date", "timestamp")
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import DataError
-from pipeline.sources.finding import ENDING
-from pipeline.sources.parquet_files import ENCRYPTED, MAGIC
+from ..errors import DataError
+from .finding import ENDING
+from .parquet_files import ENCRYPTED, MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

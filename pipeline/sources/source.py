@@ -8,18 +8,18 @@ from dataclasses import field as data_field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pipeline.errors import DataError, ThresherError
-from pipeline.sources import predicates
-from pipeline.sources.bindings import Binding, Bindings
-from pipeline.sources.bound_sql import UserSql, check_twins
-from pipeline.sources.engine_rows import EngineRows
-from pipeline.sources.inputs import Expression
-from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.partition_filter import none_known, partition_type, settled
-from pipeline.sources.plain_types import refused
-from pipeline.sources.rows import columns_in_words, elements_in_words, is_index, is_partition, mapping_of_expression
-from pipeline.sources.scan import Scan, scan_of
-from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, decimals_of, how_to_cast, type_of_nulls
+from ..errors import DataError, ThresherError
+from . import predicates
+from .bindings import Binding, Bindings
+from .bound_sql import UserSql, check_twins
+from .engine_rows import EngineRows
+from .inputs import Expression
+from .parquet_files import DataFile
+from .partition_filter import none_known, partition_type, settled
+from .plain_types import refused
+from .rows import columns_in_words, elements_in_words, is_index, is_partition, mapping_of_expression
+from .scan import Scan, scan_of
+from .types import ACCEPTS, UNKNOWN, canonical_type, decimals_of, how_to_cast, type_of_nulls
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import sqlglot.expressions as exp
 
-    from pipeline.sources.bound_sql import TypeOf
-    from pipeline.sources.inputs import Field, Input, InputContract
-    from pipeline.sources.partition_filter import Truths
-    from pipeline.sources.rows import Rows
-    from pipeline.sources.skipped import Skipped
-    from pipeline.sources.table_formats.live_files import LiveTable
+    from .bound_sql import TypeOf
+    from .inputs import Field, Input, InputContract
+    from .partition_filter import Truths
+    from .rows import Rows
+    from .skipped import Skipped
+    from .table_formats.live_files import LiveTable
 
 PASSES_WHERE = "passes_where"
 SCORE_GIVEN = "score_given"

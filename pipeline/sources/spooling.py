@@ -8,7 +8,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import DataError, StorageError, os_error_number, os_fault
+from ..errors import DataError, StorageError, os_error_number, os_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from pipeline.errors import DataError
-from pipeline.sources.formats import TOKENS
-from pipeline.sources.line_formats import mentions_of
-from pipeline.sources.parquet_files import DataFile, open_file
-from pipeline.sources.spooling import SPOOLED, TemporaryFolder
+from ..errors import DataError
+from .formats import TOKENS
+from .line_formats import mentions_of
+from .parquet_files import DataFile, open_file
+from .spooling import SPOOLED, TemporaryFolder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pipeline.sources.source import Source
+    from .source import Source
 
 Align = Literal["exact", "prefix"]
 _SENTENCE = ["doc_id", "sentence"]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from pipeline.queries.dialect import data_type, is_finite
+from ..queries.dialect import data_type, is_finite
 
 if TYPE_CHECKING:
-    from pipeline.sources.inputs import Kind
+    from .inputs import Kind
 
 TIME_TYPES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ"})
 TEXTS = frozenset({"string", "large_string", "string_view"})

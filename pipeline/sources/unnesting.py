@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipeline.errors import DataError
-from pipeline.sources.formats import typed
-from pipeline.sources.parquet_files import DataFile, open_file
-from pipeline.sources.plain_types import refused
-from pipeline.sources.rows import columns_in_words
-from pipeline.sources.spooling import spooled
+from ..errors import DataError
+from .formats import typed
+from .parquet_files import DataFile, open_file
+from .plain_types import refused
+from .rows import columns_in_words
+from .spooling import spooled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from pipeline.sources.frames import FrameRows
-    from pipeline.sources.listing import Listing
-    from pipeline.sources.rows import Rows
+    from .frames import FrameRows
+    from .listing import Listing
+    from .rows import Rows
 
 
 def unnested(rows: DataFile | FrameRows, column: str, listing: Listing) -> DataFile:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
-from pipeline.sources.types import canonical_type
+from .types import canonical_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
 
-    from pipeline.sources.inputs import InputContract
+    from .inputs import InputContract
 
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "score": ("similarity", "sim", "weight", "prob", "probability", "proba", "confidence", "p", "pred", "prediction"),

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipeline.stages.stage import Stage
+    from .stage import Stage
 
 
 @dataclass(frozen=True)

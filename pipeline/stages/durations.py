@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
-from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, Span
+from ..metrics.before_after.timelines import MICROSECONDS_PER_HOUR, Span
 
 _MICROSECONDS = {
     "s": 1_000_000,

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
     import sqlglot.expressions as exp
 
-    from pipeline.plan.nodes import Node
-    from pipeline.stages.profiles import Profile
-    from pipeline.stages.sections import Asked, Section
+    from ..plan.nodes import Node
+    from .profiles import Profile
+    from .sections import Asked, Section
 
 Form = tuple[tuple[str, str], ...]
 """Steps to a number: the name of each quantity, with its formula of columns of the row and of earlier steps."""

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.uncertainty.limits import of_chosen
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
-from pipeline.stages.figures import Axis, Series
-from pipeline.tables.columns import nulls
-from pipeline.tables.groupings import grouping_columns
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
+from ..metrics.uncertainty.limits import of_chosen
+from ..metrics.uncertainty.qualities import INTERVAL_QUALITY
+from ..tables.columns import nulls
+from ..tables.groupings import grouping_columns
+from ..tables.schemas import GROUPING
+from ..tables.sweep import THRESHOLD
+from .figures import Axis, Series
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pipeline.stages.figures import Figure, MakesFigures, Mark, Role
+    from .figures import Figure, MakesFigures, Mark, Role
 
 MOST_POINTS = 300  # of a line in one group: more cannot be told apart
 CRITERION = "criterion"

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.tables.ratios import divide
+from ..tables.ratios import divide
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.stages.sections import Asked
+    from .sections import Asked
 
 CONFUSION = ("tp", "fp", "fn")
 OF_COUNTS = ("precision", "recall", "f1")

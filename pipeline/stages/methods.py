@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY, MEANINGS
-from pipeline.tables.groupings import TOTAL, group_text
-from pipeline.tables.schemas import GROUPING
-from pipeline.visible_text import percent, percent_limits
+from ..metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY, MEANINGS
+from ..tables.groupings import TOTAL, group_text
+from ..tables.schemas import GROUPING
+from ..visible_text import percent, percent_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

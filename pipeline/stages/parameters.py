@@ -11,17 +11,17 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from pipeline.metrics.curves.operating_points import given_thresholds
-from pipeline.metrics.uncertainty.resampling import (
+from ..metrics.curves.operating_points import given_thresholds
+from ..metrics.uncertainty.resampling import (
     DEFAULT_RESAMPLES,
     FEWEST_RESAMPLES,
     MOST_RESAMPLES,
     Resampling,
 )
-from pipeline.sources.bins import Grid
-from pipeline.sources.types import as_renaming
-from pipeline.tables.groupings import TOTAL, Grouping, cluster_name, internal_name, unlike_but_for_case
-from pipeline.tables.sweep import Boundary
+from ..sources.bins import Grid
+from ..sources.types import as_renaming
+from ..tables.groupings import TOTAL, Grouping, cluster_name, internal_name, unlike_but_for_case
+from ..tables.sweep import Boundary
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 FEWEST_REPLICATES, MOST_REPLICATES = 2, 10_000

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from pipeline.stages.sections import Section
+    from .sections import Section
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.metrics.planning.pilot import Scale
+    from ..metrics.planning.pilot import Scale
 
 
 @dataclass(frozen=True)

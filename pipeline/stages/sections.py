@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipeline.tables.groupings import internal_name
-from pipeline.tables.sweep import lowest_retrieved
+from ..tables.groupings import internal_name
+from ..tables.sweep import lowest_retrieved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import polars as pl
     import sqlglot.expressions as exp
 
-    from pipeline.plan.plan import Plan
-    from pipeline.sources.source import Source
+    from ..plan.plan import Plan
+    from ..sources.source import Source
 
 EXPLAINED_ROWS = "explained_rows"
 

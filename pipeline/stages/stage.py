@@ -5,25 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pipeline import visible_text
-from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY, Quality
-from pipeline.tables.groupings import TOTAL, group_text
-from pipeline.tables.schemas import COUNT_TABLE, CRITERION, GROUPING, Column, Table
-from pipeline.tables.sweep import REPLICATE, THRESHOLD
+from .. import visible_text
+from ..metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY, Quality
+from ..tables.groupings import TOTAL, group_text
+from ..tables.schemas import COUNT_TABLE, CRITERION, GROUPING, Column, Table
+from ..tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     import polars as pl
 
-    from pipeline.plan.plan import Plan
-    from pipeline.sources.inputs import InputContract
-    from pipeline.sources.source import Source
-    from pipeline.stages.evidence import Evidence
-    from pipeline.stages.figures import Figure, KeyNumber, MakesFigures
-    from pipeline.stages.methods import Measured
-    from pipeline.stages.parameters import StageParameters
-    from pipeline.stages.sample_sizes import SampleSizes
+    from ..plan.plan import Plan
+    from ..sources.inputs import InputContract
+    from ..sources.source import Source
+    from .evidence import Evidence
+    from .figures import Figure, KeyNumber, MakesFigures
+    from .methods import Measured
+    from .parameters import StageParameters
+    from .sample_sizes import SampleSizes
 
 
 DOUBT = "*"

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.figure_blocks import (
+from ..tables.groupings import TOTAL, group_text
+from ..tables.schemas import GROUPING
+from ..tables.sweep import THRESHOLD
+from .figure_blocks import (
     GAP,
     caption,
     chosen_rows,
@@ -22,10 +25,7 @@ from pipeline.stages.figure_blocks import (
     thinned,
     visible,
 )
-from pipeline.stages.figures import Axis, Figure, Rule, Series
-from pipeline.tables.groupings import TOTAL, group_text
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
+from .figures import Axis, Figure, Rule, Series
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.curves.operating_points import CRITERION
-from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
-from pipeline.stages.figures import KeyNumber
-from pipeline.stages.stage import ON_SAME_DATA
-from pipeline.tables.columns import nulls
-from pipeline.tables.groupings import TOTAL, group_text, grouping_columns
-from pipeline.tables.ratios import RATIOS
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
+from ..metrics.curves.operating_points import CRITERION
+from ..metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
+from ..tables.columns import nulls
+from ..tables.groupings import TOTAL, group_text, grouping_columns
+from ..tables.ratios import RATIOS
+from ..tables.schemas import GROUPING
+from ..tables.sweep import THRESHOLD
+from .figures import KeyNumber
+from .stage import ON_SAME_DATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.stages.figures import Format, Role
+    from .figures import Format, Role
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import field_validator
 
-from pipeline.errors import DataError
-from pipeline.stages.parameters import StageParameters
+from ..errors import DataError
+from .parameters import StageParameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,15 +11,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline import breadcrumbs
-from pipeline.errors import ThresherError
-from pipeline.storage.durable import DamagedError, read_own, read_start, storage_errors, write_json
-from pipeline.storage.layout import RUN_RECORD
+from .. import breadcrumbs
+from ..errors import ThresherError
+from .durable import DamagedError, read_own, read_start, storage_errors, write_json
+from .layout import RUN_RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from pipeline.storage.layout import Layout
+    from .layout import Layout
 
 RUNNING, CRASHED, PUBLISHED = "running", "crashed", "published"
 FAILED, INTERRUPTED = "failed", "interrupted"

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 from duckdb import BinderException, CatalogException, ConversionException, TransactionException
 
-from pipeline.errors import StorageError, os_error_number, os_fault
-from pipeline.safe_files import remove_own
-from pipeline.storage.contents import (
+from ..errors import StorageError, os_error_number, os_fault
+from ..safe_files import remove_own
+from .contents import (
     LeftOut,
     attach,
     detach,
@@ -32,19 +32,19 @@ from pipeline.storage.contents import (
     make_tables,
     update_attempts,
 )
-from pipeline.storage.durable import own_sha256, reading_back, storage_errors, sync_file
-from pipeline.storage.foreign import foreign_in_catalog
-from pipeline.storage.layout import run_id_of, run_name_of
-from pipeline.storage.shapes import RunFolder, Shape, shapes
-from pipeline.storage.shown import faults_after_writing, first_line
+from .durable import own_sha256, reading_back, storage_errors, sync_file
+from .foreign import foreign_in_catalog
+from .layout import run_id_of, run_name_of
+from .shapes import RunFolder, Shape, shapes
+from .shown import faults_after_writing, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from pipeline.storage.chain import Link
-    from pipeline.storage.layout import Layout
-    from pipeline.storage.statements import View
+    from .chain import Link
+    from .layout import Layout
+    from .statements import View
 
 CATALOG_VERSION = 5  # another number makes every run build the catalog again
 _MOST_TEMPLATES = 16

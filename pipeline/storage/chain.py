@@ -13,14 +13,14 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import DataError
-from pipeline.storage.durable import DamagedError, json_bytes, read_own, write_whole
-from pipeline.storage.layout import FORMAT_VERSION, run_name
+from ..errors import DataError
+from .durable import DamagedError, json_bytes, read_own, write_whole
+from .layout import FORMAT_VERSION, run_name
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.storage.layout import Layout
+    from .layout import Layout
 
 
 @dataclass(frozen=True)

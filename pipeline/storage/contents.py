@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.queries.dialect import render
-from pipeline.queries.load import macros
-from pipeline.storage import statements
-from pipeline.storage.records import attempts_frame, empty_frame, history_frame, read_record, record_frames, runs_frame
-from pipeline.storage.shapes import (
+from ..queries.dialect import render
+from ..queries.load import macros
+from ..tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
+from ..tables.schemas import DESCRIPTION
+from . import statements
+from .records import attempts_frame, empty_frame, history_frame, read_record, record_frames, runs_frame
+from .shapes import (
     TABLE_ROWS,
     RunFolder,
     Shape,
@@ -26,9 +28,7 @@ from pipeline.storage.shapes import (
     stored_files,
     tables_of,
 )
-from pipeline.storage.statements import HISTORY, MAIN
-from pipeline.tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
-from pipeline.tables.schemas import DESCRIPTION
+from .statements import HISTORY, MAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from pipeline.storage.layout import Layout
-    from pipeline.storage.statements import View
+    from .layout import Layout
+    from .statements import View
 
 _COLUMNS = """
 SELECT schema_name, table_name, column_name, data_type

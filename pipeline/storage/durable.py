@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 from polars.exceptions import ComputeError
 
-from pipeline.errors import CannotCreateError, os_fault
-from pipeline.safe_files import remove_own
+from ..errors import CannotCreateError, os_fault
+from ..safe_files import remove_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

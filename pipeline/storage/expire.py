@@ -12,22 +12,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pipeline.errors import UsageError
-from pipeline.safe_files import remove_own
-from pipeline.storage.attempts import RUNNING
-from pipeline.storage.durable import storage_errors, sync_folder
-from pipeline.storage.heal import heal
-from pipeline.storage.layout import RUN_ID, Layout, run_id_of
-from pipeline.storage.publish import exclusive
-from pipeline.storage.records import read_record
-from pipeline.storage.state import State, no_run, read_state
-from pipeline.storage.stores.publication import remove_runs, send_back
+from ..errors import UsageError
+from ..safe_files import remove_own
+from .attempts import RUNNING
+from .durable import storage_errors, sync_folder
+from .heal import heal
+from .layout import RUN_ID, Layout, run_id_of
+from .publish import exclusive
+from .records import read_record
+from .state import State, no_run, read_state
+from .stores.publication import remove_runs, send_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pipeline.storage.stores.mirror import Mirror
+    from .stores.mirror import Mirror
 
 EXPIRED = ".expired"
 MOST_DAYS = 100_000

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from pipeline.errors import CannotCreateError, os_fault
-from pipeline.queries.load import macro_names
-from pipeline.safe_files import kind_in_words
-from pipeline.storage import statements
-from pipeline.storage.contents import define_macros
-from pipeline.storage.durable import make_folder, storage_errors
-from pipeline.storage.layout import RUN_ID, RUN_NAME
-from pipeline.storage.shapes import shapes
+from ..errors import CannotCreateError, os_fault
+from ..queries.load import macro_names
+from ..safe_files import kind_in_words
+from . import statements
+from .contents import define_macros
+from .durable import make_folder, storage_errors
+from .layout import RUN_ID, RUN_NAME
+from .shapes import shapes
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from pipeline.storage.layout import Layout
-    from pipeline.storage.statements import View
+    from .layout import Layout
+    from .statements import View
 
 _FOREIGN = {  # what must find nothing: how it is told
     """

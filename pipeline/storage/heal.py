@@ -7,20 +7,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pipeline.safe_files import remove_own
-from pipeline.storage.attempts import settle
-from pipeline.storage.catalog import Content, stage_catalog, version_of, what_is_shown
-from pipeline.storage.chain import Link, write_link
-from pipeline.storage.durable import PROBE, remove_whole, storage_errors, sync_folder, write_whole
-from pipeline.storage.latest import point_to_latest
-from pipeline.storage.layout import RUN_RECORD, UNFINISHED_NAME, Layout, generation_of, run_id_of
-from pipeline.storage.shown import catalog_faults
-from pipeline.storage.state import OLDER_RUNS, Hashed, State, read_state
+from ..safe_files import remove_own
+from .attempts import settle
+from .catalog import Content, stage_catalog, version_of, what_is_shown
+from .chain import Link, write_link
+from .durable import PROBE, remove_whole, storage_errors, sync_folder, write_whole
+from .latest import point_to_latest
+from .layout import RUN_RECORD, UNFINISHED_NAME, Layout, generation_of, run_id_of
+from .shown import catalog_faults
+from .state import OLDER_RUNS, Hashed, State, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.storage.kept import KeptRun
+    from .kept import KeptRun
 
 ABANDONED_SECONDS = 3600.0
 HEALING = "healed"

@@ -6,14 +6,14 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pipeline.storage.durable import DamagedError, read_own
-from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout, run_name
-from pipeline.storage.manifest import Manifest, faults, parse_manifest
+from .durable import DamagedError, read_own
+from .layout import MANIFEST, RUN_RECORD, Layout, run_name
+from .manifest import Manifest, faults, parse_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.storage.chain import Link
+    from .chain import Link
 
 
 @dataclass(frozen=True)

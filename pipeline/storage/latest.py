@@ -6,17 +6,17 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pipeline.errors import ThresherError
-from pipeline.safe_files import remove_own
-from pipeline.storage.durable import DamagedError, read_own, sync_folder
-from pipeline.storage.layout import MANIFEST, RUN_NAME
-from pipeline.storage.manifest import faults, parse_manifest
+from ..errors import ThresherError
+from ..safe_files import remove_own
+from .durable import DamagedError, read_own, sync_folder
+from .layout import MANIFEST, RUN_NAME
+from .manifest import faults, parse_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pipeline.storage.layout import Layout
+    from .layout import Layout
 
 
 def point_to_latest(layout: Layout, name: str) -> Iterator[str]:

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.safe_files import read_file
+from ..safe_files import read_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pipeline.storage.durable import DamagedError, own_sha256, storage_errors
-from pipeline.storage.layout import FORMAT_VERSION, MANIFEST
+from .durable import DamagedError, own_sha256, storage_errors
+from .layout import FORMAT_VERSION, MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from pipeline.storage.contents import attach
-from pipeline.storage.foreign import foreign_in_catalog, locked_connection
-from pipeline.storage.kept import read_kept_run
-from pipeline.storage.layout import run_name_of
-from pipeline.storage.witnesses import expected_hashes, read_links
+from .contents import attach
+from .foreign import foreign_in_catalog, locked_connection
+from .kept import read_kept_run
+from .layout import run_name_of
+from .witnesses import expected_hashes, read_links
 
 if TYPE_CHECKING:
-    from pipeline.storage.kept import KeptRun
-    from pipeline.storage.layout import Layout
-    from pipeline.storage.state import State
+    from .kept import KeptRun
+    from .layout import Layout
+    from .state import State
 
 _OF_DAY = "SELECT path FROM catalog.main.runs WHERE ds = CAST($1 AS DATE) ORDER BY generation DESC LIMIT 1"
 _SHOWN_AND_LAST = "SELECT max_by(ds, generation), max(ds) FROM catalog.main.runs"

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from filelock import FileLock, Timeout
 
-from pipeline.errors import BusyError, ThresherError
-from pipeline.safe_files import remove_own
-from pipeline.storage.catalog import Content, stage_catalog
-from pipeline.storage.chain import Link, write_link
-from pipeline.storage.durable import (
+from ..errors import BusyError, ThresherError
+from ..safe_files import remove_own
+from ..tables.schemas import COUNT_TABLE, DESCRIPTION
+from .catalog import Content, stage_catalog
+from .chain import Link, write_link
+from .durable import (
     DamagedError,
     json_bytes,
     own_sha256,
@@ -34,22 +35,21 @@ from pipeline.storage.durable import (
     write_json,
     write_whole,
 )
-from pipeline.storage.foreign import make_results_folder
-from pipeline.storage.latest import point_to_latest
-from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout
-from pipeline.storage.manifest import Manifest, PublishedFile
-from pipeline.storage.state import Latest, State, latest_run, read_state
-from pipeline.storage.stores.mirror import take_back
-from pipeline.tables.schemas import COUNT_TABLE, DESCRIPTION
+from .foreign import make_results_folder
+from .latest import point_to_latest
+from .layout import MANIFEST, RUN_RECORD, Layout
+from .manifest import Manifest, PublishedFile
+from .state import Latest, State, latest_run, read_state
+from .stores.mirror import take_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pipeline.storage.catalog import StagedCatalog
-    from pipeline.storage.shapes import RunFolder
-    from pipeline.storage.stores.publication import Publisher
-    from pipeline.tables.schemas import Table
+    from ..tables.schemas import Table
+    from .catalog import StagedCatalog
+    from .shapes import RunFolder
+    from .stores.publication import Publisher
 
 _SQL_TYPES = {
     pl.Int64: "BIGINT",

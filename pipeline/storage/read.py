@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from pipeline.errors import DataError
-from pipeline.safe_files import read_file
-from pipeline.storage import statements
-from pipeline.storage.catalog import is_readable
-from pipeline.storage.contents import (
+from ..errors import DataError
+from ..safe_files import read_file
+from ..tables.run_tables import RUNS
+from . import statements
+from .catalog import is_readable
+from .contents import (
     attach,
     define_macros,
     detach,
@@ -22,17 +23,16 @@ from pipeline.storage.contents import (
     update_attempts,
     view_of_latest,
 )
-from pipeline.storage.foreign import foreign_in_catalog, locked_connection
-from pipeline.storage.layout import RUN_RECORD, Layout, run_id_of, run_name_of
-from pipeline.storage.shapes import shapes
-from pipeline.storage.state import READINGS, State, read_state, require_latest
-from pipeline.storage.statements import HISTORY, MAIN
-from pipeline.tables.run_tables import RUNS
+from .foreign import foreign_in_catalog, locked_connection
+from .layout import RUN_RECORD, Layout, run_id_of, run_name_of
+from .shapes import shapes
+from .state import READINGS, State, read_state, require_latest
+from .statements import HISTORY, MAIN
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.storage.shapes import RunFolder
+    from .shapes import RunFolder
 
 
 def open_results(results: Path) -> duckdb.DuckDBPyConnection:

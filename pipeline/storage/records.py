@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.storage.durable import DamagedError, read_own
-from pipeline.storage.layout import RUN_RECORD, Layout
-from pipeline.tables.run_tables import (
+from ..tables.run_tables import (
     ATTEMPTS,
     FILES,
     HISTORY_COLUMNS,
@@ -22,14 +20,16 @@ from pipeline.tables.run_tables import (
     STAGES,
     WARNINGS,
 )
-from pipeline.tables.schemas import polars_types
+from ..tables.schemas import polars_types
+from .durable import DamagedError, read_own
+from .layout import RUN_RECORD, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from pipeline.storage.manifest import Manifest, PublishedFile
-    from pipeline.tables.schemas import Column, Table
+    from ..tables.schemas import Column, Table
+    from .manifest import Manifest, PublishedFile
 
 HISTORY_ROWS = 10_000  # the rows of a table of a run that has more are not in `history`
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.storage.records import in_history
-from pipeline.storage.statements import HISTORY, MAIN
-from pipeline.tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
+from ..tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
+from .records import in_history
+from .statements import HISTORY, MAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from pipeline.storage.manifest import Manifest, PublishedFile
-    from pipeline.storage.statements import Columns, View
-    from pipeline.tables.schemas import Column
+    from ..tables.schemas import Column
+    from .manifest import Manifest, PublishedFile
+    from .statements import Columns, View
 
 TABLE_ROWS = 100_000  # a table of the latest run that has more rows is a view of its files
 RENAMED_COLUMNS = {"inputs": {"fate": "status"}}  # table: {name in kept runs of earlier versions: name in the catalog}

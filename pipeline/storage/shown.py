@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from pipeline.errors import os_error_number, os_fault
-from pipeline.storage import statements
-from pipeline.storage.contents import attach, existing_shapes
-from pipeline.storage.foreign import foreign_in_catalog, locked_connection
-from pipeline.storage.shapes import Shape, files_of, shapes, stored_files, tables_of
-from pipeline.storage.statements import HISTORY, MAIN
-from pipeline.tables.run_tables import RUNS
+from ..errors import os_error_number, os_fault
+from ..tables.run_tables import RUNS
+from . import statements
+from .contents import attach, existing_shapes
+from .foreign import foreign_in_catalog, locked_connection
+from .shapes import Shape, files_of, shapes, stored_files, tables_of
+from .statements import HISTORY, MAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pipeline.storage.shapes import RunFolder
-    from pipeline.storage.statements import View
+    from .shapes import RunFolder
+    from .statements import View
 
 
 def faults_after_writing(connection: duckdb.DuckDBPyConnection, latest: RunFolder, n_runs: int) -> list[str]:

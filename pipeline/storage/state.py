@@ -6,12 +6,12 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pipeline.errors import DataError, NoInputError
-from pipeline.storage.attempts import CRASHED, PUBLISHED, RUNNING, status_of
-from pipeline.storage.durable import storage_errors
-from pipeline.storage.kept import KeptRun, read_kept_run
-from pipeline.storage.layout import MANIFEST, RUN_NAME, Layout, generation_of, run_id_of, run_name
-from pipeline.storage.witnesses import (
+from ..errors import DataError, NoInputError
+from .attempts import CRASHED, PUBLISHED, RUNNING, status_of
+from .durable import storage_errors
+from .kept import KeptRun, read_kept_run
+from .layout import MANIFEST, RUN_NAME, Layout, generation_of, run_id_of, run_name
+from .witnesses import (
     catalog_sha256,
     expected_hashes,
     links_since,
@@ -24,8 +24,8 @@ from pipeline.storage.witnesses import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.storage.chain import Link
-    from pipeline.storage.manifest import Manifest
+    from .chain import Link
+    from .manifest import Manifest
 
 UNFINISHED = {RUNNING, CRASHED, "failed", "interrupted"}
 READINGS = 5

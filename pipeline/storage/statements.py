@@ -8,7 +8,7 @@ from typing import Literal
 import sqlglot.expressions as exp
 from sqlglot import parse_one
 
-from pipeline.queries.dialect import column, data_type, render
+from ..queries.dialect import column, data_type, render
 
 MAIN, HISTORY = "main", "history"
 FILE_PATH = ",path"  # no grouping column has a comma in its name

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 from polars.exceptions import PolarsError
 
-from pipeline.errors import ThresherError
-from pipeline.queries.answers import Answers, Entry
-from pipeline.safe_files import remove_own
-from pipeline.storage.durable import DamagedError, read_own, write_whole
+from ..errors import ThresherError
+from ..queries.answers import Answers, Entry
+from ..safe_files import remove_own
+from .durable import DamagedError, read_own, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

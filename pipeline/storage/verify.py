@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.errors import DataError
-from pipeline.storage.attempts import crashed
-from pipeline.storage.catalog import what_is_shown
-from pipeline.storage.heal import heal
-from pipeline.storage.latest import latest_faults, latest_notes
-from pipeline.storage.layout import Layout, generation_of
-from pipeline.storage.publish import exclusive
-from pipeline.storage.shown import catalog_faults
-from pipeline.storage.state import State, no_run, read_state
-from pipeline.storage.stores.publication import send_back
+from ..errors import DataError
+from .attempts import crashed
+from .catalog import what_is_shown
+from .heal import heal
+from .latest import latest_faults, latest_notes
+from .layout import Layout, generation_of
+from .publish import exclusive
+from .shown import catalog_faults
+from .state import State, no_run, read_state
+from .stores.publication import send_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pipeline.storage.stores.mirror import Mirror
+    from .stores.mirror import Mirror
 
 MOST_DAMAGE = 20
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import stat
 from typing import TYPE_CHECKING
 
-from pipeline.storage.chain import read_link
-from pipeline.storage.durable import DamagedError, own_sha256
-from pipeline.storage.layout import generation_of
+from .chain import read_link
+from .durable import DamagedError, own_sha256
+from .layout import generation_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pipeline.storage.chain import Link
-    from pipeline.storage.layout import Layout
+    from .chain import Link
+    from .layout import Layout
 
 
 def with_neighbours(names: list[str], read: list[str]) -> set[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.tables.schemas import polars_types
+from .schemas import polars_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

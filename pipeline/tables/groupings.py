@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from pipeline.tables.schemas import GROUPING
-from pipeline.visible_text import cleaned
+from ..visible_text import cleaned
+from .schemas import GROUPING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

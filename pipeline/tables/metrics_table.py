@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.tables.groupings import TOTAL, internal_name
-from pipeline.tables.run_tables import METRICS
-from pipeline.tables.schemas import GROUPING, STAGE_COLUMN, polars_types
-from pipeline.tables.sweep import THRESHOLD
+from .groupings import TOTAL, internal_name
+from .run_tables import METRICS
+from .schemas import GROUPING, STAGE_COLUMN, polars_types
+from .sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.tables.schemas import Table
+    from .schemas import Table
 
 CRITERION, QUALITY = "criterion", "interval_quality"
 BIN = "bin"  # key of rows by bin of the score

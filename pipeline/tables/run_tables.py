@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.tables.schemas import STAGE_COLUMN, Column, Table
+from .schemas import STAGE_COLUMN, Column, Table
 
 INPUTS = Table(
     "inputs",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from pipeline.errors import ThresherError
+from ..errors import ThresherError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

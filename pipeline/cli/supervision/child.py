@@ -10,16 +10,16 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from pipeline import breadcrumbs
-from pipeline.cli.supervision.memory_use import pause_until_full, resident_bytes
-from pipeline.interrupts import SAME_REQUEST
+from ... import breadcrumbs
+from ...interrupts import SAME_REQUEST
+from .memory_use import pause_until_full, resident_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from pipeline.breadcrumbs import Trail
-    from pipeline.cli.supervision.native_output import NativeOutput
+    from ...breadcrumbs import Trail
+    from .native_output import NativeOutput
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 OPENING_SECONDS = 300.0

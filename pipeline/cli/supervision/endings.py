@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline import breadcrumbs
-from pipeline.breadcrumbs import Trail
-from pipeline.cli.log_lines import asks_for_json
-from pipeline.cli.supervision.child import OPENING_SECONDS, Child
-from pipeline.errors import DataError, Interrupted, ResourceError, StorageError, ThresherError
+from ... import breadcrumbs
+from ...breadcrumbs import Trail
+from ...errors import DataError, Interrupted, ResourceError, StorageError, ThresherError
+from ..log_lines import asks_for_json
+from .child import OPENING_SECONDS, Child
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,10 +66,10 @@ class Ending:
         """
         facts = self.trail.read()
         error = self._error(facts)  # forks once more: before anything starts a thread
-        from pipeline.cli.console import Console  # noqa: PLC0415 - see above
-        from pipeline.cli.terminal import forgive_full_stderr, open_closed_streams  # noqa: PLC0415 - see above
-        from pipeline.runs.variables import Variables  # noqa: PLC0415 - see above
-        from pipeline.storage import attempts  # noqa: PLC0415 - see above
+        from ...runs.variables import Variables  # noqa: PLC0415 - see above
+        from ...storage import attempts  # noqa: PLC0415 - see above
+        from ..console import Console  # noqa: PLC0415 - see above
+        from ..terminal import forgive_full_stderr, open_closed_streams  # noqa: PLC0415 - see above
 
         error.message = Variables(secrets=facts.get("secrets", {})).concealed(error.message)
         told = error.message if error.remedy is None else f"{error.message}\n{error.remedy}"
@@ -140,7 +140,7 @@ def _read_all(files: Sequence[str]) -> None:
         signal.signal(number, signal.SIG_DFL)
     code = _CANNOT_READ
     try:
-        from pipeline.engines.file_rows import read_every_value  # noqa: PLC0415 - in this process only
+        from ...engines.file_rows import read_every_value  # noqa: PLC0415 - in this process only
 
         for file in files:
             breadcrumbs.begin(breadcrumbs.READING, (file,))

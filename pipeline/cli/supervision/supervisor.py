@@ -9,7 +9,7 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from pipeline.breadcrumbs import Trail
+from ...breadcrumbs import Trail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,10 +31,10 @@ def supervised(words: Sequence[str]) -> int | None:
     """
     if not words or not _HELP.isdisjoint(words) or not hasattr(os, "fork") or os.environ.get(ONE_PROCESS):
         return None
-    from pipeline.cli.log_lines import asks_for_json, json_line  # noqa: PLC0415 - help needs none of it
-    from pipeline.cli.supervision.child import Child  # noqa: PLC0415 - not on Windows
-    from pipeline.cli.supervision.memory_use import kills_for_memory  # noqa: PLC0415 - see above
-    from pipeline.cli.supervision.native_output import NativeOutput  # noqa: PLC0415 - see above
+    from ..log_lines import asks_for_json, json_line  # noqa: PLC0415 - help needs none of it
+    from .child import Child  # noqa: PLC0415 - not on Windows
+    from .memory_use import kills_for_memory  # noqa: PLC0415 - see above
+    from .native_output import NativeOutput  # noqa: PLC0415 - see above
 
     _occupy_standard_descriptors()
     in_words = (lambda line: json_line("warning", "warning", line, {})) if asks_for_json(words) else None
@@ -47,7 +47,7 @@ def supervised(words: Sequence[str]) -> int | None:
     code = child.wait()
     if code >= 0:
         return code
-    from pipeline.cli.supervision.endings import Ending  # noqa: PLC0415 - only after a crash
+    from .endings import Ending  # noqa: PLC0415 - only after a crash
 
     killed_for_memory = code == -signal.SIGKILL and kills_for_memory() > kills_before
     return Ending(trail, child, -code, output.reason, killed_for_memory=killed_for_memory).told(words)

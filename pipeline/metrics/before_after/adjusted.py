@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.metrics.before_after.intervals import MIN_REPLICATES, intervals_of_sums
-from pipeline.metrics.before_after.sums import Sums
-from pipeline.metrics.uncertainty.jackknife import leave_one_out
-from pipeline.metrics.uncertainty.limits import Interval, union
-from pipeline.metrics.uncertainty.spread import JackknifeSpread
+from ..uncertainty.jackknife import leave_one_out
+from ..uncertainty.limits import Interval, union
+from ..uncertainty.spread import JackknifeSpread
+from .intervals import MIN_REPLICATES, intervals_of_sums
+from .sums import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pipeline.metrics.before_after.references import Choice
-    from pipeline.metrics.before_after.sums import Counts
-    from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.metrics.uncertainty.reasons import Reason
+    from ..uncertainty.jackknife import Floats
+    from ..uncertainty.reasons import Reason
+    from .references import Choice
+    from .sums import Counts
 
 
 ADJUSTED_NAMES = ("fpr", "precision")

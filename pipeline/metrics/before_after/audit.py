@@ -28,16 +28,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from pipeline.metrics.uncertainty.jackknife import t_quantile
+from ..uncertainty.jackknife import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.before_after.intervals import Counts
-    from pipeline.metrics.before_after.placebo import Prediction
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
+    from .intervals import Counts
+    from .placebo import Prediction
 
 VAGUE_WEIGHT = 0.5  # of Jeffreys' prior in the mixture
 _ROUNDING = 1e-12  # of cumulative probabilities

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.curves.outcome_counts import Outcomes
+from ..curves.outcome_counts import Outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -35,17 +35,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from pipeline.metrics.before_after.costs import alerts, estimated_outcomes
-from pipeline.metrics.curves.choice_columns import COST
-from pipeline.metrics.curves.operating_points import Criterion, holds_at, pick
-from pipeline.metrics.curves.outcome_counts import lowest_cost
-from pipeline.tables.ratios import quotient
-from pipeline.tables.sweep import THRESHOLD
+from ...tables.ratios import quotient
+from ...tables.sweep import THRESHOLD
+from ..curves.choice_columns import COST
+from ..curves.operating_points import Criterion, holds_at, pick
+from ..curves.outcome_counts import lowest_cost
+from .costs import alerts, estimated_outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.tables.sweep import Boundary
+    from ...tables.sweep import Boundary
 
 ReferenceRule = Literal["lowest", "max", "fixed"]
 

@@ -29,12 +29,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.before_after.days import spread_of
-from pipeline.metrics.before_after.references import doubt_in_choice
-from pipeline.metrics.before_after.resampled import resampled
-from pipeline.metrics.before_after.sums import ROUNDING, Sums
-from pipeline.metrics.uncertainty.bootstrap import otherwise
-from pipeline.metrics.uncertainty.jackknife import (
+from ..uncertainty.bootstrap import otherwise
+from ..uncertainty.jackknife import (
     dispersion,
     fieller_interval,
     gamma_interval,
@@ -42,20 +38,24 @@ from pipeline.metrics.uncertainty.jackknife import (
     t_quantile,
     tail,
 )
-from pipeline.metrics.uncertainty.limits import Interval, union
+from ..uncertainty.limits import Interval, union
+from .days import spread_of
+from .references import doubt_in_choice
+from .resampled import resampled
+from .sums import ROUNDING, Sums
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.before_after.references import Choice
-    from pipeline.metrics.before_after.sums import Sides
-    from pipeline.metrics.uncertainty.bootstrap import Studentised
-    from pipeline.metrics.uncertainty.jackknife import Floats, Limits
-    from pipeline.metrics.uncertainty.reasons import Reason
-    from pipeline.metrics.uncertainty.resampling import Resampling
-    from pipeline.metrics.uncertainty.spread import JackknifeSpread
+    from ..uncertainty.bootstrap import Studentised
+    from ..uncertainty.jackknife import Floats, Limits
+    from ..uncertainty.reasons import Reason
+    from ..uncertainty.resampling import Resampling
+    from ..uncertainty.spread import JackknifeSpread
+    from .references import Choice
+    from .sums import Sides
 
 Counts: TypeAlias = "NDArray[np.int64]"
 Reasons: TypeAlias = "NDArray[np.str_]"

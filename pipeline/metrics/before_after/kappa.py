@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from pipeline.metrics.before_after.placebo import placebo
+from .placebo import placebo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.metrics.before_after.placebo import NearAndFar
-    from pipeline.metrics.before_after.sums import Counts
-    from pipeline.metrics.uncertainty.jackknife import Floats, Limits
+    from ..uncertainty.jackknife import Floats, Limits
+    from .placebo import NearAndFar
+    from .sums import Counts
 
 DOUBT = 0.4  # standard deviation of κ that remains when nothing drifts before the event
 ONE_ERROR = 0.6826894921370859  # confidence of an interval of one standard error on both sides

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.uncertainty.limits import limit_series
-from pipeline.tables.sweep import THRESHOLD
+from ...tables.sweep import THRESHOLD
+from ..uncertainty.limits import limit_series
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 KAPPAS = np.geomspace(0.75, 1.5, 31)
 BANDS = ("precision_over_kappa", "recall_over_kappa")

@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from pipeline.metrics.before_after.intervals import FEW_MATCHES, MIN_REPLICATES, as_interval
-from pipeline.metrics.before_after.sums import Sums
-from pipeline.metrics.uncertainty.jackknife import (
+from ..uncertainty.jackknife import (
     dispersion,
     negative_binomial_quantile,
     p_value,
     sign_flip_test,
     tail,
 )
-from pipeline.metrics.uncertainty.limits import Interval, union
-from pipeline.metrics.uncertainty.pairing import mid_p_odds, mid_p_tail, paired_dispersion, paired_squares
-from pipeline.metrics.uncertainty.spread import combined
+from ..uncertainty.limits import Interval, union
+from ..uncertainty.pairing import mid_p_odds, mid_p_tail, paired_dispersion, paired_squares
+from ..uncertainty.spread import combined
+from .intervals import FEW_MATCHES, MIN_REPLICATES, as_interval
+from .sums import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.metrics.before_after.sums import Counts
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
+    from .sums import Counts
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import numpy as np
 import scipy
 
 if TYPE_CHECKING:
-    from pipeline.metrics.before_after.sums import Sums
-    from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.metrics.uncertainty.spread import JackknifeSpread
+    from ..uncertainty.jackknife import Floats
+    from ..uncertainty.spread import JackknifeSpread
+    from .sums import Sums
 
 
 @dataclass(frozen=True)

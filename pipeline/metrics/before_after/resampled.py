@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.uncertainty.bootstrap import studentised
+from ..uncertainty.bootstrap import studentised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipeline.metrics.before_after.sums import Counts, Sides
-    from pipeline.metrics.uncertainty.bootstrap import Statistic, Studentised, Valued
-    from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.metrics.uncertainty.resampling import Resampling
+    from ..uncertainty.bootstrap import Statistic, Studentised, Valued
+    from ..uncertainty.jackknife import Floats
+    from ..uncertainty.resampling import Resampling
+    from .sums import Counts, Sides
 
 _Ratio: TypeAlias = "Callable[[_Estimators], tuple[_Form, _Form]]"
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.before_after.estimates import ReferenceRule, reference_rows, with_ratios, with_recalls
-from pipeline.metrics.before_after.sums import ROUNDING
-from pipeline.metrics.curves.operating_points import pick
-from pipeline.tables.sweep import THRESHOLD
+from ...tables.sweep import THRESHOLD
+from ..curves.operating_points import pick
+from .estimates import ReferenceRule, reference_rows, with_ratios, with_recalls
+from .sums import ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

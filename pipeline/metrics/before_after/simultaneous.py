@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from pipeline.metrics.before_after.intervals import MIN_REPLICATES, intervals
-from pipeline.metrics.before_after.sums import Sums
-from pipeline.metrics.uncertainty.jackknife import leave_one_out
+from ..uncertainty.jackknife import leave_one_out
+from .intervals import MIN_REPLICATES, intervals
+from .sums import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.metrics.before_after.references import Choice
-    from pipeline.metrics.before_after.sums import Sides
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
+    from .references import Choice
+    from .sums import Sides
 
 _DRAWS = 1999
 

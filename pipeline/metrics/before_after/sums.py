@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.metrics.uncertainty.serial import InTime
+    from ..uncertainty.jackknife import Floats
+    from ..uncertainty.serial import InTime
 
 Counts: TypeAlias = "NDArray[np.int64]"
 

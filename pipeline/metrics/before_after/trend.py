@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from pipeline.metrics.uncertainty.jackknife import t_quantile
-from pipeline.metrics.uncertainty.spread import combined
+from ..uncertainty.jackknife import t_quantile
+from ..uncertainty.spread import combined
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 MIN_REPLICATES_FOR_TREND = 10
 _BISECTIONS = 60

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
-from pipeline.tables.sweep import add_up
+from ...tables.sweep import add_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

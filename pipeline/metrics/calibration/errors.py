@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import scipy
 
-from pipeline.metrics.calibration.sums import group_of_bins
+from .sums import group_of_bins
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeline.metrics.calibration.sums import BinSums
+    from .sums import BinSums
 
 Floats: TypeAlias = "NDArray[np.float64]"
 ERRORS = (

@@ -7,31 +7,31 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.calibration.errors import Variances
-from pipeline.metrics.calibration.limits import (
+from .errors import Variances
+from .limits import (
     BinLimits,
     ClusterSpread,
     bin_limits_of_clusters,
     bin_limits_of_rows,
     sidak_level,
 )
-from pipeline.metrics.calibration.significance import (
+from .significance import (
     hosmer_lemeshow_of_clusters,
     hosmer_lemeshow_of_rows,
     spiegelhalter_of_clusters,
     spiegelhalter_of_rows,
 )
-from pipeline.metrics.calibration.sums import group_of_bins
+from .sums import group_of_bins
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.calibration.significance import Tested
-    from pipeline.metrics.calibration.sums import BinSums, Ints, Moments
-    from pipeline.metrics.uncertainty.jackknife import Limits
-    from pipeline.metrics.uncertainty.resampling import Resampling
+    from ..uncertainty.jackknife import Limits
+    from ..uncertainty.resampling import Resampling
+    from .significance import Tested
+    from .sums import BinSums, Ints, Moments
 
 Floats: TypeAlias = "NDArray[np.float64]"
 

@@ -16,23 +16,23 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.calibration.sums import spread_of_means
-from pipeline.metrics.uncertainty.proportions import (
+from ..uncertainty.proportions import (
     Confusion,
     Weights,
     intervals_of_clusters,
     intervals_of_rows,
 )
+from .sums import spread_of_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.calibration.sums import BinSums, Moments
-    from pipeline.metrics.uncertainty.clusters import Spread
-    from pipeline.metrics.uncertainty.jackknife import Limits
-    from pipeline.metrics.uncertainty.resampling import Resampling
+    from ..uncertainty.clusters import Spread
+    from ..uncertainty.jackknife import Limits
+    from ..uncertainty.resampling import Resampling
+    from .sums import BinSums, Moments
 
 Floats: TypeAlias = "NDArray[np.float64]"
 _SHARE = "precision"  # the proportion of hits among hits and misses

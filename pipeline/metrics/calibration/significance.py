@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import scipy
 
-from pipeline.metrics.calibration.pooling import pooled
-from pipeline.metrics.calibration.sums import spread_of_means
-from pipeline.metrics.uncertainty.spread import ONE_WAY
+from ..uncertainty.spread import ONE_WAY
+from .pooling import pooled
+from .sums import spread_of_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.calibration.sums import BinSums, Moments
+    from .sums import BinSums, Moments
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Tested: TypeAlias = "tuple[Floats, Floats]"  # the statistic and its two-sided p-value

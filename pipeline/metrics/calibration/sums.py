@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.curves.influence import spread_of_clusters
-from pipeline.metrics.uncertainty.clusters import Spread, combined_spread
+from ..curves.influence import spread_of_clusters
+from ..uncertainty.clusters import Spread, combined_spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.change_points.windows import scores_of
-from pipeline.metrics.change_points.zones import FirstAlarms, detecting_above, find_zones, first_alarms
+from .windows import scores_of
+from .zones import FirstAlarms, detecting_above, find_zones, first_alarms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.change_points.windows import Margin, Points
-    from pipeline.metrics.change_points.zones import Incidents, Zones
+    from .windows import Margin, Points
+    from .zones import Incidents, Zones
 
     Added: TypeAlias = Callable[[Incidents, Points, Zones, "Floats | None"], "Ints"]
 

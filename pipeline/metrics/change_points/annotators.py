@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.change_points.windows import Points
+from .windows import Points
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

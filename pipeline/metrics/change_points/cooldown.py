@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.change_points.windows import check_comparable, prefix_end, ranges_of_series
+from .windows import check_comparable, prefix_end, ranges_of_series
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.change_points.windows import Points
+    from .windows import Points
 
 Ints: TypeAlias = "NDArray[np.int64]"
 

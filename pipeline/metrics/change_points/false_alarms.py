@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import scipy
 
-from pipeline.metrics.uncertainty.bootstrap import otherwise, ratio_limits
-from pipeline.metrics.uncertainty.clusters import effective_number, spread_of_shifts, stretches
-from pipeline.metrics.uncertainty.jackknife import gamma_interval, leave_one_out, tail
+from ..uncertainty.bootstrap import otherwise, ratio_limits
+from ..uncertainty.clusters import effective_number, spread_of_shifts, stretches
+from ..uncertainty.jackknife import gamma_interval, leave_one_out, tail
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.jackknife import Limits
-    from pipeline.metrics.uncertainty.resampling import Resampling
+    from ..uncertainty.jackknife import Limits
+    from ..uncertainty.resampling import Resampling
 
 Floats: TypeAlias = "NDArray[np.float64]"
 

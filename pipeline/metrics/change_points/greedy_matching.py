@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.change_points.windows import Points, best_of_ranges, find_windows, scores_of
-from pipeline.metrics.matching.maximum import component_starts, match_greedily
+from ..matching.maximum import component_starts, match_greedily
+from .windows import Points, best_of_ranges, find_windows, scores_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.change_points.windows import Margin, Windows
+    from .windows import Margin, Windows
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.uncertainty.bootstrap import otherwise, studentised
-from pipeline.metrics.uncertainty.clusters import effective_number, spread_of_shifts, stretches
-from pipeline.metrics.uncertainty.cube import MOST_CELLS
-from pipeline.metrics.uncertainty.jackknife import leave_one_out, t_quantile
-from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.metrics.uncertainty.serial import are_neighbours_alike
+from ..uncertainty.bootstrap import otherwise, studentised
+from ..uncertainty.clusters import effective_number, spread_of_shifts, stretches
+from ..uncertainty.cube import MOST_CELLS
+from ..uncertainty.jackknife import leave_one_out, t_quantile
+from ..uncertainty.proportions import Confusion, intervals_of_clusters
+from ..uncertainty.serial import are_neighbours_alike
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.clusters import Spread
-    from pipeline.metrics.uncertainty.resampling import Resampling
+    from ..uncertainty.clusters import Spread
+    from ..uncertainty.resampling import Resampling
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"

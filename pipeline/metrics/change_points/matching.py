@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.change_points.windows import best_of_ranges, find_windows, nearest_truth, scores_of
-from pipeline.metrics.matching.maximum import match_greedily
+from ..matching.maximum import match_greedily
+from .windows import best_of_ranges, find_windows, nearest_truth, scores_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeline.metrics.change_points.windows import Margin, Points
+    from .windows import Margin, Points
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.change_points.annotators import distinct_points
-from pipeline.metrics.change_points.windows import Points
-from pipeline.metrics.sorting import in_rising_order
+from ..sorting import in_rising_order
+from .annotators import distinct_points
+from .windows import Points
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeline.metrics.change_points.windows import Positions
+    from .windows import Positions
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"

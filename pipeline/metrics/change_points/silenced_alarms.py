@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
-from pipeline.metrics.change_points.alarms import Alerts, Changes, counted, final
-from pipeline.metrics.change_points.cooldown import Chains, Kept, Levels
-from pipeline.metrics.change_points.windows import Points
-from pipeline.metrics.change_points.zones import Incidents
+from .alarms import Alerts, Changes, counted, final
+from .cooldown import Chains, Kept, Levels
+from .windows import Points
+from .zones import Incidents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.change_points.alarms import AlarmRule, Final
+    from .alarms import AlarmRule, Final
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"

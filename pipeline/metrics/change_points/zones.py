@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.change_points.windows import Margin, Points, find_windows
-from pipeline.metrics.matching.bipartite import Edges, maximum_matching
+from ..matching.bipartite import Edges, maximum_matching
+from .windows import Margin, Points, find_windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.change_points.windows import Positions
+    from .windows import Positions
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"

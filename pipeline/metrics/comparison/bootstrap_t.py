@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from pipeline.metrics.comparison.paired_tests import PairedT, differences, paired_t
-from pipeline.metrics.comparison.separate import is_constant, means_of, skewness_of_difference
-from pipeline.metrics.comparison.student import Student, difference_of, unit_of
-from pipeline.metrics.uncertainty.jackknife import t_quantile
+from ..uncertainty.jackknife import t_quantile
+from .paired_tests import PairedT, differences, paired_t
+from .separate import is_constant, means_of, skewness_of_difference
+from .student import Student, difference_of, unit_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import ArrayLike
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 _MOST_DRAWS, _FEWEST_RESAMPLES = 10**8, 999
 _DRAWS_AT_ONCE = 2**21

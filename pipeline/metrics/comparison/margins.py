@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from pipeline.metrics.comparison.student import Inference
+    from .student import Inference
 
 Claim: TypeAlias = Literal["a_not_worse", "b_not_worse", "equivalent"]
 

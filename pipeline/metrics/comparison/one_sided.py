@@ -30,14 +30,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from pipeline.metrics.uncertainty.jackknife import proportion_limit_above, t_quantile
+from ..uncertainty.jackknife import proportion_limit_above, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 NIGHTS_PER_YEAR = 365.0
 _MOST = 35.0  # quantile beyond which tail probabilities are 0 as doubles

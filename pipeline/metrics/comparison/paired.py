@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.comparison.paired_tests import sign_flip_p_value
-from pipeline.metrics.comparison.pooled import Errors, jackknife_errors
-from pipeline.metrics.uncertainty.jackknife import leave_one_out
-from pipeline.tables.ratios import RATIOS
+from ...tables.ratios import RATIOS
+from ..uncertainty.jackknife import leave_one_out
+from .paired_tests import sign_flip_p_value
+from .pooled import Errors, jackknife_errors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 EVENT_COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_reference", "m_after_reference")
 

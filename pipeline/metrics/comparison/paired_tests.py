@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from pipeline.metrics.comparison.student import Student, unit_of
-from pipeline.metrics.uncertainty.jackknife import t_quantile
+from ..uncertainty.jackknife import t_quantile
+from .student import Student, unit_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 _DIGITS = 12
 _MOST_EXACT = 500  # non-zero differences up to which the signed-rank distribution is exact

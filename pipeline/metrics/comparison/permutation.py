@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from pipeline.metrics.comparison.pooled import denominators
-from pipeline.metrics.comparison.student import unit_of
+from .pooled import denominators
+from .student import unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 _MOST_DRAWS, _FEWEST_RESAMPLES = 5 * 10**7, 999
 _DRAWS_AT_ONCE = 2**20

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import scipy
 
-from pipeline.metrics.uncertainty.jackknife import covariance, effective_degrees, leave_one_out, t_quantile
-from pipeline.tables.ratios import RATIOS
+from ...tables.ratios import RATIOS
+from ..uncertainty.jackknife import covariance, effective_degrees, leave_one_out, t_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 CountsUsed: TypeAlias = Literal["as_counted", "design_effect", "one_per_unit"]
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.metrics.comparison.pooled import jackknife_errors
-from pipeline.metrics.comparison.student import NOTHING, Student, mean_of, welch_degrees
-from pipeline.metrics.uncertainty.jackknife import binomial_limits, tail
+from ..uncertainty.jackknife import binomial_limits, tail
+from .pooled import jackknife_errors
+from .student import NOTHING, Student, mean_of, welch_degrees
 
 if TYPE_CHECKING:
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 
 _LARGEST_LOGARITHM = 700.0  # of a double

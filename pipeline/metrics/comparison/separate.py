@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.metrics.comparison.paired import ratios_of_matcher
-from pipeline.metrics.comparison.pooled import (
+from ...tables.ratios import RATIOS
+from ..uncertainty.jackknife import leave_one_out
+from .paired import ratios_of_matcher
+from .pooled import (
     denominators,
     effective_number,
     jackknife_errors,
     pooled_ratios,
 )
-from pipeline.metrics.comparison.student import NOTHING, Student, mean_of, unit_of
-from pipeline.metrics.uncertainty.jackknife import leave_one_out
-from pipeline.tables.ratios import RATIOS
+from .student import NOTHING, Student, mean_of, unit_of
 
 if TYPE_CHECKING:
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 _FEWEST_UNITS = 2  # a spread needs two
 

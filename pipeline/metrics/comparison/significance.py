@@ -11,7 +11,7 @@ import scipy
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 Correction: TypeAlias = Literal["holm", "bh", "none"]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import scipy
 
-from pipeline.metrics.uncertainty.jackknife import t_quantile
+from ..uncertainty.jackknife import t_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 
 _LARGEST_TO_SQUARE = 1e140  # values up to here can be squared and summed without overflow

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.metrics.curves.area_bounds import average_precision_bounds, roc_auc_bounds
-from pipeline.metrics.curves.cell_grids import OpenCells
-from pipeline.metrics.curves.ordered_areas import ROW_AREAS
+from .area_bounds import average_precision_bounds, roc_auc_bounds
+from .cell_grids import OpenCells
+from .ordered_areas import ROW_AREAS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.curves.area_bounds import Bounds
-    from pipeline.metrics.curves.ordered_areas import Rows
+    from .area_bounds import Bounds
+    from .ordered_areas import Rows
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.curves.critical_values import (
+from ..uncertainty.clusters import effective_number
+from ..uncertainty.proportions import intervals_of_clusters, intervals_of_rows
+from .critical_values import (
     DRAWS,
     RATIOS,
     Critical,
@@ -28,14 +30,12 @@ from pipeline.metrics.curves.critical_values import (
     largest_of_clusters,
     largest_of_rows,
 )
-from pipeline.metrics.uncertainty.clusters import effective_number
-from pipeline.metrics.uncertainty.proportions import intervals_of_clusters, intervals_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.metrics.uncertainty.jackknife import Limits
-    from pipeline.metrics.uncertainty.proportions import Confusion, Weights
+    from ..uncertainty.jackknife import Limits
+    from ..uncertainty.proportions import Confusion, Weights
 
     Single: TypeAlias = Mapping[str, Limits]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.metrics.curves.operating_points import CRITERION
-from pipeline.tables.schemas import Column, limits_of_share
+from ...tables.schemas import Column, limits_of_share
+from .operating_points import CRITERION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pipeline.metrics.curves.operating_points import Criterion
+    from .operating_points import Criterion
 
 CROSS_FITTED = ("precision_cross_fitted", "recall_cross_fitted", "f1_cross_fitted")
 UNDEFINED_CROSS_FITTED = "undefined_cross_fitted"

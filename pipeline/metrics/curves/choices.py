@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.curves.choice_columns import (
+from ...tables.ratios import RATIOS
+from ...tables.sweep import THRESHOLD
+from ..uncertainty.limits import limit_names
+from .choice_columns import (
     COLUMNS,
     COST,
     COST_CROSS_FITTED,
@@ -23,25 +26,22 @@ from pipeline.metrics.curves.choice_columns import (
     UNDEFINED_CROSS_FITTED,
     cost_columns,
 )
-from pipeline.metrics.curves.cross_fitting import by_fold, cross_fitted
-from pipeline.metrics.curves.operating_points import CRITERION, NOT_PROMISED, NOT_REACHED, holds_at, pick
-from pipeline.metrics.curves.outcome_counts import lowest_cost
-from pipeline.metrics.curves.promises import keeps_precision, keeps_recall
-from pipeline.metrics.uncertainty.limits import limit_names
-from pipeline.tables.ratios import RATIOS
-from pipeline.tables.sweep import THRESHOLD
+from .cross_fitting import by_fold, cross_fitted
+from .operating_points import CRITERION, NOT_PROMISED, NOT_REACHED, holds_at, pick
+from .outcome_counts import lowest_cost
+from .promises import keeps_precision, keeps_recall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.curves.cross_fitting import Ints
-    from pipeline.metrics.curves.operating_points import Criterion
-    from pipeline.metrics.curves.outcome_counts import Outcomes
-    from pipeline.metrics.curves.promises import Bools
-    from pipeline.metrics.uncertainty.jackknife import Floats, Limits
-    from pipeline.tables.sweep import Boundary
+    from ...tables.sweep import Boundary
+    from ..uncertainty.jackknife import Floats, Limits
+    from .cross_fitting import Ints
+    from .operating_points import Criterion
+    from .outcome_counts import Outcomes
+    from .promises import Bools
 
 NotFitted: TypeAlias = Literal[
     "none",  # clusters, but uncertainty = "none": replicates were not counted

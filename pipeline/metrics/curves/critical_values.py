@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.proportions import Confusion
+    from ..uncertainty.proportions import Confusion
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Method: TypeAlias = Literal["sup_t_rows", "sup_t_clusters", "bonferroni"]

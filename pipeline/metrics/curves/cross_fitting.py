@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Choice: TypeAlias = "Callable[[Sequence[Floats]], Ints]"  # numbers of thresholds, shape (N,), from counts of (N, K)

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.uncertainty.bootstrap import area_quantiles
-from pipeline.metrics.uncertainty.clusters import Spread, combined_spread, effective_number, spread_of_shifts
+from ..uncertainty.bootstrap import area_quantiles
+from ..uncertainty.clusters import Spread, combined_spread, effective_number, spread_of_shifts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.resampling import Resampling
+    from ..uncertainty.resampling import Resampling
 
 Floats: TypeAlias = "NDArray[np.float64]"
 

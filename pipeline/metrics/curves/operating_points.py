@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pipeline.metrics.uncertainty.limits import of_chosen
-from pipeline.tables.sweep import THRESHOLD
+from ...tables.sweep import THRESHOLD
+from ..uncertainty.limits import of_chosen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pipeline.tables.sweep import Boundary
+    from ...tables.sweep import Boundary
 
 CRITERION = "criterion"
 NOT_REACHED, NOT_PROMISED = "not_reached", "not_promised"

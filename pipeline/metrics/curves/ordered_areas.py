@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.curves.influence import ClassMoments, degrees_of_rows, variance_of_rows
-from pipeline.metrics.curves.replicate_sums import CLASSES, ReplicateSums
-from pipeline.metrics.curves.running_sums import running_sums
+from .influence import ClassMoments, degrees_of_rows, variance_of_rows
+from .replicate_sums import CLASSES, ReplicateSums
+from .running_sums import running_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeline.metrics.curves.influence import Shifts
+    from .influence import Shifts
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"

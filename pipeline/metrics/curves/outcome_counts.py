@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from pipeline.metrics.curves.operating_points import Cost, Criterion
+    from .operating_points import Cost, Criterion
 
 Values = TypeVar("Values", pl.Expr, NDArray[np.float64])
 

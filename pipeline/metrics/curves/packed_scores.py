@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.sorting import in_rising_order
+from ..sorting import in_rising_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

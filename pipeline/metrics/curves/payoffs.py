@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
+from ..uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.resampling import Resampling
+    from ..uncertainty.resampling import Resampling
 
     Floats: TypeAlias = NDArray[np.float64]
     Limits: TypeAlias = tuple[Floats, Floats]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 Bools: TypeAlias = "NDArray[np.bool_]"
 Lower: TypeAlias = "Callable[[float], Floats]"  # lower limits at all thresholds, rising, by two-sided confidence

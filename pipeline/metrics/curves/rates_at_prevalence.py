@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.uncertainty.jackknife import covariance, leave_one_out
+from ..uncertainty.jackknife import covariance, leave_one_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.curves.operating_points import Cost
-    from pipeline.metrics.uncertainty.proportions import Confusion
+    from ..uncertainty.proportions import Confusion
+    from .operating_points import Cost
 
     Floats: TypeAlias = NDArray[np.float64]
     Limits: TypeAlias = tuple[Floats, Floats]

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.curves.influence import shifts_of_clusters
-from pipeline.metrics.uncertainty.clusters import combined_spread
-from pipeline.metrics.uncertainty.spread import CELLS_OF_BOTH, replicate_of_both
+from ..uncertainty.clusters import combined_spread
+from ..uncertainty.spread import CELLS_OF_BOTH, replicate_of_both
+from .influence import shifts_of_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.curves.influence import Shifts
-    from pipeline.metrics.uncertainty.clusters import Spread
+    from ..uncertainty.clusters import Spread
+    from .influence import Shifts
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"

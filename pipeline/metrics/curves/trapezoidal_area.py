@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.curves.influence import (
+from ..uncertainty.clusters import combined_spread
+from .influence import (
     ClassMoments,
     degrees_of_rows,
     shifts_of_clusters,
     variance_of_rows,
 )
-from pipeline.metrics.uncertainty.clusters import combined_spread
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pipeline.metrics.curves.influence import Shifts
-    from pipeline.metrics.uncertainty.clusters import Spread
+    from ..uncertainty.clusters import Spread
+    from .influence import Shifts
 
 Floats: TypeAlias = "NDArray[np.float64]"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.curves.running_sums import running_sums
+from .running_sums import running_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.tables.ratios import ratios
+from ...tables.ratios import ratios
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.geocoding.accuracy import FARTHEST_KM, error_statistics
+from .accuracy import FARTHEST_KM, error_statistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.geocoding.accuracy import Missing
+    from .accuracy import Missing
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.errors import ConfigError
+from ...errors import ConfigError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from pipeline.tables.ratios import RATIOS, ratios
+from ...tables.ratios import RATIOS, ratios
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.matching.bipartite import UNMATCHED
-from pipeline.metrics.sorting import rising_order
+from ..sorting import rising_order
+from .bipartite import UNMATCHED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

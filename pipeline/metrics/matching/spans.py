@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.matching.bipartite import UNMATCHED, Edges, first_come_matching, maximum_matching
-from pipeline.metrics.matching.equal import WORD_BITS, match_equal, numbered, packed
+from .bipartite import UNMATCHED, Edges, first_come_matching, maximum_matching
+from .equal import WORD_BITS, match_equal, numbered, packed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -27,8 +27,8 @@ import math
 import numpy as np
 import scipy
 
-from pipeline.metrics.planning.clusters import intracluster_correlation
-from pipeline.metrics.planning.pilot import FEWEST_UNITS, Pilot
+from .clusters import intracluster_correlation
+from .pilot import FEWEST_UNITS, Pilot
 
 ASSURANCE = 0.8  # of reaching what is wanted
 _OF_NORMAL = 3.0  # fourth moment over the squared variance

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from pipeline.metrics.before_after.audit import audited_precision
-from pipeline.metrics.planning.searching import smallest_number
+from ..before_after.audit import audited_precision
+from .searching import smallest_number
 
 
 def width_with_labels(matches: int, labels: int, precision: float, confidence: float) -> float:

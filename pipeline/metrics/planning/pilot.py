@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import scipy
 
-from pipeline.metrics.planning.searching import smallest_factor
-from pipeline.metrics.uncertainty.jackknife import binomial_limits, t_quantile, tail
-from pipeline.metrics.uncertainty.proportions import mean_limits
+from ..uncertainty.jackknife import binomial_limits, t_quantile, tail
+from ..uncertainty.proportions import mean_limits
+from .searching import smallest_factor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

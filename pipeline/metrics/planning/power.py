@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import scipy
 
-from pipeline.metrics.planning.searching import smallest_factor, smallest_number
+from .searching import smallest_factor, smallest_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,10 +15,10 @@ import math
 import numpy as np
 import scipy
 
-from pipeline.metrics.planning.doubt import ASSURANCE
-from pipeline.metrics.planning.pilot import Pilot, Scale
-from pipeline.metrics.planning.searching import smallest_number
-from pipeline.metrics.uncertainty.jackknife import logit_interval, t_quantile
+from ..uncertainty.jackknife import logit_interval, t_quantile
+from .doubt import ASSURANCE
+from .pilot import Pilot, Scale
+from .searching import smallest_number
 
 _FEWEST = 2
 

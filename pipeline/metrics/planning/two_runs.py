@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pipeline.metrics.planning.pilot import smallest_in_both_ways
-from pipeline.metrics.planning.power import detectable, expected_power
+from .pilot import smallest_in_both_ways
+from .power import detectable, expected_power
 
 if TYPE_CHECKING:
-    from pipeline.metrics.planning.pilot import Pilot
-    from pipeline.metrics.planning.power import Question
+    from .pilot import Pilot
+    from .power import Question
 
 _SHARES = frozenset({"share", "jaccard", "mean"})
 

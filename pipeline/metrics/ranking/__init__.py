@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipeline.metrics.ranking.random_selection import (
+    from .random_selection import (
         average_precision_moments,
         average_precision_p_value,
         expected_average_precision,
@@ -29,6 +29,6 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - what __all__ names
     if name not in __all__:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    from pipeline.metrics.ranking import random_selection  # noqa: PLC0415 - other modules of the folder need none of it
+    from . import random_selection  # noqa: PLC0415 - other modules of the folder need none of it
 
     return getattr(random_selection, name)

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.ranking.grades import Grades
-    from pipeline.metrics.ranking.measures import Ties
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
+    from .grades import Grades
+    from .measures import Ties
 
 _CELLS = 1 << 20  # of one matrix of ties and ranks
 _NEGLIGIBLE = 1e-18  # probability that a reader comes this far

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.metrics.ranking.cascade import expected_reciprocal_rank
-from pipeline.metrics.ranking.measures import Ties, reciprocal_ranks, sums_before
-from pipeline.metrics.ranking.notation import EXPONENTIAL
-from pipeline.metrics.ranking.ties import tie_gains
+from .cascade import expected_reciprocal_rank
+from .measures import Ties, reciprocal_ranks, sums_before
+from .notation import EXPONENTIAL
+from .ties import tie_gains
 
 if TYPE_CHECKING:
-    from pipeline.metrics.ranking.grades import Grades
-    from pipeline.metrics.ranking.notation import RankingMeasure
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
+    from .grades import Grades
+    from .notation import RankingMeasure
 
 
 @dataclass(frozen=True)

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.metrics.ranking.hypergeometric import hypergeometric_pmf, hypergeometric_tail
-from pipeline.metrics.ranking.moments import (
+from .hypergeometric import hypergeometric_pmf, hypergeometric_tail
+from .moments import (
     average_precision_moments,
     average_precision_moments_of,
     average_precision_skewness,
     harmonic_sums,
 )
-from pipeline.metrics.ranking.shifted_lognormal import shifted_lognormal_tail
+from .shifted_lognormal import shifted_lognormal_tail
 
 if TYPE_CHECKING:
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 HITS = 32  # largest number of hits among the first ranks for which the table has a row
 STEP = 0.01  # between neighbouring sums, on the log scale

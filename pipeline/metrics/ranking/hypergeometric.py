@@ -11,7 +11,7 @@ import scipy
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 _SMALL = 16  # up to here the error of Stirling's formula is computed from the factorial itself
 _CLOSE_TO_MEAN = 0.1  # relative distance from the mean within which the deviance is computed as a series

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.ranking.ties import tie_gains
+from .ties import tie_gains
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 Interpolation: TypeAlias = Literal["trec_eval_10", "trec_eval_9"]
 

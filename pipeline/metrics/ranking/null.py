@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from pipeline.metrics.ranking.moments import average_precision_moments, average_precision_skewness, harmonic_sums
-from pipeline.metrics.ranking.shifted_lognormal import shifted_lognormal_tail
+from .moments import average_precision_moments, average_precision_skewness, harmonic_sums
+from .shifted_lognormal import shifted_lognormal_tail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 _TOLERANCE = 1e-12
 _MOST_LISTED = 2 * 10**7

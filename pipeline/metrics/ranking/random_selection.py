@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pipeline.metrics.ranking.grid import grid_tail
-from pipeline.metrics.ranking.hypergeometric import hypergeometric_tail
-from pipeline.metrics.ranking.moments import (
+from .grid import grid_tail
+from .hypergeometric import hypergeometric_tail
+from .moments import (
     average_precision_moments,
     average_precision_moments_of,
     average_precision_skewness,
     check_sizes,
 )
-from pipeline.metrics.ranking.null import (
+from .null import (
     exact_cost,
     exact_tail,
     log_arrangements,
     lognormal_tail,
     monte_carlo_tail,
 )
-from pipeline.metrics.ranking.ties import expected_average_precision, expected_average_precision_of
+from .ties import expected_average_precision, expected_average_precision_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 __all__ = [
     "average_precision_moments",

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 if TYPE_CHECKING:
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 _SYMMETRIC = 1e-6  # skewness below which the distribution is taken as normal
 

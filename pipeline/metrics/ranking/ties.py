@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats
 
 _SINGLE_RANKS = 16  # summed one by one
 _SMALL = 0.1  # below, log(1 + x) - x is computed as a series

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import scipy
 
-from pipeline.metrics.cores import on_all_cores
+from ..cores import on_all_cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

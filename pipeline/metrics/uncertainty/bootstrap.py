@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.jackknife import Limits
-    from pipeline.metrics.uncertainty.resampling import Resampling
+    from .jackknife import Limits
+    from .resampling import Resampling
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Valued: TypeAlias = "tuple[Floats, Sequence[Floats]]"  # a statistic, and its derivatives by the totals

@@ -29,16 +29,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import scipy
 
-from pipeline.metrics.uncertainty.jackknife import FEWEST_DEGREES, logit_interval, satterthwaite, t_quantile
-from pipeline.metrics.uncertainty.serial import over_time
-from pipeline.metrics.uncertainty.spread import ONE_WAY, combined
+from .jackknife import FEWEST_DEGREES, logit_interval, satterthwaite, t_quantile
+from .serial import over_time
+from .spread import ONE_WAY, combined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.jackknife import Limits
+    from .jackknife import Limits
 
 Floats: TypeAlias = "NDArray[np.float64]"
 

@@ -23,17 +23,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.uncertainty.jackknife import leave_one_out
-from pipeline.tables.columns import by_group
-from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up, at_or_above
+from ...tables.columns import by_group
+from ...tables.sweep import REPLICATE, THRESHOLD, add_up, at_or_above
+from .jackknife import leave_one_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.serial import Cycle
-    from pipeline.tables.sweep import Boundary
+    from ...tables.sweep import Boundary
+    from .serial import Cycle
 
 Counts: TypeAlias = "NDArray[Any]"  # int64, or float64 for decimals and doubles
 Floats: TypeAlias = "NDArray[np.float64]"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import scipy
 
-from pipeline.metrics.uncertainty.beta import beta_quantile
+from .beta import beta_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

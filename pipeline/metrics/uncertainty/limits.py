@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.uncertainty.cube import GroupCounts
-from pipeline.metrics.uncertainty.proportions import are_days_alike
-from pipeline.metrics.uncertainty.qualities import (
+from ...tables.columns import by_group, doubles, nulls, texts
+from ...tables.sweep import REPLICATE, THRESHOLD
+from .cube import GroupCounts
+from .proportions import are_days_alike
+from .qualities import (
     FEWEST_CLUSTERS,
     FEWEST_EVENTS,
     INTERVAL_QUALITY,
@@ -19,18 +21,16 @@ from pipeline.metrics.uncertainty.qualities import (
     N_EFFECTIVE,
     Quality,
 )
-from pipeline.tables.columns import by_group, doubles, nulls, texts
-from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.cube import Cube
-    from pipeline.metrics.uncertainty.jackknife import Floats, Limits
-    from pipeline.metrics.uncertainty.proportions import Confusion
-    from pipeline.metrics.uncertainty.reasons import Reason
+    from .cube import Cube
+    from .jackknife import Floats, Limits
+    from .proportions import Confusion
+    from .reasons import Reason
 
     Intervals: TypeAlias = Mapping[str, "Interval"]
 

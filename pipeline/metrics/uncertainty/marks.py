@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.metrics.uncertainty.clusters import effective_number
-from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL
-from pipeline.metrics.uncertainty.qualities import (
+from .clusters import effective_number
+from .limits import UNDEFINED_INTERVAL
+from .qualities import (
     DOUBTFUL,
     FEWEST_CLUSTERS,
     FEWEST_EVENTS,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.reasons import Reason
+    from .reasons import Reason
 
 _MISSING: dict[Reason, str] = {  # reasons that lie in what was asked for, or in the data as a whole
     "one_replicate": "a single cluster has no spread",

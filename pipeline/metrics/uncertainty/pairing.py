@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from pipeline.metrics.uncertainty.jackknife import (
+from .jackknife import (
     binomial_limits,
     borrowed_dispersion,
     covariance,
@@ -33,7 +33,7 @@ from pipeline.metrics.uncertainty.jackknife import (
 )
 
 if TYPE_CHECKING:
-    from pipeline.metrics.uncertainty.jackknife import Floats, Limits
+    from .jackknife import Floats, Limits
 
 _LEAST_DISPERSION = 0.5  # what is estimated below it is chance: counts are never half as regular as independent ones
 _TINY = 1e-300  # a probability that stands for smaller ones

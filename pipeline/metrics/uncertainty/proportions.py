@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.uncertainty.bootstrap import otherwise, share_limits
-from pipeline.metrics.uncertainty.clusters import (
+from ...tables.ratios import RATIOS
+from .bootstrap import otherwise, share_limits
+from .clusters import (
     Spread,
     combined_spread,
     effective_number,
@@ -23,16 +24,15 @@ from pipeline.metrics.uncertainty.clusters import (
     stretched,
     stretches,
 )
-from pipeline.metrics.uncertainty.jackknife import leave_one_out, proportion_limit_above, tail
-from pipeline.metrics.uncertainty.serial import are_neighbours_alike
-from pipeline.tables.ratios import RATIOS
+from .jackknife import leave_one_out, proportion_limit_above, tail
+from .serial import are_neighbours_alike
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.resampling import Resampling
+    from .resampling import Resampling
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Limits: TypeAlias = "tuple[Floats, Floats]"

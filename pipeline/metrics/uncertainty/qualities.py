@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pipeline.tables.schemas import Column
+from ...tables.schemas import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -30,12 +30,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from pipeline.metrics.uncertainty.jackknife import covariance
+from .jackknife import covariance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
+    from .jackknife import Floats
 
 FEWEST_NEIGHBOURS = 8  # pairs of neighbours that are compared
 CRITICAL = 1.645  # standard errors by which the covariance of neighbours must exceed 0: significant at 5%, one-sided

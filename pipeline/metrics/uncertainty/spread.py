@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.metrics.uncertainty.jackknife import FEWEST_DEGREES, covariance, effective_degrees
+from .jackknife import FEWEST_DEGREES, covariance, effective_degrees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.metrics.uncertainty.serial import SerialCorrelation
+    from .jackknife import Floats
+    from .serial import SerialCorrelation
 
 Moments = tuple["Floats", "Floats", "Floats"]
 

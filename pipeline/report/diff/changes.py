@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipeline.report.words import setting
+from ..words import setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.report.published import PublishedRun
+    from ..published import PublishedRun
 
 _NUMBER = re.compile(r"\d[\d.,]*")
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.report.diff.changes import record_changes
-from pipeline.report.diff.metric_changes import metric_changes, named_group
-from pipeline.report.diff.shared_units import paired_differences
-from pipeline.report.diff.tested import is_doubtful
-from pipeline.report.text.blocks import Cells, Heading, Items, Paragraph
-from pipeline.report.text.plain import UNBROKEN
-from pipeline.report.text.summary import heading_of
-from pipeline.stages.stage import DOUBT
+from ...stages.stage import DOUBT
+from ..text.blocks import Cells, Heading, Items, Paragraph
+from ..text.plain import UNBROKEN
+from ..text.summary import heading_of
+from .changes import record_changes
+from .metric_changes import metric_changes, named_group
+from .shared_units import paired_differences
+from .tested import is_doubtful
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.report.diff.changes import Change, InputChange, RecordChanges
-    from pipeline.report.diff.metric_changes import MetricChange, MetricChanges, MetricValue
-    from pipeline.report.diff.tested import Tested
-    from pipeline.report.published import PublishedRun
-    from pipeline.report.text.blocks import Block
+    from ..published import PublishedRun
+    from ..text.blocks import Block
+    from .changes import Change, InputChange, RecordChanges
+    from .metric_changes import MetricChange, MetricChanges, MetricValue
+    from .tested import Tested
 
 MOST_ROWS = 20  # of a stage, in text
 MOST_SIGNIFICANT = 100  # likewise, before other tests are shown

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipeline.metrics.uncertainty.qualities import DESIGN_EFFECT, INTERVAL_QUALITY, N_EFFECTIVE
-from pipeline.tables.groupings import TOTAL, group_text, internal_name
-from pipeline.tables.metrics_table import metric_columns, metric_key, metric_rows
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
+from ...metrics.uncertainty.qualities import DESIGN_EFFECT, INTERVAL_QUALITY, N_EFFECTIVE
+from ...tables.groupings import TOTAL, group_text, internal_name
+from ...tables.metrics_table import metric_columns, metric_key, metric_rows
+from ...tables.schemas import GROUPING
+from ...tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.report.published import PublishedStage
-    from pipeline.tables.schemas import Table
+    from ...tables.schemas import Table
+    from ..published import PublishedStage
 
 _OF_INTERVALS = frozenset({N_EFFECTIVE, DESIGN_EFFECT})
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.comparison.significance import adjust_p_values
-from pipeline.metrics.uncertainty.qualities import worst
-from pipeline.report.diff.tested import AFTER, SharedUnits, differences_of, finite
-from pipeline.stages.compare.sides import FAILED, NUMBERS, has_failed
-from pipeline.tables.groupings import TOTAL, group_text, internal_name
-from pipeline.tables.schemas import GROUPING
+from ...metrics.comparison.significance import adjust_p_values
+from ...metrics.uncertainty.qualities import worst
+from ...stages.compare.sides import FAILED, NUMBERS, has_failed
+from ...tables.groupings import TOTAL, group_text, internal_name
+from ...tables.schemas import GROUPING
+from .tested import AFTER, SharedUnits, differences_of, finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.report.diff.tested import Tested
-    from pipeline.report.published import PublishedStage
-    from pipeline.stages.stage import UnitTable
+    from ...stages.stage import UnitTable
+    from ..published import PublishedStage
+    from .tested import Tested
 
 
 def paired_differences(

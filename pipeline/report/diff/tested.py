@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.comparison.bootstrap_t import skewness
-from pipeline.metrics.comparison.paired import EVENT_COUNTS, paired_ratios
-from pipeline.metrics.comparison.paired_tests import differences, paired_t
-from pipeline.metrics.comparison.pooled import pooled_ratios, standard_errors
-from pipeline.metrics.uncertainty.marks import quality_of_sizes
-from pipeline.metrics.uncertainty.qualities import DOUBTFUL, FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS, worst
-from pipeline.tables.ratios import RATIOS
+from ...metrics.comparison.bootstrap_t import skewness
+from ...metrics.comparison.paired import EVENT_COUNTS, paired_ratios
+from ...metrics.comparison.paired_tests import differences, paired_t
+from ...metrics.comparison.pooled import pooled_ratios, standard_errors
+from ...metrics.uncertainty.marks import quality_of_sizes
+from ...metrics.uncertainty.qualities import DOUBTFUL, FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS, worst
+from ...tables.ratios import RATIOS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.metrics.uncertainty.qualities import Quality
-    from pipeline.stages.stage import UnitTable
+    from ...metrics.uncertainty.jackknife import Floats
+    from ...metrics.uncertainty.qualities import Quality
+    from ...stages.stage import UnitTable
 
 LEVEL = 0.05
 CELLS = ("tp", "fp", "fn")

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.errors import DataError, NoInputError, UsageError, os_fault
-from pipeline.safe_files import read_file
+from ...errors import DataError, NoInputError, UsageError, os_fault
+from ...safe_files import read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.report.published import PublishedStage
-    from pipeline.stages.sections import Section, Sheet
+    from ...stages.sections import Section, Sheet
+    from ..published import PublishedStage
 
 VERDICTS = {
     **dict.fromkeys(("true", "yes", "y", "1", "right"), True),

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.errors import UsageError
-from pipeline.report.explain.other_columns import at_threshold, other_measures
-from pipeline.runs.config_faults import near
-from pipeline.tables.groupings import TOTAL, Grouping, group_text, internal_name, spellings, users_name
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
+from ...errors import UsageError
+from ...runs.config_faults import near
+from ...tables.groupings import TOTAL, Grouping, group_text, internal_name, spellings, users_name
+from ...tables.schemas import GROUPING
+from ...tables.sweep import THRESHOLD
+from .other_columns import at_threshold, other_measures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.report.published import PublishedStage
-    from pipeline.stages.evidence import Evidence, Measure
+    from ...stages.evidence import Evidence, Measure
+    from ..published import PublishedStage
 
 REFERENCE, MEASURE = "recall_reference", "measure"
 MOST_NAMED = 8

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.report.explain.formulas import figure
-from pipeline.report.text.blocks import Block, Heading, Items, Paragraph, cells_of
-from pipeline.report.text.summary import time_of
-from pipeline.report.words import setting
+from ..text.blocks import Block, Heading, Items, Paragraph, cells_of
+from ..text.summary import time_of
+from ..words import setting
+from .formulas import figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.report.explain.evidence import ShownSection
-    from pipeline.report.explain.explaining import Explanation
-    from pipeline.report.explain.profiles import Compared, Effect
+    from .evidence import ShownSection
+    from .explaining import Explanation
+    from .profiles import Compared, Effect
 
 
 def blocks_of(explanation: Explanation, *, brief: bool = False) -> Iterator[Block]:

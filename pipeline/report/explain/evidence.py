@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.engines.duckdb import DuckDB, Resources
-from pipeline.errors import UsageError
-from pipeline.plan.counting import begin
-from pipeline.plan.nodes import Phase
-from pipeline.plan.user_sql import naming_user_sql
-from pipeline.queries.dialect import column
-from pipeline.queries.load import statement
-from pipeline.runs.config_faults import near
-from pipeline.sources.shown import columns_without_role, shown_columns
-from pipeline.tables.groupings import shown_name, users_name
+from ...engines.duckdb import DuckDB, Resources
+from ...errors import UsageError
+from ...plan.counting import begin
+from ...plan.nodes import Phase
+from ...plan.user_sql import naming_user_sql
+from ...queries.dialect import column
+from ...queries.load import statement
+from ...runs.config_faults import near
+from ...sources.shown import columns_without_role, shown_columns
+from ...tables.groupings import shown_name, users_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pipeline.interrupts import StopRequest
-    from pipeline.plan.nodes import Node
-    from pipeline.runs.opening import OpenedStage
-    from pipeline.stages.evidence import Evidence
-    from pipeline.stages.sections import Asked, Section
+    from ...interrupts import StopRequest
+    from ...plan.nodes import Node
+    from ...runs.opening import OpenedStage
+    from ...stages.evidence import Evidence
+    from ...stages.sections import Asked, Section
 
 MOST_ROWS = 10
 MOST_COLUMNS, MOST_OF_INPUT = 6, 3

@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import ThresherError, UsageError
-from pipeline.interrupts import stop_requests
-from pipeline.plan.plan import Plan
-from pipeline.report.explain.choosing import Choice, Wish, choose
-from pipeline.report.explain.evidence import chosen_sections, columns_to_show, rows_behind
-from pipeline.report.explain.formulas import figure, first_fitting
-from pipeline.report.explain.profiles import Compared, compare_with, find_profile
-from pipeline.report.explain.wording import (
+from ...errors import ThresherError, UsageError
+from ...interrupts import stop_requests
+from ...plan.plan import Plan
+from ...runs.provenance import code_sha256
+from ...runs.recorded import changed_files, open_recorded, recorded_config
+from ...runs.rendering import render_opened
+from ...stages.sections import Asked
+from ...stages.standard_numbers import CROSS_FITTED
+from .choosing import Choice, Wish, choose
+from .evidence import chosen_sections, columns_to_show, rows_behind
+from .formulas import figure, first_fitting
+from .profiles import Compared, compare_with, find_profile
+from .wording import (
     account_in_words,
     bindings_of,
     deciding_parameters,
@@ -21,20 +26,15 @@ from pipeline.report.explain.wording import (
     meaning_of,
     why_undefined,
 )
-from pipeline.runs.provenance import code_sha256
-from pipeline.runs.recorded import changed_files, open_recorded, recorded_config
-from pipeline.runs.rendering import render_opened
-from pipeline.stages.sections import Asked
-from pipeline.stages.standard_numbers import CROSS_FITTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.report.explain.evidence import ShownSection
-    from pipeline.report.explain.formulas import Step
-    from pipeline.report.published import PublishedRun, PublishedStage
-    from pipeline.runs.opening import OpenedStage
-    from pipeline.stages.evidence import Evidence
+    from ...runs.opening import OpenedStage
+    from ...stages.evidence import Evidence
+    from ..published import PublishedRun, PublishedStage
+    from .evidence import ShownSection
+    from .formulas import Step
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pipeline.stages.evidence import Form
+    from ...stages.evidence import Form
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _CLOSE = 1e-6

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.stages.evidence import Measure
+from ...stages.evidence import Measure
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pipeline.report.published import PublishedStage
+    from ..published import PublishedStage
 
 _NUMBERS = ("DOUBLE", "BIGINT", "DECIMAL(38, 15)")
 _OF_ROWS = frozenset(  # columns in the key of tables whose rows are no numbers of groups, but what lies behind these

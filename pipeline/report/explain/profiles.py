@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.errors import ConfigError, DataError, UsageError
-from pipeline.report.explain.choosing import same_group
-from pipeline.report.explain.evidence import MOST_ROWS, ShownSection, named
-from pipeline.report.explain.formulas import figure
-from pipeline.runs.config_faults import near
-from pipeline.runs.recorded import open_recorded
-from pipeline.runs.recounting import recount
-from pipeline.stages.profiles import Recounted
-from pipeline.tables.groupings import users_name
+from ...errors import ConfigError, DataError, UsageError
+from ...runs.config_faults import near
+from ...runs.recorded import open_recorded
+from ...runs.recounting import recount
+from ...stages.profiles import Recounted
+from ...tables.groupings import users_name
+from .choosing import same_group
+from .evidence import MOST_ROWS, ShownSection, named
+from .formulas import figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.interrupts import StopRequest
-    from pipeline.report.explain.choosing import Choice
-    from pipeline.report.published import PublishedRun, PublishedStage
-    from pipeline.runs.opening import OpenedStage
-    from pipeline.stages.evidence import Evidence
-    from pipeline.stages.profiles import Convention, Profile
-    from pipeline.stages.sections import Section
+    from ...interrupts import StopRequest
+    from ...runs.opening import OpenedStage
+    from ...stages.evidence import Evidence
+    from ...stages.profiles import Convention, Profile
+    from ...stages.sections import Section
+    from ..published import PublishedRun, PublishedStage
+    from .choosing import Choice
 
 _WITHOUT_INTERVALS = {"uncertainty": "none"}
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 if TYPE_CHECKING:
-    from pipeline.report.explain.evidence import ShownSection
-    from pipeline.report.explain.explaining import Explanation
-    from pipeline.report.explain.profiles import Compared
+    from .evidence import ShownSection
+    from .explaining import Explanation
+    from .profiles import Compared
 
 _AS_THEY_ARE = (
     "run",

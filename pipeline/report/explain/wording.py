@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.report.published import PublishedRun, PublishedStage
-    from pipeline.stages.stage import Stage
+    from ...stages.stage import Stage
+    from ..published import PublishedRun, PublishedStage
 
 _FILES_NAMED = 2
 _NOT_SHOWN = ("name", "kind", "by")

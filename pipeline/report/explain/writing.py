@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pipeline.errors import UsageError
-from pipeline.report.explain.describing import blocks_of, cell_text, facts_of, title_of
-from pipeline.report.explain.serializing import json_of
-from pipeline.report.page.markup import Markup, element, joined
-from pipeline.report.text import html, markdown, plain
-from pipeline.report.text.blocks import Heading, Items, cells_of
-from pipeline.visible_text import cleaned
+from ...errors import UsageError
+from ...visible_text import cleaned
+from ..page.markup import Markup, element, joined
+from ..text import html, markdown, plain
+from ..text.blocks import Heading, Items, cells_of
+from .describing import blocks_of, cell_text, facts_of, title_of
+from .serializing import json_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import polars as pl
 
-    from pipeline.report.explain.explaining import Explanation
+    from .explaining import Explanation
 
 WIDTH_OF_PIPES = 100
 _FENCE = "```"

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from pipeline.errors import UsageError
-from pipeline.report.figures.pictures import PictureFormat, picture, picture_specification
-from pipeline.report.words import described
-from pipeline.runs.written import picture_file
-from pipeline.storage.durable import make_folder
+from ...errors import UsageError
+from ...runs.written import picture_file
+from ...storage.durable import make_folder
+from ..words import described
+from .pictures import PictureFormat, picture, picture_specification
 
 if TYPE_CHECKING:
     import os
 
-    from pipeline.report.figures.panels import Group, Panels
+    from .panels import Group, Panels
 
 
 @dataclass(frozen=True, repr=False)

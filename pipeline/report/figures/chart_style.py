@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline.report.figures.colours import GRID, INK, QUIET, Look, looks
+from .colours import GRID, INK, QUIET, Look, looks
 
 if TYPE_CHECKING:
-    from pipeline.stages.figures import Axis, Figure, Series
+    from ...stages.figures import Axis, Figure, Series
 
     Json = dict[str, Any]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from pipeline.report.figures.chart_style import axis_look, configuration, key_layer, layer, rule_look, stands
-from pipeline.report.figures.colours import INK, QUIET, Look, looks
-from pipeline.report.figures.panels import as_rows
+from .chart_style import axis_look, configuration, key_layer, layer, rule_look, stands
+from .colours import INK, QUIET, Look, looks
+from .panels import as_rows
 
 if TYPE_CHECKING:
-    from pipeline.report.figures.panels import Group, Panels
-    from pipeline.stages.figures import Figure, Rule, Series
+    from ...stages.figures import Figure, Rule, Series
+    from .panels import Group, Panels
 
     Json = dict[str, Any]
 

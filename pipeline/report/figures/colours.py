@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipeline.stages.figures import Role, Series
+    from ...stages.figures import Role, Series
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
-from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
-from pipeline.tables.groupings import TOTAL, group_text, users_name
-from pipeline.tables.schemas import GROUPING
-from pipeline.visible_text import cleaned
+from ...metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
+from ...tables.groupings import TOTAL, group_text, users_name
+from ...tables.schemas import GROUPING
+from ...visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pipeline.stages.figures import Axis, Figure
+    from ...stages.figures import Axis, Figure
 
 GROUP = "group"
 

@@ -8,13 +8,13 @@ import textwrap
 from typing import TYPE_CHECKING, Any, Literal
 from xml.etree import ElementTree as ET
 
-from pipeline.report.figures.charts import chart
-from pipeline.report.figures.colours import in_hex
-from pipeline.report.words import described
-from pipeline.visible_text import cleaned
+from ...visible_text import cleaned
+from ..words import described
+from .charts import chart
+from .colours import in_hex
 
 if TYPE_CHECKING:
-    from pipeline.report.figures.panels import Group, Panels
+    from .panels import Group, Panels
 
 PictureFormat = Literal["svg", "png", "pdf"]
 FORMATS: tuple[PictureFormat, ...] = ("svg", "png", "pdf")

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from pipeline.errors import UsageError
-from pipeline.report.figures.panels import Group, Panels, panels
-from pipeline.report.figures.pictures import PictureFormat, picture
-from pipeline.report.words import utc_time
-from pipeline.runs.config_faults import near
-from pipeline.runs.written import picture_file
-from pipeline.storage.durable import make_folder
-from pipeline.tables.groupings import values_text, written_groups
-from pipeline.visible_text import cleaned
+from ...errors import UsageError
+from ...runs.config_faults import near
+from ...runs.written import picture_file
+from ...storage.durable import make_folder
+from ...tables.groupings import values_text, written_groups
+from ...visible_text import cleaned
+from ..words import utc_time
+from .panels import Group, Panels, panels
+from .pictures import PictureFormat, picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pipeline.report.published import PublishedRun
+    from ..published import PublishedRun
 
 MOST_TOLD = 20
 MOST_ROWS = 1000

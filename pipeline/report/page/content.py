@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.report.figures.panels import Group, Panels, numbered, panels
-from pipeline.report.words import counted
+from ..figures.panels import Group, Panels, numbered, panels
+from ..words import counted
 
 if TYPE_CHECKING:
-    from pipeline.report.published import PublishedStage
-    from pipeline.stages.figures import KeyNumber
+    from ...stages.figures import KeyNumber
+    from ..published import PublishedStage
 
 MOST_GROUPS = 2000
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from pipeline.safe_files import remove_own
-from pipeline.sources.remote.copies import folder_for_caches
+from ...safe_files import remove_own
+from ...sources.remote.copies import folder_for_caches
 
 if TYPE_CHECKING:
     from pathlib import Path

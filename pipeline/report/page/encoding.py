@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.report.figures.panels import GROUP
+from ..figures.panels import GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.report.figures.panels import Group, Panels
+    from ..figures.panels import Group, Panels
 
 RATIO_FACTOR = 10_000
 INTEGER_FACTOR = 1

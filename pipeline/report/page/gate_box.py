@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline.report.page.markup import Markup, element
-from pipeline.report.page.warning_box import SHOWN
-from pipeline.report.text.gates import summary_of_gates
+from ..text.gates import summary_of_gates
+from .markup import Markup, element
+from .warning_box import SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

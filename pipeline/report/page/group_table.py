@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.report.page.markup import Markup, element, joined
-from pipeline.report.page.tiles import scale
-from pipeline.report.words import counted, doubt_text, headline, limits_text
+from ..words import counted, doubt_text, headline, limits_text
+from .markup import Markup, element, joined
+from .tiles import scale
 
 if TYPE_CHECKING:
-    from pipeline.report.figures.panels import Group
-    from pipeline.report.page.content import StageContent
-    from pipeline.stages.figures import KeyNumber
+    from ...stages.figures import KeyNumber
+    from ..figures.panels import Group
+    from .content import StageContent
 
 FEWEST_TO_FIND = 8
 MOST_WITH_DIGITS = 3  # numbers with intervals as bars and in digits; with more, digits are for phones

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.errors import ThresherError
-from pipeline.report.figures.panels import Panels, panels
-from pipeline.report.page.content import numbers_by_group
-from pipeline.report.published import PublishedRun, read_run
-from pipeline.stages.figures import Axis, Figure, Rule, Series
-from pipeline.storage.layout import Layout, generation_of
-from pipeline.storage.state import read_state
-from pipeline.tables.groupings import TOTAL
-from pipeline.tables.schemas import GROUPING
+from ...errors import ThresherError
+from ...stages.figures import Axis, Figure, Rule, Series
+from ...storage.layout import Layout, generation_of
+from ...storage.state import read_state
+from ...tables.groupings import TOTAL
+from ...tables.schemas import GROUPING
+from ..figures.panels import Panels, panels
+from ..published import PublishedRun, read_run
+from .content import numbers_by_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pipeline.report.published import PublishedStage
-    from pipeline.stages.figures import KeyNumber
+    from ...stages.figures import KeyNumber
+    from ..published import PublishedStage
 
 MOST_RUNS = 20
 MOST_CHANGES = 1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.report.figures.chart_style import key_of
-from pipeline.report.page.markup import Markup, element
+from ..figures.chart_style import key_of
+from .markup import Markup, element
 
 if TYPE_CHECKING:
-    from pipeline.report.figures.colours import Look
-    from pipeline.stages.figures import Figure
+    from ...stages.figures import Figure
+    from ..figures.colours import Look
 
 
 def key(figure: Figure) -> Markup:

@@ -6,7 +6,7 @@ import html
 import json
 from typing import Any
 
-from pipeline.visible_text import cleaned
+from ...visible_text import cleaned
 
 _VOID = frozenset({"br", "input", "meta", "link"})
 

@@ -6,15 +6,15 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from pipeline.report.page.markup import Markup, element, joined
-from pipeline.report.text.summary import keys_on_request
-from pipeline.report.words import counted
+from ..text.summary import keys_on_request
+from ..words import counted
+from .markup import Markup, element, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from pipeline.report.published import PublishedRun, PublishedStage
+    from ..published import PublishedRun, PublishedStage
 
 _UNSET: tuple[object, ...] = (None, [], {})
 _NOT_PARAMETERS = frozenset({"name", "kind", "by"})

@@ -6,18 +6,18 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.report.figures.charts import BAND_OPACITY, is_flat
-from pipeline.report.figures.colours import GRID, INK, looks
-from pipeline.report.page.key import key
-from pipeline.report.page.markup import Markup, element, joined
-from pipeline.report.words import described, value_text
+from ..figures.charts import BAND_OPACITY, is_flat
+from ..figures.colours import GRID, INK, looks
+from ..words import described, value_text
+from .key import key
+from .markup import Markup, element, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.report.figures.colours import Look
-    from pipeline.report.figures.panels import Group, Panels
-    from pipeline.report.page.content import StageContent
+    from ..figures.colours import Look
+    from ..figures.panels import Group, Panels
+    from .content import StageContent
 
 MOST_MULTIPLES = 12
 FEWEST_MULTIPLES = 2

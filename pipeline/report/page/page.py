@@ -8,23 +8,23 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from pipeline.report.figures.charts import is_flat, template
-from pipeline.report.figures.colours import PALETTE
-from pipeline.report.page.content import StageContent, stage_content
-from pipeline.report.page.drawing_script import drawing_script
-from pipeline.report.page.encoding import Lists, encoded
-from pipeline.report.page.gate_box import gate_box
-from pipeline.report.page.history import history, kept_runs
-from pipeline.report.page.markup import Markup, element, escaped, inert_json, joined
-from pipeline.report.page.stage_section import chart_figure, stage_section
-from pipeline.report.page.tiles import tile_limits
-from pipeline.report.page.warning_box import warning_box
-from pipeline.report.words import counted, doubt_text, headline, utc_time
+from ..figures.charts import is_flat, template
+from ..figures.colours import PALETTE
+from ..words import counted, doubt_text, headline, utc_time
+from .content import StageContent, stage_content
+from .drawing_script import drawing_script
+from .encoding import Lists, encoded
+from .gate_box import gate_box
+from .history import history, kept_runs
+from .markup import Markup, element, escaped, inert_json, joined
+from .stage_section import chart_figure, stage_section
+from .tiles import tile_limits
+from .warning_box import warning_box
 
 if TYPE_CHECKING:
-    from pipeline.report.figures.panels import Group, Panels
-    from pipeline.report.published import PublishedRun
-    from pipeline.stages.figures import KeyNumber
+    from ...stages.figures import KeyNumber
+    from ..figures.panels import Group, Panels
+    from ..published import PublishedRun
 
 MOST_ROWS = 200  # of a group in a chart
 FEWEST_ROWS = 20

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.report.figures.pictures import page_svg
-from pipeline.report.page.group_table import group_table
-from pipeline.report.page.key import key
-from pipeline.report.page.markup import Markup, drawing, element, joined
-from pipeline.report.page.measured import measured
-from pipeline.report.page.multiples import multiples
-from pipeline.report.page.tiles import tiles
-from pipeline.report.words import described
+from ..figures.pictures import page_svg
+from ..words import described
+from .group_table import group_table
+from .key import key
+from .markup import Markup, drawing, element, joined
+from .measured import measured
+from .multiples import multiples
+from .tiles import tiles
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.report.figures.panels import Panels
-    from pipeline.report.page.content import StageContent
-    from pipeline.report.published import PublishedRun
+    from ..figures.panels import Panels
+    from ..published import PublishedRun
+    from .content import StageContent
 
 MOST_ROWS_IN_PICTURE = 150
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.report.figures.colours import look_of_role
-from pipeline.report.page.markup import Markup, element
-from pipeline.report.words import doubt_text, headline, limits_text
+from ..figures.colours import look_of_role
+from ..words import doubt_text, headline, limits_text
+from .markup import Markup, element
 
 if TYPE_CHECKING:
-    from pipeline.report.page.content import StageContent
-    from pipeline.stages.figures import KeyNumber
+    from ...stages.figures import KeyNumber
+    from .content import StageContent
 
 
 def tiles(content: StageContent) -> Markup | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
-from pipeline.report.page.markup import Markup, element, joined
-from pipeline.report.words import counted
+from ..words import counted
+from .markup import Markup, element, joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.report.page.content import StageContent
+    from .content import StageContent
 
 SHOWN = 3
 LONGEST_LEAD = 110

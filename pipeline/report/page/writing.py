@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.errors import CannotCreateError, os_fault
-from pipeline.report.page.page import report
-from pipeline.runs.written import report_file
+from ...errors import CannotCreateError, os_fault
+from ...runs.written import report_file
+from .page import report
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.report.published import PublishedRun
+    from ..published import PublishedRun
 
 FILE_NAME = "report.html"
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from pipeline.errors import UsageError
-from pipeline.report.planning.expectations import plan_expectation
-from pipeline.report.planning.planning import plan_run
-from pipeline.report.published import kept_run, latest_run
-from pipeline.runs.places import results_at
+from ...errors import UsageError
+from ...runs.places import results_at
+from ..published import kept_run, latest_run
+from .expectations import plan_expectation
+from .planning import plan_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipeline.report.explain.choosing import Wish
-    from pipeline.report.planning.expectations import Expectation
-    from pipeline.report.planning.goals import Goal
-    from pipeline.report.planning.sample_plan import Plans
+    from ..explain.choosing import Wish
+    from .expectations import Expectation
+    from .goals import Goal
+    from .sample_plan import Plans
 
 
 @dataclass(frozen=True)

@@ -6,25 +6,25 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.errors import UsageError
-from pipeline.metrics.planning.doubt import ASSURANCE, inflation_limit
-from pipeline.metrics.planning.power import units_for
-from pipeline.metrics.planning.scratch import (
+from ...errors import UsageError
+from ...metrics.planning.doubt import ASSURANCE, inflation_limit
+from ...metrics.planning.power import units_for
+from ...metrics.planning.scratch import (
     of_expected_share,
     rows_for_auc,
     rows_for_share,
     rows_for_share_assured,
     units_for_mean,
 )
-from pipeline.metrics.planning.two_runs import factor_for_difference, other_run
-from pipeline.report.planning import wording
-from pipeline.report.planning.sample_plan import PlannedUnits, Plans, SamplePlan
+from ...metrics.planning.two_runs import factor_for_difference, other_run
+from . import wording
+from .sample_plan import PlannedUnits, Plans, SamplePlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipeline.metrics.planning.pilot import Pilot, Scale
-    from pipeline.report.planning.goals import Goal
+    from ...metrics.planning.pilot import Pilot, Scale
+    from .goals import Goal
 
 AREA = "roc_auc"
 _OVER = {  # what a ratio is over

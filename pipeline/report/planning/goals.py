@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING
 
-from pipeline.errors import UsageError
-from pipeline.metrics.planning.power import Claim, Question
+from ...errors import UsageError
+from ...metrics.planning.power import Claim, Question
 
 if TYPE_CHECKING:
     from collections.abc import Callable

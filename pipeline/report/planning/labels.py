@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import scipy
 
-from pipeline.errors import UsageError
-from pipeline.metrics.planning.doubt import ASSURANCE
-from pipeline.metrics.planning.labels import labels_for, width_with_labels
-from pipeline.report.explain.choosing import Wish, choose, same_group
-from pipeline.report.planning import wording
-from pipeline.report.planning.pilots import sizes_of
-from pipeline.report.planning.sample_plan import PlannedUnits, SamplePlan
-from pipeline.tables.sweep import THRESHOLD
-from pipeline.visible_text import percent
+from ...errors import UsageError
+from ...metrics.planning.doubt import ASSURANCE
+from ...metrics.planning.labels import labels_for, width_with_labels
+from ...tables.sweep import THRESHOLD
+from ...visible_text import percent
+from ..explain.choosing import Wish, choose, same_group
+from . import wording
+from .pilots import sizes_of
+from .sample_plan import PlannedUnits, SamplePlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.report.explain.choosing import Choice
-    from pipeline.report.planning.goals import Goal
-    from pipeline.report.published import PublishedStage
-    from pipeline.stages.sample_sizes import Labelled, SampleSizes
+    from ...stages.sample_sizes import Labelled, SampleSizes
+    from ..explain.choosing import Choice
+    from ..published import PublishedStage
+    from .goals import Goal
 
 _OF_JEFFREYS = 0.5
 

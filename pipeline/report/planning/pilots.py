@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.errors import UsageError
-from pipeline.metrics.planning.pilot import FEWEST_UNITS, HASH_GROUPS, Pilot
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS, N_CLUSTERS, N_EFFECTIVE
-from pipeline.report.explain.choosing import same_group
-from pipeline.tables.schemas import COUNT_TABLE
-from pipeline.tables.sweep import REPLICATE
+from ...errors import UsageError
+from ...metrics.planning.pilot import FEWEST_UNITS, HASH_GROUPS, Pilot
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS, N_CLUSTERS, N_EFFECTIVE
+from ...tables.schemas import COUNT_TABLE
+from ...tables.sweep import REPLICATE
+from ..explain.choosing import same_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.report.explain.choosing import Choice
-    from pipeline.report.published import PublishedRun, PublishedStage
-    from pipeline.stages.sample_sizes import SampleSizes
+    from ...stages.sample_sizes import SampleSizes
+    from ..explain.choosing import Choice
+    from ..published import PublishedRun, PublishedStage
 
 ROWS = "rows"  # what is independent where there are no clusters
 _UNSPOILT = frozenset({"good", "chosen_on_same_data", None})

@@ -6,24 +6,24 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.errors import UsageError
-from pipeline.metrics.planning.clusters import intracluster_correlation, rows_for_variance, variance_with_more_rows
-from pipeline.metrics.planning.doubt import cautious, inflation_limit, variance_degrees
-from pipeline.metrics.planning.pilot import OF_SHARES
-from pipeline.metrics.planning.power import detectable, units_for
-from pipeline.metrics.planning.searching import smallest_factor
-from pipeline.metrics.planning.two_runs import detectable_now, factor_for_difference, other_run
-from pipeline.metrics.uncertainty.qualities import FEWEST_CLUSTERS
-from pipeline.report.explain.choosing import Wish, choose
-from pipeline.report.planning import wording
-from pipeline.report.planning.labels import asks_for_labels, plan_of_labels
-from pipeline.report.planning.pilots import Measured, measured, sizes_of
-from pipeline.report.planning.sample_plan import PlannedUnits, Plans, SamplePlan
+from ...errors import UsageError
+from ...metrics.planning.clusters import intracluster_correlation, rows_for_variance, variance_with_more_rows
+from ...metrics.planning.doubt import cautious, inflation_limit, variance_degrees
+from ...metrics.planning.pilot import OF_SHARES
+from ...metrics.planning.power import detectable, units_for
+from ...metrics.planning.searching import smallest_factor
+from ...metrics.planning.two_runs import detectable_now, factor_for_difference, other_run
+from ...metrics.uncertainty.qualities import FEWEST_CLUSTERS
+from ..explain.choosing import Wish, choose
+from . import wording
+from .labels import asks_for_labels, plan_of_labels
+from .pilots import Measured, measured, sizes_of
+from .sample_plan import PlannedUnits, Plans, SamplePlan
 
 if TYPE_CHECKING:
-    from pipeline.metrics.planning.pilot import Pilot
-    from pipeline.report.planning.goals import Goal
-    from pipeline.report.published import PublishedRun, PublishedStage
+    from ...metrics.planning.pilot import Pilot
+    from ..published import PublishedRun, PublishedStage
+    from .goals import Goal
 
 _TESTED = "difference"
 _ROUNDING = 1e-10

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.report.planning.goals import Goal
-    from pipeline.report.planning.pilots import Measured
+    from .goals import Goal
+    from .pilots import Measured
 
 _DIGITS = 3
 ON_THE_SAFE_SIDE = (

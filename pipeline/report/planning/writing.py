@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from pipeline.errors import UsageError
-from pipeline.report.planning import wording
-from pipeline.report.text import html, latex, markdown, plain
-from pipeline.report.text.blocks import Block, Cells, Heading, Items, Paragraph
+from ...errors import UsageError
+from ..text import html, latex, markdown, plain
+from ..text.blocks import Block, Cells, Heading, Items, Paragraph
+from . import wording
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipeline.report.page.markup import Markup
-    from pipeline.report.planning.sample_plan import PlannedUnits, Plans, SamplePlan
+    from ..page.markup import Markup
+    from .sample_plan import PlannedUnits, Plans, SamplePlan
 
 _NOTHING = "–"
 

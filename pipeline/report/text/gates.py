@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipeline.report.text.blocks import Items
-from pipeline.report.words import counted
-from pipeline.runs.gates.failing import is_failure
+from ...runs.gates.failing import is_failure
+from ..words import counted
+from .blocks import Items
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from pipeline.report.text.blocks import Block
+    from .blocks import Block
 
     Row = Mapping[str, Any]
 

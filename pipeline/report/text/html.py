@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, assert_never
 
-from pipeline.report.page.markup import Markup, element, joined
-from pipeline.report.text.blocks import Block, Cells, Curve, Heading, Items, Paragraph
+from ..page.markup import Markup, element, joined
+from .blocks import Block, Cells, Curve, Heading, Items, Paragraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

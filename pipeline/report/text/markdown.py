@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, assert_never
 
-from pipeline.report.text.blocks import Block, Cells, Curve, Heading, Items, Paragraph
-from pipeline.report.text.plain import draw
-from pipeline.visible_text import cleaned
+from ...visible_text import cleaned
+from .blocks import Block, Cells, Curve, Heading, Items, Paragraph
+from .plain import draw
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

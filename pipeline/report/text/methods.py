@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.report.text.blocks import Heading, Paragraph
-from pipeline.stages.methods import Measured
+from ...stages.methods import Measured
+from .blocks import Heading, Paragraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.report.published import PublishedRun, PublishedStage
-    from pipeline.report.text.blocks import Block
+    from ..published import PublishedRun, PublishedStage
+    from .blocks import Block
 
 
 def blocks_of_methods(run: PublishedRun, stages: Sequence[PublishedStage]) -> Iterator[Block]:

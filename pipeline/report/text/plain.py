@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from rich.cells import cell_len
 
-from pipeline.report.text.blocks import Block, Cells, Curve, Heading, Items, Paragraph
-from pipeline.visible_text import cleaned
+from ...visible_text import cleaned
+from .blocks import Block, Cells, Curve, Heading, Items, Paragraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.report.text.blocks import Cells, Curve, Heading, Items, Paragraph
-from pipeline.report.text.gates import blocks_of_gates
-from pipeline.runs.runner import warnings_once
-from pipeline.visible_text import rows_in_words
+from ...runs.runner import warnings_once
+from ...visible_text import rows_in_words
+from .blocks import Cells, Curve, Heading, Items, Paragraph
+from .gates import blocks_of_gates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.report.published import PublishedRun, PublishedStage
-    from pipeline.report.text.blocks import Block
-    from pipeline.runs.stage_results import StageResult
+    from ...runs.stage_results import StageResult
+    from ..published import PublishedRun, PublishedStage
+    from .blocks import Block
 
 GROUP = "group"
 NUMBERS_BEGIN = frozenset("0123456789-\u2013\u2212")

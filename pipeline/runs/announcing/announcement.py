@@ -10,26 +10,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pipeline.errors import Interrupted, ThresherError, system_fault
-from pipeline.runs.announcing.lineage import LINEAGE, Job, event_line
-from pipeline.runs.announcing.prometheus import metrics_text
-from pipeline.runs.announcing.sending import append
-from pipeline.runs.written import metrics_file
-from pipeline.storage.attempts import utc_now
-from pipeline.storage.durable import read_own
-from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout
-from pipeline.storage.manifest import parse_manifest
-from pipeline.storage.records import read_record
-from pipeline.tables.run_tables import BINDINGS, INPUTS, METRICS
-from pipeline.tables.schemas import LEADING
+from ...errors import Interrupted, ThresherError, system_fault
+from ...storage.attempts import utc_now
+from ...storage.durable import read_own
+from ...storage.layout import MANIFEST, RUN_RECORD, Layout
+from ...storage.manifest import parse_manifest
+from ...storage.records import read_record
+from ...tables.run_tables import BINDINGS, INPUTS, METRICS
+from ...tables.schemas import LEADING
+from ..written import metrics_file
+from .lineage import LINEAGE, Job, event_line
+from .prometheus import metrics_text
+from .sending import append
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pipeline.interrupts import StopRequest
-    from pipeline.runs.config import Config
-    from pipeline.storage.manifest import PublishedFile
-    from pipeline.storage.publish import Staging
+    from ...interrupts import StopRequest
+    from ...storage.manifest import PublishedFile
+    from ...storage.publish import Staging
+    from ..config import Config
 
 MOST_ATTEMPTS = 1_000  # looked through for the last success
 _GOOD = {"published", "unchanged"}
@@ -101,7 +101,7 @@ class Announcement:
         if file is not None:
             self._tried(f"the lineage in {file}", lambda: append(Path(file), event_line(event())))
         if url is not None:
-            from pipeline.runs.announcing.posting import SHORT_TIMEOUT, TIMEOUT, post  # noqa: PLC0415 - loads a client of HTTP
+            from .posting import SHORT_TIMEOUT, TIMEOUT, post  # noqa: PLC0415 - loads a client of HTTP
 
             timeout = SHORT_TIMEOUT if self.stop.is_set else TIMEOUT
             self._tried(f"the lineage at {urlsplit(url).hostname}", lambda: post(url, event_line(event()), timeout))

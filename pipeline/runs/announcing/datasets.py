@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.runs.announcing.facets import facet
-from pipeline.tables.schemas import COUNT_TABLE
+from ...tables.schemas import COUNT_TABLE
+from .facets import facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.storage.manifest import PublishedFile
+    from ...storage.manifest import PublishedFile
 
 Dataset = dict[str, Any]
 _WILD = re.compile(r"[*?\[{]")

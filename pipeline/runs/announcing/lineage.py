@@ -14,13 +14,13 @@ from datetime import UTC, date, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from pipeline.runs.announcing.datasets import input_datasets, output_datasets
-from pipeline.runs.announcing.facets import Facet, facet, producer
+from .datasets import input_datasets, output_datasets
+from .facets import Facet, facet, producer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.storage.manifest import PublishedFile
+    from ...storage.manifest import PublishedFile
 
 LINEAGE = "lineage.jsonl"  # beside the record of a run
 SCHEMA_URL = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.storage.durable import read_own
-from pipeline.storage.layout import RUN_RECORD
-from pipeline.tables.run_tables import METRICS
+from ...storage.durable import read_own
+from ...storage.layout import RUN_RECORD
+from ...tables.run_tables import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pipeline.safe_files import kind_in_words
+from ...safe_files import kind_in_words
 
 if TYPE_CHECKING:
     from pathlib import Path

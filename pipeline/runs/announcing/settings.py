@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator
 
-from pipeline.sources.paths import local_path
+from ...sources.paths import local_path
 
 if TYPE_CHECKING:
     from typing import Self

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.runs.gates.settings import PREVIOUS, SAME_WEEKDAY
-from pipeline.storage.durable import DamagedError, own_sha256
-from pipeline.storage.kept import KeptRun, read_kept_run
-from pipeline.storage.layout import RUN_RECORD, Layout, run_id_of
-from pipeline.storage.records import read_record
+from ...storage.durable import DamagedError, own_sha256
+from ...storage.kept import KeptRun, read_kept_run
+from ...storage.layout import RUN_RECORD, Layout, run_id_of
+from ...storage.records import read_record
+from .settings import PREVIOUS, SAME_WEEKDAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -13,19 +13,19 @@ from xml.etree import ElementTree as ET
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.errors import BusyError, ThresherError
-from pipeline.runs.gates.failing import is_failure
-from pipeline.runs.written import gates_json_file, gates_junit_file
-from pipeline.safe_files import remove_own
-from pipeline.sources.paths import local_path
-from pipeline.storage.durable import json_bytes, storage_errors
-from pipeline.tables.groupings import TOTAL
-from pipeline.visible_text import cleaned
+from ...errors import BusyError, ThresherError
+from ...safe_files import remove_own
+from ...sources.paths import local_path
+from ...storage.durable import json_bytes, storage_errors
+from ...tables.groupings import TOTAL
+from ...visible_text import cleaned
+from ..written import gates_json_file, gates_junit_file
+from .failing import is_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pipeline.runs.written import OwnFile
+    from ..written import OwnFile
 
     Row = Mapping[str, Any]
 

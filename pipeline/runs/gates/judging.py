@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.comparison.one_sided import (
+from ...metrics.comparison.one_sided import (
     Estimates,
     p_values_above,
     p_values_below,
@@ -17,17 +17,17 @@ from pipeline.metrics.comparison.one_sided import (
     p_values_of_drop,
     p_values_of_rise,
 )
-from pipeline.metrics.comparison.significance import adjust_p_values
-from pipeline.runs.gates.rows import group_of
-from pipeline.runs.gates.settings import OF_DIFFERENCES
-from pipeline.tables.groupings import written_groups
+from ...metrics.comparison.significance import adjust_p_values
+from ...tables.groupings import written_groups
+from .rows import group_of
+from .settings import OF_DIFFERENCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.metrics.uncertainty.qualities import Quality
-    from pipeline.runs.gates.rows import Group, JudgedRow
-    from pipeline.runs.gates.settings import Condition, Gate
+    from ...metrics.uncertainty.qualities import Quality
+    from .rows import Group, JudgedRow
+    from .settings import Condition, Gate
 
 Outcome: TypeAlias = Literal["passed", "failed", "undecided"]
 DEFAULT_LEVEL = 0.95  # of intervals, where a run does not tell

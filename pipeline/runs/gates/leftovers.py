@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import ThresherError
-from pipeline.runs.config import Config
-from pipeline.runs.gates.files import JSON, JUNIT, GateFiles
-from pipeline.runs.substitution import substituted
-from pipeline.safe_files import read_file
+from ...errors import ThresherError
+from ...safe_files import read_file
+from ..config import Config
+from ..substitution import substituted
+from .files import JSON, JUNIT, GateFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.runs.gates.baselines import History, day_of, reader_of_folder
-from pipeline.runs.gates.judging import DEFAULT_LEVEL, Numbers, Verdict, judge
-from pipeline.runs.gates.rows import judged_rows
-from pipeline.runs.gates.sentences import sentence, sentences_of_warnings
-from pipeline.storage.attempts import utc_now
-from pipeline.storage.layout import generation_of, run_id_of
-from pipeline.tables.groupings import TOTAL
-from pipeline.tables.run_tables import GATES
-from pipeline.tables.schemas import polars_types
+from ...storage.attempts import utc_now
+from ...storage.layout import generation_of, run_id_of
+from ...tables.groupings import TOTAL
+from ...tables.run_tables import GATES
+from ...tables.schemas import polars_types
+from .baselines import History, day_of, reader_of_folder
+from .judging import DEFAULT_LEVEL, Numbers, Verdict, judge
+from .rows import judged_rows
+from .sentences import sentence, sentences_of_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pipeline.runs.config import Config
-    from pipeline.runs.gates.settings import Gate
-    from pipeline.runs.stage_results import StageResult
-    from pipeline.stages.parameters import StageParameters
-    from pipeline.storage.publish import Staging
-    from pipeline.storage.state import State
+    from ...stages.parameters import StageParameters
+    from ...storage.publish import Staging
+    from ...storage.state import State
+    from ..config import Config
+    from ..stage_results import StageResult
+    from .settings import Gate
 
 
 @dataclass(frozen=True)

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL
-from pipeline.metrics.uncertainty.qualities import N_EFFECTIVE
-from pipeline.runs.gates.settings import curves, limited_columns
-from pipeline.tables.groupings import TOTAL, values_text
-from pipeline.tables.metrics_table import CRITERION, metric_key, quality_of
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
+from ...metrics.uncertainty.limits import UNDEFINED_INTERVAL
+from ...metrics.uncertainty.qualities import N_EFFECTIVE
+from ...tables.groupings import TOTAL, values_text
+from ...tables.metrics_table import CRITERION, metric_key, quality_of
+from ...tables.schemas import GROUPING
+from ...tables.sweep import THRESHOLD
+from .settings import curves, limited_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pipeline.runs.gates.settings import Gate
-    from pipeline.stages.stage import Stage
-    from pipeline.tables.schemas import Table
+    from ...stages.stage import Stage
+    from ...tables.schemas import Table
+    from .settings import Gate
 
     Row: TypeAlias = Mapping[str, Any]
     ReadTable: TypeAlias = Callable[[str], pl.DataFrame | None]

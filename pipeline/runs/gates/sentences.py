@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.metrics.uncertainty.qualities import DOUBTFUL
-from pipeline.runs.gates.settings import OF_DIFFERENCES
-from pipeline.tables.groupings import TOTAL, values_text
-from pipeline.visible_text import cleaned, percent, rows_in_words
+from ...metrics.uncertainty.qualities import DOUBTFUL
+from ...tables.groupings import TOTAL, values_text
+from ...visible_text import cleaned, percent, rows_in_words
+from .settings import OF_DIFFERENCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.runs.gates.judging import Verdict
-    from pipeline.runs.gates.rows import JudgedRow
-    from pipeline.runs.gates.settings import Gate
+    from .judging import Verdict
+    from .rows import JudgedRow
+    from .settings import Gate
 
 MOST_SENTENCES = 5  # of one gate among the warnings
 _SMALLEST_P = 0.0001

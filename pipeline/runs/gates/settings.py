@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from pipeline.errors import ConfigError, together
-from pipeline.metrics.comparison.one_sided import NIGHTS_PER_YEAR, confidence_for
-from pipeline.runs.config_faults import near
-from pipeline.stages.parameters import NAME
-from pipeline.tables.sweep import THRESHOLD
+from ...errors import ConfigError, together
+from ...metrics.comparison.one_sided import NIGHTS_PER_YEAR, confidence_for
+from ...stages.parameters import NAME
+from ...tables.sweep import THRESHOLD
+from ..config_faults import near
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pipeline.stages.parameters import StageParameters
-    from pipeline.stages.stage import Stage
-    from pipeline.tables.schemas import Table
+    from ...stages.parameters import StageParameters
+    from ...stages.stage import Stage
+    from ...tables.schemas import Table
 
     Stages: TypeAlias = Mapping[str, tuple[Stage, StageParameters]]
 

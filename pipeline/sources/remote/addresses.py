@@ -7,9 +7,9 @@ import os
 import re
 from dataclasses import dataclass
 
-from pipeline.errors import ConfigError
-from pipeline.sources.paths import plain_text, shortened
-from pipeline.visible_text import cleaned
+from ...errors import ConfigError
+from ...visible_text import cleaned
+from ..paths import plain_text, shortened
 
 SCHEMES = {"s3": "S3", "gs": "Google Cloud Storage", "az": "Azure Blob Storage"}
 SEPARATOR = "://"

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import StorageError, os_fault
-from pipeline.safe_files import remove_own
-from pipeline.sources.remote.store import RemoteObject, endpoints
-from pipeline.sources.spooling import PREFIX, PRIVATE, TemporaryFolder
+from ...errors import StorageError, os_fault
+from ...safe_files import remove_own
+from ..spooling import PREFIX, PRIVATE, TemporaryFolder
+from .store import RemoteObject, endpoints
 
 if TYPE_CHECKING:
     import threading
 
-    from pipeline.sources.remote.store import Bucket
+    from .store import Bucket
 
 DEFAULT_LIMIT = 20 * 1000**3
 _DATA, _NOTE, _UNFINISHED = ".data", ".json", ".part"

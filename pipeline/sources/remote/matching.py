@@ -7,7 +7,7 @@ import glob
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pipeline.sources.finding import SUM_ENDING, is_hidden
+from ..finding import SUM_ENDING, is_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,18 +11,13 @@ from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
-from pipeline.errors import DataError, NoInputError, PermissionDenied, ThresherError
-from pipeline.sources.listed import Listed
-from pipeline.sources.parquet_files import open_file, partitions_of
-from pipeline.sources.remote.addresses import parse_address
-from pipeline.sources.remote.copies import Copies
-from pipeline.sources.remote.matching import Matches, fixed_part, match_keys
-from pipeline.sources.remote.store import Bucket
-from pipeline.sources.remote.tables import RemoteFolder
-from pipeline.sources.skipped import MAGICS, PassedOver, Skipped
-from pipeline.sources.spooling import TemporaryFolder
-from pipeline.sources.table_formats.opening import table_in
-from pipeline.sources.table_formats.recognising import (
+from ...errors import DataError, NoInputError, PermissionDenied, ThresherError
+from ..listed import Listed
+from ..parquet_files import open_file, partitions_of
+from ..skipped import MAGICS, PassedOver, Skipped
+from ..spooling import TemporaryFolder
+from ..table_formats.opening import table_in
+from ..table_formats.recognising import (
     ICEBERG,
     ICEBERG_ENDINGS,
     ICEBERG_FOLDER,
@@ -31,16 +26,21 @@ from pipeline.sources.table_formats.recognising import (
     remedy_for,
     tells_a_table,
 )
+from .addresses import parse_address
+from .copies import Copies
+from .matching import Matches, fixed_part, match_keys
+from .store import Bucket
+from .tables import RemoteFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pipeline.sources.inputs import Input
-    from pipeline.sources.parquet_files import DataFile
-    from pipeline.sources.remote.addresses import Address
-    from pipeline.sources.remote.copies import CopiedObject
-    from pipeline.sources.remote.store import RemoteObject
-    from pipeline.sources.table_formats.live_files import LiveTable
+    from ..inputs import Input
+    from ..parquet_files import DataFile
+    from ..table_formats.live_files import LiveTable
+    from .addresses import Address
+    from .copies import CopiedObject
+    from .store import RemoteObject
 
 T = TypeVar("T")
 THREADS = 8

@@ -12,16 +12,16 @@ from datetime import timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipeline.errors import ConfigError, DataError, NoInputError, PermissionDenied, ThresherError, UnavailableError
-from pipeline.sources.paths import shortened
-from pipeline.sources.remote.addresses import ACCOUNTS
-from pipeline.visible_text import cleaned
+from ...errors import ConfigError, DataError, NoInputError, PermissionDenied, ThresherError, UnavailableError
+from ...visible_text import cleaned
+from ..paths import shortened
+from .addresses import ACCOUNTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
-    from pipeline.sources.remote.addresses import Address
+    from .addresses import Address
 
 T = TypeVar("T")
 RETRIES, TRIES = 5, 3  # of every request, and of those whose answer breaks off

@@ -7,22 +7,22 @@ import threading
 from io import BytesIO
 from typing import TYPE_CHECKING, Protocol
 
-from pipeline.errors import NoInputError
-from pipeline.sources.remote.addresses import SEPARATOR, address_in_table
-from pipeline.sources.table_formats.delta import needed_log
-from pipeline.sources.table_formats.folders import elsewhere
-from pipeline.sources.table_formats.recognising import DELTA_LOG, ICEBERG_FOLDER
+from ...errors import NoInputError
+from ..table_formats.delta import needed_log
+from ..table_formats.folders import elsewhere
+from ..table_formats.recognising import DELTA_LOG, ICEBERG_FOLDER
+from .addresses import SEPARATOR, address_in_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
-    from pipeline.sources.parquet_files import DataFile
-    from pipeline.sources.remote.addresses import Address
-    from pipeline.sources.remote.copies import CopiedObject
-    from pipeline.sources.remote.store import RemoteObject
-    from pipeline.sources.spooling import TemporaryFolder
+    from ..parquet_files import DataFile
+    from ..spooling import TemporaryFolder
+    from .addresses import Address
+    from .copies import CopiedObject
+    from .store import RemoteObject
 
 
 class Objects(Protocol):

@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from pipeline.errors import DataError, NoInputError
-from pipeline.sources.paths import shortened
-from pipeline.sources.table_formats.live_files import LiveFile, LiveTable, moment, not_installed
-from pipeline.sources.table_formats.recognising import DELTA
+from ...errors import DataError, NoInputError
+from ..paths import shortened
+from .live_files import LiveFile, LiveTable, moment, not_installed
+from .recognising import DELTA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from pipeline.sources.table_formats.folders import TableFolder
+    from .folders import TableFolder
 
 _NUMBERED = re.compile(r"(?P<version>\d{20})\.(?!crc$)[^/]+")
 _CHECKPOINT = re.compile(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pipeline.errors import DataError, os_fault
-from pipeline.sources.parquet_files import open_file
-from pipeline.sources.table_formats.recognising import ICEBERG_FOLDER
+from ...errors import DataError, os_fault
+from ..parquet_files import open_file
+from .recognising import ICEBERG_FOLDER
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.sources.parquet_files import DataFile
+    from ..parquet_files import DataFile
 
 _SCHEME = "file:"
 _CREDENTIALS = re.compile(r"//[^/@]*:[^/@]*@")

@@ -8,9 +8,9 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import DataError, NoInputError
-from pipeline.sources.table_formats.live_files import LiveFile, LiveTable, moment, not_installed
-from pipeline.sources.table_formats.recognising import ICEBERG, ICEBERG_ENDINGS, ICEBERG_HINT
+from ...errors import DataError, NoInputError
+from .live_files import LiveFile, LiveTable, moment, not_installed
+from .recognising import ICEBERG, ICEBERG_ENDINGS, ICEBERG_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pipeline.sources.table_formats.folders import TableFolder
+    from .folders import TableFolder
 
 _NUMBERED = re.compile(r"v?(?P<number>\d+)[-.].*")
 _GZIP = b"\x1f\x8b"

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import ConfigError, DataError, NoInputError
-from pipeline.sources.listed import Listed
-from pipeline.sources.table_formats.rewriting import rewritten
-from pipeline.sources.types import column_type
+from ...errors import ConfigError, DataError, NoInputError
+from ..listed import Listed
+from ..types import column_type
+from .rewriting import rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from pipeline.sources.parquet_files import DataFile
-    from pipeline.sources.table_formats.folders import TableFolder
+    from ..parquet_files import DataFile
+    from .folders import TableFolder
 
 FIELD_ID = b"PARQUET:field_id"
 

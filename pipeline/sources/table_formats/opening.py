@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pipeline.sources.table_formats.delta import delta_table
-from pipeline.sources.table_formats.folders import LocalFolder
-from pipeline.sources.table_formats.iceberg import iceberg_table
-from pipeline.sources.table_formats.recognising import DELTA, ICEBERG, ICEBERG_ENDINGS, format_of_table
+from .delta import delta_table
+from .folders import LocalFolder
+from .iceberg import iceberg_table
+from .recognising import DELTA, ICEBERG, ICEBERG_ENDINGS, format_of_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.sources.inputs import Input
-    from pipeline.sources.table_formats.folders import TableFolder
-    from pipeline.sources.table_formats.live_files import LiveTable
+    from ..inputs import Input
+    from .folders import TableFolder
+    from .live_files import LiveTable
 
 
 def table_at(path: Path, spec: Input, *, name: str) -> LiveTable | None:

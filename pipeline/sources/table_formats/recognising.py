@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from pipeline.errors import DataError
+from ...errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

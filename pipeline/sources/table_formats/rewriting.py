@@ -6,9 +6,9 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipeline.errors import DataError, os_error_number
-from pipeline.sources.parquet_files import open_file
-from pipeline.sources.spooling import spooled
+from ...errors import DataError, os_error_number
+from ..parquet_files import open_file
+from ..spooling import spooled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pipeline.sources.parquet_files import DataFile
+    from ..parquet_files import DataFile
 
 
 def rewritten(

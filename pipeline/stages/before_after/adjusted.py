@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.errors import DataError
-from pipeline.metrics.before_after.adjusted import (
+from ...errors import DataError
+from ...metrics.before_after.adjusted import (
     ADJUSTED_NAMES,
     Standardised,
     Stratum,
@@ -16,25 +16,25 @@ from pipeline.metrics.before_after.adjusted import (
     adjusted_sums,
     standardise,
 )
-from pipeline.metrics.uncertainty.limits import Interval, with_quality
-from pipeline.stages.before_after import marks
-from pipeline.stages.before_after.marks import MATCHES
-from pipeline.stages.before_after.strata import COUNTED, KEYS
-from pipeline.stages.before_after.uncertainty import groups_of
-from pipeline.tables.columns import by_group, doubles, texts
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD, add_up
+from ...metrics.uncertainty.limits import Interval, with_quality
+from ...tables.columns import by_group, doubles, texts
+from ...tables.schemas import GROUPING
+from ...tables.sweep import THRESHOLD, add_up
+from . import marks
+from .marks import MATCHES
+from .strata import COUNTED, KEYS
+from .uncertainty import groups_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.cube import Cube
-    from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.metrics.uncertainty.reasons import Reason
-    from pipeline.stages.before_after.contract import BeforeAfterParameters
-    from pipeline.stages.before_after.uncertainty import EstimatedGroup
+    from ...metrics.uncertainty.cube import Cube
+    from ...metrics.uncertainty.jackknife import Floats
+    from ...metrics.uncertainty.reasons import Reason
+    from .contract import BeforeAfterParameters
+    from .uncertainty import EstimatedGroup
 
 TABLE = "before_after_adjusted"
 COUNTS = ("n_strata", "n_after_unsupported")

@@ -10,37 +10,37 @@ import polars as pl
 import scipy
 import sqlglot.expressions as exp
 
-from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.before_after.audit import audited_precision, combined_precision
-from pipeline.metrics.before_after.kappa import LogRatio, kappa_limits, kappa_variance, placebo_ratio
-from pipeline.metrics.before_after.placebo import predicted
-from pipeline.metrics.uncertainty.limits import with_quality
-from pipeline.plan import rows
-from pipeline.plan.checks import duplicate_check, file_check, missing_check
-from pipeline.plan.counts import Query, Sweep
-from pipeline.plan.nodes import After, Check, CrossCheck, Node, Relation
-from pipeline.plan.plan import Plan
-from pipeline.queries.load import statement
-from pipeline.stages.before_after import marks, trend
-from pipeline.stages.before_after.uncertainty import groups_of
-from pipeline.tables.columns import doubles, nulls
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD, at_or_above, lowest_retrieved
+from ...errors import ConfigError, DataError
+from ...metrics.before_after.audit import audited_precision, combined_precision
+from ...metrics.before_after.kappa import LogRatio, kappa_limits, kappa_variance, placebo_ratio
+from ...metrics.before_after.placebo import predicted
+from ...metrics.uncertainty.limits import with_quality
+from ...plan import rows
+from ...plan.checks import duplicate_check, file_check, missing_check
+from ...plan.counts import Query, Sweep
+from ...plan.nodes import After, Check, CrossCheck, Node, Relation
+from ...plan.plan import Plan
+from ...queries.load import statement
+from ...tables.columns import doubles, nulls
+from ...tables.schemas import GROUPING
+from ...tables.sweep import THRESHOLD, at_or_above, lowest_retrieved
+from . import marks, trend
+from .uncertainty import groups_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.before_after.audit import AuditedPrecision
-    from pipeline.metrics.before_after.placebo import Prediction
-    from pipeline.metrics.uncertainty.cube import Cube
-    from pipeline.metrics.uncertainty.reasons import Reason
-    from pipeline.sources.bins import Grid
-    from pipeline.sources.source import Source
-    from pipeline.stages.before_after.contract import Audit, BeforeAfterParameters
-    from pipeline.stages.before_after.uncertainty import EstimatedGroup
-    from pipeline.tables.sweep import Boundary
+    from ...metrics.before_after.audit import AuditedPrecision
+    from ...metrics.before_after.placebo import Prediction
+    from ...metrics.uncertainty.cube import Cube
+    from ...metrics.uncertainty.reasons import Reason
+    from ...sources.bins import Grid
+    from ...sources.source import Source
+    from ...tables.sweep import Boundary
+    from .contract import Audit, BeforeAfterParameters
+    from .uncertainty import EstimatedGroup
 
 SAMPLE, TABLE = "before_after_audit_sample", "before_after_audit"
 COLUMNS = ("n_audited", "n_right")

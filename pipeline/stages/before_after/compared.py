@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.errors import DataError
-from pipeline.stages.before_after.timelines import N_COLUMNS
+from ...errors import DataError
+from .timelines import N_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.plan.rows import Grouped
-    from pipeline.sources.source import Source
-    from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
+    from ...plan.rows import Grouped
+    from ...sources.source import Source
+    from .contract import BeforeAfterParameters, Compared
 
 
 def resolve_compared(params: BeforeAfterParameters, events: Source | None, articles: Source | None) -> Compared:

@@ -6,14 +6,14 @@ from typing import Annotated, ClassVar, Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from pipeline.metrics.before_after.estimates import ReferenceRule
-from pipeline.metrics.before_after.references import Choice
-from pipeline.metrics.curves.operating_points import MAX_DECIMALS, Criterion, each_once
-from pipeline.sources.inputs import Field as InputField
-from pipeline.sources.inputs import Input, InputContract
-from pipeline.stages.durations import Window
-from pipeline.stages.parameters import StageParameters, ascending
-from pipeline.tables.groupings import unlike_but_for_case
+from ...metrics.before_after.estimates import ReferenceRule
+from ...metrics.before_after.references import Choice
+from ...metrics.curves.operating_points import MAX_DECIMALS, Criterion, each_once
+from ...sources.inputs import Field as InputField
+from ...sources.inputs import Input, InputContract
+from ...tables.groupings import unlike_but_for_case
+from ..durations import Window
+from ..parameters import StageParameters, ascending
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Recall = Annotated[float, Field(gt=0, le=1)]

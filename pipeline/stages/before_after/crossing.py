@@ -9,25 +9,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-from pipeline.errors import DataError
-from pipeline.plan import rows
-from pipeline.plan.counts import CountFunction
-from pipeline.plan.nodes import Relation
-from pipeline.queries.load import statement
-from pipeline.stages.before_after.contract import Parent
-from pipeline.stages.before_after.pairs import time_of_article
-from pipeline.stages.before_after.plausibility import fit_given_numbers
-from pipeline.stages.before_after.timelines import COUNTS_AROUND, crossed_counts, timelines_by
+from ...errors import DataError
+from ...plan import rows
+from ...plan.counts import CountFunction
+from ...plan.nodes import Relation
+from ...queries.load import statement
+from .contract import Parent
+from .pairs import time_of_article
+from .plausibility import fit_given_numbers
+from .timelines import COUNTS_AROUND, crossed_counts, timelines_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
 
-    from pipeline.metrics.before_after.timelines import Span
-    from pipeline.stages.before_after.contract import Compared
-    from pipeline.stages.before_after.matchers import Matchers
-    from pipeline.stages.before_after.pairs import TimedBy
+    from ...metrics.before_after.timelines import Span
+    from .contract import Compared
+    from .matchers import Matchers
+    from .pairs import TimedBy
 
 CROSSED: dict[Parent, tuple[str, str]] = {  # count tables
     "day": ("counts_of_days", "counts_of_events_and_days"),

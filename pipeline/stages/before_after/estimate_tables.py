@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.metrics.uncertainty.qualities import DESIGN_EFFECT, N_CLUSTERS, N_EFFECTIVE, QUALITY_COLUMN
-from pipeline.tables.schemas import Column, limits_of_share, of_chosen_row
+from ...metrics.uncertainty.qualities import DESIGN_EFFECT, N_CLUSTERS, N_EFFECTIVE, QUALITY_COLUMN
+from ...tables.schemas import Column, limits_of_share, of_chosen_row
 
 COUNTS = (
     Column("n_before", "BIGINT", "compared pairs before the event, the same at every threshold"),

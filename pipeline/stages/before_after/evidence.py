@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.metrics.before_after.estimates import RATIOS, reference_rows, with_ratios, with_recalls
-from pipeline.stages.before_after.audit import KEY, SAMPLE
-from pipeline.stages.before_after.pairs import USED_PAIRS
-from pipeline.stages.before_after.units import TABLE as EVENTS
-from pipeline.stages.durations import EVERYTHING
-from pipeline.stages.evidence import Evidence, Measure
-from pipeline.stages.influence import WITHOUT, by_influence
-from pipeline.stages.sections import EXPLAINED_ROWS, Section, Sheet
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD, lowest_retrieved
+from ...metrics.before_after.estimates import RATIOS, reference_rows, with_ratios, with_recalls
+from ...tables.schemas import GROUPING
+from ...tables.sweep import THRESHOLD, lowest_retrieved
+from ..durations import EVERYTHING
+from ..evidence import Evidence, Measure
+from ..influence import WITHOUT, by_influence
+from ..sections import EXPLAINED_ROWS, Section, Sheet
+from .audit import KEY, SAMPLE
+from .pairs import USED_PAIRS
+from .units import TABLE as EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.stages.sections import Asked
+    from ..sections import Asked
 
 _ESTIMATES = "before_after_estimates"
 _POSITIVES, _RATE, _FALSE = (

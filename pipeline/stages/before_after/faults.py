@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.errors import DataError
-from pipeline.plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check, negative_check
-from pipeline.stages.before_after.timelines import N_COLUMNS
+from ...errors import DataError
+from ...plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check, negative_check
+from .timelines import N_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.plan.nodes import Check
-    from pipeline.plan.rows import Grouped, Units
-    from pipeline.sources.source import Source
+    from ...plan.nodes import Check
+    from ...plan.rows import Grouped, Units
+    from ...sources.source import Source
 
 TIMES = ("event_time", "article_time")
 

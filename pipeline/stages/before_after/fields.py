@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.sources.keys import KeyMatch
-from pipeline.stages.before_after.timelines import N_COLUMNS
+from ...sources.keys import KeyMatch
+from .timelines import N_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.sources.source import Source
-    from pipeline.stages.before_after.contract import Compared
-    from pipeline.stages.before_after.lags import Lag
+    from ...sources.source import Source
+    from .contract import Compared
+    from .lags import Lag
 
 
 def derived(lag: Lag, events: Source | None, compared: Compared, *, timed: bool) -> dict[str, str]:

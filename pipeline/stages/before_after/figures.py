@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.before_after.figures_of_assumption import by_day, placebo, trend
-from pipeline.stages.figure_blocks import (
+from ...tables.sweep import THRESHOLD
+from ..figure_blocks import (
     GAP,
     caption,
     drawn,
@@ -20,15 +20,15 @@ from pipeline.stages.figure_blocks import (
     visible,
     with_limits,
 )
-from pipeline.stages.figures import Axis, Figure, Series
-from pipeline.stages.standard_figures import by_threshold, precision_recall, ratios_of_groups
-from pipeline.stages.standard_numbers import Wanted, key_numbers_of, on_other_data
-from pipeline.tables.sweep import THRESHOLD
+from ..figures import Axis, Figure, Series
+from ..standard_figures import by_threshold, precision_recall, ratios_of_groups
+from ..standard_numbers import Wanted, key_numbers_of, on_other_data
+from .figures_of_assumption import by_day, placebo, trend
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.stages.figures import KeyNumber
+    from ..figures import KeyNumber
 
 VISIBLE = 0.02  # a difference between two ratios that can be seen in a figure
 X_TITLE = "Threshold: score from which a pair counts as a match"

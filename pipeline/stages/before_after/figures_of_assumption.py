@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.figure_blocks import caption, drawn, intervals, keys_of, rising, thinned, with_limits
-from pipeline.stages.figures import Axis, Figure, Rule, Series
-from pipeline.stages.stage import number
-from pipeline.tables.sweep import THRESHOLD
+from ...tables.sweep import THRESHOLD
+from ..figure_blocks import caption, drawn, intervals, keys_of, rising, thinned, with_limits
+from ..figures import Axis, Figure, Rule, Series
+from ..stage import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

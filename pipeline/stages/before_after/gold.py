@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.errors import DataError
-from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.plan import rows
-from pipeline.plan.checks import missing_check
-from pipeline.plan.counts import Query, Sweep
-from pipeline.plan.nodes import CrossCheck, Relation
-from pipeline.plan.plan import Plan
-from pipeline.queries.load import statement
-from pipeline.tables.ratios import ratios as ratios_of
-from pipeline.tables.sweep import THRESHOLD
+from ...errors import DataError
+from ...metrics.uncertainty.cube import Cube
+from ...plan import rows
+from ...plan.checks import missing_check
+from ...plan.counts import Query, Sweep
+from ...plan.nodes import CrossCheck, Relation
+from ...plan.plan import Plan
+from ...queries.load import statement
+from ...tables.ratios import ratios as ratios_of
+from ...tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.sources.bins import Grid
-    from pipeline.sources.source import Source
-    from pipeline.stages.before_after.matchers import Matchers
+    from ...sources.bins import Grid
+    from ...sources.source import Source
+    from .matchers import Matchers
 
 COLUMNS = ("tp", "fp", "n_gold")
 KEY = ("event_id", "article_id")

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.before_after.sums import Sums
-from pipeline.metrics.uncertainty.cube import jackknifed
-from pipeline.metrics.uncertainty.jackknife import covariance, t_quantile
-from pipeline.metrics.uncertainty.limits import with_quality
-from pipeline.stages.before_after import marks
-from pipeline.stages.before_after.uncertainty import groups_of
-from pipeline.tables.columns import by_group, doubles, nulls
-from pipeline.tables.sweep import THRESHOLD
+from ...metrics.before_after.sums import Sums
+from ...metrics.uncertainty.cube import jackknifed
+from ...metrics.uncertainty.jackknife import covariance, t_quantile
+from ...metrics.uncertainty.limits import with_quality
+from ...tables.columns import by_group, doubles, nulls
+from ...tables.sweep import THRESHOLD
+from . import marks
+from .uncertainty import groups_of
 
 if TYPE_CHECKING:
-    from pipeline.metrics.uncertainty.cube import Cube
-    from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.stages.before_after.contract import BeforeAfterParameters
-    from pipeline.stages.before_after.uncertainty import EstimatedGroup
+    from ...metrics.uncertainty.cube import Cube
+    from ...metrics.uncertainty.jackknife import Floats
+    from .contract import BeforeAfterParameters
+    from .uncertainty import EstimatedGroup
 
 NAMES = ("precision_difference", "precision_difference_lower", "precision_difference_upper")
 

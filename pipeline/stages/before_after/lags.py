@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.before_after.lag_agreement import lag_agreement
-from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
-from pipeline.plan import rows
-from pipeline.plan.nodes import CrossCheck, Relation
-from pipeline.queries.dialect import column, double
-from pipeline.queries.load import statement
+from ...errors import ConfigError, DataError
+from ...metrics.before_after.lag_agreement import lag_agreement
+from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR
+from ...plan import rows
+from ...plan.nodes import CrossCheck, Relation
+from ...queries.dialect import column, double
+from ...queries.load import statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.sources.source import Source
+    from ...sources.source import Source
 
 GIVEN = ("lag_hours", "lag_days")
 EVENT_TIMES, ARTICLE_TIMES = "event_times", "article_times"

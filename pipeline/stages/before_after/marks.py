@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.before_after.days import correlation_of_days
-from pipeline.metrics.before_after.intervals import MIN_REPLICATES
-from pipeline.metrics.uncertainty.limits import clusters_of_parents, marked
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
-from pipeline.stages.before_after.uncertainty import groups_of
-from pipeline.tables.sweep import REPLICATE
+from ...metrics.before_after.days import correlation_of_days
+from ...metrics.before_after.intervals import MIN_REPLICATES
+from ...metrics.uncertainty.limits import clusters_of_parents, marked
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY
+from ...tables.sweep import REPLICATE
+from .uncertainty import groups_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.metrics.uncertainty.cube import Cube
-    from pipeline.stages.before_after.contract import BeforeAfterParameters
+    from ...metrics.uncertainty.cube import Cube
+    from .contract import BeforeAfterParameters
 
 MATCHES = ("m_before", "m_after")
 

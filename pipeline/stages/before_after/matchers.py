@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.errors import DataError
-from pipeline.plan.nodes import Relation
-from pipeline.queries.load import statement
+from ...errors import DataError
+from ...plan.nodes import Relation
+from ...queries.load import statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import polars as pl
     import sqlglot.expressions as exp
 
-    from pipeline.plan import rows
-    from pipeline.stages.before_after.contract import Compared
+    from ...plan import rows
+    from .contract import Compared
 
 MATCHER = "matcher"
 MATCHERS = "matchers"

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages import methods
-from pipeline.stages.before_after import verdict as assumption
-from pipeline.tables.groupings import TOTAL
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
+from ...tables.groupings import TOTAL
+from ...tables.schemas import GROUPING
+from ...tables.sweep import THRESHOLD
+from .. import methods
+from . import verdict as assumption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.stages.methods import Measured
+    from ..methods import Measured
 
 NOUNS = {"pairs": "pairs", "events": "events", "articles": "articles"}
 UNITS = {"event_id": "events", "day": "days", "article_id": "articles"}

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Literal
 
 import sqlglot.expressions as exp
 
-from pipeline.plan.nodes import Relation
-from pipeline.queries.dialect import column, double
-from pipeline.queries.load import statement
+from ...plan.nodes import Relation
+from ...queries.dialect import column, double
+from ...queries.load import statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.plan.rows import Grouped
+    from ...plan.rows import Grouped
 
 USED_PAIRS = "used_pairs"
 PAIR = ("event_id", "article_id")

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.before_after.intervals import MIN_REPLICATES
-from pipeline.metrics.before_after.placebo import placebo, placebo_joint
-from pipeline.metrics.before_after.sums import Sums
-from pipeline.stages.before_after.uncertainty import groups_of
-from pipeline.tables.columns import doubles, nulls
-from pipeline.tables.sweep import THRESHOLD
+from ...metrics.before_after.intervals import MIN_REPLICATES
+from ...metrics.before_after.placebo import placebo, placebo_joint
+from ...metrics.before_after.sums import Sums
+from ...tables.columns import doubles, nulls
+from ...tables.sweep import THRESHOLD
+from .uncertainty import groups_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.cube import Cube
-    from pipeline.metrics.uncertainty.reasons import Reason
-    from pipeline.stages.before_after.contract import BeforeAfterParameters
-    from pipeline.stages.before_after.uncertainty import EstimatedGroup
+    from ...metrics.uncertainty.cube import Cube
+    from ...metrics.uncertainty.reasons import Reason
+    from .contract import BeforeAfterParameters
+    from .uncertainty import EstimatedGroup
 
 TABLE = "before_after_placebo"
 COUNTS = ("n_far", "n_near", "m_far", "m_near")

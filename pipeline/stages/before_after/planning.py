@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.errors import DataError
-from pipeline.plan.checks import duplicate_check, missing_check, one_cluster_check
-from pipeline.plan.counts import CountFunction, Query, Sweep
-from pipeline.plan.plan import Plan
-from pipeline.plan.roles import UnmappedId, pooled_systems
-from pipeline.sources.bins import Grid
-from pipeline.stages.before_after import audit, faults, fields, gold, plausibility, strata, trend
-from pipeline.stages.before_after.compared import has
-from pipeline.stages.before_after.crossing import PAIRS_OF_BOTH, unknown_parent
-from pipeline.stages.before_after.estimate_tables import COUNT_NAMES
-from pipeline.stages.before_after.pairs import PAIR, USED_PAIRS, every_used_pair
-from pipeline.stages.before_after.relations import columns_of_events, key_of_pair, relations, used_pairs
-from pipeline.stages.before_after.resolved import Resolved
-from pipeline.stages.before_after.timelines import (
+from ...errors import DataError
+from ...plan.checks import duplicate_check, missing_check, one_cluster_check
+from ...plan.counts import CountFunction, Query, Sweep
+from ...plan.plan import Plan
+from ...plan.roles import UnmappedId, pooled_systems
+from ...sources.bins import Grid
+from ...tables.sweep import SECOND_REPLICATE
+from . import audit, faults, fields, gold, plausibility, strata, trend
+from .compared import has
+from .crossing import PAIRS_OF_BOTH, unknown_parent
+from .estimate_tables import COUNT_NAMES
+from .pairs import PAIR, USED_PAIRS, every_used_pair
+from .relations import columns_of_events, key_of_pair, relations, used_pairs
+from .resolved import Resolved
+from .timelines import (
     N_COLUMNS,
     compared_pairs,
     given_against_timelines,
     timelines_by,
 )
-from pipeline.stages.before_after.units import table as units_table
-from pipeline.tables.sweep import SECOND_REPLICATE
+from .units import table as units_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.plan.nodes import After, Check, CrossCheck, Relation
-    from pipeline.sources.source import Source
-    from pipeline.stages.before_after.contract import BeforeAfterParameters
+    from ...plan.nodes import After, Check, CrossCheck, Relation
+    from ...sources.source import Source
+    from .contract import BeforeAfterParameters
 
 
 def plan(params: BeforeAfterParameters, sources: Mapping[str, Source]) -> Plan:

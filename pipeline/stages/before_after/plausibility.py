@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.errors import DataError
-from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around
-from pipeline.plan.nodes import CrossCheck
-from pipeline.queries.load import statement
-from pipeline.visible_text import rows_in_words, with_edges
+from ...errors import DataError
+from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around
+from ...plan.nodes import CrossCheck
+from ...queries.load import statement
+from ...visible_text import rows_in_words, with_edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.metrics.before_after.timelines import Span
-    from pipeline.sources.source import Source
-    from pipeline.stages.before_after.contract import Compared
-    from pipeline.stages.before_after.lags import Lag
+    from ...metrics.before_after.timelines import Span
+    from ...sources.source import Source
+    from .contract import Compared
+    from .lags import Lag
 
 HALF = 0.5
 FAR_TOO_SHORT, FAR_TOO_LONG = 20, 50

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.stages.stage import number
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
-from pipeline.visible_text import percent
+from ...tables.schemas import GROUPING
+from ...tables.sweep import THRESHOLD
+from ...visible_text import percent
+from ..stage import number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

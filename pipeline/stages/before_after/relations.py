@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
-from pipeline.plan import rows
-from pipeline.plan.nodes import Relation
-from pipeline.queries.dialect import double
-from pipeline.queries.load import statement
-from pipeline.stages.before_after.compared import has
-from pipeline.stages.before_after.pairs import PAIR, USED_PAIRS, UsedPairs
+from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR
+from ...plan import rows
+from ...plan.nodes import Relation
+from ...queries.dialect import double
+from ...queries.load import statement
+from .compared import has
+from .pairs import PAIR, USED_PAIRS, UsedPairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.sources.source import Source
-    from pipeline.stages.before_after.pairs import TimedBy
-    from pipeline.stages.before_after.resolved import Resolved
+    from ...sources.source import Source
+    from .pairs import TimedBy
+    from .resolved import Resolved
 
 
 def relations(run: Resolved) -> Iterator[Relation]:

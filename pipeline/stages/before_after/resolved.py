@@ -6,28 +6,28 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pipeline.errors import ConfigError
-from pipeline.plan import rows
-from pipeline.stages.before_after import audit, faults, lags
-from pipeline.stages.before_after.compared import check_grouping, has, resolve_compared
-from pipeline.stages.before_after.crossing import Crossing, choose_parent
-from pipeline.stages.before_after.matchers import Matchers
-from pipeline.stages.before_after.pairs import PAIR
-from pipeline.stages.before_after.strata import resolve as resolve_strata
-from pipeline.stages.before_after.timelines import N_COLUMNS
-from pipeline.stages.before_after.units import table_of_events
-from pipeline.stages.durations import EVERYTHING
+from ...errors import ConfigError
+from ...plan import rows
+from ..durations import EVERYTHING
+from . import audit, faults, lags
+from .compared import check_grouping, has, resolve_compared
+from .crossing import Crossing, choose_parent
+from .matchers import Matchers
+from .pairs import PAIR
+from .strata import resolve as resolve_strata
+from .timelines import N_COLUMNS
+from .units import table_of_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.metrics.before_after.timelines import Span
-    from pipeline.plan.optional_tables import OptionalTable
-    from pipeline.sources.source import Source
-    from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared, Parent
-    from pipeline.stages.before_after.lags import Lag
-    from pipeline.stages.before_after.pairs import TimedBy
-    from pipeline.stages.before_after.strata import Strata
+    from ...metrics.before_after.timelines import Span
+    from ...plan.optional_tables import OptionalTable
+    from ...sources.source import Source
+    from .contract import BeforeAfterParameters, Compared, Parent
+    from .lags import Lag
+    from .pairs import TimedBy
+    from .strata import Strata
 
 ENDS_OF_WINDOW = ("before_start", "before_end", "after_start", "after_end")
 

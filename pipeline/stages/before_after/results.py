@@ -7,34 +7,34 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.errors import DataError
-from pipeline.metrics.before_after import estimates as estimator
-from pipeline.metrics.before_after import sensitivity
-from pipeline.metrics.before_after.kappa_bands import with_bands
-from pipeline.metrics.curves.choice_columns import COST, cost_column
-from pipeline.metrics.curves.operating_points import pick
-from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.metrics.uncertainty.limits import with_numbers, with_quality
-from pipeline.metrics.uncertainty.marks import warnings_of_marks
-from pipeline.metrics.uncertainty.serial import SHORTEST_SPAN, Cycle
-from pipeline.stages.before_after import adjusted, audit, gold, marks, placebo, plausibility, reference, strata, trend
-from pipeline.stages.before_after import verdict as assumption
-from pipeline.stages.before_after.crossing import CROSSED, MOST_REPLICATES
-from pipeline.stages.before_after.estimate_tables import COUNT_NAMES
-from pipeline.stages.before_after.gold_difference import with_difference
-from pipeline.stages.before_after.uncertainty import with_design_effects, with_intervals, with_safe_limits
-from pipeline.stages.stage import Summary, f1_curve, integer, interval, number, of_group
-from pipeline.stages.standard_numbers import CHOICE, SAME_DATA, on_other_data, words_of_choice
-from pipeline.tables.groupings import group_text
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import REPLICATE, THRESHOLD, at_or_above
-from pipeline.visible_text import of_every
+from ...errors import DataError
+from ...metrics.before_after import estimates as estimator
+from ...metrics.before_after import sensitivity
+from ...metrics.before_after.kappa_bands import with_bands
+from ...metrics.curves.choice_columns import COST, cost_column
+from ...metrics.curves.operating_points import pick
+from ...metrics.uncertainty.cube import Cube
+from ...metrics.uncertainty.limits import with_numbers, with_quality
+from ...metrics.uncertainty.marks import warnings_of_marks
+from ...metrics.uncertainty.serial import SHORTEST_SPAN, Cycle
+from ...tables.groupings import group_text
+from ...tables.schemas import GROUPING
+from ...tables.sweep import REPLICATE, THRESHOLD, at_or_above
+from ...visible_text import of_every
+from ..stage import Summary, f1_curve, integer, interval, number, of_group
+from ..standard_numbers import CHOICE, SAME_DATA, on_other_data, words_of_choice
+from . import adjusted, audit, gold, marks, placebo, plausibility, reference, strata, trend
+from . import verdict as assumption
+from .crossing import CROSSED, MOST_REPLICATES
+from .estimate_tables import COUNT_NAMES
+from .gold_difference import with_difference
+from .uncertainty import with_design_effects, with_intervals, with_safe_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.metrics.uncertainty.qualities import Quality
-    from pipeline.stages.before_after.contract import BeforeAfterParameters
+    from ...metrics.uncertainty.qualities import Quality
+    from .contract import BeforeAfterParameters
 
 
 def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:

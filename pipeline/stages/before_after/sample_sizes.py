@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.stages.sample_sizes import Counted, Labelled, SampleSizes
+from ..sample_sizes import Counted, Labelled, SampleSizes
 
 if TYPE_CHECKING:
-    from pipeline.metrics.planning.pilot import Scale
+    from ...metrics.planning.pilot import Scale
 
 _AFTER, _BEFORE = "matches after the event", "matches before the event"
 _VERSIONS = ("", "_uncorrected")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.metrics.curves.choice_columns import cost_column
-from pipeline.stages.before_after import figures, methods, planning, results
-from pipeline.stages.before_after.contract import (
+from ...metrics.curves.choice_columns import cost_column
+from ..stage import Stage, UnitTable
+from . import figures, methods, planning, results
+from .contract import (
     ARTICLES,
     AUDITED,
     EVENTS,
@@ -13,11 +14,10 @@ from pipeline.stages.before_after.contract import (
     PAIRS,
     BeforeAfterParameters,
 )
-from pipeline.stages.before_after.estimate_tables import COUNT_TABLE
-from pipeline.stages.before_after.evidence import EVIDENCE
-from pipeline.stages.before_after.sample_sizes import SAMPLE_SIZES
-from pipeline.stages.before_after.tables import TABLES
-from pipeline.stages.stage import Stage, UnitTable
+from .estimate_tables import COUNT_TABLE
+from .evidence import EVIDENCE
+from .sample_sizes import SAMPLE_SIZES
+from .tables import TABLES
 
 STAGE = Stage(
     kind="before_after",

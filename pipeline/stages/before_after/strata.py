@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.errors import ConfigError, DataError
-from pipeline.plan import rows
-from pipeline.plan.counts import CountFunction, Query, Sweep
-from pipeline.plan.nodes import Relation
-from pipeline.plan.plan import Plan
-from pipeline.queries.dialect import column
-from pipeline.queries.load import statement
-from pipeline.stages.before_after.pairs import TimedBy, time_of_article
-from pipeline.stages.before_after.timelines import N_COLUMNS, timeline_counts
-from pipeline.tables.sweep import REPLICATE
+from ...errors import ConfigError, DataError
+from ...plan import rows
+from ...plan.counts import CountFunction, Query, Sweep
+from ...plan.nodes import Relation
+from ...plan.plan import Plan
+from ...queries.dialect import column
+from ...queries.load import statement
+from ...tables.sweep import REPLICATE
+from .pairs import TimedBy, time_of_article
+from .timelines import N_COLUMNS, timeline_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
 
-    from pipeline.metrics.before_after.timelines import Span
-    from pipeline.sources.bins import Grid
-    from pipeline.sources.source import Source
-    from pipeline.stages.before_after.contract import Compared
-    from pipeline.stages.before_after.matchers import Matchers
+    from ...metrics.before_after.timelines import Span
+    from ...sources.bins import Grid
+    from ...sources.source import Source
+    from .contract import Compared
+    from .matchers import Matchers
 
 OF_TIME = ("weekday", "hour", "volume")
 KEYS = ("event_stratum", "article_stratum")

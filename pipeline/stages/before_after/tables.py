@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
-from pipeline.stages.before_after.estimate_tables import CHOSEN, CRITERION, ESTIMATES, EVENT_COLUMNS, KAPPAS, PARENTS
-from pipeline.tables.schemas import Column, Table, limits_of, limits_of_share
+from ...metrics.uncertainty.qualities import QUALITY_COLUMN
+from ...tables.schemas import Column, Table, limits_of, limits_of_share
+from .estimate_tables import CHOSEN, CRITERION, ESTIMATES, EVENT_COLUMNS, KAPPAS, PARENTS
 
 SENSITIVITY = (
     Column("rule", "VARCHAR", "rule of the recall reference: `lowest` or `max`"),

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between
-from pipeline.plan.counts import CountFunction
-from pipeline.plan.nodes import CrossCheck
-from pipeline.queries.load import statement
-from pipeline.stages.before_after.plausibility import fit_given_numbers
-from pipeline.tables.sweep import REPLICATE, SECOND_REPLICATE
+from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between
+from ...plan.counts import CountFunction
+from ...plan.nodes import CrossCheck
+from ...queries.load import statement
+from ...tables.sweep import REPLICATE, SECOND_REPLICATE
+from .plausibility import fit_given_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import sqlglot.expressions as exp
     from numpy.typing import NDArray
 
-    from pipeline.metrics.before_after.timelines import Span
-    from pipeline.plan.rows import Grouped
-    from pipeline.stages.before_after.matchers import Matchers
+    from ...metrics.before_after.timelines import Span
+    from ...plan.rows import Grouped
+    from .matchers import Matchers
 
 N_COLUMNS = ("n_before", "n_after")
 COUNTS_AROUND = (*N_COLUMNS, "n_near")

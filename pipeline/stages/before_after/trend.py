@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.before_after.intervals import MIN_REPLICATES
-from pipeline.metrics.before_after.trend import CrossedMatches, trend
-from pipeline.metrics.uncertainty.cube import GroupCounts
-from pipeline.plan.counts import CountFunction, Query
-from pipeline.stages.before_after.timelines import pairs_by_day
-from pipeline.tables.columns import by_group, doubles, nulls, texts
-from pipeline.tables.sweep import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up
+from ...metrics.before_after.intervals import MIN_REPLICATES
+from ...metrics.before_after.trend import CrossedMatches, trend
+from ...metrics.uncertainty.cube import GroupCounts
+from ...plan.counts import CountFunction, Query
+from ...tables.columns import by_group, doubles, nulls, texts
+from ...tables.sweep import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up
+from .timelines import pairs_by_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     import sqlglot.expressions as exp
     from numpy.typing import NDArray
 
-    from pipeline.metrics.before_after.timelines import Span
-    from pipeline.metrics.uncertainty.reasons import Reason
-    from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
-    from pipeline.stages.before_after.matchers import Matchers
+    from ...metrics.before_after.timelines import Span
+    from ...metrics.uncertainty.reasons import Reason
+    from .contract import BeforeAfterParameters, Compared
+    from .matchers import Matchers
 
 TABLE = "before_after_trend"
 COUNTED = "lag_pairs"

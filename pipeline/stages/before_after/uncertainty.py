@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.before_after import estimates as estimator
-from pipeline.metrics.before_after.days import spread_of
-from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, MIN_REPLICATES, intervals
-from pipeline.metrics.before_after.placebo import NearAndFar, realised_precision_interval
-from pipeline.metrics.before_after.simultaneous import precision_at_least
-from pipeline.metrics.before_after.sums import Sides
-from pipeline.metrics.uncertainty.jackknife import leave_one_out
-from pipeline.metrics.uncertainty.limits import Interval, with_limits
-from pipeline.metrics.uncertainty.qualities import DESIGN_EFFECT
-from pipeline.metrics.uncertainty.serial import InTime
-from pipeline.tables.columns import doubles, nulls
-from pipeline.tables.sweep import THRESHOLD
+from ...metrics.before_after import estimates as estimator
+from ...metrics.before_after.days import spread_of
+from ...metrics.before_after.intervals import INTERVAL_NAMES, MIN_REPLICATES, intervals
+from ...metrics.before_after.placebo import NearAndFar, realised_precision_interval
+from ...metrics.before_after.simultaneous import precision_at_least
+from ...metrics.before_after.sums import Sides
+from ...metrics.uncertainty.jackknife import leave_one_out
+from ...metrics.uncertainty.limits import Interval, with_limits
+from ...metrics.uncertainty.qualities import DESIGN_EFFECT
+from ...metrics.uncertainty.serial import InTime
+from ...tables.columns import doubles, nulls
+from ...tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.metrics.before_after.references import Choice
-    from pipeline.metrics.before_after.sums import Counts
-    from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
-    from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.stages.before_after.contract import BeforeAfterParameters
+    from ...metrics.before_after.references import Choice
+    from ...metrics.before_after.sums import Counts
+    from ...metrics.uncertainty.cube import Cube, GroupCounts
+    from ...metrics.uncertainty.jackknife import Floats
+    from .contract import BeforeAfterParameters
 
 REALISED = "precision_realised"
 

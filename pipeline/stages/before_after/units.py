@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.before_after.timelines import counts_around
-from pipeline.plan.nodes import After
-from pipeline.plan.optional_tables import OptionalTable
-from pipeline.queries.load import statement
-from pipeline.stages.before_after.estimate_tables import EVENT_COLUMNS
-from pipeline.stages.before_after.timelines import N_COLUMNS, articles_of_timeline, events_of_timeline
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD, lowest_retrieved
+from ...metrics.before_after.timelines import counts_around
+from ...plan.nodes import After
+from ...plan.optional_tables import OptionalTable
+from ...queries.load import statement
+from ...tables.schemas import GROUPING
+from ...tables.sweep import THRESHOLD, lowest_retrieved
+from .estimate_tables import EVENT_COLUMNS
+from .timelines import N_COLUMNS, articles_of_timeline, events_of_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import sqlglot.expressions as exp
 
-    from pipeline.metrics.before_after.timelines import Span
-    from pipeline.sources.source import Source
-    from pipeline.stages.before_after.contract import Compared
-    from pipeline.stages.before_after.matchers import Matchers
-    from pipeline.tables.sweep import Boundary
+    from ...metrics.before_after.timelines import Span
+    from ...sources.source import Source
+    from ...tables.sweep import Boundary
+    from .contract import Compared
+    from .matchers import Matchers
 
 TABLE = "before_after_events"
 MOST_ROWS = 10_000_000

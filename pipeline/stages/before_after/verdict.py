@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.metrics.comparison.significance import adjust_p_values
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, Quality
-from pipeline.stages.before_after.units import chosen_threshold
-from pipeline.tables.columns import by_group
-from pipeline.tables.groupings import TOTAL, grouping_columns
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
+from ...metrics.comparison.significance import adjust_p_values
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, Quality
+from ...tables.columns import by_group
+from ...tables.groupings import TOTAL, grouping_columns
+from ...tables.schemas import GROUPING
+from ...tables.sweep import THRESHOLD
+from .units import chosen_threshold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

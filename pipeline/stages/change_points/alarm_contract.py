@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
-from pipeline.tables.schemas import Column, Table, limits_of, limits_of_share
+from ...metrics.uncertainty.qualities import QUALITY_COLUMN
+from ...tables.schemas import Column, Table, limits_of, limits_of_share
 
 ALARM_TABLES = ("change_points_alarms", "change_points_alarm_points")
 QUANTILES = {"lead_p10": 0.1, "lead_p25": 0.25, "median_lead": 0.5, "lead_p75": 0.75, "lead_p90": 0.9}

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.change_points.alarm_contract import ALARM_POINTS, ALARMS
-from pipeline.stages.figure_blocks import (
+from ...tables.sweep import THRESHOLD
+from ..figure_blocks import (
     CRITERION,
     GAP,
     caption,
@@ -22,10 +22,10 @@ from pipeline.stages.figure_blocks import (
     thinned,
     with_limits,
 )
-from pipeline.stages.figures import Axis, Figure, Rule, Series
-from pipeline.stages.standard_figures import across_groups, path_of_thresholds
-from pipeline.stages.standard_numbers import Wanted
-from pipeline.tables.sweep import THRESHOLD
+from ..figures import Axis, Figure, Rule, Series
+from ..standard_figures import across_groups, path_of_thresholds
+from ..standard_numbers import Wanted
+from .alarm_contract import ALARM_POINTS, ALARMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline.stages import methods
-from pipeline.stages.change_points.alarm_contract import ALARM_POINTS, ALARMS
+from .. import methods
+from .alarm_contract import ALARM_POINTS, ALARMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.stages.methods import Measured
+    from ..methods import Measured
 
 _REPEATS = {
     "ignore": "count neither as true nor as false, as in the Numenta Anomaly Benchmark (Lavin and Ahmad 2015)",

@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline.errors import DataError
-from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
-from pipeline.metrics.change_points.alarms import AlarmRule, changes_by_score
-from pipeline.metrics.change_points.order import distinct_in_order, in_order
-from pipeline.metrics.change_points.silenced_alarms import Cooldown, changes_by_level
-from pipeline.metrics.change_points.windows import Points, scores_of
-from pipeline.metrics.change_points.zones import Incidents, added_to_incidents, detected_by_best
-from pipeline.stages.change_points.points import POSITIONS, RUN, columns_of
-from pipeline.tables.columns import doubles
+from ...errors import DataError
+from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR
+from ...metrics.change_points.alarms import AlarmRule, changes_by_score
+from ...metrics.change_points.order import distinct_in_order, in_order
+from ...metrics.change_points.silenced_alarms import Cooldown, changes_by_level
+from ...metrics.change_points.windows import Points, scores_of
+from ...metrics.change_points.zones import Incidents, added_to_incidents, detected_by_best
+from ...tables.columns import doubles
+from .points import POSITIONS, RUN, columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.change_points.alarms import Alerts, Changes, Final
-    from pipeline.metrics.change_points.zones import Zones
-    from pipeline.sources.bins import Grid
-    from pipeline.stages.change_points.points import Matcher
+    from ...metrics.change_points.alarms import Alerts, Changes, Final
+    from ...metrics.change_points.zones import Zones
+    from ...sources.bins import Grid
+    from .points import Matcher
 
 FALSE, TRUE, REPEAT, MERGED = range(4)  # what becomes of a prediction where all of them count
 END_OF = "position_of_end"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.change_points.false_alarms import rate_limits
-from pipeline.metrics.change_points.leads import Leads
-from pipeline.metrics.uncertainty.limits import (
+from ...metrics.change_points.false_alarms import rate_limits
+from ...metrics.change_points.leads import Leads
+from ...metrics.uncertainty.limits import (
     UNDEFINED_INTERVAL,
     Interval,
     clusters_of,
@@ -19,10 +19,13 @@ from pipeline.metrics.uncertainty.limits import (
     of_chosen,
     with_limits,
 )
-from pipeline.metrics.uncertainty.marks import quality_of_events, quality_of_sizes
-from pipeline.metrics.uncertainty.proportions import Confusion
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS, worst
-from pipeline.stages.change_points.alarm_contract import (
+from ...metrics.uncertainty.marks import quality_of_events, quality_of_sizes
+from ...metrics.uncertainty.proportions import Confusion
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS, worst
+from ...tables.columns import by_group, nulls
+from ...tables.ratios import quotient
+from ...tables.sweep import REPLICATE, THRESHOLD
+from .alarm_contract import (
     ALARM_POINTS,
     ALARMS,
     ALL_PREDICTIONS,
@@ -30,18 +33,15 @@ from pipeline.stages.change_points.alarm_contract import (
     QUANTILES,
     SWEPT_ALARMS,
 )
-from pipeline.stages.change_points.lengths import in_positions
-from pipeline.tables.columns import by_group, nulls
-from pipeline.tables.ratios import quotient
-from pipeline.tables.sweep import REPLICATE, THRESHOLD
+from .lengths import in_positions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
-    from pipeline.metrics.uncertainty.qualities import Quality
-    from pipeline.metrics.uncertainty.reasons import Reason
-    from pipeline.stages.change_points.contract import ChangePointsParameters
+    from ...metrics.uncertainty.cube import Cube, GroupCounts
+    from ...metrics.uncertainty.qualities import Quality
+    from ...metrics.uncertainty.reasons import Reason
+    from .contract import ChangePointsParameters
 
 CRITERION = "criterion"
 RATE, BETWEEN = "false_alarm_rate", "time_between_false_alarms"

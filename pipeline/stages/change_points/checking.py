@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.errors import DataError
-from pipeline.plan import rows
-from pipeline.plan.checks import (
+from ...errors import DataError
+from ...plan import rows
+from ...plan.checks import (
     doubtful_groups,
     doubtful_scores,
     duplicate_check,
@@ -15,21 +15,21 @@ from pipeline.plan.checks import (
     negative_check,
     outside_check,
 )
-from pipeline.plan.nodes import CrossCheck
-from pipeline.queries.load import statement
-from pipeline.stages.change_points.input_contracts import ANNOTATOR, END, POSITION, SERIES_ID, START
-from pipeline.stages.change_points.lengths import is_duration
+from ...plan.nodes import CrossCheck
+from ...queries.load import statement
+from .input_contracts import ANNOTATOR, END, POSITION, SERIES_ID, START
+from .lengths import is_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
 
-    from pipeline.plan.checks import Faults
-    from pipeline.plan.nodes import Check
-    from pipeline.sources.source import Source
-    from pipeline.stages.change_points.contract import ChangePointsParameters
-    from pipeline.stages.change_points.relations import Inputs, Relations
+    from ...plan.checks import Faults
+    from ...plan.nodes import Check
+    from ...sources.source import Source
+    from .contract import ChangePointsParameters
+    from .relations import Inputs, Relations
 
 FARTHEST = 1e19  # beyond every 64-bit integer; the sum of some thousand such delays is still a decimal
 INCIDENT_RULES = ("one_to_one", "any")

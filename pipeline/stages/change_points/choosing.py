@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.curves.choices import Candidates
-from pipeline.metrics.curves.cross_fitting import FOLDS
-from pipeline.metrics.curves.outcome_counts import Outcomes
-from pipeline.stages.change_points.uncertainty import limits_of, retrieved
-from pipeline.tables.ratios import divide
-from pipeline.tables.sweep import THRESHOLD
+from ...metrics.curves.choices import Candidates
+from ...metrics.curves.cross_fitting import FOLDS
+from ...metrics.curves.outcome_counts import Outcomes
+from ...tables.ratios import divide
+from ...tables.sweep import THRESHOLD
+from .uncertainty import limits_of, retrieved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.metrics.curves.cross_fitting import Ints
-    from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
-    from pipeline.metrics.uncertainty.jackknife import Floats, Limits
-    from pipeline.stages.change_points.contract import ChangePointsParameters
+    from ...metrics.curves.cross_fitting import Ints
+    from ...metrics.uncertainty.cube import Cube, GroupCounts
+    from ...metrics.uncertainty.jackknife import Floats, Limits
+    from .contract import ChangePointsParameters
 
 
 IGNORED = "n_ignored"

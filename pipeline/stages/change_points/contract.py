@@ -6,18 +6,18 @@ from typing import Literal
 
 from pydantic import field_validator, model_validator
 
-from pipeline.metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
-from pipeline.metrics.curves.choice_columns import criterion_column
-from pipeline.metrics.curves.operating_points import Criterion, each_once
-from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
-from pipeline.sources.inputs import Input
-from pipeline.stages.change_points.alarm_contract import ALARM_COUNTS, ALARM_POINTS, ALARMS
-from pipeline.stages.change_points.input_contracts import ANNOTATOR, SERIES_ID
-from pipeline.stages.change_points.lengths import Length
-from pipeline.stages.change_points.margins import MarginSides
-from pipeline.stages.parameters import EvenThresholds, StageParameters
-from pipeline.tables.groupings import unlike_but_for_case
-from pipeline.tables.schemas import Column, Table, limits_of_share, of_chosen_row
+from ...metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
+from ...metrics.curves.choice_columns import criterion_column
+from ...metrics.curves.operating_points import Criterion, each_once
+from ...metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
+from ...sources.inputs import Input
+from ...tables.groupings import unlike_but_for_case
+from ...tables.schemas import Column, Table, limits_of_share, of_chosen_row
+from ..parameters import EvenThresholds, StageParameters
+from .alarm_contract import ALARM_COUNTS, ALARM_POINTS, ALARMS
+from .input_contracts import ANNOTATOR, SERIES_ID
+from .lengths import Length
+from .margins import MarginSides
 
 Matching = Literal["one_to_one", "any", "roerich", "ruptures", "nearest"]
 Annotators = Literal["union", "separate", "tcpd"]

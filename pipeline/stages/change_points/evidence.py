@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.plan.counts import Query
-from pipeline.plan.nodes import Relation
-from pipeline.plan.transforms import Transform
-from pipeline.queries.dialect import column, double
-from pipeline.queries.load import statement
-from pipeline.stages.change_points.alarm_contract import ALARMS, LEADS
-from pipeline.stages.change_points.alarm_points import FALSE, MERGED, REPEAT, TRUE
-from pipeline.stages.change_points.input_contracts import INCIDENTS, SERIES_ID
-from pipeline.stages.change_points.points import RUN
-from pipeline.stages.change_points.profiles import PROFILES
-from pipeline.stages.change_points.relations import OUTCOMES, RUNS_OF_SERIES
-from pipeline.stages.evidence import Evidence, Measure
-from pipeline.stages.influence import untold, with_influence
-from pipeline.stages.sections import EXPLAINED_ROWS, Section
+from ...plan.counts import Query
+from ...plan.nodes import Relation
+from ...plan.transforms import Transform
+from ...queries.dialect import column, double
+from ...queries.load import statement
+from ..evidence import Evidence, Measure
+from ..influence import untold, with_influence
+from ..sections import EXPLAINED_ROWS, Section
+from .alarm_contract import ALARMS, LEADS
+from .alarm_points import FALSE, MERGED, REPEAT, TRUE
+from .input_contracts import INCIDENTS, SERIES_ID
+from .points import RUN
+from .profiles import PROFILES
+from .relations import OUTCOMES, RUNS_OF_SERIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.plan.nodes import Node
-    from pipeline.stages.sections import Asked
+    from ...plan.nodes import Node
+    from ..sections import Asked
 
 _CURVE, _AREAS = "change_points_curve", "change_points_areas"
 _MEASURES = {

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.change_points.alarm_figures import alarm_figures, numbers_of, with_rates
-from pipeline.stages.change_points.results import best_on_other_data, best_rows
-from pipeline.stages.figure_blocks import of_best, rising, shown
-from pipeline.stages.figures import Axis, Figure, Rule, Series
-from pipeline.stages.standard_figures import (
+from ..figure_blocks import of_best, rising, shown
+from ..figures import Axis, Figure, Rule, Series
+from ..standard_figures import (
     BIN,
     NUMBER,
     by_threshold,
@@ -20,12 +18,14 @@ from pipeline.stages.standard_figures import (
     precision_recall,
     ratios_of_groups,
 )
-from pipeline.stages.standard_numbers import Wanted, key_numbers_of
+from ..standard_numbers import Wanted, key_numbers_of
+from .alarm_figures import alarm_figures, numbers_of, with_rates
+from .results import best_on_other_data, best_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.stages.figures import KeyNumber
+    from ..figures import KeyNumber
 
 MOST_BINS = 40
 NUMBERS = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.sources.inputs import Field as InputField
-from pipeline.sources.inputs import InputContract
+from ...sources.inputs import Field as InputField
+from ...sources.inputs import InputContract
 
 ANNOTATOR = "annotator_id"
 SERIES_ID = "series_id"

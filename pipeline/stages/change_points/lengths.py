@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from pipeline.stages.durations import parse_microseconds
+from ..durations import parse_microseconds
 
 
 def _length(value: object) -> object:

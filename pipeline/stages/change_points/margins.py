@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from pipeline.metrics.change_points.windows import Margin
-from pipeline.stages.durations import parse_microseconds
+from ...metrics.change_points.windows import Margin
+from ..durations import parse_microseconds
 
 
 class MarginSides(BaseModel):

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages import methods
-from pipeline.stages.change_points import alarm_methods
-from pipeline.stages.standard_numbers import on_other_data
+from .. import methods
+from ..standard_numbers import on_other_data
+from . import alarm_methods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.stages.methods import Measured
+    from ..methods import Measured
 
 NOUNS = {"predictions": "predicted points", "annotations": "annotated points"}
 RULES = {

@@ -8,31 +8,31 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.errors import DataError
-from pipeline.plan import rows
-from pipeline.plan.counts import Query, Sweep
-from pipeline.plan.optional_tables import OptionalTable
-from pipeline.plan.plan import Plan
-from pipeline.plan.roles import pooled_systems
-from pipeline.plan.transforms import Transform
-from pipeline.sources.keys import KeyMatch
-from pipeline.sources.types import TIME_TYPES
-from pipeline.stages.change_points import checking, units
-from pipeline.stages.change_points.alarm_contract import ALARM_TABLES, LEADS
-from pipeline.stages.change_points.alarm_points import AlarmMatcher
-from pipeline.stages.change_points.contract import COUNT_NAMES
-from pipeline.stages.change_points.input_contracts import ANNOTATOR, INCIDENTS, SERIES_ID
-from pipeline.stages.change_points.lengths import in_positions
-from pipeline.stages.change_points.points import RUN, Matcher
-from pipeline.stages.change_points.relations import OUTCOMES, Inputs, Relations
-from pipeline.tables.groupings import users_name
+from ...errors import DataError
+from ...plan import rows
+from ...plan.counts import Query, Sweep
+from ...plan.optional_tables import OptionalTable
+from ...plan.plan import Plan
+from ...plan.roles import pooled_systems
+from ...plan.transforms import Transform
+from ...sources.keys import KeyMatch
+from ...sources.types import TIME_TYPES
+from ...tables.groupings import users_name
+from . import checking, units
+from .alarm_contract import ALARM_TABLES, LEADS
+from .alarm_points import AlarmMatcher
+from .contract import COUNT_NAMES
+from .input_contracts import ANNOTATOR, INCIDENTS, SERIES_ID
+from .lengths import in_positions
+from .points import RUN, Matcher
+from .relations import OUTCOMES, Inputs, Relations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.plan.nodes import After
-    from pipeline.sources.source import Source
-    from pipeline.stages.change_points.contract import ChangePointsParameters
+    from ...plan.nodes import After
+    from ...sources.source import Source
+    from .contract import ChangePointsParameters
 
 MOST_ROWS_FOR_SERIES = 10_000_000
 MOST_ROWS_FOR_DELAYS = 1_000_000

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.errors import DataError
-from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
-from pipeline.metrics.change_points.annotators import mean_over_annotators, with_origin
-from pipeline.metrics.change_points.greedy_matching import added_as_roerich, added_nearest
-from pipeline.metrics.change_points.matching import added_any, added_as_ruptures, added_one_to_one, matched_truth
-from pipeline.metrics.change_points.order import distinct_in_order, in_order
-from pipeline.metrics.change_points.segmentation import covering as covering_of
-from pipeline.metrics.change_points.windows import Margin, Points, find_windows, nearest_truth
-from pipeline.tables.columns import doubles
+from ...errors import DataError
+from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR
+from ...metrics.change_points.annotators import mean_over_annotators, with_origin
+from ...metrics.change_points.greedy_matching import added_as_roerich, added_nearest
+from ...metrics.change_points.matching import added_any, added_as_ruptures, added_one_to_one, matched_truth
+from ...metrics.change_points.order import distinct_in_order, in_order
+from ...metrics.change_points.segmentation import covering as covering_of
+from ...metrics.change_points.windows import Margin, Points, find_windows, nearest_truth
+from ...tables.columns import doubles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from pipeline.stages.change_points.contract import Annotators, Matching
+    from .contract import Annotators, Matching
 
     Rule: TypeAlias = Callable[[Points, Points, Margin, NDArray[np.float64] | None], NDArray[np.int64]]
 

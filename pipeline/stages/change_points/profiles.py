@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.stages.profiles import Convention, Profile
+from ..profiles import Convention, Profile
 
 if TYPE_CHECKING:
-    from pipeline.stages.change_points.contract import ChangePointsParameters
+    from .contract import ChangePointsParameters
 
 _UNITS = ("change_points_series", "series_id", ("n_true", "n_predicted", "tp", "precision", "recall"))
 _UNION = Convention(

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.plan import rows
-from pipeline.plan.nodes import Relation
-from pipeline.queries.dialect import column
-from pipeline.queries.load import statement
-from pipeline.stages.change_points.input_contracts import ANNOTATOR, END, POSITION, SERIES_ID, START
-from pipeline.tables.groupings import internal_name
+from ...plan import rows
+from ...plan.nodes import Relation
+from ...queries.dialect import column
+from ...queries.load import statement
+from ...tables.groupings import internal_name
+from .input_contracts import ANNOTATOR, END, POSITION, SERIES_ID, START
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.sources.source import Source
-    from pipeline.stages.change_points.contract import ChangePointsParameters
+    from ...sources.source import Source
+    from .contract import ChangePointsParameters
 
 ANNOTATED_SERIES, RUNS_OF_SERIES, OUTCOMES = "annotated_series", "runs_of_series", "outcomes"
 BY_ANNOTATOR = internal_name(ANNOTATOR)

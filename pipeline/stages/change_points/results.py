@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
-from pipeline.metrics.curves.choices import operating_points
-from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.metrics.uncertainty.limits import with_clusters
-from pipeline.metrics.uncertainty.marks import warnings_of_marks
-from pipeline.metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE
-from pipeline.stages.change_points.alarm_figures import RATE, unit_of, with_rates
-from pipeline.stages.change_points.alarm_results import alarm_tables
-from pipeline.stages.change_points.choosing import IGNORED, candidates, f_beta, outcomes, with_ignored
-from pipeline.stages.change_points.contract import AREAS, CURVE
-from pipeline.stages.change_points.ratios import with_ratios
-from pipeline.stages.change_points.uncertainty import SIZES, with_intervals
-from pipeline.stages.stage import (
+from ...metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
+from ...metrics.curves.choices import operating_points
+from ...metrics.uncertainty.cube import Cube
+from ...metrics.uncertainty.limits import with_clusters
+from ...metrics.uncertainty.marks import warnings_of_marks
+from ...metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE
+from ...tables.columns import by_group, nulls
+from ...tables.groupings import group_text, grouping_columns
+from ...tables.ratios import quotient
+from ...tables.schemas import GROUPING
+from ...tables.sweep import IN_TIME, THRESHOLD, add_up, at_or_above
+from ..stage import (
     Summary,
     doubt,
     f1_curve,
@@ -31,25 +30,26 @@ from pipeline.stages.stage import (
     of_group,
     percent,
 )
-from pipeline.stages.standard_numbers import (
+from ..standard_numbers import (
     CHOICE,
     SAME_DATA,
     beside_best,
     on_other_data,
     words_of_choice,
 )
-from pipeline.tables.columns import by_group, nulls
-from pipeline.tables.groupings import group_text, grouping_columns
-from pipeline.tables.ratios import quotient
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import IN_TIME, THRESHOLD, add_up, at_or_above
+from .alarm_figures import RATE, unit_of, with_rates
+from .alarm_results import alarm_tables
+from .choosing import IGNORED, candidates, f_beta, outcomes, with_ignored
+from .contract import AREAS, CURVE
+from .ratios import with_ratios
+from .uncertainty import SIZES, with_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.stages.change_points.contract import ChangePointsParameters
+    from .contract import ChangePointsParameters
 
     Counts: TypeAlias = NDArray[np.int64]
 

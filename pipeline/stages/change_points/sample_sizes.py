@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.sample_sizes import Counted, SampleSizes
+from ..sample_sizes import Counted, SampleSizes
 
 _TRUE, _PREDICTED = "true change points", "predicted change points"
 SAMPLE_SIZES = SampleSizes(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pipeline.metrics.curves.choice_columns import cost_columns
-from pipeline.stages.change_points import figures, methods, planning, results
-from pipeline.stages.change_points.contract import COUNTS, TABLES, ChangePointsParameters
-from pipeline.stages.change_points.evidence import EVIDENCE
-from pipeline.stages.change_points.input_contracts import ANNOTATIONS, CODERS, PREDICTIONS, RUNS, SERIES
-from pipeline.stages.change_points.sample_sizes import SAMPLE_SIZES
-from pipeline.stages.stage import Stage, UnitTable
+from ...metrics.curves.choice_columns import cost_columns
+from ..stage import Stage, UnitTable
+from . import figures, methods, planning, results
+from .contract import COUNTS, TABLES, ChangePointsParameters
+from .evidence import EVIDENCE
+from .input_contracts import ANNOTATIONS, CODERS, PREDICTIONS, RUNS, SERIES
+from .sample_sizes import SAMPLE_SIZES
 
 STAGE = Stage(
     kind="change_points",

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.curves.cross_fitting import at_choices
-from pipeline.metrics.uncertainty.limits import Interval, clusters_of, marked_in_time, with_limits
-from pipeline.metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters
-from pipeline.tables.ratios import RATIOS
+from ...metrics.curves.cross_fitting import at_choices
+from ...metrics.uncertainty.limits import Interval, clusters_of, marked_in_time, with_limits
+from ...metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters
+from ...tables.ratios import RATIOS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeline.metrics.curves.cross_fitting import Ints
-    from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
-    from pipeline.metrics.uncertainty.proportions import Limits
-    from pipeline.metrics.uncertainty.resampling import Resampling
-    from pipeline.stages.change_points.contract import ChangePointsParameters
+    from ...metrics.curves.cross_fitting import Ints
+    from ...metrics.uncertainty.cube import Cube, GroupCounts
+    from ...metrics.uncertainty.proportions import Limits
+    from ...metrics.uncertainty.resampling import Resampling
+    from .contract import ChangePointsParameters
 
     Floats: TypeAlias = NDArray[np.float64]
 

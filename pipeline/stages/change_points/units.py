@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.plan.nodes import After
-from pipeline.queries.load import statement
-from pipeline.stages.change_points.contract import DELAYS, SERIES_COLUMNS
-from pipeline.stages.change_points.input_contracts import SERIES_ID
-from pipeline.stages.change_points.points import RUN
-from pipeline.stages.change_points.ratios import with_ratios
-from pipeline.tables.groupings import Grouping
-from pipeline.tables.ratios import quotient
-from pipeline.tables.schemas import GROUPING
+from ...plan.nodes import After
+from ...queries.load import statement
+from ...tables.groupings import Grouping
+from ...tables.ratios import quotient
+from ...tables.schemas import GROUPING
+from .contract import DELAYS, SERIES_COLUMNS
+from .input_contracts import SERIES_ID
+from .points import RUN
+from .ratios import with_ratios
 
 if TYPE_CHECKING:
-    from pipeline.stages.change_points.relations import Relations
-    from pipeline.tables.schemas import Column
+    from ...tables.schemas import Column
+    from .relations import Relations
 
 Finish = Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], pl.DataFrame]
 

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 import sqlglot.expressions as exp
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.metrics.comparison.significance import Correction
-from pipeline.metrics.ranking.notation import is_measure, name_of
-from pipeline.metrics.uncertainty.qualities import N_CLUSTERS
-from pipeline.queries.dialect import column, render
-from pipeline.sources.inputs import Field as InputField
-from pipeline.sources.inputs import Input, InputContract
-from pipeline.stages import STAGES, find_stage
-from pipeline.stages.compare.fitting import (
+from ...metrics.comparison.significance import Correction
+from ...metrics.ranking.notation import is_measure, name_of
+from ...metrics.uncertainty.qualities import N_CLUSTERS
+from ...queries.dialect import column, render
+from ...sources.inputs import Field as InputField
+from ...sources.inputs import Input, InputContract
+from ...tables.groupings import Grouping
+from ...tables.schemas import GROUPING, STAGE_COLUMN, Column
+from .. import STAGES, find_stage
+from ..stage import CLUSTER
+from ..upstream import UpstreamParameters
+from .fitting import (
     EVENT_COUNTS,
     NEEDS_GROUPS,
     NEEDS_PAIRS,
@@ -24,17 +28,13 @@ from pipeline.stages.compare.fitting import (
     UNPAIRED_TESTS,
     Test,
 )
-from pipeline.stages.compare.sides import failed_stages
-from pipeline.stages.stage import CLUSTER
-from pipeline.stages.upstream import UpstreamParameters
-from pipeline.tables.groupings import Grouping
-from pipeline.tables.schemas import GROUPING, STAGE_COLUMN, Column
+from .sides import failed_stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.stages.stage import UnitTable
-    from pipeline.stages.upstream import UpstreamStage
+    from ..stage import UnitTable
+    from ..upstream import UpstreamStage
 
 UNITS = InputContract(
     "units",

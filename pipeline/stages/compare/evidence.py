@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.plan.nodes import Relation
-from pipeline.stages.compare.planning import COUNT, METRIC
-from pipeline.stages.evidence import Evidence, Measure
-from pipeline.stages.sections import EXPLAINED_ROWS, Section
+from ...plan.nodes import Relation
+from ..evidence import Evidence, Measure
+from ..sections import EXPLAINED_ROWS, Section
+from .planning import COUNT, METRIC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.stages.sections import Asked
+    from ..sections import Asked
 
 _MEASURES = ("mean_a", "mean_b", "p_value", "p_adjusted", "effect_size")
 _PULL = "pull"

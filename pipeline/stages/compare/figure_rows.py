@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS
-from pipeline.stages.compare.fitting import POOLED
-from pipeline.stages.figure_blocks import RATIO_NAMES, RATIO_ROLES, keys_of, with_limits
-from pipeline.stages.figures import Series
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS
+from ..figure_blocks import RATIO_NAMES, RATIO_ROLES, keys_of, with_limits
+from ..figures import Series
+from .fitting import POOLED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

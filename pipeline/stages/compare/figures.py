@@ -7,8 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
-from pipeline.stages.compare.figure_rows import (
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY
+from ...tables.groupings import TOTAL, group_text
+from ...tables.schemas import GROUPING
+from ..figure_blocks import (
+    caption,
+    drawn,
+    intervals,
+    keys_of,
+    level,
+    shares,
+    shown,
+    with_limits,
+)
+from ..figures import Axis, Figure, KeyNumber, Rule, Series
+from .figure_rows import (
     PAIR,
     PAIR_TITLE,
     SYSTEM,
@@ -19,28 +32,15 @@ from pipeline.stages.compare.figure_rows import (
     pooled_series,
     wide,
 )
-from pipeline.stages.compare.figures_of_margins import margin_figures, ratio_figures
-from pipeline.stages.compare.fitting import POOLED
-from pipeline.stages.compare.sentences import MAIN, claims_of_pairs, different_units, largest_gaps, strongest
-from pipeline.stages.compare.summary import one_test_a_pair
-from pipeline.stages.figure_blocks import (
-    caption,
-    drawn,
-    intervals,
-    keys_of,
-    level,
-    shares,
-    shown,
-    with_limits,
-)
-from pipeline.stages.figures import Axis, Figure, KeyNumber, Rule, Series
-from pipeline.tables.groupings import TOTAL, group_text
-from pipeline.tables.schemas import GROUPING
+from .figures_of_margins import margin_figures, ratio_figures
+from .fitting import POOLED
+from .sentences import MAIN, claims_of_pairs, different_units, largest_gaps, strongest
+from .summary import one_test_a_pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.stages.figures import Format
+    from ..figures import Format
 
 LEVEL = 0.05  # of the tests, as in the sentence of the summary
 MOST_DIFFERENCES = 3

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.compare.figure_rows import (
+from ..figure_blocks import caption, drawn, intervals, keys_of, level, with_limits
+from ..figures import Axis, Figure, Rule, Series
+from ..stage import number
+from .figure_rows import (
     PAIR,
     PAIR_TITLE,
     SYSTEMS,
@@ -15,11 +18,8 @@ from pipeline.stages.compare.figure_rows import (
     pooled_series,
     wide,
 )
-from pipeline.stages.compare.fitting import POOLED
-from pipeline.stages.compare.sentences import different_units
-from pipeline.stages.figure_blocks import caption, drawn, intervals, keys_of, level, with_limits
-from pipeline.stages.figures import Axis, Figure, Rule, Series
-from pipeline.stages.stage import number
+from .fitting import POOLED
+from .sentences import different_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

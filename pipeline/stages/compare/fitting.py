@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pipeline.tables.ratios import RATIOS
+from ...tables.ratios import RATIOS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.comparison.clustered import Clusters
-from pipeline.metrics.comparison.pooled import pooled_ratios
-from pipeline.stages.compare import pairs, unpaired
-from pipeline.stages.compare.fitting import CELLS, EVENT_COUNTS, POOLED
-from pipeline.stages.compare.planning import COUNT, METRIC
-from pipeline.stages.compare.posterior_rows import posterior_rows
-from pipeline.stages.compare.rows import PairOfSystems
-from pipeline.tables.ratios import RATIOS
+from ...metrics.comparison.clustered import Clusters
+from ...metrics.comparison.pooled import pooled_ratios
+from ...tables.ratios import RATIOS
+from . import pairs, unpaired
+from .fitting import CELLS, EVENT_COUNTS, POOLED
+from .planning import COUNT, METRIC
+from .posterior_rows import posterior_rows
+from .rows import PairOfSystems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.stages.compare.contract import CompareParameters
-    from pipeline.stages.compare.rows import ComparedMetric, Row
+    from ...metrics.uncertainty.jackknife import Floats
+    from .contract import CompareParameters
+    from .rows import ComparedMetric, Row
 
     Integers = NDArray[np.int64]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.metrics.comparison.margins import claims_within, level_of_claims
-from pipeline.metrics.comparison.significance import adjust_p_values
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS
-from pipeline.stages.stage import number
+from ...metrics.comparison.margins import claims_within, level_of_claims
+from ...metrics.comparison.significance import adjust_p_values
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS
+from ..stage import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.metrics.comparison.margins import Claim
-    from pipeline.stages.compare.contract import CompareParameters
-    from pipeline.stages.compare.rows import ComparedMetric, Row
+    from ...metrics.comparison.margins import Claim
+    from .contract import CompareParameters
+    from .rows import ComparedMetric, Row
 
 CONTRARY: dict[Claim, str] = {
     "a_not_worse": "a is worse than b by {margin} or more",

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages import methods
-from pipeline.stages.compare.sentences import gap_sentences, margin_sentences, system_text
-from pipeline.stages.compare.summary import has_rows, one_test_a_pair
-from pipeline.tables.groupings import TOTAL, group_text
-from pipeline.tables.schemas import GROUPING
+from ...tables.groupings import TOTAL, group_text
+from ...tables.schemas import GROUPING
+from .. import methods
+from .sentences import gap_sentences, margin_sentences, system_text
+from .summary import has_rows, one_test_a_pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.stages.methods import Measured
+    from ..methods import Measured
 
 TESTS = {
     "paired_t": "the paired t test (Student 1908)",

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.comparison import paired
-from pipeline.metrics.comparison.bootstrap_t import bootstrap_of_pairs, skewness
-from pipeline.metrics.comparison.clustered import Clusters
-from pipeline.metrics.comparison.paired_tests import (
+from ...metrics.comparison import paired
+from ...metrics.comparison.bootstrap_t import bootstrap_of_pairs, skewness
+from ...metrics.comparison.clustered import Clusters
+from ...metrics.comparison.paired_tests import (
     differences,
     paired_t,
     pooled_randomization_tests,
@@ -21,38 +21,38 @@ from pipeline.metrics.comparison.paired_tests import (
     wilcoxon_signed_rank,
     win_tie_loss,
 )
-from pipeline.metrics.comparison.pooled import effective_counts, effective_units, jackknife_errors, pooled_ratios
-from pipeline.metrics.comparison.ratio import (
+from ...metrics.comparison.pooled import effective_counts, effective_units, jackknife_errors, pooled_ratios
+from ...metrics.comparison.ratio import (
     UNDEFINED_RATIO,
     ratio_of_jackknifed,
     ratio_of_no_hits,
     ratio_on_same_units,
 )
-from pipeline.metrics.comparison.separate import pooled_estimates
-from pipeline.metrics.comparison.significance import minimum_detectable_difference
-from pipeline.metrics.comparison.student import Student, mean_of
-from pipeline.metrics.uncertainty.jackknife import leave_one_out
-from pipeline.metrics.uncertainty.qualities import N_CLUSTERS
-from pipeline.stages.compare.fitting import EVENT_COUNTS, chosen
-from pipeline.stages.compare.qualities import (
+from ...metrics.comparison.separate import pooled_estimates
+from ...metrics.comparison.significance import minimum_detectable_difference
+from ...metrics.comparison.student import Student, mean_of
+from ...metrics.uncertainty.jackknife import leave_one_out
+from ...metrics.uncertainty.qualities import N_CLUSTERS
+from ...tables.ratios import RATIOS
+from .fitting import EVENT_COUNTS, chosen
+from .qualities import (
     hits_and_misses,
     quality_of_counts,
     quality_of_matchers,
     quality_of_pairs,
 )
-from pipeline.stages.compare.rows import POWER, MadeTest
-from pipeline.tables.ratios import RATIOS
+from .rows import POWER, MadeTest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.comparison.paired_tests import PairedT, PairedTest
-    from pipeline.metrics.comparison.ratio import Ratio
-    from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.stages.compare.fitting import Compared, Test
-    from pipeline.stages.compare.rows import ComparedMetric, PairOfSystems, Row
+    from ...metrics.comparison.paired_tests import PairedT, PairedTest
+    from ...metrics.comparison.ratio import Ratio
+    from ...metrics.uncertainty.jackknife import Floats
+    from .fitting import Compared, Test
+    from .rows import ComparedMetric, PairOfSystems, Row
 
     Integers = NDArray[np.int64]
 

@@ -8,29 +8,29 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.errors import DataError
-from pipeline.plan import rows
-from pipeline.plan.checks import file_check, missing_check, negative_check, shown_name
-from pipeline.plan.counts import Query
-from pipeline.plan.nodes import Check, Frame, Relation
-from pipeline.plan.optional_tables import OptionalTable
-from pipeline.plan.plan import Plan
-from pipeline.queries.dialect import column
-from pipeline.queries.load import statement
-from pipeline.sources.inputs import Field
-from pipeline.sources.source import PASSES_WHERE
-from pipeline.stages.compare.fitting import CELLS, EVENT_COUNTS, POOLED, fitting
-from pipeline.tables.groupings import users_name
-from pipeline.tables.ratios import RATIOS
-from pipeline.tables.sweep import REPLICATE
+from ...errors import DataError
+from ...plan import rows
+from ...plan.checks import file_check, missing_check, negative_check, shown_name
+from ...plan.counts import Query
+from ...plan.nodes import Check, Frame, Relation
+from ...plan.optional_tables import OptionalTable
+from ...plan.plan import Plan
+from ...queries.dialect import column
+from ...queries.load import statement
+from ...sources.inputs import Field
+from ...sources.source import PASSES_WHERE
+from ...tables.groupings import users_name
+from ...tables.ratios import RATIOS
+from ...tables.sweep import REPLICATE
+from .fitting import CELLS, EVENT_COUNTS, POOLED, fitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.plan.checks import Faults
-    from pipeline.sources.source import Source
-    from pipeline.stages.compare.contract import CompareParameters
-    from pipeline.stages.compare.fitting import Compared
+    from ...plan.checks import Faults
+    from ...sources.source import Source
+    from .contract import CompareParameters
+    from .fitting import Compared
 
 METRIC, COUNT = "metric:", "count:"  # prefixes of the fetched columns
 _KEYS = ("unit", "system")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.metrics import posteriors
-from pipeline.metrics.comparison.pooled import effective_counts
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, worst
-from pipeline.stages.compare.qualities import hits_and_misses, quality_of_share
-from pipeline.tables.ratios import RATIOS
+from ...metrics import posteriors
+from ...metrics.comparison.pooled import effective_counts
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, worst
+from ...tables.ratios import RATIOS
+from .qualities import hits_and_misses, quality_of_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.metrics.comparison.pooled import EffectiveCounts
-    from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.stages.compare.contract import CompareParameters
-    from pipeline.stages.compare.rows import PairOfSystems, Row
+    from ...metrics.comparison.pooled import EffectiveCounts
+    from ...metrics.uncertainty.jackknife import Floats
+    from .contract import CompareParameters
+    from .rows import PairOfSystems, Row
 
 
 def posterior_rows(

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.metrics.uncertainty.marks import quality_of_events, quality_of_sizes
-from pipeline.metrics.uncertainty.qualities import (
+from ...metrics.uncertainty.marks import quality_of_events, quality_of_sizes
+from ...metrics.uncertainty.qualities import (
     FEWEST_CLUSTERS,
     FEWEST_EVENTS,
     UNITS_PER_SQUARED_SKEWNESS,
     worst,
 )
-from pipeline.stages.compare.fitting import EVENT_COUNTS
+from .fitting import EVENT_COUNTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipeline.metrics.comparison.clustered import Clusters
-    from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.metrics.uncertainty.qualities import Quality
-    from pipeline.stages.compare.fitting import Test
-    from pipeline.stages.compare.rows import Row
+    from ...metrics.comparison.clustered import Clusters
+    from ...metrics.uncertainty.jackknife import Floats
+    from ...metrics.uncertainty.qualities import Quality
+    from .fitting import Test
+    from .rows import Row
 
 LARGEST_SKEWNESS = 1 / math.sqrt(UNITS_PER_SQUARED_SKEWNESS)  # of a mean, that Student's t bears
 LARGEST_FOR_BOOTSTRAP = 3 * LARGEST_SKEWNESS

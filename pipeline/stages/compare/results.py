@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.metrics.comparison.significance import adjust_p_values
-from pipeline.stages.compare.contract import further_columns
-from pipeline.stages.compare.group_units import units_of_group
-from pipeline.stages.compare.margin_rows import margin_rows, with_decisions
-from pipeline.stages.compare.sides import marked
-from pipeline.stages.compare.tables import MARGINS, POSTERIORS, TESTS
-from pipeline.tables.groupings import grouping_columns
-from pipeline.tables.schemas import GROUPING, polars_types
+from ...metrics.comparison.significance import adjust_p_values
+from ...tables.groupings import grouping_columns
+from ...tables.schemas import GROUPING, polars_types
+from .contract import further_columns
+from .group_units import units_of_group
+from .margin_rows import margin_rows, with_decisions
+from .sides import marked
+from .tables import MARGINS, POSTERIORS, TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.stages.compare.contract import CompareParameters
-    from pipeline.stages.compare.rows import Row
-    from pipeline.tables.schemas import Column
+    from ...tables.schemas import Column
+    from .contract import CompareParameters
+    from .rows import Row
 
 
 def derive(params: CompareParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:

@@ -6,18 +6,18 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipeline.metrics.comparison.significance import detectable_difference
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS
-from pipeline.stages.compare.fitting import hypothesis
+from ...metrics.comparison.significance import detectable_difference
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS
+from .fitting import hypothesis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pipeline.metrics.comparison.ratio import Ratio
-    from pipeline.metrics.comparison.student import Inference, Student
-    from pipeline.metrics.uncertainty.qualities import Quality
-    from pipeline.stages.compare.contract import CompareParameters
-    from pipeline.stages.compare.fitting import Compared, Test
+    from ...metrics.comparison.ratio import Ratio
+    from ...metrics.comparison.student import Inference, Student
+    from ...metrics.uncertainty.qualities import Quality
+    from .contract import CompareParameters
+    from .fitting import Compared, Test
 
 Row = dict[str, Any]
 POWER = 0.8

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.stages.compare.fitting import POOLED
-from pipeline.stages.stage import DOUBT, doubt, number, of_group
-from pipeline.tables.groupings import TOTAL, grouping_columns
-from pipeline.tables.schemas import GROUPING
-from pipeline.visible_text import cleaned
+from ...tables.groupings import TOTAL, grouping_columns
+from ...tables.schemas import GROUPING
+from ...visible_text import cleaned
+from ..stage import DOUBT, doubt, number, of_group
+from .fitting import POOLED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
-from pipeline.tables.schemas import GROUPING
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY
+from ...tables.schemas import GROUPING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     import polars as pl
 
-    from pipeline.metrics.uncertainty.qualities import Quality
-    from pipeline.stages.compare.rows import Row
-    from pipeline.stages.upstream import UpstreamStage
+    from ...metrics.uncertainty.qualities import Quality
+    from ..upstream import UpstreamStage
+    from .rows import Row
 
 FAILED: Quality = "assumption_failed"
 NUMBERS = {"before_after": "before_after_estimates"}  # that have the mark, by kind of stage

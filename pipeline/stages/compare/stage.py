@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pipeline.stages.compare import figures, methods, planning, results, summary
-from pipeline.stages.compare.contract import COUNTS, UNITS, CompareParameters, further_columns
-from pipeline.stages.compare.evidence import EVIDENCE
-from pipeline.stages.compare.sample_sizes import SAMPLE_SIZES
-from pipeline.stages.compare.tables import TABLES
-from pipeline.stages.stage import Stage
+from ..stage import Stage
+from . import figures, methods, planning, results, summary
+from .contract import COUNTS, UNITS, CompareParameters, further_columns
+from .evidence import EVIDENCE
+from .sample_sizes import SAMPLE_SIZES
+from .tables import TABLES
 
 STAGE = Stage(
     kind="compare",

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.metrics.comparison.bootstrap_t import skewness_error
-from pipeline.metrics.uncertainty.marks import warnings_of_marks
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS
-from pipeline.stages.compare.sentences import (
+from ...metrics.comparison.bootstrap_t import skewness_error
+from ...metrics.uncertainty.marks import warnings_of_marks
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS
+from ...tables.groupings import group_text, grouping_columns
+from ...tables.schemas import GROUPING
+from ..stage import Summary, doubt, integer, number
+from .sentences import (
     claims_of_pairs,
     different_units,
     gap_sentences,
@@ -20,9 +23,6 @@ from pipeline.stages.compare.sentences import (
     system_text,
     without_positives,
 )
-from pipeline.stages.stage import Summary, doubt, integer, number
-from pipeline.tables.groupings import group_text, grouping_columns
-from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
-from pipeline.tables.schemas import Column, Table, limits_of, limits_of_share
+from ...metrics.uncertainty.qualities import QUALITY_COLUMN
+from ...tables.schemas import Column, Table, limits_of, limits_of_share
 
 _PAIR = (
     Column("metric", "VARCHAR", "what is compared: a column of the units, or a ratio of the counts of all units"),

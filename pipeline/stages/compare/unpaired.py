@@ -8,34 +8,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.metrics.comparison.bootstrap_t import bootstrap_of_groups
-from pipeline.metrics.comparison.clustered import Clusters
-from pipeline.metrics.comparison.permutation import permuted_means, permuted_ratios
-from pipeline.metrics.comparison.ratio import UNDEFINED_RATIO, ratio_of_independent
-from pipeline.metrics.comparison.separate import (
+from ...metrics.comparison.bootstrap_t import bootstrap_of_groups
+from ...metrics.comparison.clustered import Clusters
+from ...metrics.comparison.permutation import permuted_means, permuted_ratios
+from ...metrics.comparison.ratio import UNDEFINED_RATIO, ratio_of_independent
+from ...metrics.comparison.separate import (
     event_estimates,
     is_constant,
     largest_skewness,
     means_of,
     pooled_estimates,
 )
-from pipeline.metrics.comparison.student import difference_of, mean_of
-from pipeline.stages.compare.fitting import chosen
-from pipeline.stages.compare.pairs import has_ratio, ratio_without_hits, undefined_of_pooled
-from pipeline.stages.compare.qualities import quality_of_counts, quality_of_groups, quality_of_matchers
-from pipeline.stages.compare.rows import MadeTest
-from pipeline.tables.ratios import RATIOS
+from ...metrics.comparison.student import difference_of, mean_of
+from ...tables.ratios import RATIOS
+from .fitting import chosen
+from .pairs import has_ratio, ratio_without_hits, undefined_of_pooled
+from .qualities import quality_of_counts, quality_of_groups, quality_of_matchers
+from .rows import MadeTest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.comparison.ratio import Ratio
-    from pipeline.metrics.comparison.student import Student
-    from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.stages.compare.fitting import Compared, Test
-    from pipeline.stages.compare.rows import ComparedMetric, PairOfSystems
+    from ...metrics.comparison.ratio import Ratio
+    from ...metrics.comparison.student import Student
+    from ...metrics.uncertainty.jackknife import Floats
+    from .fitting import Compared, Test
+    from .rows import ComparedMetric, PairOfSystems
 
     Labels = tuple[NDArray[np.int64], NDArray[np.int64]]
 

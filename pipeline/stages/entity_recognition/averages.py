@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.matching.document_averages import POOLED_AVERAGES
-from pipeline.metrics.uncertainty.limits import Interval, compared_at, limit_columns
-from pipeline.metrics.uncertainty.proportions import UNSEEN, Confusion, are_days_alike, intervals_of_clusters
-from pipeline.tables.columns import doubles
-from pipeline.tables.ratios import RATIOS, ratios
-from pipeline.tables.sweep import THRESHOLD
+from ...metrics.matching.document_averages import POOLED_AVERAGES
+from ...metrics.uncertainty.limits import Interval, compared_at, limit_columns
+from ...metrics.uncertainty.proportions import UNSEEN, Confusion, are_days_alike, intervals_of_clusters
+from ...tables.columns import doubles
+from ...tables.ratios import RATIOS, ratios
+from ...tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.matching.document_averages import Average
-    from pipeline.metrics.uncertainty.proportions import Limits
-    from pipeline.metrics.uncertainty.reasons import Reason
-    from pipeline.metrics.uncertainty.resampling import Resampling
-    from pipeline.stages.entity_recognition.documents import Group
+    from ...metrics.matching.document_averages import Average
+    from ...metrics.uncertainty.proportions import Limits
+    from ...metrics.uncertainty.reasons import Reason
+    from ...metrics.uncertainty.resampling import Resampling
+    from .documents import Group
 
 Floats: TypeAlias = "NDArray[np.float64]"
 _Limits: TypeAlias = "Callable[[float, Resampling | None], dict[str, Limits]]"

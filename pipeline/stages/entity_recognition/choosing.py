@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.curves.choices import Candidates, f_beta_of_counts, ratios_of_counts
-from pipeline.metrics.curves.cross_fitting import at_choices
-from pipeline.metrics.curves.outcome_counts import Outcomes
-from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.tables.ratios import RATIOS, divide
+from ...metrics.curves.choices import Candidates, f_beta_of_counts, ratios_of_counts
+from ...metrics.curves.cross_fitting import at_choices
+from ...metrics.curves.outcome_counts import Outcomes
+from ...metrics.uncertainty.proportions import Confusion, intervals_of_clusters
+from ...tables.ratios import RATIOS, divide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.metrics.curves.cross_fitting import Ints
-    from pipeline.metrics.uncertainty.jackknife import Floats, Limits
-    from pipeline.metrics.uncertainty.resampling import Resampling
-    from pipeline.stages.entity_recognition.documents import Group
+    from ...metrics.curves.cross_fitting import Ints
+    from ...metrics.uncertainty.jackknife import Floats, Limits
+    from ...metrics.uncertainty.resampling import Resampling
+    from .documents import Group
 
 
 def candidates(rows: pl.DataFrame, group: Group, confidence: float | None, resampling: Resampling | None) -> Candidates:

@@ -6,17 +6,17 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from pipeline.metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
-from pipeline.metrics.curves.choice_columns import criterion_column
-from pipeline.metrics.curves.operating_points import Criterion, each_once
-from pipeline.metrics.matching.document_averages import Average
-from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
-from pipeline.sources.inputs import Field as InputField
-from pipeline.sources.inputs import Input, InputContract
-from pipeline.stages.mentions.rules import Match, MentionParameters
-from pipeline.stages.parameters import EvenThresholds
-from pipeline.tables.ratios import RATIOS
-from pipeline.tables.schemas import Column, Table, limits_of_share, of_chosen_row
+from ...metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
+from ...metrics.curves.choice_columns import criterion_column
+from ...metrics.curves.operating_points import Criterion, each_once
+from ...metrics.matching.document_averages import Average
+from ...metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
+from ...sources.inputs import Field as InputField
+from ...sources.inputs import Input, InputContract
+from ...tables.ratios import RATIOS
+from ...tables.schemas import Column, Table, limits_of_share, of_chosen_row
+from ..mentions.rules import Match, MentionParameters
+from ..parameters import EvenThresholds
 
 _MENTION = (
     InputField("doc_id", "key", "the document of the mention", required=True),

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.plan.transforms import Reduction
-from pipeline.queries.load import statement
-from pipeline.stages.mentions.rules import DOCUMENT
-from pipeline.tables.columns import doubles
-from pipeline.tables.ratios import RATIOS
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import REPLICATE, THRESHOLD
+from ...plan.transforms import Reduction
+from ...queries.load import statement
+from ...tables.columns import doubles
+from ...tables.ratios import RATIOS
+from ...tables.schemas import GROUPING
+from ...tables.sweep import REPLICATE, THRESHOLD
+from ..mentions.rules import DOCUMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     import sqlglot.expressions as exp
     from numpy.typing import NDArray
 
-    from pipeline.sources.bins import Grid
-    from pipeline.stages.entity_recognition.contract import EntityRecognitionParameters
-    from pipeline.tables.groupings import Grouping
+    from ...sources.bins import Grid
+    from ...tables.groupings import Grouping
+    from .contract import EntityRecognitionParameters
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"

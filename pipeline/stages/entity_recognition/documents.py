@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.uncertainty.cube import GroupCounts
-from pipeline.metrics.uncertainty.proportions import Confusion
-from pipeline.stages.entity_recognition.document_sums import SUMS
-from pipeline.tables.sweep import THRESHOLD
+from ...metrics.uncertainty.cube import GroupCounts
+from ...metrics.uncertainty.proportions import Confusion
+from ...tables.sweep import THRESHOLD
+from .document_sums import SUMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.tables.sweep import Boundary
+    from ...tables.sweep import Boundary
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"

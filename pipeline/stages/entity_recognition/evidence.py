@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.matching.document_averages import POOLED_AVERAGES
-from pipeline.stages.entity_recognition.profiles import PROFILES
-from pipeline.stages.evidence import Evidence, Measure
-from pipeline.stages.influence import WITHOUT, by_influence, untold, with_influence
-from pipeline.stages.sections import EXPLAINED_ROWS, Section
-from pipeline.tables.ratios import RATIOS, ratios
+from ...metrics.matching.document_averages import POOLED_AVERAGES
+from ...tables.ratios import RATIOS, ratios
+from ..evidence import Evidence, Measure
+from ..influence import WITHOUT, by_influence, untold, with_influence
+from ..sections import EXPLAINED_ROWS, Section
+from .profiles import PROFILES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.stages.sections import Asked
+    from ..sections import Asked
 
 FORMULAS = {
     "precision": "tp / (tp + fp)",

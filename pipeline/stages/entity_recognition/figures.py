@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.entity_recognition.results import best_on_other_data, best_rows
-from pipeline.stages.figure_blocks import (
+from ...tables.ratios import divide
+from ...tables.sweep import THRESHOLD
+from ..figure_blocks import (
     caption,
     drawn,
     intervals,
@@ -18,16 +19,15 @@ from pipeline.stages.figure_blocks import (
     shares,
     shown,
 )
-from pipeline.stages.figures import Axis, Figure
-from pipeline.stages.standard_figures import by_threshold, histogram_of_shares, precision_recall, ratios_of_groups
-from pipeline.stages.standard_numbers import Wanted, key_numbers_of
-from pipeline.tables.ratios import divide
-from pipeline.tables.sweep import THRESHOLD
+from ..figures import Axis, Figure
+from ..standard_figures import by_threshold, histogram_of_shares, precision_recall, ratios_of_groups
+from ..standard_numbers import Wanted, key_numbers_of
+from .results import best_on_other_data, best_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.stages.figures import KeyNumber
+    from ..figures import KeyNumber
 
 NUMBERS = (
     Wanted("precision", "Precision", "predicted mentions that are right", "precision"),

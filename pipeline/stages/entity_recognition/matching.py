@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.stages.mentions.rules import FILE_ORDER, TYPE, in_order, matched_rows
+from ..mentions.rules import FILE_ORDER, TYPE, in_order, matched_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.stages.mentions.rules import MentionParameters
+    from ..mentions.rules import MentionParameters
 
 SHOWN = ("start", "end", "text", "type")
 _TYPES: dict[str, pl.DataType] = {"start": pl.Int64(), "end": pl.Int64(), "text": pl.String(), "type": pl.String()}

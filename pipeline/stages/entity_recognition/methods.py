@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages import methods
-from pipeline.stages.mentions.methods import rule_in_words
-from pipeline.stages.standard_numbers import on_other_data
+from .. import methods
+from ..mentions.methods import rule_in_words
+from ..standard_numbers import on_other_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.stages.methods import Measured
+    from ..methods import Measured
 
 NOUNS = {"predicted": "predicted mentions", "gold": "gold mentions"}
 AVERAGES = {

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.plan.nodes import After
-from pipeline.queries.load import statement
-from pipeline.stages.entity_recognition.contract import OUTCOMES
-from pipeline.tables.groupings import Grouping
-from pipeline.tables.schemas import GROUPING
+from ...plan.nodes import After
+from ...queries.load import statement
+from ...tables.groupings import Grouping
+from ...tables.schemas import GROUPING
+from .contract import OUTCOMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,33 +9,33 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.errors import DataError
-from pipeline.metrics.matching.document_averages import POOLED_AVERAGES
-from pipeline.plan import rows
-from pipeline.plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check
-from pipeline.plan.counts import Query, Sweep
-from pipeline.plan.nodes import Frame, Relation
-from pipeline.plan.optional_tables import OptionalTable
-from pipeline.plan.plan import Plan
-from pipeline.plan.roles import pooled_systems
-from pipeline.plan.transforms import Reduction, Transform
-from pipeline.queries.load import statement
-from pipeline.sources.keys import KeyMatch
-from pipeline.stages.entity_recognition.contract import COUNT_NAMES
-from pipeline.stages.entity_recognition.document_sums import mentions_of_documents, sums_of_documents
-from pipeline.stages.entity_recognition.matching import SHOWN, matcher
-from pipeline.stages.entity_recognition.outcomes import TABLE as OUTCOMES
-from pipeline.stages.entity_recognition.outcomes import follow_up
-from pipeline.stages.mentions.rows import MentionRows, resolve_by
-from pipeline.stages.mentions.rules import DOCUMENT
-from pipeline.tables.sweep import lowest_retrieved
+from ...errors import DataError
+from ...metrics.matching.document_averages import POOLED_AVERAGES
+from ...plan import rows
+from ...plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check
+from ...plan.counts import Query, Sweep
+from ...plan.nodes import Frame, Relation
+from ...plan.optional_tables import OptionalTable
+from ...plan.plan import Plan
+from ...plan.roles import pooled_systems
+from ...plan.transforms import Reduction, Transform
+from ...queries.load import statement
+from ...sources.keys import KeyMatch
+from ...tables.sweep import lowest_retrieved
+from ..mentions.rows import MentionRows, resolve_by
+from ..mentions.rules import DOCUMENT
+from .contract import COUNT_NAMES
+from .document_sums import mentions_of_documents, sums_of_documents
+from .matching import SHOWN, matcher
+from .outcomes import TABLE as OUTCOMES
+from .outcomes import follow_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.plan.nodes import After, Check
-    from pipeline.sources.source import Source
-    from pipeline.stages.entity_recognition.contract import EntityRecognitionParameters
+    from ...plan.nodes import After, Check
+    from ...sources.source import Source
+    from .contract import EntityRecognitionParameters
 
 MOST_ROWS_FOR_OUTCOMES = 1_000_000
 

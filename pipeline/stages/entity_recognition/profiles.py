@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.stages.profiles import Convention, Profile
-from pipeline.tables.ratios import RATIOS
+from ...tables.ratios import RATIOS
+from ..profiles import Convention, Profile
 
 _ALL = -1.7976931348623157e308  # below every score
 _UNITS = ("entity_recognition_documents", "doc_id", ("tp", "fp", "fn"))

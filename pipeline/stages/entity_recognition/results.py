@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.curves.choices import operating_points
-from pipeline.metrics.matching.document_averages import POOLED_AVERAGES
-from pipeline.metrics.uncertainty.limits import clusters_of, marked, with_numbers, with_quality
-from pipeline.metrics.uncertainty.marks import warnings_of_marks
-from pipeline.stages.entity_recognition.averages import are_alike_in_time, average_of
-from pipeline.stages.entity_recognition.choosing import candidates, f_beta, outcomes
-from pipeline.stages.entity_recognition.contract import CHOSEN, COUNT_NAMES, SCORES
-from pipeline.stages.entity_recognition.document_sums import TABLE as SUMS_OF_DOCUMENTS
-from pipeline.stages.entity_recognition.document_sums import TYPES as TYPES_OF_SUMS
-from pipeline.stages.entity_recognition.documents import group_of
-from pipeline.stages.mentions.rules import DOCUMENT
-from pipeline.stages.stage import Summary, f1_curve, groups_without, integer, interval, number, of_group
-from pipeline.stages.standard_numbers import (
+from ...metrics.curves.choices import operating_points
+from ...metrics.matching.document_averages import POOLED_AVERAGES
+from ...metrics.uncertainty.limits import clusters_of, marked, with_numbers, with_quality
+from ...metrics.uncertainty.marks import warnings_of_marks
+from ...tables.columns import by_group
+from ...tables.groupings import group_text, grouping_columns
+from ...tables.ratios import RATIOS
+from ...tables.schemas import GROUPING, polars_types
+from ...tables.sweep import IN_TIME, REPLICATE, THRESHOLD, add_up
+from ...visible_text import of_every
+from ..mentions.rules import DOCUMENT
+from ..stage import Summary, f1_curve, groups_without, integer, interval, number, of_group
+from ..standard_numbers import (
     CHOICE,
     OTHER_DATA,
     SAME_DATA,
@@ -27,18 +27,18 @@ from pipeline.stages.standard_numbers import (
     on_other_data,
     words_of_choice,
 )
-from pipeline.tables.columns import by_group
-from pipeline.tables.groupings import group_text, grouping_columns
-from pipeline.tables.ratios import RATIOS
-from pipeline.tables.schemas import GROUPING, polars_types
-from pipeline.tables.sweep import IN_TIME, REPLICATE, THRESHOLD, add_up
-from pipeline.visible_text import of_every
+from .averages import are_alike_in_time, average_of
+from .choosing import candidates, f_beta, outcomes
+from .contract import CHOSEN, COUNT_NAMES, SCORES
+from .document_sums import TABLE as SUMS_OF_DOCUMENTS
+from .document_sums import TYPES as TYPES_OF_SUMS
+from .documents import group_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.stages.entity_recognition.contract import EntityRecognitionParameters
-    from pipeline.stages.entity_recognition.documents import Group
+    from .contract import EntityRecognitionParameters
+    from .documents import Group
 
 DOC_ID = "doc_id"
 _ONE, _POOLED = "_one", "_pooled"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.metrics.curves.choice_columns import cost_columns
-from pipeline.stages.entity_recognition import figures, methods, planning, results
-from pipeline.stages.entity_recognition.contract import (
+from ...metrics.curves.choice_columns import cost_columns
+from ..stage import Stage, UnitTable
+from . import figures, methods, planning, results
+from .contract import (
     COUNTS,
     DOCUMENTS,
     GOLD,
@@ -12,9 +13,8 @@ from pipeline.stages.entity_recognition.contract import (
     TABLES,
     EntityRecognitionParameters,
 )
-from pipeline.stages.entity_recognition.evidence import EVIDENCE
-from pipeline.stages.entity_recognition.sample_sizes import SAMPLE_SIZES
-from pipeline.stages.stage import Stage, UnitTable
+from .evidence import EVIDENCE
+from .sample_sizes import SAMPLE_SIZES
 
 STAGE = Stage(
     kind="entity_recognition",

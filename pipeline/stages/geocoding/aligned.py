@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.plan import rows
-from pipeline.plan.checks import duplicate_check, missing_check
-from pipeline.plan.nodes import Relation
-from pipeline.queries.dialect import column
-from pipeline.queries.load import statement
-from pipeline.stages.geocoding.coordinates import PLACE
-from pipeline.stages.geocoding.locating import SEVERAL
-from pipeline.stages.mentions.rows import fault_of, key_type, systems_relation
+from ...plan import rows
+from ...plan.checks import duplicate_check, missing_check
+from ...plan.nodes import Relation
+from ...queries.dialect import column
+from ...queries.load import statement
+from ..mentions.rows import fault_of, key_type, systems_relation
+from .coordinates import PLACE
+from .locating import SEVERAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.plan.nodes import Check
-    from pipeline.sources.source import Source
-    from pipeline.stages.geocoding.contract import GeocodingParameters
+    from ...plan.nodes import Check
+    from ...sources.source import Source
+    from .contract import GeocodingParameters
 
 GOLD_PLACES = "gold_places"
 CANDIDATES = "candidates"

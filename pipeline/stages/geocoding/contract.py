@@ -6,12 +6,12 @@ from typing import ClassVar, Literal
 
 from pydantic import field_validator, model_validator
 
-from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
-from pipeline.sources.inputs import Field as InputField
-from pipeline.sources.inputs import Input, InputContract
-from pipeline.stages.mentions.rules import MentionParameters
-from pipeline.stages.parameters import ascending
-from pipeline.tables.schemas import Column, Table, limits_of, limits_of_share
+from ...metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
+from ...sources.inputs import Field as InputField
+from ...sources.inputs import Input, InputContract
+from ...tables.schemas import Column, Table, limits_of, limits_of_share
+from ..mentions.rules import MentionParameters
+from ..parameters import ascending
 
 _PLACE = (
     InputField("mention_id", "key", "the mention, the same in gold and predicted; not with match"),

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipeline.plan.checks import file_check
-from pipeline.sources.canonical import canonical_relation
-from pipeline.stages.geocoding.contract import GOLD
+from ...plan.checks import file_check
+from ...sources.canonical import canonical_relation
+from .contract import GOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import sqlglot.expressions as exp
 
-    from pipeline.plan.checks import Faults
-    from pipeline.plan.nodes import Check
-    from pipeline.sources.inputs import Field
-    from pipeline.sources.source import Source
+    from ...plan.checks import Faults
+    from ...plan.nodes import Check
+    from ...sources.inputs import Field
+    from ...sources.source import Source
 
 PLACE = ("latitude", "longitude")
 

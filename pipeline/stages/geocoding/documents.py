@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.geocoding.contributions import ERRORS, error_contributions
-from pipeline.plan.nodes import After
-from pipeline.queries.load import statement
-from pipeline.tables.columns import as_key, doubles
-from pipeline.tables.schemas import GROUPING
+from ...metrics.geocoding.contributions import ERRORS, error_contributions
+from ...plan.nodes import After
+from ...queries.load import statement
+from ...tables.columns import as_key, doubles
+from ...tables.schemas import GROUPING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.stages.geocoding.contract import GeocodingParameters
+    from .contract import GeocodingParameters
 
 TABLE = "geocoding_documents"
 UNIT, DISTANCE = "unit", "distance_km"

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.geocoding.contributions import errors_without
-from pipeline.stages.evidence import Evidence, Measure
-from pipeline.stages.influence import OF_COUNTS, WITHOUT, by_influence, untold, with_influence
-from pipeline.stages.sections import EXPLAINED_ROWS, Section
-from pipeline.tables.sweep import lowest_retrieved
+from ...metrics.geocoding.contributions import errors_without
+from ...tables.sweep import lowest_retrieved
+from ..evidence import Evidence, Measure
+from ..influence import OF_COUNTS, WITHOUT, by_influence, untold, with_influence
+from ..sections import EXPLAINED_ROWS, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.stages.sections import Asked
-    from pipeline.tables.sweep import Boundary
+    from ...tables.sweep import Boundary
+    from ..sections import Asked
 
 _MEASURES = {
     "precision": "tp / n_attempted",

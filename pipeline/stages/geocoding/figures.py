@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
-from pipeline.stages.figure_blocks import caption, drawn, intervals, keys_of, ratio_series, shares, shown
-from pipeline.stages.figures import Axis, Figure, Rule, Series
-from pipeline.stages.geocoding.results import TOLERANCE, at_usual_tolerance
-from pipeline.stages.standard_figures import ratios_of_groups
-from pipeline.stages.standard_numbers import Wanted, key_numbers_of
-from pipeline.tables.ratios import divide
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY
+from ...tables.ratios import divide
+from ..figure_blocks import caption, drawn, intervals, keys_of, ratio_series, shares, shown
+from ..figures import Axis, Figure, Rule, Series
+from ..standard_figures import ratios_of_groups
+from ..standard_numbers import Wanted, key_numbers_of
+from .results import TOLERANCE, at_usual_tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.stages.figures import KeyNumber
+    from ..figures import KeyNumber
 
 DISTANCE = "distance_km"
 CUSTOMARY = Rule("161 km (100 miles)", 161.0)

@@ -7,30 +7,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.geocoding.accuracy import error_statistics
-from pipeline.metrics.geocoding.distance import likely_swapped
-from pipeline.metrics.uncertainty.bootstrap import otherwise, ratio_limits
-from pipeline.metrics.uncertainty.clusters import effective_number, spread_of_shifts
-from pipeline.metrics.uncertainty.jackknife import (
+from ...metrics.geocoding.accuracy import error_statistics
+from ...metrics.geocoding.distance import likely_swapped
+from ...metrics.uncertainty.bootstrap import otherwise, ratio_limits
+from ...metrics.uncertainty.clusters import effective_number, spread_of_shifts
+from ...metrics.uncertainty.jackknife import (
     leave_one_out,
     log_interval,
     t_quantile,
 )
-from pipeline.metrics.uncertainty.marks import quality_of_sizes
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, worst
-from pipeline.metrics.uncertainty.serial import are_neighbours_alike
-from pipeline.plan.nodes import After, CrossCheck
-from pipeline.queries.load import statement
-from pipeline.stages.geocoding.contract import ERRORS, OUTCOMES
-from pipeline.tables.groupings import Grouping
-from pipeline.tables.schemas import GROUPING, polars_types
-from pipeline.tables.sweep import REPLICATE
+from ...metrics.uncertainty.marks import quality_of_sizes
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, worst
+from ...metrics.uncertainty.serial import are_neighbours_alike
+from ...plan.nodes import After, CrossCheck
+from ...queries.load import statement
+from ...tables.groupings import Grouping
+from ...tables.schemas import GROUPING, polars_types
+from ...tables.sweep import REPLICATE
+from .contract import ERRORS, OUTCOMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.metrics.uncertainty.qualities import Quality
-    from pipeline.stages.geocoding.contract import GeocodingParameters
+    from ...metrics.uncertainty.qualities import Quality
+    from .contract import GeocodingParameters
 
 TABLE = "geocoding_outcomes"
 FARTHER_KM = 1000.0

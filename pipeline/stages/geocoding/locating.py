@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.errors import DataError
-from pipeline.metrics.geocoding.distance import geodesic, haversine
-from pipeline.stages.geocoding.coordinates import PLACE
-from pipeline.stages.mentions.rules import DOCUMENT, FILE_ORDER, SYSTEM, in_order, matched_rows, text_numbers
-from pipeline.tables.columns import doubles
+from ...errors import DataError
+from ...metrics.geocoding.distance import geodesic, haversine
+from ...tables.columns import doubles
+from ..mentions.rules import DOCUMENT, FILE_ORDER, SYSTEM, in_order, matched_rows, text_numbers
+from .coordinates import PLACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pipeline.stages.geocoding.contract import GeocodingParameters
+    from .contract import GeocodingParameters
 
 SPAN = ("start", "end")
 SHOWN = (*SPAN, "text")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.stages import methods
-from pipeline.stages.geocoding.results import TOLERANCE, at_usual_tolerance
-from pipeline.stages.mentions.methods import rule_in_words
+from .. import methods
+from ..mentions.methods import rule_in_words
+from .results import TOLERANCE, at_usual_tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.stages.methods import Measured
+    from ..methods import Measured
 
 NOUNS = {"predicted": "predicted places", "gold": "gold places"}
 DISTANCES = {

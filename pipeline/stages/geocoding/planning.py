@@ -8,37 +8,37 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.geocoding.distance import geodesic
-from pipeline.plan import rows
-from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check
-from pipeline.plan.counts import Query, Sweep
-from pipeline.plan.optional_tables import OptionalTable
-from pipeline.plan.plan import Plan
-from pipeline.plan.roles import Roles, UnmappedId, pooled_systems
-from pipeline.plan.transforms import Transform
-from pipeline.queries.load import statement
-from pipeline.sources.bins import Grid
-from pipeline.sources.keys import KeyMatch
-from pipeline.stages.geocoding.aligned import AlignedPlaces
-from pipeline.stages.geocoding.contract import COUNT_NAMES
-from pipeline.stages.geocoding.coordinates import PLACE, coordinate_checks
-from pipeline.stages.geocoding.documents import TABLE as UNITS
-from pipeline.stages.geocoding.documents import documents
-from pipeline.stages.geocoding.follow_ups import TABLE as OUTCOMES
-from pipeline.stages.geocoding.follow_ups import errors, exchanged, outcomes
-from pipeline.stages.geocoding.locating import SEVERAL, SPAN, by_matching, of_pairs
-from pipeline.stages.mentions.rows import MentionRows
-from pipeline.tables.groupings import users_name
-from pipeline.tables.sweep import lowest_retrieved
+from ...errors import ConfigError, DataError
+from ...metrics.geocoding.distance import geodesic
+from ...plan import rows
+from ...plan.checks import doubtful_groups, duplicate_check, missing_check
+from ...plan.counts import Query, Sweep
+from ...plan.optional_tables import OptionalTable
+from ...plan.plan import Plan
+from ...plan.roles import Roles, UnmappedId, pooled_systems
+from ...plan.transforms import Transform
+from ...queries.load import statement
+from ...sources.bins import Grid
+from ...sources.keys import KeyMatch
+from ...tables.groupings import users_name
+from ...tables.sweep import lowest_retrieved
+from ..mentions.rows import MentionRows
+from .aligned import AlignedPlaces
+from .contract import COUNT_NAMES
+from .coordinates import PLACE, coordinate_checks
+from .documents import TABLE as UNITS
+from .documents import documents
+from .follow_ups import TABLE as OUTCOMES
+from .follow_ups import errors, exchanged, outcomes
+from .locating import SEVERAL, SPAN, by_matching, of_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.plan.nodes import After, Check, CrossCheck
-    from pipeline.sources.inputs import Field
-    from pipeline.sources.source import Source
-    from pipeline.stages.geocoding.contract import GeocodingParameters
+    from ...plan.nodes import After, Check, CrossCheck
+    from ...sources.inputs import Field
+    from ...sources.source import Source
+    from .contract import GeocodingParameters
 
 MOST_ROWS_FOR_OUTCOMES = 1_000_000
 TOPONYMS, PAIRS = "toponyms", "pairs"

@@ -6,25 +6,25 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.geocoding.accuracy import add_ratios
-from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.metrics.uncertainty.limits import clusters_of, intervals_of, marked_in_time, with_clusters, with_limits
-from pipeline.metrics.uncertainty.marks import warnings_of_marks
-from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.stages.geocoding.contract import COUNT_NAMES, SCORES
-from pipeline.stages.geocoding.planning import grid
-from pipeline.stages.stage import Summary, groups_without, integer, interval, number, of_group
-from pipeline.tables.groupings import group_text
-from pipeline.tables.ratios import RATIOS, divide
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import IN_TIME, THRESHOLD
+from ...metrics.geocoding.accuracy import add_ratios
+from ...metrics.uncertainty.cube import Cube
+from ...metrics.uncertainty.limits import clusters_of, intervals_of, marked_in_time, with_clusters, with_limits
+from ...metrics.uncertainty.marks import warnings_of_marks
+from ...metrics.uncertainty.proportions import Confusion, intervals_of_clusters
+from ...tables.groupings import group_text
+from ...tables.ratios import RATIOS, divide
+from ...tables.schemas import GROUPING
+from ...tables.sweep import IN_TIME, THRESHOLD
+from ..stage import Summary, groups_without, integer, interval, number, of_group
+from .contract import COUNT_NAMES, SCORES
+from .planning import grid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.metrics.uncertainty.cube import GroupCounts
-    from pipeline.metrics.uncertainty.limits import Interval
-    from pipeline.stages.geocoding.contract import GeocodingParameters
+    from ...metrics.uncertainty.cube import GroupCounts
+    from ...metrics.uncertainty.limits import Interval
+    from .contract import GeocodingParameters
 
 SIZES = ("n_gold",)
 TOLERANCE = "tolerance_km"

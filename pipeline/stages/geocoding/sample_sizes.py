@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.sample_sizes import Counted, SampleSizes
+from ..sample_sizes import Counted, SampleSizes
 
 _GOLD, _LOCATED = "gold mentions", "located mentions"
 SAMPLE_SIZES = SampleSizes(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pipeline.metrics.geocoding.contributions import ERRORS
-from pipeline.stages.geocoding import figures, methods, planning, results
-from pipeline.stages.geocoding.contract import COUNTS, GOLD, PREDICTED, TABLES, GeocodingParameters
-from pipeline.stages.geocoding.documents import TABLE as UNITS
-from pipeline.stages.geocoding.evidence import EVIDENCE
-from pipeline.stages.geocoding.sample_sizes import SAMPLE_SIZES
-from pipeline.stages.stage import Stage, UnitTable
+from ...metrics.geocoding.contributions import ERRORS
+from ..stage import Stage, UnitTable
+from . import figures, methods, planning, results
+from .contract import COUNTS, GOLD, PREDICTED, TABLES, GeocodingParameters
+from .documents import TABLE as UNITS
+from .evidence import EVIDENCE
+from .sample_sizes import SAMPLE_SIZES
 
 STAGE = Stage(
     kind="geocoding",

@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.errors import DataError
-from pipeline.plan import rows
-from pipeline.plan.checks import file_check, missing_check, repeats_check
-from pipeline.plan.nodes import CrossCheck, Relation
-from pipeline.queries.dialect import column
-from pipeline.queries.load import statement
-from pipeline.sources.inputs import Field
-from pipeline.sources.source import SCORE_STATE
-from pipeline.stages.mentions.rules import DOCUMENT, FARTHEST_CHARACTER, FILE_ORDER, PLACE, TYPE
-from pipeline.tables.sweep import REPLICATE
+from ...errors import DataError
+from ...plan import rows
+from ...plan.checks import file_check, missing_check, repeats_check
+from ...plan.nodes import CrossCheck, Relation
+from ...queries.dialect import column
+from ...queries.load import statement
+from ...sources.inputs import Field
+from ...sources.source import SCORE_STATE
+from ...tables.sweep import REPLICATE
+from .rules import DOCUMENT, FARTHEST_CHARACTER, FILE_ORDER, PLACE, TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
 
-    from pipeline.plan.nodes import Check
-    from pipeline.sources.source import Source
-    from pipeline.stages.mentions.rules import MentionParameters
+    from ...plan.nodes import Check
+    from ...sources.source import Source
+    from .rules import MentionParameters
 
 DOCUMENTS = "documents"
 SYSTEMS = "systems"

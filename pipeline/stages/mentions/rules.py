@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 from pydantic import Field, field_validator
 
-from pipeline.metrics.matching.equal import packed
-from pipeline.metrics.matching.spans import (
+from ...metrics.matching.equal import packed
+from ...metrics.matching.spans import (
     Assignment,
     Mentions,
     ShareOf,
@@ -18,10 +18,10 @@ from pipeline.metrics.matching.spans import (
     match_spans,
     match_texts,
 )
-from pipeline.metrics.matching.texts import normalised_text
-from pipeline.metrics.sorting import rising_order
-from pipeline.stages.parameters import StageParameters
-from pipeline.tables.groupings import internal_name
+from ...metrics.matching.texts import normalised_text
+from ...metrics.sorting import rising_order
+from ...tables.groupings import internal_name
+from ..parameters import StageParameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.ranking.notation import is_measure
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
-from pipeline.stages.figure_blocks import keys_of
-from pipeline.stages.ranking.contract import MEASURE_TABLE, QUERY_TABLE
+from ...metrics.ranking.notation import is_measure
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY
+from ..figure_blocks import keys_of
+from .contract import MEASURE_TABLE, QUERY_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

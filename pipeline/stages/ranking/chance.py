@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.metrics.ranking.null import monte_carlo_tail_of_mean
-from pipeline.metrics.ranking.random_selection import average_precision_skewness
-from pipeline.metrics.ranking.shifted_lognormal import shifted_lognormal_tail
-from pipeline.tables.columns import doubles, texts
+from ...metrics.ranking.null import monte_carlo_tail_of_mean
+from ...metrics.ranking.random_selection import average_precision_skewness
+from ...metrics.ranking.shifted_lognormal import shifted_lognormal_tail
+from ...tables.columns import doubles, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from pipeline.stages.ranking.means import Groups
+    from .means import Groups
 
 MOST_RANKS = 20_000_000  # over which third moments are summed
 MOST_DRAWN = 2_000  # hits, or misses where they are fewer, of all rankings whose means are drawn

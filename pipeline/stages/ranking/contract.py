@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.metrics.ranking.measures import RECALL_LEVELS, Interpolation
-from pipeline.metrics.ranking.notation import RankingMeasure, measure_of
-from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
-from pipeline.sources.inputs import Field as InputField
-from pipeline.sources.inputs import Input, InputContract
-from pipeline.stages.parameters import EvenThresholds, StageParameters
-from pipeline.stages.stage import CLUSTER
-from pipeline.tables.schemas import Column, Table, limits_of, limits_of_share
+from ...metrics.ranking.measures import RECALL_LEVELS, Interpolation
+from ...metrics.ranking.notation import RankingMeasure, measure_of
+from ...metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
+from ...sources.inputs import Field as InputField
+from ...sources.inputs import Input, InputContract
+from ...tables.schemas import Column, Table, limits_of, limits_of_share
+from ..parameters import EvenThresholds, StageParameters
+from ..stage import CLUSTER
 
 RANKING = InputContract(
     "ranking",

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.queries.load import statement
-from pipeline.stages.evidence import Evidence, Measure
-from pipeline.stages.ranking.contract import INTERPOLATED, MEASURE_NAMES, MEASURE_TABLE
-from pipeline.stages.ranking.profiles import TREC_EVAL
-from pipeline.stages.sections import EXPLAINED_ROWS, Section
-from pipeline.tables.schemas import GROUPING
+from ...queries.load import statement
+from ...tables.schemas import GROUPING
+from ..evidence import Evidence, Measure
+from ..sections import EXPLAINED_ROWS, Section
+from .contract import INTERPOLATED, MEASURE_NAMES, MEASURE_TABLE
+from .profiles import TREC_EVAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import sqlglot.expressions as exp
 
-    from pipeline.stages.sections import Asked
+    from ..sections import Asked
 
 _MEASURES = ("map", *(name for name in MEASURE_NAMES[1:] if name not in INTERPOLATED), *INTERPOLATED)
 OF_MEASURES = "mean"  # of a measure that the config names, which the column `measure` tells

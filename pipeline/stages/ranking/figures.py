@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.figure_blocks import (
+from ..figure_blocks import (
     RATIO_NAMES,
     caption,
     drawn,
@@ -23,16 +23,16 @@ from pipeline.stages.figure_blocks import (
     visible,
     with_limits,
 )
-from pipeline.stages.figures import Axis, Figure, Series
-from pipeline.stages.ranking.by_name import measure_names, quality_of, with_measures
-from pipeline.stages.ranking.contract import MEASURE_TABLE
-from pipeline.stages.standard_figures import across_groups, histogram_of_shares
-from pipeline.stages.standard_numbers import Wanted, key_numbers_of
+from ..figures import Axis, Figure, Series
+from ..standard_figures import across_groups, histogram_of_shares
+from ..standard_numbers import Wanted, key_numbers_of
+from .by_name import measure_names, quality_of, with_measures
+from .contract import MEASURE_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.stages.figures import KeyNumber
+    from ..figures import KeyNumber
 
 NUMBERS = (
     Wanted("map", "Mean average precision", "average precision, mean over queries", "precision"),

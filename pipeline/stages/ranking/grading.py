@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.errors import DataError
-from pipeline.metrics.ranking.graded import GradedRankings, measure_values
-from pipeline.metrics.ranking.grades import Grades
-from pipeline.metrics.ranking.notation import EXPONENTIAL, MOST_GRADE
-from pipeline.stages.ranking.places import RELEVANCE
-from pipeline.tables.columns import doubles
+from ...errors import DataError
+from ...metrics.ranking.graded import GradedRankings, measure_values
+from ...metrics.ranking.grades import Grades
+from ...metrics.ranking.notation import EXPONENTIAL, MOST_GRADE
+from ...tables.columns import doubles
+from .places import RELEVANCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.metrics.ranking.measures import Ties
-    from pipeline.stages.ranking.contract import RankingParameters
+    from ...metrics.ranking.measures import Ties
+    from .contract import RankingParameters
 
 N_DOCUMENTS = "n_documents"
 GRADES = "judged_grades"  # frame of the judged documents of every query by relevance

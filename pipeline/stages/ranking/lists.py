@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.errors import DataError
-from pipeline.metrics.ranking.grades import Grades
-from pipeline.metrics.ranking.measures import Judged, Measures, Ties, measures
-from pipeline.stages.ranking.contract import INTERPOLATED
-from pipeline.stages.ranking.grading import GRADES, Grading
-from pipeline.stages.ranking.places import NUMBER, RELEVANCE
-from pipeline.stages.stage import CLUSTER
-from pipeline.tables.groupings import users_name
-from pipeline.tables.sweep import IN_TIME, REPLICATE
+from ...errors import DataError
+from ...metrics.ranking.grades import Grades
+from ...metrics.ranking.measures import Judged, Measures, Ties, measures
+from ...tables.groupings import users_name
+from ...tables.sweep import IN_TIME, REPLICATE
+from ..stage import CLUSTER
+from .contract import INTERPOLATED
+from .grading import GRADES, Grading
+from .places import NUMBER, RELEVANCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from pipeline.stages.ranking.contract import RankingParameters
+    from .contract import RankingParameters
 
 QUERY = "query_id"
 CLUSTERS = "clusters_of_queries"  # frame, if queries lie in clusters

@@ -7,31 +7,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.uncertainty.bootstrap import otherwise, share_limits
-from pipeline.metrics.uncertainty.clusters import spread_of_shifts
-from pipeline.metrics.uncertainty.jackknife import FEWEST_DEGREES, tail
-from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_series
-from pipeline.metrics.uncertainty.marks import quality_of_sizes
-from pipeline.metrics.uncertainty.proportions import mean_limits
-from pipeline.metrics.uncertainty.qualities import (
+from ...metrics.uncertainty.bootstrap import otherwise, share_limits
+from ...metrics.uncertainty.clusters import spread_of_shifts
+from ...metrics.uncertainty.jackknife import FEWEST_DEGREES, tail
+from ...metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_series
+from ...metrics.uncertainty.marks import quality_of_sizes
+from ...metrics.uncertainty.proportions import mean_limits
+from ...metrics.uncertainty.qualities import (
     INTERVAL_QUALITY,
     N_CLUSTERS,
     N_EFFECTIVE,
 )
-from pipeline.metrics.uncertainty.resampling import MOST_UNITS
-from pipeline.metrics.uncertainty.serial import are_neighbours_alike
-from pipeline.stages.ranking.lists import PLACE
-from pipeline.stages.stage import CLUSTER
-from pipeline.tables.columns import doubles, texts
+from ...metrics.uncertainty.resampling import MOST_UNITS
+from ...metrics.uncertainty.serial import are_neighbours_alike
+from ...tables.columns import doubles, texts
+from ..stage import CLUSTER
+from .lists import PLACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.jackknife import Limits
-    from pipeline.metrics.uncertainty.resampling import Resampling
-    from pipeline.stages.ranking.contract import RankingParameters
+    from ...metrics.uncertainty.jackknife import Limits
+    from ...metrics.uncertainty.resampling import Resampling
+    from .contract import RankingParameters
 
 _QUERY = "query_id"
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.metrics.ranking.notation import measure_of
-from pipeline.stages import methods
-from pipeline.stages.ranking.by_name import measure_names, with_measures
-from pipeline.visible_text import percent
+from ...metrics.ranking.notation import measure_of
+from ...visible_text import percent
+from .. import methods
+from .by_name import measure_names, with_measures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.stages.methods import Measured
+    from ..methods import Measured
 
 TIES = {
     "trec": "documents of equal rank by document id, descending, as trec_eval orders them",

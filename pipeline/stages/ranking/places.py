@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.ranking.ranks import Documents, RankCounter
+from ...metrics.ranking.ranks import Documents, RankCounter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.errors import DataError
-from pipeline.plan import rows
-from pipeline.plan.checks import (
+from ...errors import DataError
+from ...plan import rows
+from ...plan.checks import (
     OF_ORDER,
     doubtful_scores,
     duplicate_check,
@@ -18,27 +18,27 @@ from pipeline.plan.checks import (
     missing_check,
     one_cluster_check,
 )
-from pipeline.plan.counts import Query
-from pipeline.plan.nodes import Check, Relation
-from pipeline.plan.optional_tables import OptionalTable
-from pipeline.plan.plan import Plan
-from pipeline.plan.roles import pooled_systems
-from pipeline.plan.transforms import RankedAmong, Reduction
-from pipeline.queries.dialect import column, double
-from pipeline.queries.load import page, statement
-from pipeline.sources.keys import KeyMatch
-from pipeline.stages.ranking.contract import COUNTS, MEASURE_TABLE
-from pipeline.stages.ranking.grading import GRADES
-from pipeline.stages.ranking.lists import CLUSTERS, Lists
-from pipeline.stages.ranking.places import NUMBER, judged_places, tied_places
-from pipeline.tables.groupings import cluster_name, users_name
-from pipeline.tables.sweep import IN_TIME
+from ...plan.counts import Query
+from ...plan.nodes import Check, Relation
+from ...plan.optional_tables import OptionalTable
+from ...plan.plan import Plan
+from ...plan.roles import pooled_systems
+from ...plan.transforms import RankedAmong, Reduction
+from ...queries.dialect import column, double
+from ...queries.load import page, statement
+from ...sources.keys import KeyMatch
+from ...tables.groupings import cluster_name, users_name
+from ...tables.sweep import IN_TIME
+from .contract import COUNTS, MEASURE_TABLE
+from .grading import GRADES
+from .lists import CLUSTERS, Lists
+from .places import NUMBER, judged_places, tied_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.sources.source import Source
-    from pipeline.stages.ranking.contract import RankingParameters
+    from ...sources.source import Source
+    from .contract import RankingParameters
 
 KEYS = ("query_id", "doc_id")
 

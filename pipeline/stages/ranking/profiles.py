@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.metrics.ranking.measures import RECALL_LEVELS
-from pipeline.stages.profiles import Convention, Profile
-from pipeline.stages.ranking.contract import INTERPOLATED
+from ...metrics.ranking.measures import RECALL_LEVELS
+from ..profiles import Convention, Profile
+from .contract import INTERPOLATED
 
 _INTERPOLATED_THERE = {
     name: f"iprec_at_recall_{level:.2f}" for name, level in zip(INTERPOLATED, RECALL_LEVELS, strict=True)

@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.uncertainty.marks import warnings_of_marks
-from pipeline.metrics.uncertainty.qualities import FEWEST_CLUSTERS
-from pipeline.stages.ranking.by_name import measure_names, quality_of, with_measures
-from pipeline.stages.ranking.chance import null_of_means
-from pipeline.stages.ranking.contract import (
+from ...metrics.uncertainty.marks import warnings_of_marks
+from ...metrics.uncertainty.qualities import FEWEST_CLUSTERS
+from ...tables.columns import as_key
+from ...tables.groupings import TOTAL, Grouping, group_text
+from ...tables.schemas import GROUPING
+from ...tables.sweep import REPLICATE
+from ...visible_text import of_every
+from ..stage import CLUSTER, Summary, groups_with, integer, interval, of_group, percent
+from .by_name import measure_names, quality_of, with_measures
+from .chance import null_of_means
+from .contract import (
     CUTOFF_MEANS,
     CUTOFFS,
     INTERPOLATED,
@@ -22,21 +28,15 @@ from pipeline.stages.ranking.contract import (
     SUMMARY,
     further_columns,
 )
-from pipeline.stages.ranking.lists import PLACE
-from pipeline.stages.ranking.means import Groups
-from pipeline.stages.ranking.selection import pool, why_no_null, with_average_precision_null, with_hits_null
-from pipeline.stages.stage import CLUSTER, Summary, groups_with, integer, interval, of_group, percent
-from pipeline.tables.columns import as_key
-from pipeline.tables.groupings import TOTAL, Grouping, group_text
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import REPLICATE
-from pipeline.visible_text import of_every
+from .lists import PLACE
+from .means import Groups
+from .selection import pool, why_no_null, with_average_precision_null, with_hits_null
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.stages.ranking.contract import RankingParameters
-    from pipeline.tables.schemas import Column
+    from ...tables.schemas import Column
+    from .contract import RankingParameters
 
 MEANS = tuple(
     (name, "map" if name == "average_precision" else name, name not in INTERPOLATED) for name in MEASURE_NAMES

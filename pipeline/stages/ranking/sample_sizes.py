@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.sample_sizes import SampleSizes
+from ..sample_sizes import SampleSizes
 
 SAMPLE_SIZES = SampleSizes(
     nouns={"query_id": "queries"},

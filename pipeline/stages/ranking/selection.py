@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.ranking.random_selection import (
+from ...metrics.ranking.random_selection import (
     average_precision_moments_of,
     average_precision_p_values,
     hits_moments,
     hits_p_value,
     zhang_su_2012_moments,
 )
-from pipeline.tables.columns import doubles, texts
+from ...tables.columns import doubles, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from pipeline.stages.ranking.contract import RankingParameters
+    from .contract import RankingParameters
 
 MOST_SIZES = 200
 MOST_RANKINGS = 2_000

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.stages.ranking import figures, methods, planning, results
-from pipeline.stages.ranking.contract import (
+from ..stage import Stage, UnitTable
+from . import figures, methods, planning, results
+from .contract import (
     COUNTS,
     QUERY_TABLE,
     RANKING,
@@ -12,9 +13,8 @@ from pipeline.stages.ranking.contract import (
     RankingParameters,
     further_columns,
 )
-from pipeline.stages.ranking.evidence import EVIDENCE
-from pipeline.stages.ranking.sample_sizes import SAMPLE_SIZES
-from pipeline.stages.stage import Stage, UnitTable
+from .evidence import EVIDENCE
+from .sample_sizes import SAMPLE_SIZES
 
 STAGE = Stage(
     kind="ranking",

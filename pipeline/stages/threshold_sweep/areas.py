@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.curves.influence import ClassMoments, variance_of_means
-from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_areas, true_point_shifts
-from pipeline.metrics.uncertainty.bootstrap import area_limits, area_quantiles, otherwise
-from pipeline.metrics.uncertainty.clusters import Spread, area_interval, combined_spread
-from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
-from pipeline.metrics.uncertainty.limits import Interval, limit_columns, with_numbers, with_quality
-from pipeline.metrics.uncertainty.qualities import FEWEST_OF_CLASS, N_CLUSTERS, N_EFFECTIVE
-from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, LIKELIHOOD
-from pipeline.stages.threshold_sweep.uncertainty import SEEN, kind_of_counts, with_fewest_seen
-from pipeline.tables.columns import by_group, doubles, nulls
-from pipeline.tables.sweep import IN_TIME, REPLICATE, add_up
+from ...metrics.curves.influence import ClassMoments, variance_of_means
+from ...metrics.curves.trapezoidal_area import Retrieved, true_point_areas, true_point_shifts
+from ...metrics.uncertainty.bootstrap import area_limits, area_quantiles, otherwise
+from ...metrics.uncertainty.clusters import Spread, area_interval, combined_spread
+from ...metrics.uncertainty.cube import Cube, GroupCounts
+from ...metrics.uncertainty.limits import Interval, limit_columns, with_numbers, with_quality
+from ...metrics.uncertainty.qualities import FEWEST_OF_CLASS, N_CLUSTERS, N_EFFECTIVE
+from ...tables.columns import by_group, doubles, nulls
+from ...tables.sweep import IN_TIME, REPLICATE, add_up
+from .contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, LIKELIHOOD
+from .uncertainty import SEEN, kind_of_counts, with_fewest_seen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.cube import Block
-    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+    from ...metrics.uncertainty.cube import Block
+    from .contract import ThresholdSweepParameters
 
 TWO = 2  # a spread needs two
 SIDES = ("positive", "negative")

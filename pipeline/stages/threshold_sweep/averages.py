@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_names
-from pipeline.metrics.uncertainty.marks import worst_of
-from pipeline.metrics.uncertainty.proportions import PROPORTIONS
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
-from pipeline.stages.threshold_sweep.tables import AVERAGES
-from pipeline.stages.threshold_sweep.uncertainty import kind_of_counts
-from pipeline.tables.columns import nulls
-from pipeline.tables.groupings import Grouping
-from pipeline.tables.schemas import GROUPING, polars_types
-from pipeline.tables.sweep import THRESHOLD, add_up
+from ...metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_names
+from ...metrics.uncertainty.marks import worst_of
+from ...metrics.uncertainty.proportions import PROPORTIONS
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY
+from ...tables.columns import nulls
+from ...tables.groupings import Grouping
+from ...tables.schemas import GROUPING, polars_types
+from ...tables.sweep import THRESHOLD, add_up
+from .tables import AVERAGES
+from .uncertainty import kind_of_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.stages.threshold_sweep.contract import Average, ThresholdSweepParameters
+    from .contract import Average, ThresholdSweepParameters
 
 AREAS = ("average_precision", "pr_auc", "roc_auc")
 _POSITIVES = "_positives"  # of a group: how many rows are positive, or how heavy they are together

@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.curves.choices import Candidates, f_beta_of_counts, ratios_of_counts
-from pipeline.metrics.curves.cross_fitting import FOLDS, at_choices, split_rows
-from pipeline.metrics.curves.outcome_counts import Outcomes
-from pipeline.metrics.uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
-from pipeline.stages.threshold_sweep.contract import HEAVIEST
-from pipeline.stages.threshold_sweep.uncertainty import (
+from ...metrics.curves.choices import Candidates, f_beta_of_counts, ratios_of_counts
+from ...metrics.curves.cross_fitting import FOLDS, at_choices, split_rows
+from ...metrics.curves.outcome_counts import Outcomes
+from ...metrics.uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
+from ...tables.ratios import RATIOS
+from .contract import HEAVIEST
+from .uncertainty import (
     CONFUSION,
     confusion_of,
     counts_of_clusters,
     limits_of_clusters,
     limits_of_rows,
 )
-from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pipeline.metrics.curves.cross_fitting import Ints
-    from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
-    from pipeline.metrics.uncertainty.jackknife import Floats, Limits
-    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+    from ...metrics.curves.cross_fitting import Ints
+    from ...metrics.uncertainty.cube import Cube, GroupCounts
+    from ...metrics.uncertainty.jackknife import Floats, Limits
+    from .contract import ThresholdSweepParameters
 
 
 def candidates(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters) -> Iterator[Candidates]:

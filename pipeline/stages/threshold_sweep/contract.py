@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.metrics.curves.operating_points import Criterion, each_once
-from pipeline.sources.bins import Grid
-from pipeline.sources.inputs import Field as InputField
-from pipeline.sources.inputs import Input, InputContract
-from pipeline.stages.parameters import EvenThresholds, StageParameters, ascending
-from pipeline.tables.groupings import Grouping, users_name
-from pipeline.tables.schemas import Column
+from ...metrics.curves.operating_points import Criterion, each_once
+from ...sources.bins import Grid
+from ...sources.inputs import Field as InputField
+from ...sources.inputs import Input, InputContract
+from ...tables.groupings import Grouping, users_name
+from ...tables.schemas import Column
+from ..parameters import EvenThresholds, StageParameters, ascending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

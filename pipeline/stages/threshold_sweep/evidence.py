@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.queries.dialect import column, double
-from pipeline.queries.load import statement
-from pipeline.stages.evidence import Evidence, Measure
-from pipeline.stages.influence import untold, with_influence
-from pipeline.stages.sections import EXPLAINED_ROWS, Section
-from pipeline.stages.threshold_sweep.calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
-from pipeline.stages.threshold_sweep.identity import INPUTS, identity, location_of_known
-from pipeline.stages.threshold_sweep.profiles import SCIKIT_LEARN
+from ...queries.dialect import column, double
+from ...queries.load import statement
+from ..evidence import Evidence, Measure
+from ..influence import untold, with_influence
+from ..sections import EXPLAINED_ROWS, Section
+from .calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
+from .identity import INPUTS, identity, location_of_known
+from .profiles import SCIKIT_LEARN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import polars as pl
 
-    from pipeline.stages.sections import Asked
+    from ..sections import Asked
 
 _CURVE, _AREAS = "threshold_sweep_curve", "threshold_sweep_areas"
 _FORMULAS = {

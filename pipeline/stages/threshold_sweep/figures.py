@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.figure_blocks import (
+from ...tables.ratios import divide
+from ..figure_blocks import (
     caption,
     intervals,
     keys_of,
@@ -15,19 +16,18 @@ from pipeline.stages.figure_blocks import (
     shown,
     with_limits,
 )
-from pipeline.stages.figures import Figure, Rule, Series
-from pipeline.stages.standard_figures import across_groups, by_threshold, path_of_thresholds, precision_recall
-from pipeline.stages.standard_numbers import QUALITY_IN_SAMPLE, Wanted, key_numbers_of, on_other_data
-from pipeline.stages.threshold_sweep.bands.figures import with_band
-from pipeline.stages.threshold_sweep.calibration.figures import calibration_figures
-from pipeline.stages.threshold_sweep.decisions.costs import COST_PER_ROW, is_about_cost
-from pipeline.stages.threshold_sweep.decisions.figures import decision_figures
-from pipeline.tables.ratios import divide
+from ..figures import Figure, Rule, Series
+from ..standard_figures import across_groups, by_threshold, path_of_thresholds, precision_recall
+from ..standard_numbers import QUALITY_IN_SAMPLE, Wanted, key_numbers_of, on_other_data
+from .bands.figures import with_band
+from .calibration.figures import calibration_figures
+from .decisions.costs import COST_PER_ROW, is_about_cost
+from .decisions.figures import decision_figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.stages.figures import KeyNumber
+    from ..figures import KeyNumber
 
 NUMBERS = (
     Wanted("precision", "Precision", "predicted rows that are true", "precision"),

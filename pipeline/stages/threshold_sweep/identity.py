@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipeline.stages.sections import Asked
+    from ..sections import Asked
 
 LOCATION = ("source_file", "file_row_number")
 INPUTS = {"predictions": {name: name for name in LOCATION}}

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages import methods
-from pipeline.stages.standard_numbers import on_other_data
-from pipeline.stages.threshold_sweep.calibration.methods import calibration_sentences
-from pipeline.stages.threshold_sweep.decisions.methods import decisions
+from .. import methods
+from ..standard_numbers import on_other_data
+from .calibration.methods import calibration_sentences
+from .decisions.methods import decisions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.stages.methods import Measured
+    from ..methods import Measured
 
 PROPORTIONS = (
     "of precision, recall and F1 are beta quantiles (Clopper and Pearson 1934; Brown, Cai and DasGupta 2001){design}; "

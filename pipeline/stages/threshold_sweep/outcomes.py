@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
+from ...tables.schemas import GROUPING
+from ...tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.tables.groupings import Grouping
-    from pipeline.tables.sweep import Boundary
+    from ...tables.groupings import Grouping
+    from ...tables.sweep import Boundary
 
 TABLE = "threshold_sweep_outcomes"
 POINTS = "threshold_sweep_operating_points"

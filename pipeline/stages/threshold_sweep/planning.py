@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.plan import rows
-from pipeline.plan.area_work import MOST_CELLS as MOST_SINGLE
-from pipeline.plan.areas import Areas
-from pipeline.plan.checks import (
+from ...plan import rows
+from ...plan.area_work import MOST_CELLS as MOST_SINGLE
+from ...plan.areas import Areas
+from ...plan.checks import (
     doubtful_groups,
     doubtful_scores,
     duplicate_check,
@@ -20,20 +20,21 @@ from pipeline.plan.checks import (
     missing_check,
     outside_check,
 )
-from pipeline.plan.counts import Query, Sums, Sweep
-from pipeline.plan.nodes import Check, Relation
-from pipeline.plan.optional_tables import OptionalTable
-from pipeline.plan.plan import Plan
-from pipeline.plan.roles import Roles
-from pipeline.plan.samples import Sample
-from pipeline.plan.swept_cells import Fineness, LossesOfCells, SweptCells
-from pipeline.queries.dialect import column, double, is_finite
-from pipeline.queries.kept import kept
-from pipeline.queries.load import statement
-from pipeline.sources.rows import is_passed_in
-from pipeline.sources.source import SCORE_GIVEN
-from pipeline.stages.threshold_sweep.calibration import probabilities
-from pipeline.stages.threshold_sweep.contract import (
+from ...plan.counts import Query, Sums, Sweep
+from ...plan.nodes import Check, Relation
+from ...plan.optional_tables import OptionalTable
+from ...plan.plan import Plan
+from ...plan.roles import Roles
+from ...plan.samples import Sample
+from ...plan.swept_cells import Fineness, LossesOfCells, SweptCells
+from ...queries.dialect import column, double, is_finite
+from ...queries.kept import kept
+from ...queries.load import statement
+from ...sources.rows import is_passed_in
+from ...sources.source import SCORE_GIVEN
+from ...tables.sweep import SECOND_REPLICATE
+from .calibration import probabilities
+from .contract import (
     COUNT_NAMES,
     CROSSED,
     CROSSED_LIKELIHOOD,
@@ -41,21 +42,20 @@ from pipeline.stages.threshold_sweep.contract import (
     LIGHTEST,
     LIKELIHOOD,
 )
-from pipeline.stages.threshold_sweep.outcomes import POINTS, OutcomeSampler
-from pipeline.stages.threshold_sweep.outcomes import TABLE as OUTCOMES
-from pipeline.stages.threshold_sweep.requested import requested_tables
-from pipeline.stages.threshold_sweep.units import UnitsOfSweep
-from pipeline.tables.sweep import SECOND_REPLICATE
+from .outcomes import POINTS, OutcomeSampler
+from .outcomes import TABLE as OUTCOMES
+from .requested import requested_tables
+from .units import UnitsOfSweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
 
-    from pipeline.plan.nodes import Node
-    from pipeline.sources.bins import Grid
-    from pipeline.sources.source import Source
-    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+    from ...plan.nodes import Node
+    from ...sources.bins import Grid
+    from ...sources.source import Source
+    from .contract import ThresholdSweepParameters
 
 SCORE_OR_LOWEST = "score_or_lowest"
 MOST_WEIGHT, LEAST_WEIGHT = 1e6, 1e-6

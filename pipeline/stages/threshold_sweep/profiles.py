@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.stages.profiles import Convention, Profile
-from pipeline.stages.sections import Section
-from pipeline.stages.threshold_sweep.identity import INPUTS, identity, location_of_known
-from pipeline.tables.sweep import THRESHOLD
+from ...tables.sweep import THRESHOLD
+from ..profiles import Convention, Profile
+from ..sections import Section
+from .identity import INPUTS, identity, location_of_known
 
 if TYPE_CHECKING:
-    from pipeline.stages.profiles import Recounted
+    from ..profiles import Recounted
 
 _RATIOS = ("precision", "recall", "f1")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.plan.optional_tables import OptionalTable
-from pipeline.stages.threshold_sweep.bands.columns import BANDS
-from pipeline.stages.threshold_sweep.decisions import at_prevalence, pooled_points
+from ...plan.optional_tables import OptionalTable
+from .bands.columns import BANDS
+from .decisions import at_prevalence, pooled_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+    from .contract import ThresholdSweepParameters
 
 OF_RATES = "operating_points = [{ beta = 1 }], for example,"
 GROUPS_AND_TOTAL = 'by with the total and groups, by = [[], ["site"]] for example,'

@@ -6,47 +6,47 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.curves.choices import operating_points
-from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.metrics.uncertainty.marks import warnings_of_marks
-from pipeline.metrics.uncertainty.proportions import PROPORTIONS
-from pipeline.stages.stage import Summary, f1_curve, groups_with, groups_without, integer, interval, number, of_group
-from pipeline.stages.standard_numbers import (
+from ...metrics.curves.choices import operating_points
+from ...metrics.uncertainty.cube import Cube
+from ...metrics.uncertainty.marks import warnings_of_marks
+from ...metrics.uncertainty.proportions import PROPORTIONS
+from ...tables.groupings import group_text
+from ...tables.ratios import divide, ratios
+from ...tables.schemas import GROUPING
+from ...tables.sweep import IN_TIME, THRESHOLD
+from ...visible_text import of_every
+from ..stage import Summary, f1_curve, groups_with, groups_without, integer, interval, number, of_group
+from ..standard_numbers import (
     CHOICE,
     QUALITY_IN_SAMPLE,
     SAME_DATA,
     on_other_data,
     words_of_choice,
 )
-from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
-from pipeline.stages.threshold_sweep.averages import averages_table
-from pipeline.stages.threshold_sweep.bands.results import bands_table
-from pipeline.stages.threshold_sweep.calibration.columns import RELIABILITY_TABLE
-from pipeline.stages.threshold_sweep.calibration.probabilities import few_outside
-from pipeline.stages.threshold_sweep.calibration.results import calibration_tables
-from pipeline.stages.threshold_sweep.choosing import candidates, f_beta, outcomes
-from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, HEAVIEST
-from pipeline.stages.threshold_sweep.decisions.allocations import not_allocated
-from pipeline.stages.threshold_sweep.decisions.costs import COST_PER_ROW, cost_cell, cost_text, is_about_cost
-from pipeline.stages.threshold_sweep.decisions.pooled_points import Swept
-from pipeline.stages.threshold_sweep.decisions.results import at_own_thresholds, decision_tables, with_costs
-from pipeline.stages.threshold_sweep.uncertainty import (
+from .areas import CLUSTERS, areas_table
+from .averages import averages_table
+from .bands.results import bands_table
+from .calibration.columns import RELIABILITY_TABLE
+from .calibration.probabilities import few_outside
+from .calibration.results import calibration_tables
+from .choosing import candidates, f_beta, outcomes
+from .contract import COUNT_NAMES, CROSSED, HEAVIEST
+from .decisions.allocations import not_allocated
+from .decisions.costs import COST_PER_ROW, cost_cell, cost_text, is_about_cost
+from .decisions.pooled_points import Swept
+from .decisions.results import at_own_thresholds, decision_tables, with_costs
+from .uncertainty import (
     CONFUSION,
     clusters_of_groups,
     kind_of_counts,
     with_heaviest,
     with_intervals,
 )
-from pipeline.tables.groupings import group_text
-from pipeline.tables.ratios import divide, ratios
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import IN_TIME, THRESHOLD
-from pipeline.visible_text import of_every
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+    from .contract import ThresholdSweepParameters
 
 FEW = 20  # rows of a class, below which areas say little
 

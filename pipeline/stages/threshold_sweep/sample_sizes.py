@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.sample_sizes import Counted, SampleSizes
+from ..sample_sizes import Counted, SampleSizes
 
 _POSITIVES, _KEPT = "positives", "kept predictions"
 SAMPLE_SIZES = SampleSizes(

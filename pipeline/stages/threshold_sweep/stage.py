@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pipeline.stages.stage import Stage, UnitTable
-from pipeline.stages.threshold_sweep import figures, methods, planning, results
-from pipeline.stages.threshold_sweep.areas import AREAS
-from pipeline.stages.threshold_sweep.contract import COUNTS, PREDICTIONS, ThresholdSweepParameters
-from pipeline.stages.threshold_sweep.decisions.costs import further_columns
-from pipeline.stages.threshold_sweep.evidence import EVIDENCE
-from pipeline.stages.threshold_sweep.sample_sizes import SAMPLE_SIZES
-from pipeline.stages.threshold_sweep.tables import TABLES
-from pipeline.stages.threshold_sweep.unit_columns import COST, UNITS
+from ..stage import Stage, UnitTable
+from . import figures, methods, planning, results
+from .areas import AREAS
+from .contract import COUNTS, PREDICTIONS, ThresholdSweepParameters
+from .decisions.costs import further_columns
+from .evidence import EVIDENCE
+from .sample_sizes import SAMPLE_SIZES
+from .tables import TABLES
+from .unit_columns import COST, UNITS
 
 STAGE = Stage(
     kind="threshold_sweep",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pipeline.metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
-from pipeline.metrics.curves.choice_columns import criterion_column
-from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN, design_effect_column
-from pipeline.stages.threshold_sweep.bands.columns import BANDS
-from pipeline.stages.threshold_sweep.calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
-from pipeline.stages.threshold_sweep.decisions.tables import TABLES as DECISION_TABLES
-from pipeline.stages.threshold_sweep.unit_columns import UNITS
-from pipeline.tables.schemas import Column, Table, limits_of_share, of_chosen_row
+from ...metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
+from ...metrics.curves.choice_columns import criterion_column
+from ...metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN, design_effect_column
+from ...tables.schemas import Column, Table, limits_of_share, of_chosen_row
+from .bands.columns import BANDS
+from .calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
+from .decisions.tables import TABLES as DECISION_TABLES
+from .unit_columns import UNITS
 
 CURVE = (
     Column("threshold", "DOUBLE", "score from which a row is predicted to be true"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.uncertainty.limits import (
+from ...metrics.uncertainty.limits import (
     Interval,
     clusters_of_parents,
     intervals_of,
@@ -19,23 +19,23 @@ from pipeline.metrics.uncertainty.limits import (
     with_limits,
     with_quality,
 )
-from pipeline.metrics.uncertainty.proportions import (
+from ...metrics.uncertainty.proportions import (
     PROPORTIONS,
     Confusion,
     Weights,
     intervals_of_clusters,
     intervals_of_rows,
 )
-from pipeline.metrics.uncertainty.qualities import FEWEST_EVENTS
-from pipeline.stages.threshold_sweep.contract import HEAVIEST, LIGHTEST
+from ...metrics.uncertainty.qualities import FEWEST_EVENTS
+from .contract import HEAVIEST, LIGHTEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
-    from pipeline.metrics.uncertainty.jackknife import Limits
-    from pipeline.metrics.uncertainty.resampling import Resampling
-    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+    from ...metrics.uncertainty.cube import Cube, GroupCounts
+    from ...metrics.uncertainty.jackknife import Limits
+    from ...metrics.uncertainty.resampling import Resampling
+    from .contract import ThresholdSweepParameters
 
 CONFUSION = ("tp", "fp", "fn", "tn")
 SEEN = "_seen"  # events of a kind of row that a group has none of

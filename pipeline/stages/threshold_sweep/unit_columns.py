@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.tables.schemas import Column, Table
+from ...tables.schemas import Column, Table
 
 TABLE = "threshold_sweep_units"
 CELLS = ("tp", "fp", "fn", "tn")

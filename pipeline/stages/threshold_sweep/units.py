@@ -10,32 +10,32 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.errors import ConfigError
-from pipeline.metrics.curves.contributions import UnitSums, contributions, ratio_contributions
-from pipeline.metrics.curves.operating_points import CRITERION
-from pipeline.metrics.curves.unit_influences import Steps
-from pipeline.plan.checks import missing_check
-from pipeline.plan.optional_tables import OptionalTable
-from pipeline.plan.unit_sums import AREAS, PLACE, UNIT, GroupCurves
-from pipeline.plan.units import Units
-from pipeline.queries.dialect import column, double, is_finite
-from pipeline.queries.load import statement
-from pipeline.sources.source import SCORE_GIVEN
-from pipeline.stages.threshold_sweep.unit_columns import CELLS, CONFUSION, COST, TABLE
-from pipeline.tables.columns import as_key, doubles
-from pipeline.tables.groupings import users_name
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD, lowest_retrieved
+from ...errors import ConfigError
+from ...metrics.curves.contributions import UnitSums, contributions, ratio_contributions
+from ...metrics.curves.operating_points import CRITERION
+from ...metrics.curves.unit_influences import Steps
+from ...plan.checks import missing_check
+from ...plan.optional_tables import OptionalTable
+from ...plan.unit_sums import AREAS, PLACE, UNIT, GroupCurves
+from ...plan.units import Units
+from ...queries.dialect import column, double, is_finite
+from ...queries.load import statement
+from ...sources.source import SCORE_GIVEN
+from ...tables.columns import as_key, doubles
+from ...tables.groupings import users_name
+from ...tables.schemas import GROUPING
+from ...tables.sweep import THRESHOLD, lowest_retrieved
+from .unit_columns import CELLS, CONFUSION, COST, TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.metrics.curves.contributions import Independent, Pair
-    from pipeline.plan.nodes import Check
-    from pipeline.plan.unit_sums import SummedUnits
-    from pipeline.sources.source import Source
-    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
-    from pipeline.tables.groupings import Grouping
+    from ...metrics.curves.contributions import Independent, Pair
+    from ...plan.nodes import Check
+    from ...plan.unit_sums import SummedUnits
+    from ...sources.source import Source
+    from ...tables.groupings import Grouping
+    from .contract import ThresholdSweepParameters
 
 ID = "id"
 MOST_ROWS, MOST_ITEMS = 1_000_000, 250_000

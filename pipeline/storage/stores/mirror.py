@@ -15,11 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pipeline.errors import ThresherError
-from pipeline.safe_files import remove_own
-from pipeline.storage.chain import Link, parse_link
-from pipeline.storage.durable import DamagedError, make_folder, own_sha256, read_own, storage_errors, write_whole
-from pipeline.storage.layout import (
+from ...errors import ThresherError
+from ...safe_files import remove_own
+from ..chain import Link, parse_link
+from ..durable import DamagedError, make_folder, own_sha256, read_own, storage_errors, write_whole
+from ..layout import (
     ATTEMPTS,
     CATALOG,
     CHAIN,
@@ -32,15 +32,15 @@ from pipeline.storage.layout import (
     generation_of,
     run_id_of,
 )
-from pipeline.storage.manifest import Manifest, faults, parse_manifest
-from pipeline.storage.stores.notes import Notes
+from ..manifest import Manifest, faults, parse_manifest
+from .notes import Notes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from pipeline.storage.manifest import PublishedFile
-    from pipeline.storage.stores.objects import Entry, Objects, Version
+    from ..manifest import PublishedFile
+    from .objects import Entry, Objects, Version
 
 READINGS = 5
 THREADS = 8

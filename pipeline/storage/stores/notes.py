@@ -7,8 +7,8 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pipeline.errors import ThresherError
-from pipeline.storage.durable import DamagedError, read_own, write_json
+from ...errors import ThresherError
+from ..durable import DamagedError, read_own, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

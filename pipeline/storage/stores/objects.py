@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from pipeline.errors import BusyError
+from ...errors import BusyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pipeline.errors import ConfigError, StorageError, ThresherError, UnavailableError
-from pipeline.storage.durable import DamagedError, own_sha256, read_own
-from pipeline.storage.layout import ATTEMPTS, CATALOG, CHAIN, CURRENT, MANIFEST, RUNS, Layout
-from pipeline.storage.stores.mirror import THREADS, Mirror, Pointer
-from pipeline.storage.stores.objects import LostRaceError
+from ...errors import ConfigError, StorageError, ThresherError, UnavailableError
+from ..durable import DamagedError, own_sha256, read_own
+from ..layout import ATTEMPTS, CATALOG, CHAIN, CURRENT, MANIFEST, RUNS, Layout
+from .mirror import THREADS, Mirror, Pointer
+from .objects import LostRaceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from pipeline.storage.chain import Link
-    from pipeline.storage.manifest import Manifest
+    from ..chain import Link
+    from ..manifest import Manifest
 
 SWAPS = 3
 LOOKING = 0.2  # seconds between two looks whether a signal asked to stop

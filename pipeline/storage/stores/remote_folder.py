@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import CannotCreateError, NoInputError
-from pipeline.sources.remote.store import CHUNK_BYTES, Bucket, T
-from pipeline.storage.stores.objects import Entry, Version
+from ...errors import CannotCreateError, NoInputError
+from ...sources.remote.store import CHUNK_BYTES, Bucket, T
+from .objects import Entry, Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from pipeline.sources.remote.addresses import Address
+    from ...sources.remote.addresses import Address
 
 MOST_REMOVED = 500  # keys of one request
 PART_BYTES = 8 << 20

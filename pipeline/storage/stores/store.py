@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
-from pipeline.errors import BusyError, ThresherError
-from pipeline.safe_files import remove_own
-from pipeline.storage.durable import make_folder, storage_errors
-from pipeline.storage.layout import Layout
-from pipeline.storage.stores.mirror import Mirror
-from pipeline.storage.stores.notes import NAME as NOTES
+from ...errors import BusyError, ThresherError
+from ...safe_files import remove_own
+from ..durable import make_folder, storage_errors
+from ..layout import Layout
+from .mirror import Mirror
+from .notes import NAME as NOTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipeline.storage.stores.objects import Objects
+    from .objects import Objects
 
 DEFAULT_LIMIT = 20 * 1000**3
 PATIENCE = 600.0  # seconds that a reader waits for another one to bring the mirror up to date

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
-from pipeline.tables.schemas import Column, Table, limits_of_share
+from ....metrics.uncertainty.qualities import QUALITY_COLUMN
+from ....tables.schemas import Column, Table, limits_of_share
 
 
 def _critical(ratio: str) -> Column:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
-from pipeline.stages.figure_blocks import caption, keys_of, level
-from pipeline.tables.columns import by_group, doubles
+from ....metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
+from ....tables.columns import by_group, doubles
+from ...figure_blocks import caption, keys_of, level
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from pipeline.stages.figures import Figure
+    from ...figures import Figure
 
 LOWER, UPPER = "band_lower", "band_upper"
 

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.curves.bands import Draws, band_of_clusters, band_of_rows
-from pipeline.metrics.curves.critical_values import DRAWS, RATIOS, spread_out
-from pipeline.metrics.uncertainty.cube import MOST_CELLS
-from pipeline.metrics.uncertainty.limits import Interval, limit_columns, no_limits, with_quality
-from pipeline.stages.threshold_sweep.bands.columns import BANDS
-from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, confusion_of_rows, counts_of_clusters
-from pipeline.tables.columns import doubles, nulls
-from pipeline.tables.sweep import THRESHOLD, lowest_retrieved
+from ....metrics.curves.bands import Draws, band_of_clusters, band_of_rows
+from ....metrics.curves.critical_values import DRAWS, RATIOS, spread_out
+from ....metrics.uncertainty.cube import MOST_CELLS
+from ....metrics.uncertainty.limits import Interval, limit_columns, no_limits, with_quality
+from ....tables.columns import doubles, nulls
+from ....tables.sweep import THRESHOLD, lowest_retrieved
+from ..uncertainty import CONFUSION, confusion_of_rows, counts_of_clusters
+from .columns import BANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.metrics.curves.bands import Band
-    from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
-    from pipeline.metrics.uncertainty.reasons import Reason
-    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+    from ....metrics.curves.bands import Band
+    from ....metrics.uncertainty.cube import Cube, GroupCounts
+    from ....metrics.uncertainty.reasons import Reason
+    from ..contract import ThresholdSweepParameters
 
 MOST_THRESHOLDS = 1_000  # of a group, beside those of its operating points
 MOST_DRAWN = 10 * MOST_CELLS  # thresholds of all groups × draws

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
-from pipeline.tables.schemas import Column, Table, limits_of, limits_of_share
+from ....metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
+from ....tables.schemas import Column, Table, limits_of, limits_of_share
 
 _BINNING = Column("binning", "VARCHAR", "`quantile`: bins with about as many rows each; `width`: bins of equal width")
 _LIMITED = Column(

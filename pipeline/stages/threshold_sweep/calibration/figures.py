@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.calibration.bins import BIN, BINNING
-from pipeline.metrics.calibration.bins import LOWER as SCORE_LOWER
-from pipeline.metrics.calibration.bins import UPPER as SCORE_UPPER
-from pipeline.stages.figure_blocks import caption, drawn, intervals, keys_of, level, shares, with_limits
-from pipeline.stages.figures import Axis, Figure, Rule, Series
+from ....metrics.calibration.bins import BIN, BINNING
+from ....metrics.calibration.bins import LOWER as SCORE_LOWER
+from ....metrics.calibration.bins import UPPER as SCORE_UPPER
+from ...figure_blocks import caption, drawn, intervals, keys_of, level, shares, with_limits
+from ...figures import Axis, Figure, Rule, Series
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

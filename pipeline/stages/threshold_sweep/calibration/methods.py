@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.metrics.calibration.bins import BINNING
-from pipeline.stages import methods
-from pipeline.visible_text import percent
+from ....metrics.calibration.bins import BINNING
+from ....visible_text import percent
+from ... import methods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.stages.methods import Measured
+    from ...methods import Measured
 
 HOW = (
     "Scores were held against labels in {bins} bins by quantile{bands}; the Brier score was taken apart after Murphy "

@@ -6,26 +6,26 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.calibration.bins import BINNING
-from pipeline.plan.checks import outside_check
-from pipeline.plan.optional_tables import OptionalTable, Unfit
-from pipeline.plan.probability_sums import ProbabilitySums
-from pipeline.queries.load import statement
-from pipeline.stages.methods import named_group
-from pipeline.stages.stage import groups_with
-from pipeline.stages.threshold_sweep.calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
-from pipeline.stages.threshold_sweep.contract import CROSSED, CROSSED_CALIBRATION
-from pipeline.stages.threshold_sweep.uncertainty import kind_of_counts
-from pipeline.tables.schemas import COUNT_TABLE, GROUPING
-from pipeline.tables.sweep import REPLICATE, add_up
+from ....metrics.calibration.bins import BINNING
+from ....plan.checks import outside_check
+from ....plan.optional_tables import OptionalTable, Unfit
+from ....plan.probability_sums import ProbabilitySums
+from ....queries.load import statement
+from ....tables.schemas import COUNT_TABLE, GROUPING
+from ....tables.sweep import REPLICATE, add_up
+from ...methods import named_group
+from ...stage import groups_with
+from ..contract import CROSSED, CROSSED_CALIBRATION
+from ..uncertainty import kind_of_counts
+from .columns import CALIBRATION_TABLE, RELIABILITY_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.plan.count_tables import CountTables
-    from pipeline.plan.nodes import Check, Node
-    from pipeline.sources.source import Source
-    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+    from ....plan.count_tables import CountTables
+    from ....plan.nodes import Check, Node
+    from ....sources.source import Source
+    from ..contract import ThresholdSweepParameters
 
 INTO = "calibration"  # the count table
 SUMS = ("n_positive", "n_negative", "scores", "scores_positive", "score_squares", "test_variance", "scores_open")

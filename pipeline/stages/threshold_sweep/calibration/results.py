@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.calibration.bins import BIN, BINNING, BINNINGS
-from pipeline.metrics.calibration.bins import LOWER as SCORE_LOWER
-from pipeline.metrics.calibration.bins import UPPER as SCORE_UPPER
-from pipeline.metrics.calibration.errors import ERRORS, Variances, calibration_errors
-from pipeline.metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows, joined
-from pipeline.metrics.uncertainty.cube import MOST_CELLS, Cube
-from pipeline.metrics.uncertainty.limits import (
+from ....metrics.calibration.bins import BIN, BINNING, BINNINGS
+from ....metrics.calibration.bins import LOWER as SCORE_LOWER
+from ....metrics.calibration.bins import UPPER as SCORE_UPPER
+from ....metrics.calibration.errors import ERRORS, Variances, calibration_errors
+from ....metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows, joined
+from ....metrics.uncertainty.cube import MOST_CELLS, Cube
+from ....metrics.uncertainty.limits import (
     UNDEFINED_INTERVAL,
     Interval,
     clusters_of_parents,
@@ -22,21 +22,21 @@ from pipeline.metrics.uncertainty.limits import (
     with_numbers,
     with_quality,
 )
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS, N_EFFECTIVE
-from pipeline.stages.threshold_sweep.calibration.columns import CALIBRATION, RELIABILITY
-from pipeline.stages.threshold_sweep.calibration.probabilities import INTO, fitness
-from pipeline.stages.threshold_sweep.calibration.sums import Binned
-from pipeline.stages.threshold_sweep.contract import HEAVIEST
-from pipeline.stages.threshold_sweep.uncertainty import with_heaviest
-from pipeline.tables.columns import doubles, nulls
-from pipeline.tables.schemas import polars_types
+from ....metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS, N_EFFECTIVE
+from ....tables.columns import doubles, nulls
+from ....tables.schemas import polars_types
+from ..contract import HEAVIEST
+from ..uncertainty import with_heaviest
+from .columns import CALIBRATION, RELIABILITY
+from .probabilities import INTO, fitness
+from .sums import Binned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.metrics.calibration.estimates import Estimates
-    from pipeline.metrics.uncertainty.reasons import Reason
-    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+    from ....metrics.calibration.estimates import Estimates
+    from ....metrics.uncertainty.reasons import Reason
+    from ..contract import ThresholdSweepParameters
 
 _OF_BINS = ("share_positive", "share_positive_band", "gap")
 _TESTS = ("spiegelhalter_z", "spiegelhalter_p_value", "hosmer_lemeshow", "hosmer_lemeshow_p_value")

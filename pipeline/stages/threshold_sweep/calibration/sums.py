@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.calibration.bins import BIN, BINNING, bins_of_cells, summed
-from pipeline.metrics.calibration.bins import LOWER as SCORE_LOWER
-from pipeline.metrics.calibration.bins import UPPER as SCORE_UPPER
-from pipeline.metrics.calibration.sums import BinSums, Moments
-from pipeline.plan.probability_sums import LOWER, UPPER
-from pipeline.stages.threshold_sweep.calibration.probabilities import INTO
-from pipeline.stages.threshold_sweep.contract import CROSSED_CALIBRATION
-from pipeline.tables.columns import by_group, doubles
-from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
+from ....metrics.calibration.bins import BIN, BINNING, bins_of_cells, summed
+from ....metrics.calibration.bins import LOWER as SCORE_LOWER
+from ....metrics.calibration.bins import UPPER as SCORE_UPPER
+from ....metrics.calibration.sums import BinSums, Moments
+from ....plan.probability_sums import LOWER, UPPER
+from ....tables.columns import by_group, doubles
+from ....tables.sweep import REPLICATE, THRESHOLD, add_up
+from ..contract import CROSSED_CALIBRATION
+from .probabilities import INTO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

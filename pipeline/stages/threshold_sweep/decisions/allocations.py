@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.curves.allocation import NOTHING, allocate
-from pipeline.metrics.curves.operating_points import CRITERION
-from pipeline.stages.threshold_sweep.uncertainty import CONFUSION
-from pipeline.tables.columns import by_group
-from pipeline.tables.ratios import divide
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
+from ....metrics.curves.allocation import NOTHING, allocate
+from ....metrics.curves.operating_points import CRITERION
+from ....tables.columns import by_group
+from ....tables.ratios import divide
+from ....tables.schemas import GROUPING
+from ....tables.sweep import THRESHOLD
+from ..uncertainty import CONFUSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.metrics.curves.operating_points import Criterion
-    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+    from ....metrics.curves.operating_points import Criterion
+    from ..contract import ThresholdSweepParameters
 
 N_ALERTS = "n_alerts"
 _ROUNDING = 1e-9

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.curves.choices import RowValues
-from pipeline.metrics.curves.operating_points import CRITERION, pick
-from pipeline.metrics.curves.outcome_counts import Outcomes
-from pipeline.metrics.curves.rates_at_prevalence import Rate, Rates, correlation_of_rates
-from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_names, limit_series
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
-from pipeline.stages.threshold_sweep.decisions.costs import COST_PER_ROW
-from pipeline.stages.threshold_sweep.uncertainty import confusion_of, kind_of_counts
-from pipeline.tables.columns import doubles, nulls
-from pipeline.tables.ratios import divide
-from pipeline.tables.sweep import THRESHOLD
+from ....metrics.curves.choices import RowValues
+from ....metrics.curves.operating_points import CRITERION, pick
+from ....metrics.curves.outcome_counts import Outcomes
+from ....metrics.curves.rates_at_prevalence import Rate, Rates, correlation_of_rates
+from ....metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_names, limit_series
+from ....metrics.uncertainty.qualities import INTERVAL_QUALITY
+from ....tables.columns import doubles, nulls
+from ....tables.ratios import divide
+from ....tables.sweep import THRESHOLD
+from ..uncertainty import confusion_of, kind_of_counts
+from .costs import COST_PER_ROW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.metrics.curves.operating_points import Criterion
-    from pipeline.metrics.uncertainty.cube import Cube
-    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+    from ....metrics.curves.operating_points import Criterion
+    from ....metrics.uncertainty.cube import Cube
+    from ..contract import ThresholdSweepParameters
 
 TABLES = ("threshold_sweep_at_prevalence", "threshold_sweep_points_at_prevalence")
 PREVALENCE, NPV, ALERT_SHARE = "prevalence", "negative_predictive_value", "alert_share"

@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.curves.choice_columns import COST, cost_columns
-from pipeline.metrics.curves.operating_points import CRITERION
-from pipeline.metrics.curves.payoffs import Payoffs
-from pipeline.metrics.uncertainty.limits import limit_series
-from pipeline.stages.parameters import FEWEST_REPLICATES
-from pipeline.stages.stage import doubt
-from pipeline.stages.threshold_sweep.choosing import outcomes
-from pipeline.stages.threshold_sweep.contract import HEAVIEST
-from pipeline.stages.threshold_sweep.uncertainty import confusion_of_rows
-from pipeline.stages.threshold_sweep.unit_columns import COST as OF_UNIT
-from pipeline.stages.threshold_sweep.unit_columns import TABLE as UNITS
-from pipeline.tables.ratios import divide
-from pipeline.tables.schemas import Column, limits_of
+from ....metrics.curves.choice_columns import COST, cost_columns
+from ....metrics.curves.operating_points import CRITERION
+from ....metrics.curves.payoffs import Payoffs
+from ....metrics.uncertainty.limits import limit_series
+from ....tables.ratios import divide
+from ....tables.schemas import Column, limits_of
+from ...parameters import FEWEST_REPLICATES
+from ...stage import doubt
+from ..choosing import outcomes
+from ..contract import HEAVIEST
+from ..uncertainty import confusion_of_rows
+from ..unit_columns import COST as OF_UNIT
+from ..unit_columns import TABLE as UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
-    from pipeline.stages.threshold_sweep.decisions.cuts import Cuts
+    from ....metrics.uncertainty.jackknife import Floats
+    from ..contract import ThresholdSweepParameters
+    from .cuts import Cuts
 
 COST_PER_ROW = "cost_per_row"
 PER_ROW = (

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.uncertainty.proportions import Confusion
-from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, kind_of_counts
-from pipeline.tables.columns import by_group
-from pipeline.tables.sweep import REPLICATE, THRESHOLD
+from ....metrics.uncertainty.proportions import Confusion
+from ....tables.columns import by_group
+from ....tables.sweep import REPLICATE, THRESHOLD
+from ..uncertainty import CONFUSION, kind_of_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.metrics.uncertainty.cube import Cube
+    from ....metrics.uncertainty.cube import Cube
 
 CUT = "_cut"
 Kind = Literal["n", "weight", "squares"]

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.figure_blocks import caption, drawn, intervals, rising, visible, with_limits
-from pipeline.stages.figures import Axis, Figure, Rule, Series
-from pipeline.stages.standard_figures import by_threshold
-from pipeline.tables.sweep import THRESHOLD
+from ....tables.sweep import THRESHOLD
+from ...figure_blocks import caption, drawn, intervals, rising, visible, with_limits
+from ...figures import Axis, Figure, Rule, Series
+from ...standard_figures import by_threshold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

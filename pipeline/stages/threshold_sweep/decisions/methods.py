@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages import methods
+from ... import methods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.stages.methods import Measured
+    from ...methods import Measured
 
 
 def decisions(measured: Measured) -> Iterator[str]:

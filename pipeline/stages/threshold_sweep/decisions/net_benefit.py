@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.curves.payoffs import Payoffs, of_smaller
-from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.metrics.uncertainty.limits import Interval, limit_columns, limit_names, no_limits, with_quality
-from pipeline.metrics.uncertainty.proportions import Confusion, Weights
-from pipeline.stages.threshold_sweep.areas import CLUSTERS
-from pipeline.stages.threshold_sweep.contract import CROSSED, HEAVIEST
-from pipeline.stages.threshold_sweep.uncertainty import confusion_of, kind_of_counts
-from pipeline.tables.columns import doubles
-from pipeline.tables.sweep import IN_TIME, THRESHOLD, lowest_retrieved
+from ....metrics.curves.payoffs import Payoffs, of_smaller
+from ....metrics.uncertainty.cube import Cube
+from ....metrics.uncertainty.limits import Interval, limit_columns, limit_names, no_limits, with_quality
+from ....metrics.uncertainty.proportions import Confusion, Weights
+from ....tables.columns import doubles
+from ....tables.sweep import IN_TIME, THRESHOLD, lowest_retrieved
+from ..areas import CLUSTERS
+from ..contract import CROSSED, HEAVIEST
+from ..uncertainty import confusion_of, kind_of_counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.metrics.uncertainty.cube import GroupCounts
-    from pipeline.metrics.uncertainty.jackknife import Floats, Limits
-    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+    from ....metrics.uncertainty.cube import GroupCounts
+    from ....metrics.uncertainty.jackknife import Floats, Limits
+    from ..contract import ThresholdSweepParameters
 
 TABLE = "threshold_sweep_net_benefit"
 LIMITED = ("net_benefit", "net_benefit_difference")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.curves.choice_columns import COST
-from pipeline.metrics.curves.operating_points import CRITERION
-from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.metrics.uncertainty.limits import (
+from ....metrics.curves.choice_columns import COST
+from ....metrics.curves.operating_points import CRITERION
+from ....metrics.uncertainty.cube import Cube
+from ....metrics.uncertainty.limits import (
     Interval,
     intervals_of,
     limit_columns,
@@ -23,24 +23,24 @@ from pipeline.metrics.uncertainty.limits import (
     of_chosen,
     with_quality,
 )
-from pipeline.metrics.uncertainty.proportions import PROPORTIONS, intervals_of_clusters
-from pipeline.stages.threshold_sweep.areas import CLUSTERS
-from pipeline.stages.threshold_sweep.choosing import outcomes
-from pipeline.stages.threshold_sweep.contract import HEAVIEST
-from pipeline.stages.threshold_sweep.decisions.allocations import allocations
-from pipeline.stages.threshold_sweep.decisions.costs import COST_PER_ROW, with_cost_per_row
-from pipeline.stages.threshold_sweep.decisions.cuts import CUT, Cuts
-from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, limits_of_rows
-from pipeline.tables.columns import nulls
-from pipeline.tables.groupings import TOTAL
-from pipeline.tables.ratios import divide, ratios
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
+from ....metrics.uncertainty.proportions import PROPORTIONS, intervals_of_clusters
+from ....tables.columns import nulls
+from ....tables.groupings import TOTAL
+from ....tables.ratios import divide, ratios
+from ....tables.schemas import GROUPING
+from ....tables.sweep import THRESHOLD
+from ..areas import CLUSTERS
+from ..choosing import outcomes
+from ..contract import HEAVIEST
+from ..uncertainty import CONFUSION, limits_of_rows
+from .allocations import allocations
+from .costs import COST_PER_ROW, with_cost_per_row
+from .cuts import CUT, Cuts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+    from ..contract import ThresholdSweepParameters
 
 POOLED, THRESHOLDS = "pooled", "thresholds"
 OWN, COMMON, ALLOCATED = "own", "common", "allocated"

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.curves.operating_points import CRITERION
-from pipeline.stages.threshold_sweep.contract import CROSSED
-from pipeline.stages.threshold_sweep.decisions.at_prevalence import tables_at_prevalence
-from pipeline.stages.threshold_sweep.decisions.costs import with_cost_per_row
-from pipeline.stages.threshold_sweep.decisions.cuts import CUT, Cuts
-from pipeline.stages.threshold_sweep.decisions.net_benefit import net_benefit_table
-from pipeline.stages.threshold_sweep.decisions.pooled_points import Swept, pooled_tables
-from pipeline.tables.sweep import THRESHOLD
+from ....metrics.curves.operating_points import CRITERION
+from ....tables.sweep import THRESHOLD
+from ..contract import CROSSED
+from .at_prevalence import tables_at_prevalence
+from .costs import with_cost_per_row
+from .cuts import CUT, Cuts
+from .net_benefit import net_benefit_table
+from .pooled_points import Swept, pooled_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.metrics.uncertainty.cube import Cube
-    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+    from ....metrics.uncertainty.cube import Cube
+    from ..contract import ThresholdSweepParameters
 
 
 def decision_tables(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.metrics.curves.choice_columns import criterion_column
-from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
-from pipeline.tables.schemas import Column, Table, limits_of, limits_of_share
+from ....metrics.curves.choice_columns import criterion_column
+from ....metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
+from ....tables.schemas import Column, Table, limits_of, limits_of_share
 
 
 def _undefined(reasons: str, *, interval: str = "") -> tuple[Column, ...]:
