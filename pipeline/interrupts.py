@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from .breadcrumbs import is_supervised
 from .errors import Interrupted
 
 if TYPE_CHECKING:
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
     from types import FrameType
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-SAME_REQUEST = 0.25  # seconds: a terminal, or a service manager, sends to the supervisor and to this process, too
 
 
 class StopRequest:
@@ -25,17 +22,13 @@ class StopRequest:
 
     def __init__(self) -> None:
         self._event = threading.Event()
-        self._asked_at = 0.0
         self._number = 0
         self._at_once = False
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
         """Handle a signal: the first asks the run to stop, the second ends the process at once."""
         if self._event.is_set():
-            if is_supervised() and time.monotonic() < self._asked_at + SAME_REQUEST:
-                return
             os._exit(128 + number)
-        self._asked_at = time.monotonic()
         self._number = number
         self._event.set()
         if self._at_once:

@@ -19,7 +19,7 @@ ROOT = TESTS.parent
 WIDE = {  # path below tests/, or the beginning of one, and why it is not part of `make test`
     "cli/test_installed": "builds packages and installs them",
     "cli/test_notebook": "runs notebooks in a kernel",
-    "cli/test_supervision": "ends processes",
+    "cli/test_watchdog": "ends processes",
     "engines/spark": "needs Java",
     "fuzz": "random cases by the hundred",
     "metrics/before_after/test_size": "simulations",

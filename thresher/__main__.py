@@ -49,9 +49,6 @@ def main() -> None:
     """Entry point of the command."""
     from thresher.loading import module  # noqa: PLC0415 - signals come first
 
-    code = module("cli.supervision.supervisor").supervised(sys.argv[1:])
-    if code is not None:
-        os._exit(code)  # what was told is written: there is nothing to tidy up
     try:
         module("cli.app").main()
     finally:

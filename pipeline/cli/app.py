@@ -16,6 +16,7 @@ from . import drawing, expiry, planning, reading
 from .log_lines import LOG_FORMATS, asks_for_json
 from .session import cleaned_faults, echo, execute, reporting, usage_errors_as_json
 from .terminal import forgive_full_stderr, open_closed_streams
+from .watchdog import watched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -367,4 +368,5 @@ def main() -> None:
     """Entry point of the command `thresher`."""
     open_closed_streams()
     forgive_full_stderr()
-    app()
+    with watched():
+        app()

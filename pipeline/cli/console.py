@@ -90,6 +90,7 @@ class Console:
         if not self.interactive:
             yield Watcher(
                 on_run=self._begin,
+                on_crash=self._crashed_before,
                 on_stage=self._stage_begins,
                 on_opened=self._inputs_found,
                 on_result=self._stage_ends,
@@ -116,6 +117,7 @@ class Console:
             task = progress.add_task("", total=100, stage="opening")
             yield Watcher(
                 on_run=self._begin,
+                on_crash=self._crashed_before,
                 on_stage=lambda name: progress.update(task, stage=name, completed=0),
                 on_opened=show,
                 on_taken_over=taken_over,
@@ -130,6 +132,9 @@ class Console:
         self._run_id = run_id
         if self._json:
             self.log("info", f"run {run_id}", event="run_started")
+
+    def _crashed_before(self, sentence: str) -> None:
+        self.log("warning", sentence, event="warning")
 
     def _stage_begins(self, name: str) -> None:
         self.log("info", f"stage {name}", event="stage_started", stage=name)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import duckdb
 import sqlglot.expressions as exp
 
-from .. import breadcrumbs
+from ..crash_notes import NOTES, NOTHING, Note
 from ..errors import DataError, ResourceError
 from ..queries.dialect import column, render
 from ..queries.kept import number_of
@@ -122,7 +122,7 @@ class DuckDB:
             forget_databases()
         else:
             self._connection.close()
-        breadcrumbs.end()
+        NOTES.put(NOTHING)
 
     def scan(
         self, name: str, files: Sequence[str], partitions: Sequence[Partition] = (), *, located: bool = False
@@ -191,7 +191,7 @@ class DuckDB:
 
     def _note_files(self, files: Sequence[str]) -> None:
         self._files |= dict.fromkeys(files)
-        breadcrumbs.begin(breadcrumbs.SCANNING, list(self._files))
+        NOTES.put(Note(tuple(self._files)))
 
     def _variable(self, name: str, texts: Sequence[str | None]) -> exp.Expr:
         """An expression for a list of texts: a variable.

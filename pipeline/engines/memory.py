@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from .. import breadcrumbs
+from ..crash_notes import NOTES, MemoryLimit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,14 +41,14 @@ def default_limit(own_default: int, process_limit: int | None = None) -> int:
 
 
 def limit_process(memory: int | None) -> None:
-    """Let the supervisor of this process, if there is one, stop it where it holds far more than the engine may.
+    """Let what watches this process, if anything does, stop it where it holds far more than the engine may.
 
     Args:
         memory: The limit of the engine in bytes; None: that which it chooses.
     """
-    if breadcrumbs.is_supervised():
+    if NOTES.is_watched:
         limit = limit_of(memory)
-        breadcrumbs.note(limit=limit, is_default=memory is None, ceiling=ceiling(limit, _available()))
+        NOTES.memory = MemoryLimit(limit, ceiling(limit, _available()), is_default=memory is None)
 
 
 def limit_of(memory: int | None) -> int:

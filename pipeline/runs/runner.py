@@ -182,6 +182,9 @@ class _Job:
 
     def run(self) -> Run:
         self.healed = heal(self.layout)
+        if self.watcher.on_crash is not None:  # said now: this run may end there, too
+            for sentence in self.healed.crashes:
+                self.watcher.on_crash(sentence)
         self.last = last_run(next(reversed(self.healed.state.runs), None))
         self.verified = verification(self.config.verify_inputs, self.layout, self.last)
         with_inputs = self._found()
@@ -280,7 +283,8 @@ class _Job:
         unverified = tuple(text for text in unverified if text not in recorded)
         gates = tuple(record.get("gates", ()))
         unwritten = self.config.gate_files.write(record, status, failure_code(failures) or exit_code(gates))
-        warnings = (*recorded, *unverified, *self.healed.notes, *unwritten)
+        crashes = self.healed.crashes if self.watcher.on_crash is None else ()
+        warnings = (*recorded, *unverified, *self.healed.notes, *crashes, *unwritten)
         seconds, stages = time.monotonic() - self.started, StageResults(results)
         return Run(path, manifest.run_id, manifest.generation, status, stages, warnings, seconds, failures, gates)
 

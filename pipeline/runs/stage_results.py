@@ -94,6 +94,8 @@ class Watcher:
 
     Attributes:
         on_run: Called with the id of the attempt.
+        on_crash: Called with what an earlier attempt was reading when it ended without a word; None: it is a warning of
+            the run.
         on_stage: Called with the name of the stage that begins.
         on_opened: Called with the stage when its inputs have been found, before they are read.
         on_result: Called with the result of the stage that ends.
@@ -102,6 +104,7 @@ class Watcher:
     """
 
     on_run: Callable[[str], None] = field(default=lambda _run_id: None)
+    on_crash: Callable[[str], None] | None = None
     on_stage: Callable[[str], None] = field(default=lambda _name: None)
     on_opened: Callable[[OpenedStage], None] = field(default=lambda _opened: None)
     on_result: Callable[[StageResult], None] = field(default=lambda _result: None)

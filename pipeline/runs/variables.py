@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .. import breadcrumbs
+from ..crash_notes import NOTES
 from ..errors import ConfigError, ThresherError
 from ..sources.inputs import Input
 from ..sources.paths import shortened
@@ -98,7 +98,7 @@ class Variables:
             ThresherError: the same error; where the environment is used, without its cause, whose text is not ours.
         """
         if self.secrets:
-            breadcrumbs.note(secrets=self.secrets)
+            NOTES.concealed = self.concealed
         try:
             yield
         except ThresherError as error:
@@ -109,6 +109,8 @@ class Variables:
                 fault.remedy = None if fault.remedy is None else self.concealed(fault.remedy)
                 fault.args = (fault.message,)
             raise error from None
+        finally:
+            NOTES.concealed = str
 
 
 NO_VARIABLES = Variables()

@@ -11,7 +11,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
-from ..breadcrumbs import OPENING, reading
+from ..crash_notes import opening
 from ..errors import DataError, NoInputError, os_fault
 from ..safe_files import identity, kind_in_words, names_below
 from .paths import start_and_pattern
@@ -208,7 +208,7 @@ class Search:
     def _entries(self, folder: Path, *, is_named: bool) -> list[os.DirEntry[str]]:
         """List a folder without what a run has published; of a results folder that was found, not named, nothing."""
         try:
-            with reading(folder, self._name, OPENING), os.scandir(folder) as entries:
+            with opening(folder, self._name), os.scandir(folder) as entries:
                 listed = list(entries)
         except OSError as error:
             raise os_fault(error, f"input {self._name}: listing {folder}") from error
@@ -232,7 +232,7 @@ class Search:
             ThresherError: it cannot be looked at.
         """
         try:
-            with reading(path, self._name, OPENING):
+            with opening(path, self._name):
                 return path.stat().st_mode
         except OSError as error:
             if error.errno not in _NOTHING_THERE:

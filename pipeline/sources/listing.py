@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from ..breadcrumbs import reading
+from ..crash_notes import reading
 from ..errors import ConfigError, DataError, NoInputError, os_fault
 from .engine_rows import EngineRows, is_address, look_at_address, look_at_table, refuse_overlaps
 from .finding import Search

@@ -10,7 +10,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from ..breadcrumbs import reading
+from ..crash_notes import reading
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

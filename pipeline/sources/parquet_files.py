@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from ..breadcrumbs import OPENING, reading
+from ..crash_notes import opening, reading
 from ..errors import DataError, os_error_number, os_fault
 from .file_kinds import LONGEST, kind_of
 
@@ -103,7 +103,7 @@ class DataFile:
         """Whether the footer says for every row group that a column has no NULL."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - see open_file
 
-        with reading(self.name, activity=OPENING):
+        with opening(self.name):
             metadata = pq.read_metadata(self.path)
             if column not in metadata.schema.names:
                 return False
@@ -145,7 +145,7 @@ class DataFile:
     def _bounds_in_footer(self, column: str) -> tuple[float, float] | None:
         import pyarrow.parquet as pq  # noqa: PLC0415 - see open_file
 
-        with reading(self.name, activity=OPENING):
+        with opening(self.name):
             metadata = pq.read_metadata(self.path)
             if column not in metadata.schema.names or not metadata.num_row_groups:
                 return None
@@ -178,7 +178,7 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
     from .plain_types import plain_schema  # noqa: PLC0415 - loads pyarrow
 
     try:
-        with reading(label or path, name, OPENING):
+        with opening(label or path, name):
             stat = path.stat()
             footer, length = _footer(path, stat.st_size, label or str(path), name=name)
             metadata = pq.read_metadata(path)
@@ -291,7 +291,7 @@ def identity_of(path: Path, *, name: str) -> dict[str, int]:
         ThresherError: the operating system fails; by the number of its error.
     """
     try:
-        with reading(path, name, OPENING):
+        with opening(path, name):
             return _of_stat(path.stat())
     except OSError as error:
         raise os_fault(error, f"input {name}: looking at {path}") from error

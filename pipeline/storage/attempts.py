@@ -11,10 +11,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import breadcrumbs
+from ..crash_notes import NOTES, noted
 from ..errors import ThresherError
+from ..safe_files import remove_own
 from .durable import DamagedError, read_own, read_start, storage_errors, write_json
-from .layout import RUN_RECORD
+from .layout import RUN_ID, RUN_RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -47,10 +48,13 @@ class Attempt:
     def write(self, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
         """Add facts to the record and write it anew."""
         self.record |= facts
-        breadcrumbs.note(attempt=str(self.path))
         with storage_errors(f"writing {self.path}"):
             self.path.parent.mkdir(exist_ok=True)
         write_json(self.path, self.record)
+        if self.record["status"] == RUNNING:
+            NOTES.keep_beside(self.path)
+        else:
+            NOTES.forget()
         self.send(self.path)
 
 
@@ -82,21 +86,36 @@ def crashed(layout: Layout, *, held: bool = False, settled: Collection[str] = ()
     return [path for path in paths if _is_running(path) and _is_gone(_read(path) or {}, held=longest)]
 
 
-def settle(layout: Layout, published: dict[str, Path], latest: str) -> None:
+def settle(layout: Layout, published: dict[str, Path], latest: str) -> list[str]:
     """Complete the record of every attempt that was killed: `crashed`, or `published` if its run exists.
+
+    Returns:
+        What those attempts were reading when their processes ended, as sentences.
 
     Args:
         layout: The results folder, whose lock the caller holds.
         published: Folder of every kept run by its id.
         latest: Id of the latest run; those before it have been settled.
     """
+    sentences = []
     for path in crashed(layout, held=True, settled=published.keys() - {latest}):
         record = _read(path)
         if record is None:
             continue
         folder = published.get(path.stem)
         existing = None if folder is None else _read(folder / RUN_RECORD)
-        write_json(path, existing or record | {"status": CRASHED, "noticed_at": utc_now()})
+        facts = {"status": CRASHED, "noticed_at": utc_now()}
+        if existing is None and (words := noted(path)):
+            facts["error"] = f"the process crashed or was killed while {words}"
+            sentences.append(
+                f"attempt {path.stem} of {record.get('started_at')} crashed or was killed while {words}; "
+                "if this run ends there, too, without a word, then that file is damaged"
+            )
+        write_json(path, existing or record | facts)
+    for path in layout.attempts.glob(".*.reading"):
+        if RUN_ID.fullmatch(path.stem[1:]) and status_of(layout, path.stem[1:]) != RUNNING:
+            remove_own(path, layout.root)
+    return sentences
 
 
 def settle_ended(path: Path, status: str, code: int, error: str) -> None:

@@ -102,7 +102,8 @@ def expire(results: Path, keeping: Keeping, *, dry_run: bool = False, mirror: Mi
     with exclusive(layout):
         if mirror is not None:
             mirror.bring_here()
-        notes = heal(layout).notes
+        healed = heal(layout)
+        notes = (*healed.crashes, *healed.notes)
         state = read_state(layout, older=None)
         removed, attempts = _outdated(state, keeping)
         if mirror is not None:

@@ -33,10 +33,12 @@ class Healed:
     Attributes:
         state: Its state.
         notes: What was rebuilt, and what is damaged and could not be rebuilt.
+        crashes: What attempts were reading that ended without a word.
     """
 
     state: State
     notes: tuple[str, ...]
+    crashes: tuple[str, ...] = ()
 
 
 def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
@@ -53,10 +55,11 @@ def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
     with storage_errors(f"healing {layout.root}"):
         state = read_state(layout, hashed, older=None if hashed == "all" else OLDER_RUNS)
         _remove_leftovers(state)
-        settle(layout, {run_id_of(name): layout.runs / name for name in state.kept}, state.latest.run_id)
+        folders = {run_id_of(name): layout.runs / name for name in state.kept}
+        crashes = tuple(settle(layout, folders, state.latest.run_id))
         linked = tuple(_linked_answers(layout))
         if not state.runs:
-            return Healed(state, linked)
+            return Healed(state, linked, crashes)
         layout.staging.mkdir(exist_ok=True)
         notes = [
             *_heal_chain(state, hashed),
@@ -64,7 +67,7 @@ def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
             *_heal_pointer(state),
             *point_to_latest(layout, state.latest.name),
         ]
-    return Healed(state, (*linked, *notes, *_losses(state)))
+    return Healed(state, (*linked, *notes, *_losses(state)), crashes)
 
 
 def _linked_answers(layout: Layout) -> Iterator[str]:

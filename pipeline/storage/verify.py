@@ -70,7 +70,8 @@ def verify(results: Path, *, repair: bool = False) -> Verified:
     healed: tuple[str, ...] = ()
     if repair and layout.root.is_dir():
         with exclusive(layout):
-            healed = heal(layout, "all").notes
+            mended = heal(layout, "all")
+            healed = (*mended.crashes, *mended.notes)
     state = read_state(layout, "all", older=None)
     if not state.latest.generation:
         raise no_run(layout)
