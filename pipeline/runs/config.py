@@ -124,6 +124,11 @@ class Config:
         """The place of the results, as people write it."""
         return str(self.output) if self.store is None else self.store.address
 
+    @property
+    def is_announced(self) -> bool:
+        """Whether anybody is told of its runs."""
+        return any((self.lineage.file, self.lineage.url, self.prometheus.file))
+
     def at(self, output: str | os.PathLike[str], *, what: str) -> Config:
         """Return the same config with another place for its results, a folder or an address.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ from ..storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from ..storage.manifest import Manifest
 from ..storage.of_day import run_to_repeat
 from ..storage.publish import Staging, exclusive
-from .announcing.announcement import Announcement, announced
 from .carrying import LastRun, last_run
 from .evaluation import Evaluation, InMemory, evaluate, open_stages
 from .forks import refuse_after_fork
@@ -44,10 +43,12 @@ from .verifying import Verification, verification
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from ..interrupts import StopRequest
     from ..storage.states import States
+    from .announcing.announcement import Announcement
     from .config import Config
     from .failures import Failure
     from .opening import FoundInputs, OpenedStage
@@ -72,7 +73,7 @@ def _run(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InMemory
 
 def _run_once(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InMemory] | None) -> Run:
     layout = Layout(config.output)
-    with stop_requests() as stop, announced(config, stop) as announcement:
+    with stop_requests() as stop, _announced(config, stop) as announcement:
         on_store = OnStore(config, stop)
         make_results_folder(layout, "output" if config.store is None else "resources.copies")
         with _attempt(layout, config, announcement, on_store) as attempt, exclusive(layout):
@@ -80,7 +81,9 @@ def _run_once(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InM
             watcher.on_run(attempt.record["run_id"])
             config.check_engine()
             on_store.begin()
-            finished = _Job(config, layout, attempt, watcher, stop, announcement, on_store, evaluated).run()
+            finished = _Job(config, layout, attempt, watcher, stop, on_store, evaluated).run()
+        if announcement is None:
+            return finished
         announcement.ends(finished.path)
     return replace(finished, warnings=(*finished.warnings, *announcement.warnings))
 
@@ -122,8 +125,17 @@ def publish(config: Config, evaluation: Evaluation, tables: InMemory) -> Run:
     return _run(config, Watcher(), (evaluation, tables))
 
 
+def _announced(config: Config, stop: StopRequest) -> AbstractContextManager[Announcement | None]:
+    """Announce what becomes of the attempt wherever the config says; None where it says nothing."""
+    if not config.is_announced:
+        return nullcontext()
+    from .announcing.announcement import announced  # noqa: PLC0415 - optional extras
+
+    return announced(config, stop)
+
+
 @contextmanager
-def _attempt(layout: Layout, config: Config, announcement: Announcement, on_store: OnStore) -> Iterator[Attempt]:
+def _attempt(layout: Layout, config: Config, announcement: Announcement | None, on_store: OnStore) -> Iterator[Attempt]:
     run_id = new_run_id()
     record = {
         "format_version": FORMAT_VERSION,
@@ -140,7 +152,8 @@ def _attempt(layout: Layout, config: Config, announcement: Announcement, on_stor
     attempt.write()
     try:
         with config.variables.concealing(), on_store.naming():
-            announcement.begins(attempt.record)
+            if announcement is not None:
+                announcement.begins(attempt.record)
             yield attempt
     except ThresherError as error:
         interrupted = error.code > 128  # noqa: PLR2004 - 128 + signal
@@ -172,7 +185,6 @@ class _Job:
     attempt: Attempt
     watcher: Watcher
     stop: StopRequest
-    announcement: Announcement
     on_store: OnStore
     evaluated: tuple[Evaluation, InMemory] | None = None
     healed: Healed = field(init=False)
@@ -241,7 +253,6 @@ class _Job:
             "absent": stages.absent,
             **_error(stages.failures),
         }
-        self.announcement.describe(staging, record)
         path = staging.commit(base=base, manifest=manifest, record=record)
         try:
             self.attempt.write(**record)

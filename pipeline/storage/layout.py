@@ -4,7 +4,7 @@ results/
   catalog.duckdb                        tables of the latest run and of all kept runs; replaced as a whole
   latest                                link to the folder of the latest run, replaced as a whole
   CURRENT                               the last link of the chain once more, for readers without DuckDB
-  runs/<generation>-<run_id>/           immutable: manifest.json, run.json, lineage.jsonl, <table>/<stage>.parquet, …
+  runs/<generation>-<run_id>/           immutable: manifest.json, run.json, <table>/<stage>.parquet, …
   chain/<generation>-<run_id>.json      the hashes of a published run: its manifest, its record, its parent's manifest
   attempts/<run_id>.json                every attempt, failed ones too
   .staging/                             the only place with unfinished things

