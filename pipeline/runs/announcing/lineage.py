@@ -60,13 +60,13 @@ def post(url: str, event: events.RunEvent, timeout: float = TIMEOUT) -> None:
     Raises:
         Exception: the server cannot be reached in time, or refuses the event.
     """
-    parts = urlsplit(url)
+    address = urlsplit(url)
     session = Session()
     session.max_redirects = 0  # the key is meant for the server that the config names
-    settings: dict[str, Any] = {"endpoint": parts.path.strip("/") or ENDPOINT, "timeout": timeout, "session": session}
+    settings: dict[str, Any] = {"endpoint": address.path.strip("/") or ENDPOINT, "timeout": timeout, "session": session}
     if key := os.environ.get(KEY):
         settings["auth"] = ApiKeyTokenProvider({"api_key": key})
-    transport = HttpTransport(HttpConfig(url=f"{parts.scheme}://{parts.netloc}/", retry={"total": 0}, **settings))
+    transport = HttpTransport(HttpConfig(url=f"{address.scheme}://{address.netloc}/", retry={"total": 0}, **settings))
     try:
         transport.emit(event)
     finally:
@@ -131,14 +131,14 @@ def event_run_id(run_id: str) -> str:
 def _run_facets(record: Mapping[str, Any]) -> dict[str, facets.RunFacet]:
     engine = facets.processing_engine_run.ProcessingEngineRunFacet(version("duckdb"), "duckdb", version("thresher"))
     tags = facets.tags_run.TagsRunFacet(_tags(record))
-    parts: dict[str, facets.RunFacet] = {"processing_engine": engine, "tags": tags}
+    said: dict[str, facets.RunFacet] = {"processing_engine": engine, "tags": tags}
     if (nominal := _nominal_time(record.get("ds"))) is not None:
-        parts["nominalTime"] = facets.nominal_time_run.NominalTimeRunFacet(nominal)
+        said["nominalTime"] = facets.nominal_time_run.NominalTimeRunFacet(nominal)
     if record.get("error"):
-        parts["errorMessage"] = facets.error_message_run.ErrorMessageRunFacet(record["error"], "PYTHON")
+        said["errorMessage"] = facets.error_message_run.ErrorMessageRunFacet(record["error"], "PYTHON")
     if (parent := _parent(os.environ.get(PARENT, ""))) is not None:
-        parts["parent"] = parent
-    return parts
+        said["parent"] = parent
+    return said
 
 
 def _tags(record: Mapping[str, Any]) -> list[facets.tags_run.TagsRunFacetFields]:
