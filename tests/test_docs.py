@@ -109,7 +109,7 @@ EXAMPLES = [
     f"docs/{name}.md"
     for entry in STAGES
     for name in (entry.kind, f"methods/{entry.kind}")
-    if (ROOT / "docs" / f"{name}.md").exists()
+    if (ROOT / "docs" / "methods" / f"{entry.kind}.md").exists()
 ]
 EXAMPLES += ["docs/python.md", *(relative(path) for path in sorted((ROOT / "docs").glob("from_*.md")))]
 
