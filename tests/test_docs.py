@@ -105,12 +105,7 @@ def test_every_query_of_the_pages_returns_rows(sql: str, demo: Path) -> None:
         assert connection.execute(sql).fetchall()
 
 
-EXAMPLES = [
-    f"docs/{name}.md"
-    for entry in STAGES
-    for name in (entry.kind, f"methods/{entry.kind}")
-    if (ROOT / "docs" / "methods" / f"{entry.kind}.md").exists()
-]
+EXAMPLES = [f"docs/{name}.md" for entry in STAGES for name in (entry.kind, f"methods/{entry.kind}")]
 EXAMPLES += ["docs/python.md", *(relative(path) for path in sorted((ROOT / "docs").glob("from_*.md")))]
 
 
