@@ -106,7 +106,7 @@ def test_every_query_of_the_pages_returns_rows(sql: str, demo: Path) -> None:
 
 
 EXAMPLES = [f"docs/{name}.md" for entry in STAGES for name in (entry.kind, f"methods/{entry.kind}")]
-EXAMPLES += ["docs/python.md", *(relative(path) for path in sorted((ROOT / "docs").glob("from_*.md")))]
+EXAMPLES += ["docs/plan.md", "docs/python.md", *(relative(path) for path in sorted((ROOT / "docs").glob("from_*.md")))]
 
 
 @pytest.mark.wide
@@ -134,6 +134,13 @@ def test_the_site_is_built_with_all_its_links(tmp_path: Path) -> None:
     assert {f"{page.stem}.html" for page in (ROOT / "docs").glob("*.md")} <= {
         path.name for path in (tmp_path / "site").iterdir()
     }
+
+
+@pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
+def test_a_page_to_use_a_stage_is_short_and_begins_with_an_example(kind: str) -> None:
+    text = (ROOT / "docs" / f"{kind}.md").read_text("utf-8")
+    assert len(text.splitlines()) <= 250
+    assert HEADING.findall(prose(text))[1] == "An example"
 
 
 def test_there_are_queries() -> None:
