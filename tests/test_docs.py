@@ -112,9 +112,9 @@ EXAMPLES += [relative(path) for path in sorted((ROOT / "docs").glob("from_*.md")
 
 @pytest.mark.wide
 @pytest.mark.parametrize("page", EXAMPLES)
-def test_the_examples_of_a_page_print_what_it_shows(page: str, demo: Path, tmp_path: Path) -> None:
+def test_the_examples_of_a_page_print_what_it_shows(page: str, demo_as_made: Path, tmp_path: Path) -> None:
     """`python tests/documenting.py PAGE` writes what they print into the page."""
-    (tmp_path / "demo").symlink_to(demo)
+    (tmp_path / "demo").symlink_to(demo_as_made)
     text = (ROOT / page).read_text("utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # as in a process of its own
