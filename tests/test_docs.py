@@ -14,11 +14,11 @@ import warnings
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from cli.calls import call
-from documenting import PAGE, RUN_TABLES, documented, rows, with_tables
+from documenting import BLOCK, written
 from filelock import FileLock
 from storage.second_night import add_second_night
 
@@ -31,14 +31,16 @@ from pipeline.tables.schemas import LEADING
 if TYPE_CHECKING:
     import duckdb
 
-    from pipeline.tables.schemas import Table
+    from pipeline.tables.schemas import Column, Table
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "sql").glob("*.md")], key=lambda page: page.as_posix()
 )
+PAGE = ROOT / "docs" / "results.md"
+SITE: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "site" / "build.py"))
+DOCUMENTED: dict[str, tuple[Column, ...]] = SITE["documented"]()
 CONFIGS = sorted((ROOT / "configs").glob("*.toml"))
-BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
 COLUMN_ROW = re.compile(
@@ -103,14 +105,20 @@ def test_every_query_of_the_pages_returns_rows(sql: str, demo: Path) -> None:
         assert connection.execute(sql).fetchall()
 
 
+EXAMPLES = [f"docs/{name}.md" for entry in STAGES for name in (entry.kind, f"methods/{entry.kind}")]
+EXAMPLES += ["docs/plan.md", "docs/python.md", "docs/show.md"]
+EXAMPLES += [relative(path) for path in sorted((ROOT / "docs").glob("from_*.md"))]
+
+
 @pytest.mark.wide
-@pytest.mark.parametrize("page", ["python", *sorted(path.stem for path in (ROOT / "docs").glob("from_*.md"))])
-def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "page.py").write_text("\n".join(blocks(ROOT / "docs" / f"{page}.md", "python")), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.parametrize("page", EXAMPLES)
+def test_the_examples_of_a_page_print_what_it_shows(page: str, demo_as_made: Path, tmp_path: Path) -> None:
+    """`python tests/documenting.py PAGE` writes what they print into the page."""
+    (tmp_path / "demo").symlink_to(demo_as_made)
+    text = (ROOT / page).read_text("utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # as in a process of its own
-        runpy.run_path("page.py", run_name="__main__")
+        assert written(text, tmp_path) == text
 
 
 def test_the_examples_of_the_pure_functions_hold() -> None:
@@ -129,6 +137,13 @@ def test_the_site_is_built_with_all_its_links(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
+def test_a_page_to_use_a_stage_is_short_and_begins_with_an_example(kind: str) -> None:
+    text = (ROOT / "docs" / f"{kind}.md").read_text("utf-8")
+    assert len(text.splitlines()) <= 250
+    assert HEADING.findall(prose(text))[1] == "An example"
+
+
 def test_there_are_queries() -> None:
     assert len(QUERIES) >= 5
     assert len(blocks(ROOT / "docs" / "queries.md", "sql")) == 20
@@ -137,13 +152,13 @@ def test_there_are_queries() -> None:
 # Columns -------------------------------------------------------------------------------------------------------------
 
 
-def prose(page: Path) -> str:
-    """The page without its blocks of code."""
-    return BLOCK.sub("", page.read_text("utf-8"))
+def prose(page: Path | str) -> str:
+    """A page, or its text, without its blocks of code."""
+    return BLOCK.sub("", page if isinstance(page, str) else page.read_text("utf-8"))
 
 
-def sections(page: Path) -> dict[str, str]:
-    """Text below each heading, up to the next."""
+def sections(page: Path | str) -> dict[str, str]:
+    """Text below each heading of a page, up to the next."""
     text = prose(page)
     headings = list(HEADING.finditer(text))
     ends = [match.start() for match in headings[1:]] + [len(text)]
@@ -155,23 +170,20 @@ def written_columns(title: str) -> list[tuple[str, str]]:
     return [(row["name"], row["type"]) for row in COLUMN_ROW.finditer(sections(PAGE)[title])]
 
 
-@pytest.mark.parametrize("heading", documented())
-def test_the_columns_of_every_table_are_documented_as_promised(heading: str) -> None:
-    """Names, types, null rules and meanings; `python tests/documenting.py` writes them."""
-    assert rows(documented()[heading]) in sections(PAGE)[heading]
-
-
-def test_the_page_is_what_its_contracts_write() -> None:
+def test_the_site_has_the_columns_of_every_table() -> None:
+    """Names, types, null rules and meanings, from the contracts; the checkout has none of them."""
     text = PAGE.read_text("utf-8")
-    assert with_tables(text) == text
-    assert with_tables(text.replace("| score from which a pair counts as a match |", "| a score |")) == text
+    built = sections(SITE["with_columns"](text))
+    for heading, columns in DOCUMENTED.items():
+        assert SITE["rows"](columns) in built[heading], heading
+        assert SITE["HEAD"] not in sections(text)[heading], heading
     with pytest.raises(ValueError, match="no section before_after_lags"):
-        with_tables(text.replace("### before_after_lags", "### lags"))
+        SITE["with_columns"](text.replace("### before_after_lags", "### lags"))
 
 
 def test_every_null_rule_is_told_and_every_link_is_one_of_the_page() -> None:
     """A rule in other words than `; NULL: …` would be lost, and a comment in a database has no links."""
-    texts = [column for columns in documented().values() for column in columns]
+    texts = [column for columns in DOCUMENTED.values() for column in columns]
     assert [column.name for column in texts if re.search(r"; NULL(?!: )", column.meaning)] == []
     assert [column.name for column in texts if "](" in column.comment or "](" in column.definition] == []
     assert [column.name for column in texts if "; NULL: " in column.meaning and not column.nullable] == []
@@ -187,7 +199,7 @@ def test_every_documented_table_exists() -> None:
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("table", RUN_TABLES, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", SITE["RUN_TABLES"], ids=lambda table: table.name)
 def test_the_catalog_has_the_tables_of_every_run_as_promised(table: Table, demo: Path) -> None:
     with open_results(demo / "results") as connection:
         assert columns_of(connection, table.name) == [(column.name, column.type) for column in table.columns]
@@ -198,7 +210,7 @@ def test_the_catalog_comments_as_the_page_does(demo: Path) -> None:
     with open_results(demo / "results") as connection:
         comments = {(table, name): comment for table, name, comment in connection.execute(query).fetchall()}
     n_compared = 0
-    for heading, columns in documented().items():
+    for heading, columns in DOCUMENTED.items():
         for column in columns:
             comment = comments.get((heading, column.name))
             n_compared += comment is not None
@@ -263,8 +275,11 @@ def test_the_starter_shows_every_key_of_its_stage(kind: str) -> None:
 @pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
 def test_every_key_of_a_stage_is_on_its_page(kind: str) -> None:
     entry = next(entry for entry in STAGES if entry.kind == kind)
-    rows = re.findall(r"^\| `([a-z_]+)` \| ", sections(ROOT / "docs" / f"{kind}.md")["Parameters"], re.MULTILINE)
-    assert set(rows) == set(entry.load().parameters.keys()) - {"kind"}
+    rows = re.findall(
+        r"^\| ((?:`[a-z_]+`(?:, )?)+) \| ", sections(ROOT / "docs" / f"{kind}.md")["Parameters"], re.MULTILINE
+    )
+    keys = [key for row in rows for key in re.findall(r"`([a-z_]+)`", row)]
+    assert sorted(keys) == sorted(set(entry.load().parameters.keys()) - {"kind"})
 
 
 @pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])

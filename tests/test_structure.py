@@ -55,6 +55,7 @@ def test_a_task_has_one_word_in_every_place(kind: str) -> None:
         "config": [path for path in [resource_folder("configs") / f"{kind}.toml"] if path.is_file()],
         "cases": files(f"tests/cases/{kind}/*/config.toml"),
         "page": files(f"docs/{kind}.md"),
+        "method": files(f"docs/methods/{kind}.md"),
         "simulation": files(f"pipeline/simulations/{kind}.py"),
     }
     assert [name for name, paths in places.items() if not paths] == []

@@ -35,7 +35,7 @@ class Column:
         type: SQL type; counts are BIGINT, ratios DOUBLE, sums of weights DECIMAL(38, 15); `KEY` is an integer or
             VARCHAR, as in the input; `POSITION` is DOUBLE, or TIMESTAMP (UTC) where the input has times.
         meaning: What a value says, with its unit; then, behind `; NULL: `, when it is NULL, if that is not where it is
-            undefined. Links are those of docs/results.md, whose rows `tests/documenting.py` writes from here.
+            undefined. Links are those of docs/results.md, to which `docs/site/build.py` adds rows from here.
         nullable: Whether it may contain NULL.
         is_share: Whether it is a limit of a share, a number from 0 to 1 that people read in percent.
     """

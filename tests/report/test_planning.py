@@ -6,9 +6,6 @@ import csv
 import io
 import json
 import math
-import re
-import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +26,8 @@ from pipeline.runs import runner
 from pipeline.runs.config import parse_config
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pipeline.report.planning.sample_plan import SamplePlan
 
 COLUMN, HOSTILE = "<i>s=[c]</i>", "</script><img onerror=x>\n\x1b[31m"
@@ -178,19 +177,6 @@ def test_labels_are_planned_before_and_after_some_are_there(run: PublishedRun) -
     assert everything.units[0].needed == row["m_after"]
     with pytest.raises(UsageError, match="planned by the width"):
         plan(run, "before_after", "precision_audited", Goal(difference=0.1))
-
-
-PAGE = Path(__file__).parents[2] / "docs" / "plan.md"
-EXAMPLE = re.compile(r"^```sh\n(thresher plan [^\n]*)\n```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def test_the_examples_of_the_page_are_what_the_command_prints(demo_as_made: Path) -> None:
-    examples = EXAMPLE.findall(PAGE.read_text("utf-8"))
-    assert len(examples) >= 10
-    for words, shown in examples:
-        results = str(demo_as_made / "results")
-        called = call(*(results if word == "demo/results" else word for word in shlex.split(words)[1:]))
-        assert called.out == shown, words
 
 
 # What is refused -----------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ COLUMNS = (
         CROSS_FITTED[0],
         "DOUBLE",
         (
-            "precision where the threshold is [chosen on other clusters](threshold_sweep.md#operating-points); "
+            "precision where the threshold is [chosen on other clusters](methods/threshold_sweep.md#operating-points); "
             "NULL: none can be given"
         ),
         nullable=True,

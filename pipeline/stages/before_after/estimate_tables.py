@@ -100,7 +100,7 @@ ESTIMATES = (
         "undefined_interval",
         "VARCHAR",
         (
-            "why the first interval that is missing is NULL; the [reasons](before_after.md#intervals); NULL: "
+            "why the first interval that is missing is NULL; the [reasons](methods/before_after.md#intervals); NULL: "
             "all intervals are given"
         ),
         nullable=True,

@@ -139,7 +139,7 @@ ADJUSTED = (
         "VARCHAR",
         (
             "why the first ratio that is missing is NULL: `unsupported_stratum`, or the "
-            "[reasons](before_after.md#edge-cases-and-the-column-undefined) of the estimates; NULL: all ratios "
+            "[reasons](methods/before_after.md#edge-cases-and-the-column-undefined) of the estimates; NULL: all ratios "
             "are defined"
         ),
         nullable=True,
@@ -149,7 +149,7 @@ ADJUSTED = (
         "VARCHAR",
         (
             "why an interval is NULL: `unsupported_stratum`, `thin_stratum`, or the "
-            "[reasons](before_after.md#intervals) of the estimates; NULL: both are given"
+            "[reasons](methods/before_after.md#intervals) of the estimates; NULL: both are given"
         ),
         nullable=True,
     ),

@@ -78,13 +78,13 @@ _REASONS = (
     Column(
         "undefined",
         "VARCHAR",
-        "why a ratio is NULL: the [reasons](change_points.md#rates-and-leads); NULL: all are defined",
+        "why a ratio is NULL: the [reasons](methods/change_points.md#rates-and-leads); NULL: all are defined",
         nullable=True,
     ),
     Column(
         "undefined_interval",
         "VARCHAR",
-        "why an interval is NULL: the [reasons](change_points.md#intervals); NULL: all intervals are given",
+        "why an interval is NULL: the [reasons](methods/change_points.md#intervals); NULL: all intervals are given",
         nullable=True,
     ),
     QUALITY_COLUMN,

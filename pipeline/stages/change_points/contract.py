@@ -57,7 +57,7 @@ _F1 = Column(
 _UNDEFINED = Column(
     "undefined",
     "VARCHAR",
-    "why a ratio is NULL: the [reasons](change_points.md#edge-cases); NULL: all ratios are defined",
+    "why a ratio is NULL: the [reasons](methods/change_points.md#edge-cases); NULL: all ratios are defined",
     nullable=True,
 )
 CURVE = (
@@ -74,7 +74,7 @@ CURVE = (
     Column(
         "undefined_interval",
         "VARCHAR",
-        "why an interval is NULL: the [reasons](change_points.md#intervals); NULL: all intervals are given",
+        "why an interval is NULL: the [reasons](methods/change_points.md#intervals); NULL: all intervals are given",
         nullable=True,
     ),
     QUALITY_COLUMN,
@@ -109,7 +109,7 @@ AREAS = (
     Column(
         "undefined",
         "VARCHAR",
-        "why an area is NULL: the [reasons](change_points.md#edge-cases); NULL: all areas are defined",
+        "why an area is NULL: the [reasons](methods/change_points.md#edge-cases); NULL: all areas are defined",
         nullable=True,
     ),
     *CLUSTER_COLUMNS,

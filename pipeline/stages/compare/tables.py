@@ -117,7 +117,7 @@ POSTERIORS = (
     Column(
         "counts_a",
         "VARCHAR",
-        "[how that was found](compare.md#posteriors): `as_counted`, `design_effect` or `one_per_unit`",
+        "[how that was found](methods/compare.md#posteriors): `as_counted`, `design_effect` or `one_per_unit`",
     ),
     Column("design_effect_b", "DOUBLE", "the same of b; NULL: no count", nullable=True),
     Column("counts_b", "VARCHAR", "the same of b"),

@@ -117,7 +117,7 @@ DOCUMENTS = (
         Column(
             name,
             "DOUBLE",
-            f"its [contribution](geocoding.md#units) to `{name}`, whose mean over the units is that number; "
+            f"its [contribution](methods/geocoding.md#units) to `{name}`, whose mean over the units is that number; "
             "NULL: undefined, or without one of the units",
             nullable=True,
         )

@@ -55,7 +55,7 @@ CURVE = (
         "VARCHAR",
         (
             "why an interval is NULL: `none`, `budget`, `one_replicate`, `undefined_ratio`; the "
-            "[reasons](threshold_sweep.md#intervals); NULL: all intervals are given"
+            "[reasons](methods/threshold_sweep.md#intervals); NULL: all intervals are given"
         ),
         nullable=True,
     ),
@@ -168,7 +168,7 @@ AREAS = (
         "VARCHAR",
         (
             "why an interval is NULL: `none`, `few_positives`, `few_negatives`, `one_replicate`, `at_limit`, "
-            "`no_spread`; the [reasons](threshold_sweep.md#intervals); NULL: all intervals are given"
+            "`no_spread`; the [reasons](methods/threshold_sweep.md#intervals); NULL: all intervals are given"
         ),
         nullable=True,
     ),

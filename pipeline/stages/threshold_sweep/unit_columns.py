@@ -21,7 +21,7 @@ def _contribution(area: str, never: str) -> Column:
     return Column(
         area,
         "DOUBLE",
-        f"its [contribution](threshold_sweep.md#units) to `{area}`, whose mean over the units is the area; "
+        f"its [contribution](methods/threshold_sweep.md#units) to `{area}`, whose mean over the units is the area; "
         f"NULL: {never}, no weight, or a single unit with positives or with negatives",
         nullable=True,
     )
@@ -52,7 +52,7 @@ UNITS = Table(TABLE, "one row per group and unit", COLUMNS, ("unit",))
 COST = Column(
     "cost_per_row",
     "DOUBLE",
-    "its [contribution](threshold_sweep.md#units) to the cost per row at the threshold, whose mean over the units is "
-    "that cost; NULL: the threshold was not chosen for a cost, no weight, or a single unit",
+    "its [contribution](methods/threshold_sweep.md#units) to the cost per row at the threshold, whose mean over the "
+    "units is that cost; NULL: the threshold was not chosen for a cost, no weight, or a single unit",
     nullable=True,
 )

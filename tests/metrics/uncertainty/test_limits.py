@@ -134,7 +134,7 @@ def test_reasons_that_the_pages_list_are_those_of_the_program() -> None:
 
 
 def _pages() -> str:
-    return "\n".join(path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md")))
+    return "\n".join(path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md")))
 
 
 def _reasons_of(line: str) -> list[str]:

@@ -31,7 +31,7 @@ COLUMNS = (
         "undefined_interval",
         "VARCHAR",
         "why a limit is NULL: `budget`, `one_replicate`, `undefined_ratio`; the "
-        "[reasons](threshold_sweep.md#bands-of-the-whole-curve); NULL: all limits are given",
+        "[reasons](methods/threshold_sweep.md#bands-of-the-whole-curve); NULL: all limits are given",
         nullable=True,
     ),
     QUALITY_COLUMN,

@@ -11,7 +11,7 @@ _LIMITED = Column(
     "VARCHAR",
     (
         "why an interval is NULL: `none`, `budget`, `one_replicate`, `undefined_ratio`; the "
-        "[reasons](threshold_sweep.md#intervals); NULL: all intervals are given"
+        "[reasons](methods/threshold_sweep.md#intervals); NULL: all intervals are given"
     ),
     nullable=True,
 )

@@ -18,7 +18,7 @@ def _undefined(reasons: str, *, interval: str = "") -> tuple[Column, ...]:
             "undefined_interval",
             "VARCHAR",
             f"why an interval is NULL: {interval or '`none`, `budget`, `one_replicate`, `undefined_ratio`'}; the "
-            "[reasons](threshold_sweep.md#intervals); NULL: all intervals are given",
+            "[reasons](methods/threshold_sweep.md#intervals); NULL: all intervals are given",
             nullable=True,
         ),
         QUALITY_COLUMN,
