@@ -251,6 +251,11 @@ def marked(clusters: pl.DataFrame, mark: Quality, groups: pl.DataFrame | None = 
     return joined.with_columns(quality).drop("_is_marked")
 
 
+def marked_with(mark: Quality) -> pl.Expr:
+    """Whether a row of what `clusters_of` gives has a mark."""
+    return pl.col(_OF_CLUSTERS) == mark
+
+
 def marked_in_time(
     clusters: pl.DataFrame, cube: Cube, sizes: Sequence[str], confusion: Callable[[GroupCounts], Confusion]
 ) -> pl.DataFrame:
