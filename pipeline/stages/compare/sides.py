@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from .contract import CompareParameters
     from .rows import Row
 
-MARKS: dict[str, Quality] = {"failed": "assumption_failed", "correlated": "correlated_days"}  # by key of the parameters
+MARKS: dict[str, Quality] = {  # by key of the parameters
+    "failed": "assumption_failed",
+    "correlated": "correlated_days",
+}
 NUMBERS = {"before_after": "before_after_estimates"}  # that have the marks, by kind of stage
 
 

@@ -269,3 +269,33 @@ def test_days_of_a_stage_follow_each_other_in_its_comparison(tmp_path: Path, clu
     rows = read_table(run_stages(config), "compare_tests", COMPARE)
     expected = {"good"} if (cluster, order) == ("name", None) else {"correlated_days"}
     assert set(rows["interval_quality"]) == expected
+
+
+@pytest.mark.parametrize("kind", ["entity_recognition", "change_points"])
+def test_documents_and_series_lie_in_the_clusters_of_their_stage(tmp_path: Path, kind: str) -> None:
+    """Each is three near copies: by unit the interval is too narrow, and equal systems differ too often."""
+    rng = np.random.default_rng(12)
+    unit, of_unit = ("doc_id", "documents") if kind == "entity_recognition" else ("series_id", "series")
+    listed = pl.DataFrame({unit: np.arange(60), "author": [f"a{each // 3}" for each in range(60)]})
+    places = pl.DataFrame({unit: np.repeat(np.arange(60), 10), "start": np.tile(np.arange(10) * 100, 60)})
+    found = {name: np.repeat(rng.random((20, 10)) < 0.7, 3, axis=0).ravel() for name in ("x", "y")}
+    predicted = pl.concat(
+        [places.filter(pl.Series(hit)).with_columns(system=pl.lit(name)) for name, hit in found.items()]
+    )
+    if kind == "entity_recognition":
+        end = (pl.col("start") + 5).alias("end")
+        frames = {"gold": places.with_columns(end), "predicted": predicted.with_columns(end), of_unit: listed}
+        keys: dict[str, Any] = {"match": "span"}
+    else:
+        columns = {"start": "position"}
+        frames = {"annotations": places.rename(columns), "predictions": predicted.rename(columns), of_unit: listed}
+        keys = {"margin": 3, "series_counts": True}
+    config = stage_config(tmp_path, kind, frames, by=[["system"]], cluster="author", **keys)
+    compare: dict[str, Any] = {"kind": COMPARE, "of": kind, "system": "system", "metrics": ["pooled_recall"]}
+    config["stages"] += [compare, compare | {"name": "alone", "cluster": unit}]
+    run = run_stages(config)
+    clustered, alone = (read_table(run, "compare_tests", name).row(0, named=True) for name in (COMPARE, "alone"))
+    assert clustered["n_clusters"] == 20
+    assert clustered["difference"] == pytest.approx(alone["difference"])
+    width, of_units = (each["difference_upper"] - each["difference_lower"] for each in (clustered, alone))
+    assert width > 1.4 * of_units
