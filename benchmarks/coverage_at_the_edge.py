@@ -310,27 +310,27 @@ class Documents:
         name: What is printed.
         fewest: True ones that each has at least.
         true: Mean number of the others.
-        found: Share of the true ones that is predicted with a score.
+        predicted: Share of the true ones that is predicted with a score.
         false: Mean number of false predictions, of a document of medium difficulty.
     """
 
     name: str
     fewest: int
     true: float
-    found: float
+    predicted: float
     false: float
 
     def sample(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
         """True positives, false positives and misses by document and threshold."""
         hard, edges = rng.normal(size=number), np.linspace(-2.0, 4.0, 31)
         true = self.fewest + rng.poisson(self.true, number)
-        found, false = rng.binomial(true, self.found), rng.poisson(self.false * np.exp(0.4 * hard))
+        hits, false = rng.binomial(true, self.predicted), rng.poisson(self.false * np.exp(0.4 * hard))
         counts = []
-        for size, mean in ((found, 1.5 - 0.5 * hard), (false, 0.3 * hard)):
+        for size, mean in ((hits, 1.5 - 0.5 * hard), (false, 0.3 * hard)):
             document = np.repeat(np.arange(number), size)
-            place = np.searchsorted(edges, rng.normal(mean[document]), side="right")
+            bins = np.searchsorted(edges, rng.normal(mean[document]), side="right")
             table = np.zeros((number, len(edges) + 1))
-            np.add.at(table, (document, place), 1)
+            np.add.at(table, (document, bins), 1)
             counts.append(table[:, ::-1].cumsum(axis=1)[:, -2::-1])
         return counts[0], counts[1], true[:, None] - counts[0]
 
