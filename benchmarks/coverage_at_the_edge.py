@@ -302,6 +302,72 @@ def choices(design: Design, prevalence: float, datasets: int, rng: np.random.Gen
     print(f"  {design.name:<58}{prevalence:>9.2f}{cells}   {shares}", flush=True)
 
 
+@dataclass(frozen=True)
+class Documents:
+    """Documents with mentions, or series with change points, that are harder or easier as a whole.
+
+    Attributes:
+        name: What is printed.
+        fewest: True ones that each has at least.
+        true: Mean number of the others.
+        predicted: Share of the true ones that is predicted with a score.
+        false: Mean number of false predictions, of a document of medium difficulty.
+    """
+
+    name: str
+    fewest: int
+    true: float
+    predicted: float
+    false: float
+
+    def sample(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+        """True positives, false positives and misses by document and threshold."""
+        hard, edges = rng.normal(size=number), np.linspace(-2.0, 4.0, 31)
+        true = self.fewest + rng.poisson(self.true, number)
+        hits, false = rng.binomial(true, self.predicted), rng.poisson(self.false * np.exp(0.4 * hard))
+        counts = []
+        for size, mean in ((hits, 1.5 - 0.5 * hard), (false, 0.3 * hard)):
+            document = np.repeat(np.arange(number), size)
+            bins = np.searchsorted(edges, rng.normal(mean[document]), side="right")
+            table = np.zeros((number, len(edges) + 1))
+            np.add.at(table, (document, bins), 1)
+            counts.append(table[:, ::-1].cumsum(axis=1)[:, -2::-1])
+        return counts[0], counts[1], true[:, None] - counts[0]
+
+
+def choices_of_documents(design: Documents, number: int, datasets: int, rng: np.random.Generator) -> None:
+    """One line as that of `choices`, where documents or series are what is independent."""
+    total = [side.sum(axis=0) for side in design.sample(40_000, rng)]
+    truth = (*ratios_of_counts(total), f_beta_of_counts(total, 1.0))
+    gaps, held, names = [], [], ("precision", "recall", "f1")
+    for _ in range(datasets):
+        counts = design.sample(number, rng)
+        picked: list[NDArray[np.int64]] = []
+
+        def choose(totals: Sequence[Floats], picked: list[NDArray[np.int64]] = picked) -> NDArray[np.int64]:
+            picked.append(best_f1(totals))
+            return picked[-1]
+
+        best = int(best_f1([side.sum(axis=0, keepdims=True) for side in counts])[0])
+        pooled = cross_fitted([side[None] for side in by_fold(counts)], choose)
+        sides = [side[:, [best]] for side in counts], [at_choices(side, np.concatenate(picked)) for side in counts]
+        sums = [side.sum(axis=0) for side in sides[0]], pooled
+        in_sample, fitted = (np.ravel((*ratios_of_counts(each), f_beta_of_counts(each, 1.0))) for each in sums)
+        at_best = np.array([values[best] for values in truth])
+        gaps.append((in_sample[2] - at_best[2], fitted[2] - at_best[2]))
+        covered = []
+        for outcomes, shift in zip(sides, (np.zeros(3), in_sample - fitted), strict=True):
+            tp, fp, fn = outcomes
+            limits = intervals_of_clusters(Confusion(tp, fp, fn, 0 * tp), CONFIDENCE, names=names)
+            lower, upper = (np.array([limits[name][end][0] for name in names]) for end in (0, 1))
+            covered += [lower + np.minimum(shift, 0) <= at_best, at_best <= upper + np.maximum(shift, 0)]
+        held.append(np.concatenate([covered[0] & covered[1], covered[2] & covered[3]]))
+    means, errors = 100 * np.mean(gaps, axis=0), 100 * np.std(gaps, axis=0) / np.sqrt(datasets)
+    cells = "".join(f"{mean:>9.2f} ±{error:.2f}" for mean, error in zip(means, errors, strict=True))
+    shares = " ".join(f"{share:.3f}" for share in np.mean(held, axis=0))
+    print(f"  {number:>4} {design.name:<62}{cells}   {shares}", flush=True)
+
+
 def zero_counts(size: int) -> None:
     """One line: exact coverage."""
     probability = np.concatenate([np.geomspace(1e-6, 0.05, 1000), np.linspace(0.05, 0.5, 1000)])[:, None]
@@ -373,6 +439,9 @@ def main() -> None:
     print(f"Best F1, error in hundredths\n  {'':<58}{'positive':>9}{'in sample':>15}{'cross-fitted':>15}")
     for design, prevalence in ((normal(20, 180, 1), 0.1), (normal(100, 900, 1), 0.1), (normal_clusters(60, 20), 0.3)):
         choices(design, prevalence, options.datasets, rng)
+    for documents in (Documents("documents", 0, 6, 0.9, 5), Documents("series", 1, 1.5, 0.8, 4)):
+        for number in (20, 40, 100):
+            choices_of_documents(documents, number, options.datasets, rng)
     titles = f"{'wrong':>14}{'chosen':>9}{'recall':>9}{'naive':>9}"
     print(f"Promises with confidence {CONFIDENCE}\n  {'':<69}{titles}")
     for design in DESIGNS:

@@ -29,7 +29,7 @@ from pipeline.metrics.uncertainty.clusters import Spread, area_interval
 from pipeline.metrics.uncertainty.jackknife import t_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -84,7 +84,8 @@ SETTINGS = (
         for p, n, s in ((5, 200, 1.5), (10, 1000, 1.5), (10, 1000, 2.5), (15, 300, 1.5), (500, 15, 1.5))
     ),
     *(Setting(p, n, s) for p, n, s in ((20, 1000, 1.5), (20, 1000, 2.5), (30, 1000, 1), (40, 3000, 1.5))),
-    *(Setting(500, 20, s) for s in (1.5, 2.5)),
+    *(Setting(20, n, s) for n, s in ((400, 1), (20, 2.5))),
+    *(Setting(p, n, s) for p, n, s in ((50, 10_000, 1.5), (500, 20, 1.5), (500, 20, 2.5), (500, 50, 2.5))),
 )
 
 
@@ -199,14 +200,24 @@ def measure(setting: Setting, datasets: int, confidence: float, seed: int) -> No
     for name, true in truth(setting).items():
         if name in collected:
             arrays = {key: np.concatenate(values) for key, values in collected[name].items()}
-            numbers = _line(arrays, true, confidence, clustered=bool(setting.clusters))
+            numbers = _line(
+                arrays, true, confidence, _least(setting, name, collected), clustered=bool(setting.clusters)
+            )
             cells = (f"{number:>{max(len(title) + 2, 9)}.4f}" for number, title in zip(numbers, titles, strict=False))
             print(f"  {name:<18}" + "".join(cells))
 
 
-def _line(arrays: Estimated, true: float, confidence: float, *, clustered: bool) -> Iterator[float]:
+def _least(setting: Setting, name: str, collected: Mapping[str, Mapping[str, list[Floats]]]) -> Floats | float:
+    """What the standard error in the limits of an area is at least: of `pr_auc` that of average precision."""
+    is_raised = name.startswith("pr_auc") and not setting.clusters
+    return np.concatenate(collected["average_precision"]["se"]) if is_raised else 0.0
+
+
+def _line(
+    arrays: Estimated, true: float, confidence: float, least: Floats | float = 0.0, *, clustered: bool
+) -> Iterator[float]:
     area, se = arrays["area"], arrays["se"]
-    spread = Spread(se**2, arrays["degrees"], arrays.get("skewed", np.zeros_like(se)))
+    spread = Spread(np.maximum(se, least) ** 2, arrays["degrees"], arrays.get("skewed", np.zeros_like(se)))
     lower, upper = area_interval(area, spread, confidence, clustered=clustered)
     normal = t_quantile(confidence, 1e9)
     numbers = [true, area.mean() - true, area.std(), np.sqrt(np.mean(se**2))]

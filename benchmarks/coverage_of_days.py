@@ -7,6 +7,10 @@ with the correlation ρ between neighbouring days; `cycle` adds quiet weekends, 
 It prints the share of data sets that are marked `correlated_days`, and in which the limits of the false positive rate,
 precision, recall and `pr_auc` hold the truth: as days in time, those of them that are not marked, and as clusters whose
 order means nothing.
+
+A second table has two systems of equal quality whose differences within days follow such an autoregression: how often
+the limits of `paired_t` and of the pooled F1 hold 0, of all data sets and of those not marked, and how often
+`bootstrap_t` and `randomization` call the systems different at 5%, beside `randomization` of days as independent units.
 """
 
 from __future__ import annotations
@@ -16,18 +20,24 @@ from dataclasses import replace
 
 import numpy as np
 
+from pipeline.metrics.comparison.bootstrap_t import bootstrap_of_pairs
+from pipeline.metrics.comparison.paired_tests import paired_t, randomization_test
+from pipeline.metrics.comparison.pooled import effective_units, jackknife_errors, pooled_ratios
 from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_areas, true_point_shifts
 from pipeline.metrics.uncertainty.clusters import area_interval
-from pipeline.metrics.uncertainty.proportions import Confusion, are_days_alike, intervals_of_clusters
+from pipeline.metrics.uncertainty.jackknife import leave_one_out
+from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, may_days_be_alike
+from pipeline.metrics.uncertainty.serial import may_neighbours_be_alike, over_time
 
 THRESHOLDS = np.linspace(-2.0, 4.0, 25)
 AT = 14  # the threshold whose ratios are shown
 ROWS = 40  # of a day
+LEVEL = 0.05
 NAMES = ("fpr", "precision", "recall")
 DESIGNS = [
     *((days, 0.0, "") for days in (30, 60, 120, 365)),
     *((days, 0.3, "") for days in (60, 365)),
-    *((days, 0.5, "") for days in (60, 120, 365)),
+    *((days, 0.5, "") for days in (50, 60, 120, 365)),
     *((days, 0.7, "") for days in (30, 60, 120, 365)),
     *((days, 0.9, "") for days in (60, 365)),
     (120, 0.0, "cycle"),
@@ -97,8 +107,44 @@ def held(positives: np.ndarray, negatives: np.ndarray, truth: dict[str, float], 
     return [*map(bool, covered), bool(lower <= truth["pr_auc"] <= upper)]
 
 
+def compared(rng: np.random.Generator, days: int, rho: float) -> list[bool]:
+    """Whether a pair of equal systems is marked, which limits hold 0, and which tests reject."""
+    of_system, of_day = levels(rng, days, rho), levels(rng, days, rho)
+    a, b = (0.5 + 0.1 * of_day + sign * (0.05 * of_system + 0.025 * rng.normal(size=days)) for sign in (1, -1))
+    student, factor = paired_t(a, b).student.over_time(a - b), float(over_time(a - b).factor)
+    bootstrapped = replace(bootstrap_of_pairs(a, b, resamples=999), student=student)
+    rights = [rng.binomial(ROWS, 1 / (1 + np.exp(-1 - 0.5 * of_day - sign * 0.6 * of_system))) for sign in (1, -1)]
+    first, second = (np.stack([right, ROWS - right, ROWS - right], axis=1).astype(np.float64) for right in rights)
+    jackknifed = pooled_ratios(leave_one_out(first)) - pooled_ratios(leave_one_out(second))
+    errors = jackknife_errors(jackknifed, effective_units(first, second), in_time=True)
+    gap = pooled_ratios(first.sum(axis=0)) - pooled_ratios(second.sum(axis=0))
+    lower, upper = student.limits(0.95)
+    return [
+        may_neighbours_be_alike((a - b)[:, None]),
+        may_neighbours_be_alike(jackknifed[:, 2:]),
+        lower <= 0 <= upper,
+        bool(abs(gap[2]) <= errors.half_width(0.95)[2]),
+        bootstrapped.p_value() <= LEVEL,
+        randomization_test(a, b, resamples=999, factor=factor).p_value <= LEVEL,
+        randomization_test(a, b, resamples=999).p_value <= LEVEL,
+    ]
+
+
+def compare(data_sets: int) -> None:
+    """Print the table of two systems."""
+    print("\n| days | ρ | marked | hold: paired_t, F1 | of those not marked | bootstrap_t, randomization | no order |")
+    for days, rho in ((days, rho) for days in (30, 60, 120, 365) for rho in (0.0, 0.3, 0.5, 0.7)):
+        rng = np.random.default_rng(7)
+        table = np.array([compared(rng, days, rho) for _ in range(data_sets)], dtype=np.float64)
+        unmarked = [table[table[:, mark] == 0, 2 + mark] for mark in (0, 1)]
+        of_good = [f"{held.mean():.3f}" if len(held) >= data_sets / 20 else "–" for held in unmarked]
+        cells = [f"{share:.3f}" for share in table[:, 2:].mean(axis=0)]
+        groups = (cells[:2], of_good, cells[2:4], cells[4:])
+        print(f"| {days} | {rho:g} | {table[:, 0].mean():.2f} | {' | '.join(map(' · '.join, groups))} |", flush=True)
+
+
 def main(data_sets: int) -> None:
-    """Print the table."""
+    """Print the tables."""
     picked = [4, 8, 12, 16, 20]
     print("| days | ρ | | marked | in time: fpr, precision, recall, pr_auc | of those not marked | no order |")
     for days, rho, design in DESIGNS:
@@ -110,7 +156,7 @@ def main(data_sets: int) -> None:
             chosen = [side[:, [0, *(index + 1 for index in picked)]] for side in sides]
             rows.append(
                 [
-                    are_days_alike(confusion(*chosen)),
+                    may_days_be_alike(confusion(*chosen)),
                     *held(*sides, truth, in_time=True),
                     *held(*sides, truth, in_time=False),
                 ]
@@ -122,6 +168,7 @@ def main(data_sets: int) -> None:
         no_order = " · ".join(f"{each:.3f}" for each in plain.mean(axis=0))
         which = f"| {days} | {rho:g} | {design} | {marked.mean():.2f} |"
         print(f"{which} {cells[0]} | {cells[1]} | {no_order} |", flush=True)
+    compare(data_sets)
 
 
 if __name__ == "__main__":

@@ -158,7 +158,8 @@ def degrees_of_rows(
 ) -> float:
     """Satterthwaite's degrees of freedom of a variance from each class, by the kurtosis of the influences.
 
-    Kurtosis of rows taken by squared weights, at least 3; at least 4 degrees, or Welch's if these are fewer.
+    Kurtosis of rows taken by squared weights, what exceeds 3 three times; at least 3 degrees, or Welch's if these are
+    fewer.
     """
     moved = shifts(area, scores, labels, weights, random_sizes=False)
     terms = []
@@ -167,9 +168,9 @@ def degrees_of_rows(
         psi = z / w * w.sum()
         kurtosis = max((w**2 * psi**4).sum() * (w**2).sum() / (w**2 * psi**2).sum() ** 2, 3.0)
         squared_share = (n / (n - 1) * (z**2).sum()) ** 2 / max(w.sum() ** 2 / (w**2).sum() - 1, 1.0)
-        terms.append((squared_share * (kurtosis - 1), 2 * squared_share))
+        terms.append((squared_share * (3 + 3 * (kurtosis - 3) - 1), 2 * squared_share))
     degrees, welch = (2 * variance**2 / sum(each) for each in zip(*terms, strict=True))
-    return float(max(degrees, min(4.0, welch), 1.0))
+    return float(max(degrees, min(3.0, welch), 1.0))
 
 
 def se_of_two_parents(

@@ -542,6 +542,7 @@ def compare(
     units: InputRows | None = None,
     by: str | Sequence[str | Mapping[str, str]] | Sequence[Sequence[str | Mapping[str, str]]] | None = None,
     cluster: str | Sequence[str] | None = None,
+    cluster_order: str | None = None,
     confidence: float = 0.95,
     resamples: int = 9999,
     seed: int = 0,
@@ -588,6 +589,8 @@ def compare(
             first input, or of the one that `input` names.
         cluster: Column of units whose values are independent, such as the family of a query; default: that of
             the stage in `of`, else the unit.
+        cluster_order: Column by whose least value clusters follow each other in time; default: clusters of a
+            column of dates follow each other, others do not.
         confidence: Confidence level of intervals.
         resamples: Random swaps of the randomization test, and resamples of the bootstrap.
         seed: Of the random swaps.

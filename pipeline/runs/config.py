@@ -60,7 +60,12 @@ class ConfiguredStage:
         """Describe this stage to the stages that read its tables, which lie in the folder of its run."""
         params = self.params
         cluster = params.cluster if isinstance(params.cluster, str) else None
-        return UpstreamStage(params.name, self.stage.kind, params.by, folder, measures=params.measured, cluster=cluster)
+        return UpstreamStage(
+            *(params.name, self.stage.kind, params.by, folder),
+            measures=params.measured,
+            cluster=cluster,
+            cluster_order=params.cluster_order,
+        )
 
     def with_upstream(self, upstream: Sequence[UpstreamStage], *, origin: str) -> ConfiguredStage:
         """Return the same stage with the tables of its upstream stages as its input.

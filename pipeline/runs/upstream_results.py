@@ -50,7 +50,7 @@ def _of_latest(root: Path, params: UpstreamParameters) -> list[UpstreamStage]:
         by = {each["name"]: tuple(tuple(names) for names in each["by"]) for each in stages}
         kinds = {each["name"]: each["kind"] for each in stages}
         measures = {each["name"]: tuple(each.get("measures", ())) for each in stages}
-        clusters = {each["name"]: each.get("cluster") for each in stages}
+        clusters = {each["name"]: (_one(each.get("cluster")), each.get("cluster_order")) for each in stages}
         omitted = record.get("omitted", {})  # runs of earlier versions have every table
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"{path} is not the record of a run ({error})"
@@ -61,7 +61,7 @@ def _of_latest(root: Path, params: UpstreamParameters) -> list[UpstreamStage]:
             raise NoInputError(message, remedy=f"Its stages are: {', '.join(kinds)}.")
     return [
         UpstreamStage(
-            name, kinds[name], by[name], path.parent, omitted.get(name, {}), measures[name], _one(clusters[name])
+            *(name, kinds[name], by[name], path.parent, omitted.get(name, {}), measures[name]), *clusters[name]
         )
         for name in params.of
     ]

@@ -28,6 +28,7 @@ class UpstreamStage:
         omitted: Its tables that were not made, with the reason.
         measures: Measures that it was asked for by name, columns of its units.
         cluster: Its key `cluster`, if it names one column.
+        cluster_order: Its key `cluster_order`: the column by which these follow each other in time.
     """
 
     name: str
@@ -37,6 +38,7 @@ class UpstreamStage:
     omitted: Mapping[str, str] = field(default_factory=dict)
     measures: tuple[str, ...] = ()
     cluster: str | None = None
+    cluster_order: str | None = None
 
     def file(self, table: str) -> str:
         """Path of one of its tables.

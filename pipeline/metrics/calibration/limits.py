@@ -126,7 +126,7 @@ def bin_limits_of_clusters(
         confidence: Such as 0.95.
         resampling: How the bootstrap draws; None: limits of the closed form.
     """
-    counts, *crossed = (_confusion(moments.hits, moments.weight) for moments in clusterings)
+    counts, *crossed = (_confusion(moments.hits, moments.weight, in_time=moments.in_time) for moments in clusterings)
 
     def limits(level: float) -> Limits:
         of_share = intervals_of_clusters(
@@ -139,10 +139,10 @@ def bin_limits_of_clusters(
     return BinLimits(share, band, _gap_limits(sums, share, spread.share.variance, spread.gap.variance))
 
 
-def _confusion(hits: Floats, weight: Floats) -> Confusion:
+def _confusion(hits: Floats, weight: Floats, *, in_time: bool = False) -> Confusion:
     """Hits and misses as true and false positives, whose share is a precision."""
     nothing = np.zeros_like(hits)
-    return Confusion(hits, weight - hits, nothing, nothing)
+    return Confusion(hits, weight - hits, nothing, nothing, in_time=in_time)
 
 
 def _without_single(limits: Limits, replicates: Floats) -> Limits:

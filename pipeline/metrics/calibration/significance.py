@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import scipy
 
+from ..uncertainty.serial import over_time
 from ..uncertainty.spread import ONE_WAY
 from .pooling import pooled
 from .sums import spread_of_means
@@ -114,7 +115,7 @@ def hosmer_lemeshow_of_clusters(sums: BinSums, least: Floats, clusterings: Seque
         return np.full(1, np.inf), np.zeros(1)
     pools, _ = pooled(_counted(sums, least), _START)
     sums, least = sums.of_groups(pools), np.add.reduceat(least, pools)
-    together = _between([moments.of_groups(pools).surplus for moments in clusterings])
+    together = _between([moments.of_groups(pools) for moments in clusterings])
     # one design effect for all bins: those of single bins with few true rows say little, but weights make them differ
     effect = max(np.trace(together) / least.sum(), 1.0) if least.any() else 1.0
     variance = np.maximum(np.diag(together), least) if sums.is_weighted else effect * least
@@ -144,11 +145,15 @@ def _replicates(clusterings: Sequence[Moments]) -> int:
     return min(len(moments.weight) for moments in clusterings)
 
 
-def _between(surpluses: Sequence[Floats]) -> Floats:
-    """Products of the surpluses of bins, summed over replicates: over each parent less over both, or over the one."""
-    products = [surplus.T @ surplus for surplus in surpluses]
+def _between(clusterings: Sequence[Moments]) -> Floats:
+    """Products of the surpluses of bins, summed over replicates: over each parent less over both, or over the one.
+
+    Those of replicates in time are raised by what neighbours add to the variances.
+    """
+    products = [moments.surplus.T @ moments.surplus for moments in clusterings]
     if len(products) == ONE_WAY:
-        return products[0]
+        root = np.sqrt(over_time(clusterings[0].surplus).factor) if clusterings[0].in_time else 1.0
+        return np.asarray(products[0] * np.multiply.outer(root, root))
     together = products[0] + products[1] - products[2]
     of_one = np.minimum(np.diag(products[0]), np.diag(products[1]))
     np.fill_diagonal(together, np.maximum(np.diag(together), of_one))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -29,6 +29,7 @@ class Moments:
         scores: Σ v s.
         hit_scores: Σ v s y.
         squares: Σ v s².
+        in_time: Whether these are sums of replicates, on axis 0, that follow each other in time.
     """
 
     weight: Floats
@@ -36,6 +37,7 @@ class Moments:
     scores: Floats
     hit_scores: Floats
     squares: Floats
+    in_time: bool = field(default=False, kw_only=True)
 
     @property
     def surplus(self) -> Floats:
@@ -59,11 +61,13 @@ class Moments:
 
     def over_bins(self) -> Moments:
         """The sums over all bins, the last axis, which has one entry then."""
-        return Moments(*(values.sum(axis=-1, keepdims=True) for values in self._values))
+        values = (each.sum(axis=-1, keepdims=True) for each in self._values)
+        return Moments(*values, in_time=self.in_time)
 
     def of_groups(self, starts: Ints) -> Moments:
         """The sums over the bins of every group, which begin at `starts`."""
-        return Moments(*(np.add.reduceat(values, starts, axis=-1) for values in self._values))
+        values = (np.add.reduceat(each, starts, axis=-1) for each in self._values)
+        return Moments(*values, in_time=self.in_time)
 
     @property
     def _values(self) -> tuple[Floats, ...]:
@@ -198,6 +202,6 @@ def spread_of_means(sums: Callable[[Moments], Floats], clusterings: Sequence[Mom
     """
     spreads = []
     for moments in clusterings:
-        nothing = np.zeros_like(moments.weight)
-        spreads.append(spread_of_clusters((moments.weight, nothing), (sums(moments), nothing), 0.0))
+        nothing, of_both = np.zeros_like(moments.weight), (sums(moments), np.zeros_like(moments.weight))
+        spreads.append(spread_of_clusters((moments.weight, nothing), of_both, 0.0, in_time=moments.in_time))
     return combined_spread(spreads)

@@ -16,7 +16,7 @@ from ..uncertainty.clusters import effective_number, spread_of_shifts, stretches
 from ..uncertainty.cube import MOST_CELLS
 from ..uncertainty.jackknife import leave_one_out, t_quantile
 from ..uncertainty.proportions import Confusion, intervals_of_clusters
-from ..uncertainty.serial import are_neighbours_alike
+from ..uncertainty.serial import may_neighbours_be_alike
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,9 +110,9 @@ class Leads:
         return spread_of_shifts(self._shifts, effective_number(self.sizes)[None], in_time=self.in_time)
 
     @property
-    def are_neighbours_alike(self) -> bool:
+    def may_neighbours_be_alike(self) -> bool:
         """Whether replicates that follow each other in time are alike in their mean leads."""
-        return self.in_time and len(self.counts) > 1 and are_neighbours_alike(self._shifts)
+        return self.in_time and len(self.counts) > 1 and may_neighbours_be_alike(self._shifts)
 
     def mean_limits(self, confidence: float, resampling: Resampling | None = None) -> Pair:
         """Limits of the mean by Student's t, farther on the side of the long tail; nan for one replicate.

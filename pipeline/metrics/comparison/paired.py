@@ -67,12 +67,16 @@ class PairedRatio:
         """
         deviations = self.jackknifed - self.jackknifed.mean()
         contributions = self.difference - (len(deviations) - 1) * deviations
-        return sign_flip_p_value(contributions, resamples=flips, seed=seed)
+        factor = float(np.max(self.errors.factor))
+        return sign_flip_p_value(contributions, resamples=flips, seed=seed, factor=factor)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def paired_ratios(units_a: pl.DataFrame, units_b: pl.DataFrame) -> dict[str, PairedRatio]:
-    """Precision, recall and F1 of two matchers over the same events; arguments and errors as for `compare_matchers`."""
+def paired_ratios(units_a: pl.DataFrame, units_b: pl.DataFrame, *, in_time: bool = False) -> dict[str, PairedRatio]:
+    """Precision, recall and F1 of two matchers over the same events; arguments and errors as for `compare_matchers`.
+
+    `in_time` tells that events follow each other in time, in the order of their ids.
+    """
     joined = units_a.select("event_id", *EVENT_COUNTS).join(
         units_b.select("event_id", *EVENT_COUNTS), on="event_id", suffix="_b"
     )
@@ -85,7 +89,7 @@ def paired_ratios(units_a: pl.DataFrame, units_b: pl.DataFrame) -> dict[str, Pai
     ratios = {}
     for name in RATIOS:
         (value_a, jackknifed_a), (value_b, jackknifed_b) = of_a[name], of_b[name]
-        errors = jackknife_errors((jackknifed_a - jackknifed_b)[:, None], joined.height)
+        errors = jackknife_errors((jackknifed_a - jackknifed_b)[:, None], joined.height, in_time=in_time)
         ratios[name] = PairedRatio(value_a, value_b, jackknifed_a, jackknifed_b, errors)
     return ratios
 

@@ -237,7 +237,9 @@ def win_tie_loss(a: ArrayLike, b: ArrayLike) -> tuple[int, int, int]:
     return int((gap > 0).sum()), int((gap == 0).sum()), int((gap < 0).sum())
 
 
-def randomization_test(a: ArrayLike, b: ArrayLike, *, resamples: int = 9999, seed: int = 0) -> PairedTest:
+def randomization_test(
+    a: ArrayLike, b: ArrayLike, *, resamples: int = 9999, seed: int = 0, factor: float = 1.0
+) -> PairedTest:
     """Randomization test of the mean difference: the values of the systems are swapped within units at random.
 
     Args:
@@ -245,6 +247,7 @@ def randomization_test(a: ArrayLike, b: ArrayLike, *, resamples: int = 9999, see
         b: The same units in the same order.
         resamples: Number of random swaps T.
         seed: The same seed gives the same p-value.
+        factor: As for `sign_flip_p_value`.
 
     Returns:
         p_value is (count + 1) / (T + 1), where count is the number of swaps with a mean difference at least as large
@@ -254,17 +257,19 @@ def randomization_test(a: ArrayLike, b: ArrayLike, *, resamples: int = 9999, see
         ValueError: as for `differences`.
     """
     gap = differences(a, b)
-    p_value = sign_flip_p_value(gap, resamples=resamples, seed=seed) if len(gap) else math.nan
+    p_value = sign_flip_p_value(gap, resamples=resamples, seed=seed, factor=factor) if len(gap) else math.nan
     return PairedTest(len(gap), *_means(a, b), math.nan, p_value)
 
 
-def sign_flip_p_value(values: Floats, *, resamples: int, seed: int) -> float:
+def sign_flip_p_value(values: Floats, *, resamples: int, seed: int, factor: float = 1.0) -> float:
     """Two-sided p-value, by random signs, of the hypothesis that values are symmetric about 0.
 
     Args:
         values: Shape (U,).
         resamples: Number of random flips.
         seed: The same seed gives the same result.
+        factor: By which the variance of the sum exceeds that of independent units: random flips know of no time, so
+            that the sum is divided by the root of it before it is held against theirs.
 
     Returns:
         (1 + flips at least as extreme) / (1 + flips); nan if a value is nan.
@@ -272,7 +277,7 @@ def sign_flip_p_value(values: Floats, *, resamples: int, seed: int) -> float:
     if np.isnan(values).any():
         return math.nan
     values = values / unit_of(values)
-    least = abs(values.sum()) * (1 - 10.0**-_DIGITS)
+    least = abs(values.sum()) / math.sqrt(factor) * (1 - 10.0**-_DIGITS)
     sums = _random_sums(values[:, None], -values[:, None], resamples, seed)
     return float((1 + (np.abs(sums) >= least).sum()) / (1 + resamples))
 
@@ -316,7 +321,7 @@ def _sums_of_bytes(first: Floats, second: Floats) -> Floats:
 
 
 def pooled_randomization_tests(
-    counts_a: ArrayLike, counts_b: ArrayLike, *, resamples: int = 9999, seed: int = 0
+    counts_a: ArrayLike, counts_b: ArrayLike, *, resamples: int = 9999, seed: int = 0, factor: ArrayLike = 1.0
 ) -> dict[str, PairedTest]:
     """Randomization tests of precision, recall and F1 pooled over all units (Yeh 2000).
 
@@ -328,6 +333,7 @@ def pooled_randomization_tests(
         counts_b: The same of the second, the same units in the same order.
         resamples: Number of random swaps, T; all three tests use the same swaps.
         seed: The same seed gives the same p-values.
+        factor: As for `sign_flip_p_value`, of each ratio.
 
     Returns:
         A test for each of `precision`, `recall` and `f1`, with p_value (count + 1) / (T + 1). Swaps for which a ratio
@@ -342,7 +348,7 @@ def pooled_randomization_tests(
         raise ValueError(message)
     observed, both = (_ratios(first.sum(axis=0)), _ratios(second.sum(axis=0))), (first + second).sum(axis=0)
     # the smallest difference that counts as at least as extreme, less an allowance for rounding
-    least = np.abs(observed[0] - observed[1]) * (1 - 10.0**-_DIGITS) - 10.0 ** -(_DIGITS + 2)
+    least = np.abs(observed[0] - observed[1]) / np.sqrt(factor) * (1 - 10.0**-_DIGITS) - 10.0 ** -(_DIGITS + 2)
     totals = _random_sums(first, second, resamples, seed)
     count = (~(np.abs(_ratios(totals) - _ratios(both - totals)) < least)).sum(axis=0)
     p_values = np.where(np.isnan(least), np.nan, (1 + count) / (1 + resamples))

@@ -30,7 +30,7 @@ _MOST_LISTED = 20_000  # splits that are taken one by one
 _SUMS = 5  # that a ratio of sums and its standard error need
 
 
-def permuted_means(a: Floats, b: Floats, *, resamples: int = 9999, seed: int = 0) -> float:
+def permuted_means(a: Floats, b: Floats, *, resamples: int = 9999, seed: int = 0, factor: float = 1.0) -> float:
     """Return the two-sided p-value of equal distributions, by differences of means.
 
     Args:
@@ -39,6 +39,7 @@ def permuted_means(a: Floats, b: Floats, *, resamples: int = 9999, seed: int = 0
         resamples: Number of random splits T; if there are no more splits than these, and at most 20,000, every one is
             taken. Where they would take over 50 million draws of a unit fewer, but at least 999.
         seed: The same seed gives the same result.
+        factor: By which the variance of the difference exceeds that of independent units, as units in time have it.
 
     Returns:
         (1 + splits at least as extreme) / (1 + T), or the share of all splits; nan if a group has no unit.
@@ -49,11 +50,13 @@ def permuted_means(a: Floats, b: Floats, *, resamples: int = 9999, seed: int = 0
     values = values / unit_of(values) / 2  # so that differences are finite
     centred = values - values.mean()
     scale = float(np.abs(centred).max()) or 1.0
-    p_values = _permuted(centred[:, None] / scale, np.ones((len(values), 1)), len(a), resamples, seed)
+    p_values = _permuted(centred[:, None] / scale, np.ones((len(values), 1)), len(a), resamples, seed, factor)
     return float(p_values[0])
 
 
-def permuted_ratios(a: Floats, b: Floats, *, resamples: int = 9999, seed: int = 0) -> Floats:
+def permuted_ratios(
+    a: Floats, b: Floats, *, resamples: int = 9999, seed: int = 0, factor: Floats | float = 1.0
+) -> Floats:
     """Return the same for precision, recall and F1 of all counts, which share their splits.
 
     Args:
@@ -61,6 +64,7 @@ def permuted_ratios(a: Floats, b: Floats, *, resamples: int = 9999, seed: int = 
         b: The same of the other, shape (B, 3).
         resamples: As for `permuted_means`.
         seed: Likewise.
+        factor: Likewise, of each ratio.
 
     Returns:
         Shape (3,); splits for which a ratio is 0 / 0 count as at least as extreme; nan where that of a group is.
@@ -69,10 +73,12 @@ def permuted_ratios(a: Floats, b: Floats, *, resamples: int = 9999, seed: int = 
         return np.full(3, np.nan)
     counts = np.concatenate([a, b])
     hits = np.stack([counts[:, 0], counts[:, 0], 2 * counts[:, 0]], axis=-1)
-    return _permuted(hits, denominators(counts), len(a), resamples, seed)
+    return _permuted(hits, denominators(counts), len(a), resamples, seed, factor)
 
 
-def _permuted(numerators: Floats, sizes: Floats, first: int, resamples: int, seed: int) -> Floats:
+def _permuted(
+    numerators: Floats, sizes: Floats, first: int, resamples: int, seed: int, factor: Floats | float
+) -> Floats:
     """P-values of K ratios of sums.
 
     Args:
@@ -81,6 +87,7 @@ def _permuted(numerators: Floats, sizes: Floats, first: int, resamples: int, see
         first: Number of units of the first group, which are the first rows.
         resamples: Number of random splits.
         seed: Seed of the splits.
+        factor: As for `permuted_means`.
     """
     units, ratios = numerators.shape
     sums = [numerators, sizes, numerators**2, numerators * sizes, sizes**2]
@@ -92,7 +99,7 @@ def _permuted(numerators: Floats, sizes: Floats, first: int, resamples: int, see
         return _studentised(of_first, total.reshape(_SUMS, ratios) - of_first, first, units - first)
 
     observed = statistics((np.arange(units) < first).astype(np.float64)[None])[0]
-    least = np.abs(observed) * (1 - _ROUNDING) - _ROUNDING
+    least = np.abs(observed) / np.sqrt(factor) * (1 - _ROUNDING) - _ROUNDING
     is_every = scipy.special.comb(units, first) <= min(resamples, _MOST_LISTED)
     splits = _every_split(units, first) if is_every else _random_splits(units, first, resamples, seed)
     count, number = np.zeros(ratios), 0

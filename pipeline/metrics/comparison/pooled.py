@@ -10,6 +10,7 @@ import scipy
 
 from ...tables.ratios import RATIOS
 from ..uncertainty.jackknife import covariance, effective_degrees, leave_one_out, t_quantile
+from ..uncertainty.serial import over_time
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -40,10 +41,12 @@ class Errors:
     Attributes:
         error: Standard error of each difference, shape (K,).
         degrees: Degrees of freedom of its square, shape (K,).
+        factor: By which its square exceeds that of independent units, as units in time have it.
     """
 
     error: Floats
     degrees: Floats
+    factor: Floats | float = 1.0
 
     def half_width(self, confidence: float) -> Floats:
         """Half the width of the intervals, by Student's t."""
@@ -100,15 +103,19 @@ def effective_units(counts_a: Floats, counts_b: Floats) -> Floats:
     return effective_number(denominators(counts_a) + denominators(counts_b))
 
 
-def jackknife_errors(jackknifed: Floats, units: Floats | float) -> Errors:
+def jackknife_errors(jackknifed: Floats, units: Floats | float, *, in_time: bool = False) -> Errors:
     """Standard errors from differences without each unit in turn.
 
     Args:
         jackknifed: Shape (U, K).
         units: The effective number of units, shape (K,); degrees of freedom are at most this number less 1.
+        in_time: Whether units follow each other in time, so that those nearby may be alike, see `uncertainty.serial`.
     """
     degrees = np.minimum(effective_degrees(jackknifed), np.maximum(np.nan_to_num(units, nan=1.0) - 1, 1.0))
-    return Errors(np.sqrt(covariance(jackknifed)), degrees)
+    if not in_time:
+        return Errors(np.sqrt(covariance(jackknifed)), degrees)
+    nearby = over_time(jackknifed)
+    return Errors(np.sqrt(covariance(jackknifed) * nearby.factor), nearby.degrees(degrees), nearby.factor)
 
 
 def denominators(counts: Floats) -> Floats:
@@ -137,7 +144,7 @@ class EffectiveCounts:
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def effective_counts(hits: Floats, misses: Floats, confidence: float) -> EffectiveCounts:
+def effective_counts(hits: Floats, misses: Floats, confidence: float, *, in_time: bool = False) -> EffectiveCounts:
     """Counts divided by the design effect of their share (Kish 1965; Rao & Scott 1992).
 
     The design effect is the jackknife variance of Σ hits / Σ (hits + misses) over units, over its binomial variance; at
@@ -149,17 +156,18 @@ def effective_counts(hits: Floats, misses: Floats, confidence: float) -> Effecti
         hits: Of every unit, shape (U,).
         misses: Likewise.
         confidence: For which the quantiles are taken.
+        in_time: Whether units follow each other in time.
     """
     sizes = np.asarray(hits + misses, dtype=np.float64)
     total = float(sizes.sum())
     share = float(hits.sum()) / total if total else np.nan
-    if sizes.max(initial=0.0) <= 1:
+    if sizes.max(initial=0.0) <= 1 and not in_time:
         return EffectiveCounts(float(hits.sum()), float(misses.sum()), 1.0 if total else np.nan, "as_counted")
     effect = total / float(effective_number(sizes))
     used: CountsUsed = "one_per_unit"
     if len(sizes) > 1 and 0 < share < 1:
         of_hits, of_sizes = leave_one_out(np.asarray(hits)), leave_one_out(sizes)
-        errors = jackknife_errors((of_hits / of_sizes)[:, None], effective_number(sizes))
+        errors = jackknife_errors((of_hits / of_sizes)[:, None], effective_number(sizes), in_time=in_time)
         widened = float(errors.half_width(confidence)[0] / t_quantile(confidence, np.inf))
         measured = widened**2 * total / (share * (1 - share))
         if np.isfinite(measured):

@@ -53,19 +53,20 @@ UNDEFINED_RATIO = Ratio(math.nan)
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def ratio_on_same_units(a: Floats, b: Floats) -> Ratio:
+def ratio_on_same_units(a: Floats, b: Floats, *, in_time: bool = False) -> Ratio:
     """Return the ratio of the means of two systems on the same units.
 
     Args:
         a: One value per unit, shape (U,).
         b: The same units in the same order.
+        in_time: Whether units follow each other in time.
     """
     if not len(a):
         return UNDEFINED_RATIO
     mean_a, mean_b = mean_of(a).estimate, mean_of(b).estimate
     if not (mean_a > 0 and mean_b > 0):
         return _at_zero(mean_a, mean_b)
-    return _ratio(mean_a, mean_b, mean_of(a / mean_a - b / mean_b))
+    return _ratio(mean_a, mean_b, mean_of(a / mean_a - b / mean_b, in_time=in_time))
 
 
 def ratio_of_independent(a: Student, b: Student) -> Ratio:
@@ -83,18 +84,21 @@ def ratio_of_independent(a: Student, b: Student) -> Ratio:
     return _ratio(a.estimate, b.estimate, Student(0.0, math.sqrt(sum(variances)), degrees))
 
 
-def ratio_of_jackknifed(values: tuple[float, float], jackknifed: tuple[Floats, Floats], units: float) -> Ratio:
+def ratio_of_jackknifed(
+    values: tuple[float, float], jackknifed: tuple[Floats, Floats], units: float, *, in_time: bool = False
+) -> Ratio:
     """Return the ratio of two estimates from the same units.
 
     Args:
         values: The upper and the lower estimate.
         jackknifed: The same without each unit in turn, shapes (U,).
         units: The effective number of units, above the degrees of freedom.
+        in_time: Whether units follow each other in time.
     """
     a, b = values
     if not (a > 0 and b > 0):
         return _at_zero(a, b)
-    errors = jackknife_errors((jackknifed[0] / a - jackknifed[1] / b)[:, None], units)
+    errors = jackknife_errors((jackknifed[0] / a - jackknifed[1] / b)[:, None], units, in_time=in_time)
     return _ratio(a, b, Student(0.0, float(errors.error[0]), float(errors.degrees[0])))
 
 

@@ -40,22 +40,23 @@ def is_constant(values: Floats) -> bool:
     return bool(len(values)) and bool((values == values[0]).all())
 
 
-def means_of(a: Floats, b: Floats) -> tuple[Student, Student]:
+def means_of(a: Floats, b: Floats, *, in_time: bool = False) -> tuple[Student, Student]:
     """Return the means of two groups of independent units.
 
     Args:
         a: One value per unit of the first, shape (A,), finite.
         b: The same of the other, shape (B,).
+        in_time: Whether the units of each follow each other in time.
 
     Returns:
         An error is nan for fewer than two units. A group of equal values has the standard deviation of the other one;
         both errors are 0 where both groups are constant.
     """
-    of_a, of_b = mean_of(a), mean_of(b)
+    of_a, of_b = mean_of(a, in_time=in_time), mean_of(b, in_time=in_time)
     if is_constant(a) and len(b) >= _FEWEST_UNITS and len(a) >= _FEWEST_UNITS:
-        of_a = replace(of_a, error=0.0 if is_constant(b) else mean_of(b).error * math.sqrt(len(b) / len(a)))
+        of_a = replace(of_a, error=0.0 if is_constant(b) else of_b.error * math.sqrt(len(b) / len(a)))
     if is_constant(b) and len(b) >= _FEWEST_UNITS and len(a) >= _FEWEST_UNITS:
-        of_b = replace(of_b, error=0.0 if is_constant(a) else mean_of(a).error * math.sqrt(len(a) / len(b)))
+        of_b = replace(of_b, error=0.0 if is_constant(a) else of_a.error * math.sqrt(len(a) / len(b)))
     return of_a, of_b
 
 
@@ -108,13 +109,14 @@ def _cumulants(*groups: Floats) -> list[tuple[float, float]]:
     ]
 
 
-def pooled_estimates(counts: Floats) -> dict[str, Student]:
+def pooled_estimates(counts: Floats, *, in_time: bool = False) -> dict[str, Student]:
     """Return precision, recall and F1 of all counts of a system, with standard errors by the jackknife over units.
 
     Degrees of freedom are those of `jackknife_errors`; at 0 and at 1 the error is that of the rule above.
 
     Args:
         counts: True positives, false positives and false negatives of every unit, shape (U, 3).
+        in_time: Whether units follow each other in time.
 
     Returns:
         An estimate is nan for 0 / 0; its error is nan for fewer than two units, and where the ratio is 0 / 0 without
@@ -126,7 +128,7 @@ def pooled_estimates(counts: Floats) -> dict[str, Student]:
     if len(counts) < _FEWEST_UNITS:
         return {name: Student(float(value), math.nan, math.nan) for name, value in zip(RATIOS, values, strict=True)}
     units = effective_number(sizes)
-    errors = jackknife_errors(pooled_ratios(leave_one_out(counts)), units)
+    errors = jackknife_errors(pooled_ratios(leave_one_out(counts)), units, in_time=in_time)
     estimates = {}
     for number, name in enumerate(RATIOS):
         value, error, degrees = (float(each[number]) for each in (values, errors.error, errors.degrees))
@@ -142,16 +144,17 @@ def _error_at_edge(units: float) -> float:
     return math.sqrt(share * (1 - share) / (units + 2))
 
 
-def event_estimates(counts: Floats) -> dict[str, Student]:
+def event_estimates(counts: Floats, *, in_time: bool = False) -> dict[str, Student]:
     """Return precision, recall and F1 of a matcher without labels, with standard errors by the jackknife over events.
 
     Args:
         counts: The counts around events, shape (E, 6), see `metrics.comparison.paired`.
+        in_time: Whether events follow each other in time.
     """
     if len(counts) < _FEWEST_UNITS:
         return dict.fromkeys(RATIOS, NOTHING)
     estimates = {}
     for name, (value, jackknifed) in ratios_of_matcher(counts).items():
-        errors = jackknife_errors(jackknifed[:, None], float(len(counts)))
+        errors = jackknife_errors(jackknifed[:, None], float(len(counts)), in_time=in_time)
         estimates[name] = Student(value, float(errors.error[0]), float(errors.degrees[0]))
     return estimates

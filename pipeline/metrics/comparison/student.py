@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import scipy
 
 from ..uncertainty.jackknife import t_quantile
+from ..uncertainty.serial import over_time
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -53,6 +54,15 @@ class Student:
     estimate: float
     error: float
     degrees: float
+
+    def over_time(self, contributions: Floats) -> Student:
+        """Return the same with the covariances of units nearby, see `uncertainty.serial`.
+
+        Args:
+            contributions: What each unit contributes to the estimate, shape (U,), in the order of time.
+        """
+        nearby = over_time(contributions)
+        return replace(self, error=self.error * math.sqrt(nearby.factor), degrees=float(nearby.degrees(self.degrees)))
 
     def limits(self, confidence: float) -> tuple[float, float]:
         """Return the interval with equal tails; nan without a standard error."""
@@ -113,11 +123,12 @@ def welch_degrees(variances: tuple[float, float], degrees: tuple[float, float]) 
     return 1 / sum((v / total) ** 2 / number for v, number in zip(variances, degrees, strict=True) if v)
 
 
-def mean_of(values: ArrayLike) -> Student:
+def mean_of(values: ArrayLike, *, in_time: bool = False) -> Student:
     """Return the mean of independent values: its standard error is their standard deviation over √n.
 
     Args:
         values: Shape (U,), finite.
+        in_time: Whether they follow each other in time, so that those nearby may be alike, see `uncertainty.serial`.
 
     Returns:
         The error is nan for fewer than two values.
@@ -128,7 +139,8 @@ def mean_of(values: ArrayLike) -> Student:
     unit = unit_of(sample)
     sample = sample / unit
     deviation = float(sample.std(ddof=1)) if len(sample) > 1 else math.nan
-    return Student(float(sample.mean()) * unit, deviation / math.sqrt(len(sample)) * unit, len(sample) - 1.0)
+    mean = Student(float(sample.mean()) * unit, deviation / math.sqrt(len(sample)) * unit, len(sample) - 1.0)
+    return mean.over_time(sample) if in_time else mean
 
 
 def unit_of(values: Floats) -> float:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import scipy
 
-from .jackknife import FEWEST_DEGREES, logit_interval, satterthwaite, t_quantile
+from .jackknife import logit_interval, satterthwaite, t_quantile
 from .serial import over_time
 from .spread import ONE_WAY, combined
 
@@ -105,7 +105,7 @@ def spread_of_shifts(
     if in_time:
         nearby = over_time(shifts)
         variance = variance * nearby.factor
-        degrees = np.maximum(degrees / nearby.divisor, np.minimum(degrees, FEWEST_DEGREES))
+        degrees = nearby.degrees(degrees)
     return Spread(np.asarray(variance), np.asarray(degrees), np.asarray(np.nan_to_num(third / total**1.5)))
 
 

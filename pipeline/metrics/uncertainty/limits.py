@@ -11,7 +11,7 @@ import polars as pl
 from ...tables.columns import by_group, doubles, nulls, texts
 from ...tables.sweep import REPLICATE, THRESHOLD
 from .cube import GroupCounts
-from .proportions import are_days_alike
+from .proportions import may_days_be_alike
 from .qualities import (
     FEWEST_CLUSTERS,
     FEWEST_EVENTS,
@@ -251,6 +251,11 @@ def marked(clusters: pl.DataFrame, mark: Quality, groups: pl.DataFrame | None = 
     return joined.with_columns(quality).drop("_is_marked")
 
 
+def marked_with(mark: Quality) -> pl.Expr:
+    """Whether a row of what `clusters_of` gives has a mark."""
+    return pl.col(_OF_CLUSTERS) == mark
+
+
 def marked_in_time(
     clusters: pl.DataFrame, cube: Cube, sizes: Sequence[str], confusion: Callable[[GroupCounts], Confusion]
 ) -> pl.DataFrame:
@@ -271,7 +276,7 @@ def marked_in_time(
         edges, below = rows[THRESHOLD].to_numpy(), rows["_size"].cum_sum().to_numpy()
         chosen = edges[compared_at(below)] if len(below) else [-np.inf]
         group = replace(GroupCounts.of(counts, chosen), in_time=True)
-        alike += [key] if are_days_alike(confusion(group)) else []
+        alike += [key] if may_days_be_alike(confusion(group)) else []
     groups = pl.DataFrame(alike, schema={name: cube.counts.schema[name] for name in keys}, orient="row")
     return marked(clusters, "correlated_days", groups)
 

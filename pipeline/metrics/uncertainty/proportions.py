@@ -25,7 +25,7 @@ from .clusters import (
     stretches,
 )
 from .jackknife import leave_one_out, proportion_limit_above, tail
-from .serial import are_neighbours_alike
+from .serial import may_neighbours_be_alike
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -303,14 +303,14 @@ def _shifts(share: Floats, hits: NDArray[Any], misses: NDArray[Any]) -> Floats:
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def are_days_alike(replicates: Confusion) -> bool:
+def may_days_be_alike(replicates: Confusion) -> bool:
     """Whether replicates in time that follow each other are alike in precision, recall or the false positive rate."""
     if not replicates.in_time or len(replicates.tp) < 2:  # noqa: PLR2004 - there are no neighbours
         return False
     sides = [replicates.proportions()[name] for name in ("precision", "recall", "fpr")]
     shares = [hits.sum(axis=0) / (hits + misses).sum(axis=0) for hits, misses in sides]
     shifts = [_shifts(share, *of_ratio) for share, of_ratio in zip(shares, sides, strict=True)]
-    return are_neighbours_alike(np.concatenate(shifts, axis=1))
+    return may_neighbours_be_alike(np.concatenate(shifts, axis=1))
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")

@@ -40,7 +40,8 @@ MEANINGS: dict[Quality, str] = {  # the worst first
     "few_clusters": f"the effective number of clusters (Kish) is below {FEWEST_CLUSTERS}",
     "one_parent": "the rows have a second parent, such as articles, of which these intervals know nothing",
     "correlated_days": (
-        "neighbouring days, or other clusters in the order of time, are alike: limits allow for it as far as they tell"
+        "neighbouring days, or other clusters in the order of time, are alike, or fewer than 50 so that it is not "
+        "excluded: limits allow for it as far as they tell"
     ),
     "skewed": f"fewer units than {UNITS_PER_SQUARED_SKEWNESS} × the squared skewness of their values, by Student's t",
     "at_edge": "a ratio is 0 or 1, so that one of its limits rests on a rule and not on a spread",

@@ -18,7 +18,11 @@ hide it.
 Clusters of one parent, of which nothing but their contributions is known, get the same covariances, see `over_time`.
 Their coefficient is Γ_1 over Γ_0 too; where neighbours are significantly alike it is at least (Γ_2 + Γ_3 + Γ_4) over
 (Γ_1 + Γ_2 + Γ_3), which noise does not lower. The covariances are taken whether neighbours are significantly alike or
-not: of independent clusters they widen limits by 2 to 6%, and a test that fails to see them would leave limits short.
+not, and are at least those of an autoregression whose correlation of neighbours r is one standard error, 1 / √G, above
+the one observed: 1 + 2 r / (1 - φ), φ being its coefficient. Clusters that happen to look independent are those whose
+variance looks low, so that a test which fails to see the correlation would leave limits short just there. Of
+independent clusters this widens limits by 20, 14, 10 and 5% of 30, 60, 120 and 365 (`benchmarks/coverage_of_days.py`).
+Fewer than 50 cannot tell: too many samples of a high correlation do not show it.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from .jackknife import covariance
+from .jackknife import FEWEST_DEGREES, covariance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,9 +42,11 @@ if TYPE_CHECKING:
     from .jackknife import Floats
 
 FEWEST_NEIGHBOURS = 8  # pairs of neighbours that are compared
+FEWEST_IN_TIME = 50  # clusters whose neighbours may be alike unless that is significant; of fewer it is not excluded
 CRITICAL = 1.645  # standard errors by which the covariance of neighbours must exceed 0: significant at 5%, one-sided
 SHORTEST_SPAN = 2.0  # days that a first parent lies on, where it is not known
 _MOST_PERSISTENT = 0.97  # coefficient of the autoregression (Andrews 1991)
+_MOST_LIKELY = 0.9  # the same where it is one standard error above the observed one
 _LEVEL = 0.05  # of the test of neighbours
 _LAGS = 5  # clusters before each one that it is compared with
 _TINY, _LARGEST = 1e-15, 0.9  # p-values beyond are taken as these: a large one is no argument against a small one
@@ -59,6 +65,10 @@ class OverTime:
     factor: Floats
     divisor: Floats
 
+    def degrees(self, degrees: Floats | float) -> Floats:
+        """Degrees of freedom of the variance, from those that it has of independent clusters; at least 4 of them."""
+        return np.asarray(np.maximum(degrees / self.divisor, np.minimum(degrees, FEWEST_DEGREES)))
+
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def over_time(shifts: Floats) -> OverTime:
@@ -74,10 +84,10 @@ def over_time(shifts: Floats) -> OverTime:
     variance = (deviations**2).sum(axis=0)
     # of independent clusters products of deviations from their mean are below 0 on average
     gammas = [_at_lag(deviations, lag) + variance * (number - lag) / number**2 for lag in range(1, 5)]
-    correlation = gammas[0] / variance
+    observed = gammas[0] / variance
     lasting = np.where(sum(gammas[:3]) > 0, sum(gammas[1:]) / sum(gammas[:3]), 0.0)
-    correlation = np.where(p_values_of_neighbours(shifts) < _LEVEL, np.maximum(correlation, lasting), correlation)
-    coefficient = np.clip(np.nan_to_num(correlation), 0.0, _MOST_PERSISTENT)
+    lasting = np.where(p_values_of_neighbours(shifts) < _LEVEL, np.maximum(observed, lasting), observed)
+    coefficient = np.clip(np.nan_to_num(lasting), 0.0, _MOST_PERSISTENT)
     persistence = 4 * coefficient**2 / (1 - coefficient**2) ** 2
     bandwidth = np.maximum(np.minimum(_RATE * (persistence * number) ** (1 / 3), number / 3), 1.0)
     total, once, squared = variance.copy(), np.zeros_like(variance), np.zeros_like(variance)
@@ -85,7 +95,9 @@ def over_time(shifts: Floats) -> OverTime:
         weight = np.maximum(1 - lag / bandwidth, 0.0)
         total, once, squared = total + 2 * weight * _at_lag(deviations, lag), once + weight, squared + weight**2
     raised = (number - 1) / (number - np.minimum(1 + 2 * once, number / 2))
-    return OverTime(np.fmax(total * raised / variance, 1.0), 1 + 2 * squared)
+    likely = np.clip(np.nan_to_num(observed) + 1 / np.sqrt(number), 0.0, _MOST_LIKELY)
+    least = 1 + 2 * likely / (1 - np.clip(np.fmax(lasting, likely), 0.0, _MOST_LIKELY))
+    return OverTime(np.fmax(total * raised / variance, least), 1 + 2 * squared)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -124,11 +136,14 @@ def combined_p_value(p_values: Floats) -> Floats:
     return np.asarray(0.5 - np.arctan(mean) / np.pi)
 
 
-def are_neighbours_alike(shifts: Floats) -> bool:
-    """Whether clusters that follow each other are significantly alike in any of several statistics, shape (G, K)."""
-    if len(shifts) <= FEWEST_NEIGHBOURS or not shifts.shape[1]:
+def may_neighbours_be_alike(shifts: Floats) -> bool:
+    """Whether clusters that follow each other are significantly alike in any of several statistics, shape (G, K).
+
+    Of fewer than `FEWEST_IN_TIME` it is not excluded, whatever they look like.
+    """
+    if len(shifts) < 2 or not shifts.shape[1]:  # noqa: PLR2004 - a single one has no neighbour
         return False
-    return bool(combined_p_value(p_values_of_neighbours(shifts)) < _LEVEL)
+    return len(shifts) < FEWEST_IN_TIME or bool(combined_p_value(p_values_of_neighbours(shifts)) < _LEVEL)
 
 
 def _at_lag(deviations: Floats, lag: int) -> Floats:

@@ -221,7 +221,7 @@ def _spread(
     values |= {name: led.quantile(share) for name, share in QUANTILES.items()}
     has_limits = not np.isnan([limit for pair in limits.values() for limit in pair]).all()
     events = (led.n_ahead, led.number - led.n_ahead)
-    of_time: Quality = "correlated_days" if has_limits and led.are_neighbours_alike else "good"
+    of_time: Quality = "correlated_days" if has_limits and led.may_neighbours_be_alike else "good"
     quality = worst([quality_of_sizes(led.sizes), of_time, quality_of_events(*events)]) if has_limits else None
     missing = None if has_limits else reason
     if has_limits and np.isnan([limit for pair in limits.values() for limit in pair]).any():

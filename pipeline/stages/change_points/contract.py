@@ -7,13 +7,14 @@ from typing import Literal
 from pydantic import field_validator, model_validator
 
 from ...metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
-from ...metrics.curves.choice_columns import criterion_column
+from ...metrics.curves.choice_columns import cost_columns, criterion_column
 from ...metrics.curves.operating_points import Criterion, each_once
 from ...metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ...sources.inputs import Input
 from ...tables.groupings import unlike_but_for_case
 from ...tables.schemas import Column, Table, limits_of_share, of_chosen_row
 from ..parameters import EvenThresholds, StageParameters
+from ..stage import CLUSTER
 from .alarm_contract import ALARM_COUNTS, ALARM_POINTS, ALARMS
 from .input_contracts import ANNOTATOR, SERIES_ID
 from .lengths import Length
@@ -262,3 +263,12 @@ class ChangePointsParameters(StageParameters):
     def rule(self) -> Matching:
         """The rule of matching."""
         return self.matching or ("nearest" if self.annotators == "tcpd" else "one_to_one")
+
+
+def further_columns(params: ChangePointsParameters) -> dict[str, tuple[Column, ...]]:
+    """The columns that tables have because of costs and clusters."""
+    cluster = Column(CLUSTER, "KEY", "the cluster of the series; NULL: it is not listed", nullable=True)
+    return {
+        "change_points_operating_points": cost_columns(params.operating_points),
+        "change_points_series": () if params.cluster in {None, SERIES_ID} else (cluster,),
+    }

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ...metrics.curves.choice_columns import cost_columns
 from ..stage import Stage, UnitTable
 from . import figures, methods, planning, results
-from .contract import COUNTS, TABLES, ChangePointsParameters
+from .contract import COUNTS, TABLES, ChangePointsParameters, further_columns
 from .evidence import EVIDENCE
 from .input_contracts import ANNOTATIONS, CODERS, PREDICTIONS, RUNS, SERIES
 from .sample_sizes import SAMPLE_SIZES
@@ -24,7 +23,7 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
-    further_columns=lambda params: {"change_points_operating_points": cost_columns(params.operating_points)},
+    further_columns=further_columns,
     sample_sizes=SAMPLE_SIZES,
-    units=UnitTable("change_points_series", "series_id"),
+    units=UnitTable("change_points_series", "series_id", has_clusters=True),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -10,9 +11,11 @@ import sqlglot.expressions as exp
 
 from ...plan.nodes import After
 from ...queries.load import statement
+from ...tables.columns import as_key
 from ...tables.groupings import Grouping
 from ...tables.ratios import quotient
 from ...tables.schemas import GROUPING
+from ..stage import CLUSTER
 from .contract import DELAYS, SERIES_COLUMNS
 from .input_contracts import SERIES_ID
 from .points import RUN
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from ...tables.schemas import Column
     from .relations import Relations
 
+CLUSTERS = "clusters"  # frame of the clusters of series
 Finish = Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], pl.DataFrame]
 
 
@@ -31,11 +35,16 @@ def series_table(relations: Relations, *, tcpd: bool, covered: bool) -> After:
     def finish(runs: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         runs = with_ratios(runs.with_columns(one=pl.lit(1)), ("mean_recall", "one") if tcpd else None)
         mean = quotient(runs["delay_sum"], runs["n_delays"]).alias("mean_delay")
-        return _named(runs.with_columns(mean), frames["runs"], relations, SERIES_COLUMNS)
+        rows = _named(runs.with_columns(mean), frames["runs"], relations, SERIES_COLUMNS)
+        if CLUSTERS not in frames:
+            return rows
+        clusters = frames[CLUSTERS].with_columns(as_key(frames[CLUSTERS][CLUSTER]))
+        return rows.join(clusters, on=SERIES_ID, how="left", maintain_order="left")
 
     covering: dict[str, exp.Expr] = {} if covered else {"covering": exp.cast(exp.null(), "DOUBLE")}
     query = statement(f"change_points/{'alarm_series' if relations.alarmed else 'series'}", columns=covering)
-    return _follow_up("series", query, relations, finish)
+    clusters = {} if relations.cluster == SERIES_ID else {CLUSTERS: statement("change_points/clusters_of_series")}
+    return _follow_up("series", query, relations, finish, clusters)
 
 
 def delays_table(relations: Relations) -> After:
@@ -47,8 +56,14 @@ def delays_table(relations: Relations) -> After:
     return _follow_up("delays", statement("change_points/delays"), relations, finish)
 
 
-def _follow_up(table: str, query: exp.Query, relations: Relations, finish: Finish) -> After:
-    frames = {"runs": statement("change_points/keys_of_runs", [grouped.name for grouped in relations.by])}
+def _follow_up(
+    table: str,
+    query: exp.Query,
+    relations: Relations,
+    finish: Finish,
+    further: Mapping[str, exp.Query] = MappingProxyType({}),
+) -> After:
+    frames = {"runs": statement("change_points/keys_of_runs", [grouped.name for grouped in relations.by]), **further}
     return After(f"change_points_{table}", None, query, {}, frames, finish)
 
 

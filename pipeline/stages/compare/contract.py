@@ -28,7 +28,7 @@ from .fitting import (
     UNPAIRED_TESTS,
     Test,
 )
-from .sides import failed_stages
+from .sides import MARKS, stages_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -90,11 +90,12 @@ class CompareParameters(UpstreamParameters):
         missing_units: What happens when a system lacks a unit that another has.
         prior: Both shapes of the beta prior of the posteriors.
         failed: Stages in `of` whose numbers rest on an assumption that they found to be contradicted.
+        correlated: Stages in `of` whose units may be alike in time in ways that their table of units does not tell.
     """
 
     inapplicable: ClassVar[frozenset[str]] = frozenset(
-        {"thresholds", "uncertainty", "replicates", "boundary", "invalid_scores", "duplicates", "cluster_order"}
-        | {"failed"}  # which the stages in `of` tell
+        {"thresholds", "uncertainty", "replicates", "boundary", "invalid_scores", "duplicates"}
+        | {"failed", "correlated"}  # which the stages in `of` tell
     )
     example: ClassVar[str] = "system=model"
     kind: Literal["compare"] = "compare"
@@ -113,6 +114,7 @@ class CompareParameters(UpstreamParameters):
     missing_units: Literal["error", "skip"] = "error"
     prior: Annotated[float, Field(gt=0, le=1_000_000)] = 0.5
     failed: tuple[str, ...] = ()
+    correlated: tuple[str, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -261,7 +263,8 @@ class CompareParameters(UpstreamParameters):
         path = tuple(stage.file(table.table) for stage in upstream)
         units = Input(path=path, columns=columns, where=render(rows, pretty=False))
         update = {"units": units, "metrics": metrics, "contributions": (*self.contributions, *areas)}
-        update |= {"cluster": cluster, "failed": tuple(failed_stages(upstream, groupings[0]))}
+        marked = {key: tuple(stages_with(mark, upstream, groupings[0])) for key, mark in MARKS.items()}
+        update |= {"cluster": cluster, **marked}
         return self.model_copy(update=update | self._keys_by_name(upstream))
 
     def _cluster(self, upstream: Sequence[UpstreamStage], table: UnitTable) -> str | None:

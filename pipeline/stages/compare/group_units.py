@@ -14,7 +14,7 @@ from ...metrics.comparison.pooled import pooled_ratios
 from ...tables.ratios import RATIOS
 from . import pairs, unpaired
 from .fitting import CELLS, EVENT_COUNTS, POOLED
-from .planning import COUNT, METRIC
+from .planning import COUNT, IN_ORDER, METRIC
 from .posterior_rows import posterior_rows
 from .rows import PairOfSystems
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from .rows import ComparedMetric, Row
 
     Integers = NDArray[np.int64]
+
+
+_TIME = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:[^ ]*)?$"  # a date, or a date with its time
 
 
 class GroupOfUnits(Protocol):
@@ -67,6 +70,21 @@ def pairs_of(systems: Sequence[object], baseline: object) -> Iterator[tuple[int,
     if any(is_baseline):
         second = is_baseline.index(True)
         yield from ((first, second) for first in range(len(systems)) if first != second)
+
+
+def with_order(units: pl.DataFrame, params: CompareParameters) -> pl.DataFrame:
+    """Units with `in_order`, what puts them, or their clusters, in the order of time, if they have one.
+
+    It is the column that the config names, or that of the clusters, or without clusters of the units, if all of its
+    values are dates or times, as dates or as text: keys of tables are text.
+    """
+    name = str(params.cluster_column) if params.is_clustered else "unit"
+    if IN_ORDER in units.columns or units.is_empty():
+        return units
+    is_time = units.schema[name].is_temporal()
+    if units.schema[name] == pl.String:
+        is_time = bool(units.select(pl.col(name).str.contains(_TIME).all()).item())
+    return units.with_columns(pl.col(name).alias(IN_ORDER)) if is_time else units
 
 
 @dataclass(frozen=True)
@@ -121,6 +139,8 @@ class _PairedUnits:
     def __init__(self, params: CompareParameters, frame: pl.DataFrame, by: Sequence[str]) -> None:
         self._params = params
         keys = [*by, "unit"]
+        self._in_time = IN_ORDER in frame.columns
+        frame = _in_order(frame, keys)
         units = frame.select(keys).unique(maintain_order=True).with_row_index("_unit")
         self._systems = frame["system"].unique().sort()
         systems = self._systems.to_frame().with_row_index("_system")
@@ -144,7 +164,7 @@ class _PairedUnits:
     def _pairs(self) -> Iterator[tuple[PairOfSystems, int, int]]:
         for a, b in pairs_of(self._systems.to_list(), self._params.baseline):
             n_units = int((self._known[a] | self._known[b]).sum())
-            yield PairOfSystems(self._params, (self._systems[a], self._systems[b]), n_units), a, b
+            yield PairOfSystems(self._params, (self._systems[a], self._systems[b]), n_units, self._in_time), a, b
 
     def compared(self) -> Iterator[ComparedMetric]:
         """Return every metric of every pair of systems."""
@@ -176,6 +196,8 @@ class _SeparateUnits:
         self._sizes: list[int] = []
         self._columns: list[_Columns] = []
         self._labels: list[Integers | None] = []
+        self._in_time = IN_ORDER in frame.columns
+        frame = _in_order(frame, ["unit"])
         for system in self._systems:
             units = frame.filter(pl.col("system").eq_missing(pl.lit(system, dtype=frame.schema["system"])))
             columns = {name: _floats(units[name]) for name in units.columns if name.startswith((METRIC, COUNT))}
@@ -186,7 +208,7 @@ class _SeparateUnits:
     def _pairs(self) -> Iterator[tuple[PairOfSystems, int, int]]:
         for a, b in pairs_of(self._systems.to_list(), self._params.baseline):
             n_units = self._sizes[a] + self._sizes[b]
-            yield PairOfSystems(self._params, (self._systems[a], self._systems[b]), n_units), a, b
+            yield PairOfSystems(self._params, (self._systems[a], self._systems[b]), n_units, self._in_time), a, b
 
     def compared(self) -> Iterator[ComparedMetric]:
         """Return every metric of every pair of systems."""
@@ -222,5 +244,17 @@ def _complete(counts: Floats | None, labels: Integers | None) -> tuple[Floats, i
 
 
 def _labels(frame: pl.DataFrame, params: CompareParameters) -> Integers:
-    """The cluster of every row, as a number."""
-    return frame[str(params.cluster_column)].rank("dense").cast(pl.Int64).to_numpy()
+    """The cluster of every row, as a number; clusters in time have rising ones."""
+    cluster = str(params.cluster_column)
+    if IN_ORDER not in frame.columns:
+        return frame[cluster].rank("dense").cast(pl.Int64).to_numpy()
+    placed = pl.struct(pl.col(IN_ORDER).min().over(cluster), cluster).rank("dense").cast(pl.Int64)
+    return frame.select(placed.alias("_place"))["_place"].to_numpy()
+
+
+def _in_order(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """The rows in the order of time of their units, if they have one; the rows of a unit stand together."""
+    if IN_ORDER not in frame.columns:
+        return frame
+    first = pl.col(IN_ORDER).min().over(keys)
+    return frame.sort(first, *keys, nulls_last=True, maintain_order=True)

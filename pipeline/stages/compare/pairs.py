@@ -33,6 +33,7 @@ from ...metrics.comparison.significance import minimum_detectable_difference
 from ...metrics.comparison.student import Student, mean_of
 from ...metrics.uncertainty.jackknife import leave_one_out
 from ...metrics.uncertainty.qualities import N_CLUSTERS
+from ...metrics.uncertainty.serial import over_time
 from ...tables.ratios import RATIOS
 from .fitting import EVENT_COUNTS, chosen
 from .qualities import (
@@ -62,10 +63,14 @@ _CLEARLY = 3.0  # standard errors of an area
 
 @dataclass(frozen=True)
 class _Values:
-    """One value of both systems for every unit, with the clusters of the units; None: they are independent."""
+    """One value of both systems for every unit, with the clusters of the units; None: they are independent.
+
+    `in_time` tells that units, or clusters, follow each other in time.
+    """
 
     units: tuple[Floats, Floats]
     clusters: Clusters | None
+    in_time: bool
 
     @property
     def contributions(self) -> tuple[Floats, Floats]:
@@ -86,11 +91,21 @@ class _Values:
         return taken(self.units[0]), taken(self.units[1])
 
     def student(self) -> PairedT:
-        """The paired t test, with the degrees of freedom of clusters."""
+        """The paired t test, with the degrees of freedom of clusters, and with the covariances of those nearby."""
         student = paired_t(*self.contributions)
-        if self.clusters is None or math.isnan(student.statistic):
+        if math.isnan(student.statistic):
             return student
-        return replace(student, degrees=min(student.n_units - 1.0, self.clusters.degrees))
+        if self.clusters is not None:
+            student = replace(student, degrees=min(student.n_units - 1.0, self.clusters.degrees))
+        if not self.in_time:
+            return student
+        nearby = student.student.over_time(differences(*self.contributions))
+        return replace(student, statistic=nearby.statistic(), error=nearby.error, degrees=nearby.degrees)
+
+    @property
+    def factor(self) -> float:
+        """By which the variance of the difference exceeds that of independent units."""
+        return float(over_time(differences(*self.contributions)).factor) if self.in_time else 1.0
 
 
 def compare_values(
@@ -108,11 +123,12 @@ def compare_values(
     both = ~(np.isnan(a) | np.isnan(b))
     a, b = a[both], b[both]
     compared: Compared = "contribution" if metric in pair.params.contributions else "mean"
-    values = _Values((a, b), None if labels is None else Clusters.of(labels[both]))
+    values = _Values((a, b), None if labels is None else Clusters.of(labels[both]), pair.in_time)
     independent = values.contributions
     student, gaps = values.student(), differences(*independent)
     head = pair.head(metric, len(a), n_clusters=None if labels is None else len(gaps))
-    ratio = ratio_on_same_units(*independent) if has_ratio(compared, a, b) else UNDEFINED_RATIO
+    is_ratio = has_ratio(compared, a, b)
+    ratio = ratio_on_same_units(*independent, in_time=pair.in_time) if is_ratio else UNDEFINED_RATIO
     shared = pair.with_difference(head, (student.mean_a, student.mean_b), ratio, _undefined(*independent))
     shared |= {"difference": student.difference, "skewness": skewness(gaps)}
     if compared == "mean":
@@ -126,7 +142,9 @@ def compare_values(
         shared,
         ("paired_t", student.student),
         (_test_of_means(pair, test, values, student) for test in names),
-        lambda test, row: quality_of_pairs(row, gaps, values.clusters, by_bootstrap=test == "bootstrap_t"),
+        lambda test, row: quality_of_pairs(
+            row, gaps, values.clusters, in_time=pair.in_time, by_bootstrap=test == "bootstrap_t"
+        ),
     )
 
 
@@ -164,7 +182,7 @@ def _test_of_means(pair: PairOfSystems, test: Test, values: _Values, student: Pa
     tests: dict[Test, Callable[[], PairedTest]] = {
         "wilcoxon": lambda: wilcoxon_signed_rank(*values.means),
         "sign": lambda: sign_test(*values.means),
-        "randomization": lambda: randomization_test(*values.sums, resamples=resamples, seed=seed),
+        "randomization": lambda: randomization_test(*values.sums, resamples=resamples, seed=seed, factor=values.factor),
     }
     result = tests[test]()
     return MadeTest(test, result.statistic, result.p_value)
@@ -191,17 +209,19 @@ def compare_counts(
         else (np.full((1, 3), np.nan),) * 2
     )
     units = effective_units(a, b)
-    errors = jackknife_errors(jackknifed[0] - jackknifed[1], units)
+    errors = jackknife_errors(jackknifed[0] - jackknifed[1], units, in_time=pair.in_time)
     tests = chosen(pair.params.tests, "counts", paired=True)
     swapped = {}
     if "randomization" in tests:
-        swapped = pooled_randomization_tests(a, b, resamples=pair.params.resamples, seed=pair.params.seed)
+        resamples, seed = pair.params.resamples, pair.params.seed
+        swapped = pooled_randomization_tests(a, b, resamples=resamples, seed=seed, factor=errors.factor)
     for number, ratio in enumerate(RATIOS):
         if f"pooled_{ratio}" not in names:
             continue
         values = float(totals[0][number]), float(totals[1][number])
         student = Student(values[0] - values[1], float(errors.error[number]), float(errors.degrees[number]))
-        of_ratio = ratio_of_jackknifed(values, (jackknifed[0][:, number], jackknifed[1][:, number]), units[number])
+        of_both = jackknifed[0][:, number], jackknifed[1][:, number]
+        of_ratio = ratio_of_jackknifed(values, of_both, units[number], in_time=pair.in_time)
         if of_ratio.value == 0:
             of_ratio = ratio_without_hits(pair, ratio, a, b)
         p_value = swapped[ratio].p_value if swapped else math.nan
@@ -211,14 +231,15 @@ def compare_counts(
             _pooled(pair, head, values, student, of_ratio),
             ("jackknife_t", student),
             (_test_of_ratio(test, student, p_value) for test in tests),
-            quality_of_counts(ratio, [a + b]),
+            quality_of_counts(ratio, [a + b], [of_both[0] - of_both[1]] if pair.in_time else []),
         )
 
 
 def ratio_without_hits(pair: PairOfSystems, ratio: str, a: Floats, b: Floats) -> Ratio:
     """The ratio of pooled ratios of which the upper one is 0."""
-    worth = effective_counts(*hits_and_misses(ratio, a), pair.params.confidence)
-    return ratio_of_no_hits(worth.misses, pooled_estimates(b)[ratio], pair.params.confidence, is_f1=ratio == "f1")
+    worth = effective_counts(*hits_and_misses(ratio, a), pair.params.confidence, in_time=pair.in_time)
+    of_b = pooled_estimates(b, in_time=pair.in_time)[ratio]
+    return ratio_of_no_hits(worth.misses, of_b, pair.params.confidence, is_f1=ratio == "f1")
 
 
 def compare_matchers(
@@ -235,7 +256,8 @@ def compare_matchers(
     """
     n_units, (a, b) = len(complete(a, b)[0]), complete(a, b, labels)
     n_clusters = None if labels is None else len(a)
-    ratios = paired.paired_ratios(_events(a), _events(b)) if len(a) >= _FEWEST_UNITS else {}
+    in_time = pair.in_time
+    ratios = paired.paired_ratios(_events(a), _events(b), in_time=in_time) if len(a) >= _FEWEST_UNITS else {}
     tests = chosen(pair.params.tests, "events", paired=True)
     for ratio in RATIOS:
         if f"pooled_{ratio}" not in names:
@@ -245,7 +267,8 @@ def compare_matchers(
         if result is not None:
             values = result.value_a, result.value_b
             student = Student(result.difference, float(result.errors.error[0]), float(result.errors.degrees[0]))
-            of_ratio = ratio_of_jackknifed(values, (result.jackknifed_a, result.jackknifed_b), len(a))
+            jackknifed = result.jackknifed_a, result.jackknifed_b
+            of_ratio = ratio_of_jackknifed(values, jackknifed, len(a), in_time=in_time)
             if "randomization" in tests:
                 p_value = result.flip_p_value(pair.params.resamples, pair.params.seed)
         yield pair.compared(
@@ -253,7 +276,7 @@ def compare_matchers(
             _pooled(pair, head, values, student, of_ratio),
             ("jackknife_t", student),
             [_test_of_ratio(test, student, p_value) for test in tests],
-            quality_of_matchers([a + b]),
+            quality_of_matchers([a + b], [result.jackknifed] if in_time and result is not None else []),
         )
 
 

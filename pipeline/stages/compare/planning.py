@@ -19,7 +19,7 @@ from ...queries.dialect import column
 from ...queries.load import statement
 from ...sources.inputs import Field
 from ...sources.source import PASSES_WHERE
-from ...tables.groupings import users_name
+from ...tables.groupings import cluster_name, users_name
 from ...tables.ratios import RATIOS
 from ...tables.sweep import REPLICATE
 from .fitting import CELLS, EVENT_COUNTS, POOLED, fitting
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .fitting import Compared
 
 METRIC, COUNT = "metric:", "count:"  # prefixes of the fetched columns
+IN_ORDER = "in_order"  # what puts units, or their clusters, in the order of time, if they have one
 _KEYS = ("unit", "system")
 _IN_PLACE_OF = {"fp": "n_predicted", "fn": "n_true"}
 _NEED: dict[Compared, str] = {
@@ -85,7 +86,8 @@ def _counted(units: Source) -> tuple[str, ...]:
 
 def _floating(params: CompareParameters, units: Source) -> tuple[str, ...]:
     """Every column of floating numbers, or without a value in some of the files, that has no other use."""
-    used = {*params.by_names, params.cluster, *(units.source_name(field.name) for field in units.contract.fields)}
+    used = {*params.by_names, params.cluster, params.cluster_order}
+    used |= {*(units.source_name(field.name) for field in units.contract.fields)}
     schemas = [file.schema for file in units.files]
     shared = [name for name in schemas[0].names if name not in used and all(name in each.names for each in schemas)]
     kinds = {name: [str(schema.field(name).type) for schema in schemas] for name in shared}
@@ -104,11 +106,12 @@ class _Planner:
         fields = tuple(dict.fromkeys((*_KEYS, *self.counts, *self.values)))
         keys = [*_KEYS, *(each.name for each in by)]
         prefixed = [f"{prefix}{name}" for prefix, names in self._prefixed for name in names]
-        columns = [*keys[len(_KEYS) :], *self._cluster, *prefixed]
+        in_order = [IN_ORDER for _ in self._ordering]
+        columns = [*keys[len(_KEYS) :], *self._cluster, *in_order, *prefixed]
         metrics_of_units = statement("compare/metrics_of_units", columns)
         return Plan(
             nodes=(
-                rows.read(self.units, [*fields, *self._cluster], by, {}),
+                rows.read(self.units, dict.fromkeys((*fields, *self._cluster, *self._ordering)), by, {}),
                 Relation("units", self._units(keys)),
                 *self._checks(keys),
                 Query("compare/counts", columns=("n_units",), keys=("system",)),
@@ -137,6 +140,11 @@ class _Planner:
         return [str(self.params.cluster_column)] if self.params.is_clustered else []
 
     @property
+    def _ordering(self) -> list[str]:
+        """The column by which units, or their clusters, follow each other in time, if the config names one."""
+        return [] if self.params.cluster_order is None else [cluster_name(self.params.cluster_order)]
+
+    @property
     def _prefixed(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         return (COUNT, self.counts), (METRIC, self.values)
 
@@ -145,6 +153,7 @@ class _Planner:
         replicate = exp.cast(exp.convert(0), "SMALLINT").as_(REPLICATE)
         names = map(column, [*keys, *self._cluster])
         units = exp.select(*names, replicate).from_("units_read").where(column(PASSES_WHERE))
+        units = units.select(*(column(name).as_(IN_ORDER, quoted=True) for name in self._ordering))
         named = (column(name).as_(f"{prefix}{name}", quoted=True) for prefix, names in self._prefixed for name in names)
         return units.select(*named)
 
@@ -202,8 +211,10 @@ class _Planner:
 
     def _checks(self, keys: Sequence[str]) -> Iterator[Check]:
         yield from (missing_check(self.units, name) for name in (_KEYS if self.params.paired else _KEYS[:1]))
+        for name in dict.fromkeys((*self._cluster, *self._ordering)):
+            if name not in _KEYS:
+                yield missing_check(self.units, name)
         for cluster in self._cluster:
-            yield missing_check(self.units, cluster)
             if self.params.paired:
                 yield _one_cluster_check(self.units, [name for name in keys if name != "system"], cluster)
         yield from (negative_check(self.units, name) for name in self.counts)

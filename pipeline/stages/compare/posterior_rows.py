@@ -8,14 +8,13 @@ from ...metrics import posteriors
 from ...metrics.comparison.pooled import effective_counts
 from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, worst
 from ...tables.ratios import RATIOS
-from .qualities import hits_and_misses, quality_of_share
+from .qualities import hits_and_misses, jackknifed, quality_of_days, quality_of_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...metrics.comparison.pooled import EffectiveCounts
     from ...metrics.uncertainty.jackknife import Floats
-    from .contract import CompareParameters
     from .rows import PairOfSystems, Row
 
 
@@ -39,22 +38,22 @@ def posterior_rows(
     for ratio in RATIOS:
         if f"pooled_{ratio}" not in names:
             continue
-        of_a, of_b = (_posterior(ratio, counts, pair.params) for counts in (a, b))
+        of_a, of_b = (_posterior(ratio, counts, pair) for counts in (a, b))
         row = pair.head(f"pooled_{ratio}", *numbers, n_clusters=n_clusters)
         for side, (posterior, counts) in (("a", of_a), ("b", of_b)):
             lower, upper = posterior.interval(pair.params.confidence)
             row |= {f"mean_{side}": float(posterior.mean())}
             row |= {f"mean_{side}_lower": float(lower), f"mean_{side}_upper": float(upper)}
             row |= {f"design_effect_{side}": counts.design_effect, f"counts_{side}": counts.used}
-        row[INTERVAL_QUALITY] = worst(quality_of_share(ratio, counts) for counts in (a, b))
+        of_days = quality_of_days(jackknifed(ratio, (a, b)) if pair.in_time else ())
+        row[INTERVAL_QUALITY] = worst([*(quality_of_share(ratio, counts) for counts in (a, b)), of_days])
         yield row | {"probability_a_better": float(posteriors.probability_greater(of_a[0], of_b[0]))}
 
 
-def _posterior(
-    ratio: str, counts: Floats, params: CompareParameters
-) -> tuple[posteriors.BetaPosterior, EffectiveCounts]:
+def _posterior(ratio: str, counts: Floats, pair: PairOfSystems) -> tuple[posteriors.BetaPosterior, EffectiveCounts]:
     """Posterior of a ratio from what its counts are worth, and these."""
-    worth = effective_counts(*hits_and_misses(ratio, counts), params.confidence)
+    params = pair.params
+    worth = effective_counts(*hits_and_misses(ratio, counts), params.confidence, in_time=pair.in_time)
     if ratio == "f1":
         return posteriors.f1_posterior(worth.hits, worth.misses, 0.0, params.prior), worth
     return posteriors.precision_posterior(worth.hits, worth.misses, params.prior), worth

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...metrics.comparison.pooled import pooled_ratios
+from ...metrics.uncertainty.jackknife import leave_one_out
 from ...metrics.uncertainty.marks import quality_of_events, quality_of_sizes
 from ...metrics.uncertainty.qualities import (
     FEWEST_CLUSTERS,
@@ -14,6 +16,8 @@ from ...metrics.uncertainty.qualities import (
     UNITS_PER_SQUARED_SKEWNESS,
     worst,
 )
+from ...metrics.uncertainty.serial import may_neighbours_be_alike
+from ...tables.ratios import RATIOS
 from .fitting import EVENT_COUNTS
 
 if TYPE_CHECKING:
@@ -34,13 +38,38 @@ def has_interval(row: Row) -> bool:
     return math.isfinite(row["difference_lower"])
 
 
-def quality_of_pairs(row: Row, gaps: Floats, clusters: Clusters | None = None, *, by_bootstrap: bool) -> Quality | None:
+def quality_of_days(in_time: Sequence[Floats]) -> Quality | None:
+    """The mark of limits whose units, or clusters, are alike if they follow each other in time.
+
+    Args:
+        in_time: What units contribute to a number, in their order, shape (U,), of one or several systems; none: they
+            have no order.
+    """
+    is_alike = any(may_neighbours_be_alike(contributions[:, None]) for contributions in in_time)
+    return "correlated_days" if is_alike else None
+
+
+def jackknifed(ratio: str, systems: Sequence[Floats]) -> list[Floats]:
+    """A pooled ratio of every system without each unit in turn, shape (U,); of a single unit nothing.
+
+    Args:
+        ratio: The ratio.
+        systems: tp, fp and fn of every unit, shape (U, 3).
+    """
+    number = list(RATIOS).index(ratio)
+    return [pooled_ratios(leave_one_out(counts))[:, number] for counts in systems if len(counts) > 1]
+
+
+def quality_of_pairs(
+    row: Row, gaps: Floats, clusters: Clusters | None = None, *, in_time: bool, by_bootstrap: bool
+) -> Quality | None:
     """How far the interval of a mean difference can be trusted; units that tie say little.
 
     Args:
         row: With the limits, and the skewness of the differences.
         gaps: The differences within units, or what clusters contribute to the difference, shape (U,).
         clusters: Those of the units; None: every unit is one.
+        in_time: Whether the differences follow each other in time.
         by_bootstrap: Whether the limits allow for skewness.
     """
     if not has_interval(row):
@@ -51,11 +80,18 @@ def quality_of_pairs(row: Row, gaps: Floats, clusters: Clusters | None = None, *
     sizes: Quality = "few_clusters" if number < FEWEST_CLUSTERS else "good"
     if clusters is not None:
         sizes = quality_of_sizes(clusters.sizes)
-    return worst([sizes, "skewed" if is_skewed else None, "few_events_of_interest" if few else None])
+    of_days = quality_of_days([gaps] if in_time else [])
+    return worst([sizes, of_days, "skewed" if is_skewed else None, "few_events_of_interest" if few else None])
 
 
 def quality_of_groups(
-    row: Row, skewness: float, clusters: Sequence[Clusters] = (), *, by_bootstrap: bool, by_rule: bool
+    row: Row,
+    skewness: float,
+    clusters: Sequence[Clusters] = (),
+    in_time: Sequence[Floats] = (),
+    *,
+    by_bootstrap: bool,
+    by_rule: bool,
 ) -> Quality | None:
     """How far the interval of a difference of means of different units can be trusted.
 
@@ -63,6 +99,7 @@ def quality_of_groups(
         row: With the limits and the numbers of units.
         skewness: Of the difference, with the sizes of both groups added.
         clusters: Those of the units of both groups; none: every unit is one.
+        in_time: The values of both groups if they follow each other in time, else none.
         by_bootstrap: Whether the limits allow for skewness.
         by_rule: Whether a group has no spread, and that of the other stands in for it.
     """
@@ -72,7 +109,8 @@ def quality_of_groups(
     is_skewed = skewness > (LARGEST_FOR_BOOTSTRAP if by_bootstrap else LARGEST_SKEWNESS)
     sizes: Quality = "few_clusters" if is_few else "good"
     of_clusters = (quality_of_sizes(each.sizes) for each in clusters)
-    return worst([sizes, *of_clusters, "skewed" if is_skewed else None, "at_edge" if by_rule else None])
+    marks: tuple[Quality | None, ...] = ("skewed" if is_skewed else None, "at_edge" if by_rule else None)
+    return worst([sizes, *of_clusters, quality_of_days(in_time), *marks])
 
 
 def quality_of_share(ratio: str, counts: Floats) -> Quality | None:
@@ -81,33 +119,40 @@ def quality_of_share(ratio: str, counts: Floats) -> Quality | None:
     return worst([quality_of_sizes(hits + misses), quality_of_events(hits.sum(), misses.sum())])
 
 
-def quality_of_counts(ratio: str, systems: Sequence[Floats]) -> Callable[[Test, Row], Quality | None]:
+def quality_of_counts(
+    ratio: str, systems: Sequence[Floats], in_time: Sequence[Floats] = ()
+) -> Callable[[Test, Row], Quality | None]:
     """The same of a difference of pooled ratios, as a function of the test and a row with its limits.
 
     Args:
         ratio: The ratio.
         systems: tp, fp and fn that decide together, shape (U, 3): both systems added where they have the same units,
             else each by itself.
+        in_time: As for `quality_of_days`.
     """
 
     def quality(_: Test, row: Row) -> Quality | None:
         if not has_interval(row):
             return None
         by_rule = row["ratio"] == 0  # whose upper limit has no spread to rest on
-        return worst([*(quality_of_share(ratio, counts) for counts in systems), "at_edge" if by_rule else None])
+        of_systems = (quality_of_share(ratio, counts) for counts in systems)
+        return worst([*of_systems, quality_of_days(in_time), "at_edge" if by_rule else None])
 
     return quality
 
 
-def quality_of_matchers(systems: Sequence[Floats]) -> Callable[[Test, Row], Quality | None]:
+def quality_of_matchers(
+    systems: Sequence[Floats], in_time: Sequence[Floats] = ()
+) -> Callable[[Test, Row], Quality | None]:
     """The same of matchers without labels: events are the clusters, and their matches the sizes.
 
     Args:
         systems: The counts of the table of events, shape (U, 6), likewise.
+        in_time: As for `quality_of_days`.
     """
 
     def quality(_: Test, row: Row) -> Quality | None:
-        return worst(map(_quality_of_events, systems)) if has_interval(row) else None
+        return worst([*map(_quality_of_events, systems), quality_of_days(in_time)]) if has_interval(row) else None
 
     return quality
 

@@ -10,8 +10,9 @@ from ...metrics.comparison.significance import adjust_p_values
 from ...tables.groupings import grouping_columns
 from ...tables.schemas import GROUPING, polars_types
 from .contract import further_columns
-from .group_units import units_of_group
+from .group_units import units_of_group, with_order
 from .margin_rows import margin_rows, with_decisions
+from .planning import IN_ORDER
 from .sides import marked
 from .tables import MARGINS, POSTERIORS, TESTS
 
@@ -27,7 +28,9 @@ def derive(params: CompareParameters, counts: Mapping[str, pl.DataFrame]) -> dic
     """The tables of compare."""
     units = counts["units"]
     by, further = grouping_columns(units.columns), further_columns(params)
-    units = units.sort([*by, "unit", "system"], nulls_last=True)
+    units = with_order(units.sort([*by, "unit", "system"], nulls_last=True), params)
+    if IN_ORDER in units.columns:
+        params = params.model_copy(update={"correlated": ()})  # what the stages in `of` tell is in the units
     tests: list[Row] = []
     margins: list[Row] = []
     posteriors: list[Row] = []
@@ -37,11 +40,11 @@ def derive(params: CompareParameters, counts: Mapping[str, pl.DataFrame]) -> dic
             group = units_of_group(params, frame, by)
             of_tests, of_margins = [], []
             for compared in group.compared():
-                of_tests += [labels | marked(row, params.failed) for row in compared.rows]
-                of_margins += [labels | marked(row, params.failed) for row in margin_rows(params, compared)]
+                of_tests += [labels | marked(row, params) for row in compared.rows]
+                of_margins += [labels | marked(row, params) for row in margin_rows(params, compared)]
             tests += _adjusted(params, of_tests)
             margins += with_decisions(params, of_margins)
-            posteriors += [labels | row for row in group.posteriors()]
+            posteriors += [labels | marked(row, params) for row in group.posteriors()]
     keys = {GROUPING.name: pl.String(), **{name: units.schema[name] for name in by}}
     return {
         name: _frame(rows, keys, (*columns, *further[name]), units.schema["system"])

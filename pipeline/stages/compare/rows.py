@@ -64,11 +64,13 @@ class PairOfSystems:
         params: The parameters of the stage.
         systems: Names of the two.
         n_known: Units that at least one of the two has.
+        in_time: Whether units, or their clusters, follow each other in time, in the order in which they are given.
     """
 
     params: CompareParameters
     systems: tuple[object, object]
     n_known: int
+    in_time: bool = False
 
     def head(
         self, metric: str, n_units: int, of_each: tuple[int, int] | None = None, *, n_clusters: int | None = None

@@ -55,6 +55,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         *_positives(tests),
         *_skewed(tests),
         *_skewed_groups(tests),
+        *_in_time(tests),
         *warnings_of_marks(untold, without=("skewed",)),
     )
 
@@ -99,6 +100,16 @@ def _skewed_groups(tests: pl.DataFrame) -> Iterator[str]:
         yield (
             f"values are too skewed for their number in {skewed.height:,} tests by welch_t or permutation, which then "
             "can reject equal means too often: take bootstrap_t, which allows for it"
+        )
+
+
+def _in_time(tests: pl.DataFrame) -> Iterator[str]:
+    """Tests that know of no time although neighbours are alike."""
+    ranked = tests.filter(pl.col("test").is_in(["wilcoxon", "sign"]), pl.col(INTERVAL_QUALITY) == "correlated_days")
+    if ranked.height:
+        yield (
+            f"neighbouring days may be alike in {ranked.height:,} tests by wilcoxon or sign, which take them for "
+            "independent and can reject too often: take paired_t or bootstrap_t, or weeks as clusters"
         )
 
 

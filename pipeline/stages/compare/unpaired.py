@@ -10,6 +10,7 @@ import numpy as np
 
 from ...metrics.comparison.bootstrap_t import bootstrap_of_groups
 from ...metrics.comparison.clustered import Clusters
+from ...metrics.comparison.paired import ratios_of_matcher
 from ...metrics.comparison.permutation import permuted_means, permuted_ratios
 from ...metrics.comparison.ratio import UNDEFINED_RATIO, ratio_of_independent
 from ...metrics.comparison.separate import (
@@ -23,7 +24,7 @@ from ...metrics.comparison.student import difference_of, mean_of
 from ...tables.ratios import RATIOS
 from .fitting import chosen
 from .pairs import has_ratio, ratio_without_hits, undefined_of_pooled
-from .qualities import quality_of_counts, quality_of_groups, quality_of_matchers
+from .qualities import jackknifed, quality_of_counts, quality_of_groups, quality_of_matchers
 from .rows import MadeTest
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def compare_values(
         clusters = tuple(Clusters.of(of_each[is_known]) for of_each, is_known in zip(labels, known, strict=True))
         a, b = (each.contributions(side) for each, side in zip(clusters, values, strict=True))
     compared: Compared = "contribution" if metric in pair.params.contributions else "mean"
-    of_a, of_b = means_of(a, b)
+    of_a, of_b = means_of(a, b, in_time=pair.in_time)
     student, undefined = difference_of(of_a, of_b), _undefined(a, b)
     p_value = student.p_value() if undefined != "constant_difference" else math.nan
     if undefined is not None:
@@ -75,6 +76,7 @@ def compare_values(
         spread = math.hypot(*(mean_of(values).error * math.sqrt(len(values)) for values in (a, b)))
         shared["effect_size"] = student.estimate / spread * math.sqrt(2) if spread > 0 else math.nan
     by_rule, skewness = is_constant(a) or is_constant(b), largest_skewness(a, b)
+    in_time = (a, b) if pair.in_time else ()
     return pair.compared(
         compared,
         shared,
@@ -84,7 +86,7 @@ def compare_values(
             for test in chosen(pair.params.tests, compared, paired=False)
         ],
         lambda test, row: quality_of_groups(
-            row, skewness, clusters, by_bootstrap=test == "bootstrap_t", by_rule=by_rule
+            row, skewness, clusters, in_time, by_bootstrap=test == "bootstrap_t", by_rule=by_rule
         ),
     )
 
@@ -94,13 +96,20 @@ def _test_of_means(
 ) -> MadeTest:
     resamples, seed = pair.params.resamples, pair.params.seed
     if test == "permutation":
-        permuted = permuted_means(*values, resamples=resamples, seed=seed)
+        factor = _factor(student, difference_of(*means_of(*values)))
+        permuted = permuted_means(*values, resamples=resamples, seed=seed, factor=factor)
         return MadeTest(test, math.nan, permuted)
     if test == "bootstrap_t" and not math.isnan(student.error):
         bootstrapped = bootstrap_of_groups(*values, resamples=resamples, seed=seed)
         if not math.isnan(bootstrapped.student.error):
+            bootstrapped = replace(bootstrapped, student=student)
             return MadeTest(test, student.statistic(), bootstrapped.p_value(), bootstrapped)
     return MadeTest(test, student.statistic(), p_value, student)
+
+
+def _factor(in_time: Student, independent: Student) -> float:
+    """By which the variance of a difference exceeds that of independent units; 1 without a spread."""
+    return (in_time.error / independent.error) ** 2 if independent.error > 0 and in_time.error > 0 else 1.0
 
 
 def _undefined(a: Floats, b: Floats) -> str | None:
@@ -124,10 +133,14 @@ def compare_counts(
         b: The same of the other, shape (B, 3).
         n_units: Units of both.
     """
-    of_a, of_b = pooled_estimates(a), pooled_estimates(b)
+    of_a, of_b = (pooled_estimates(counts, in_time=pair.in_time) for counts in (a, b))
     permuted = np.full(len(RATIOS), np.nan)
     if "permutation" in pair.params.tests:
-        permuted = permuted_ratios(a, b, resamples=pair.params.resamples, seed=pair.params.seed)
+        independent = zip(*(pooled_estimates(counts).values() for counts in (a, b)), strict=True)
+        pairs = zip(zip(of_a.values(), of_b.values(), strict=True), independent, strict=True)
+        factor = np.array([_factor(difference_of(*own), difference_of(*each)) for own, each in pairs])
+        resamples, seed = pair.params.resamples, pair.params.seed
+        permuted = permuted_ratios(a, b, resamples=resamples, seed=seed, factor=factor)
     for number, ratio in enumerate(RATIOS):
         if f"pooled_{ratio}" not in names:
             continue
@@ -150,7 +163,7 @@ def compare_matchers(
         b: The same of the other, shape (B, 6).
         n_units: Events of both.
     """
-    of_a, of_b = event_estimates(a), event_estimates(b)
+    of_a, of_b = (event_estimates(counts, in_time=pair.in_time) for counts in (a, b))
     for ratio in RATIOS:
         if f"pooled_{ratio}" in names:
             of_ratio = ratio_of_independent(of_a[ratio], of_b[ratio])
@@ -181,5 +194,9 @@ def _of_pooled(
         else MadeTest(test, student.statistic(), student.p_value(), student)
         for test in chosen(pair.params.tests, compared, paired=False)
     ]
-    quality = quality_of_counts(ratio, counts) if compared == "counts" else quality_of_matchers(counts)
+    if compared == "counts":
+        quality = quality_of_counts(ratio, counts, jackknifed(ratio, counts) if pair.in_time else ())
+    else:
+        enough = pair.in_time and min(numbers) >= _FEWEST_UNITS
+        quality = quality_of_matchers(counts, [ratios_of_matcher(each)[ratio][1] for each in counts] if enough else ())
     return pair.compared(compared, shared, ("jackknife_t", student), made, quality)

@@ -9,7 +9,7 @@ import polars as pl
 
 from ...metrics.matching.document_averages import POOLED_AVERAGES
 from ...metrics.uncertainty.limits import Interval, compared_at, limit_columns
-from ...metrics.uncertainty.proportions import UNSEEN, Confusion, are_days_alike, intervals_of_clusters
+from ...metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters, may_days_be_alike
 from ...tables.columns import doubles
 from ...tables.ratios import RATIOS, ratios
 from ...tables.sweep import THRESHOLD
@@ -108,8 +108,8 @@ def are_alike_in_time(group: Group) -> tuple[bool, bool]:
     ]
     means = [np.concatenate(sums, axis=1) for sums in zip(*of_documents, strict=True)]
     return (
-        are_days_alike(Confusion(*of_mentions, in_time=True)),
-        bool(means) and are_days_alike(_means(*means, in_time=True)),
+        may_days_be_alike(Confusion(*of_mentions, in_time=True)),
+        bool(means) and may_days_be_alike(_means(*means, in_time=True)),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import field_validator
 
 from ...metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
-from ...metrics.curves.choice_columns import criterion_column
+from ...metrics.curves.choice_columns import cost_columns, criterion_column
 from ...metrics.curves.operating_points import Criterion, each_once
 from ...metrics.matching.document_averages import Average
 from ...metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
@@ -17,6 +17,7 @@ from ...tables.ratios import RATIOS
 from ...tables.schemas import Column, Table, limits_of_share, of_chosen_row
 from ..mentions.rules import Match, MentionParameters
 from ..parameters import EvenThresholds
+from ..stage import CLUSTER
 
 _MENTION = (
     InputField("doc_id", "key", "the document of the mention", required=True),
@@ -173,3 +174,12 @@ class EntityRecognitionParameters(MentionParameters):
             message = "give each average once, and at least one"
             raise ValueError(message)
         return value
+
+
+def further_columns(params: EntityRecognitionParameters) -> dict[str, tuple[Column, ...]]:
+    """The columns that tables have because of costs and clusters."""
+    cluster = Column(CLUSTER, "KEY", "the cluster of the document; NULL: never", nullable=True)
+    return {
+        "entity_recognition_operating_points": cost_columns(params.operating_points),
+        "entity_recognition_documents": () if params.cluster in {None, "doc_id"} else (cluster,),
+    }

@@ -154,7 +154,9 @@ class _Planner:
         if self.above_lowest:
             yield Frame("lowest", statement("entity_recognition/lowest_predictions", by))
         yield Frame("documents", counts)
-        yield Frame("document_ids", statement("entity_recognition/document_ids"))
+        key = self.mentions.cluster
+        name, columns = ("document_ids", {}) if key is None else ("clusters_of_documents", {"cluster_key": key})
+        yield Frame("document_ids", statement(f"entity_recognition/{name}", columns=columns))
 
     def _listed(self) -> exp.Query:
         """Every document, once for each system; it has no type."""

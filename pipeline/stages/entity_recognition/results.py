@@ -11,7 +11,7 @@ from ...metrics.curves.choices import operating_points
 from ...metrics.matching.document_averages import POOLED_AVERAGES
 from ...metrics.uncertainty.limits import clusters_of, marked, with_numbers, with_quality
 from ...metrics.uncertainty.marks import warnings_of_marks
-from ...tables.columns import by_group
+from ...tables.columns import as_key, by_group
 from ...tables.groupings import group_text, grouping_columns
 from ...tables.ratios import RATIOS
 from ...tables.schemas import GROUPING, polars_types
@@ -48,7 +48,7 @@ def derive(params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFram
     """The tables of entity_recognition; single mentions are added by a follow-up, if they are wanted."""
     keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
     documents = _of_groupings(params, counts["documents"], counts.get("lowest"), keys)
-    ids = counts["document_ids"][DOC_ID]
+    ids = counts["document_ids"]
     sums, in_time = counts.get(SUMS_OF_DOCUMENTS), IN_TIME in counts
     groups = list(_groups(params, counts["counts"], sums, documents, keys, in_time=in_time))
     clusters = _clusters(groups, counts["counts"], documents, keys)
@@ -192,10 +192,10 @@ def _nothing(documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(schema={name: documents.schema[name] for name in keys} | of_table)
 
 
-def _documents(documents: pl.DataFrame, ids: pl.Series, keys: Sequence[str]) -> pl.DataFrame:
-    """Counts of every document at the lowest threshold; they are numbered from 1."""
-    names = ids.gather(documents[DOCUMENT] - 1)
-    return documents.select(*keys, names, "tp", "fp", (pl.col("n_gold") - pl.col("tp")).alias("fn"))
+def _documents(documents: pl.DataFrame, ids: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Counts of every document at the lowest threshold, with its cluster, if there are any; numbered from 1."""
+    name, *clusters = (as_key(column.gather(documents[DOCUMENT] - 1)) for column in ids)
+    return documents.select(*keys, name, "tp", "fp", (pl.col("n_gold") - pl.col("tp")).alias("fn"), *clusters)
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...metrics.curves.choice_columns import cost_columns
 from ..stage import Stage, UnitTable
 from . import figures, methods, planning, results
 from .contract import (
@@ -12,6 +11,7 @@ from .contract import (
     PREDICTED,
     TABLES,
     EntityRecognitionParameters,
+    further_columns,
 )
 from .evidence import EVIDENCE
 from .sample_sizes import SAMPLE_SIZES
@@ -30,7 +30,7 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
-    further_columns=lambda params: {"entity_recognition_operating_points": cost_columns(params.operating_points)},
+    further_columns=further_columns,
     sample_sizes=SAMPLE_SIZES,
-    units=UnitTable("entity_recognition_documents", "doc_id"),
+    units=UnitTable("entity_recognition_documents", "doc_id", has_clusters=True),
 )

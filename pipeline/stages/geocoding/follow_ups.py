@@ -18,7 +18,7 @@ from ...metrics.uncertainty.jackknife import (
 )
 from ...metrics.uncertainty.marks import quality_of_sizes
 from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, worst
-from ...metrics.uncertainty.serial import are_neighbours_alike
+from ...metrics.uncertainty.serial import may_neighbours_be_alike
 from ...plan.nodes import After, CrossCheck
 from ...queries.load import statement
 from ...tables.groupings import Grouping
@@ -89,7 +89,7 @@ def _limits(rows: pl.DataFrame, params: GeocodingParameters, *, in_time: bool) -
         limits = otherwise((resampled[0][0], resampled[1][0]), limits)
     if np.isnan(limits[0]):
         return float(limits[0]), float(limits[1]), None
-    of_time: Quality = "correlated_days" if in_time and are_neighbours_alike(shifts[:, None]) else "good"
+    of_time: Quality = "correlated_days" if in_time and may_neighbours_be_alike(shifts[:, None]) else "good"
     return float(limits[0]), float(limits[1]), worst([quality_of_sizes(number), of_time])
 
 

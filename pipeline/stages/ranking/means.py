@@ -19,7 +19,7 @@ from ...metrics.uncertainty.qualities import (
     N_EFFECTIVE,
 )
 from ...metrics.uncertainty.resampling import MOST_UNITS
-from ...metrics.uncertainty.serial import are_neighbours_alike
+from ...metrics.uncertainty.serial import may_neighbours_be_alike
 from ...tables.columns import doubles, texts
 from ..stage import CLUSTER
 from .lists import PLACE
@@ -178,7 +178,7 @@ class Groups:
         qualities = [quality_of_sizes(of_group) for of_group in self._by_group(self._sizes)]
         if self.in_time:
             shifts = np.stack([self._shifts(self.column(name)) for name in columns], axis=1)
-            alike = (are_neighbours_alike(of_group) for of_group in self._by_group(shifts))
+            alike = (may_neighbours_be_alike(of_group) for of_group in self._by_group(shifts))
             qualities = [
                 "correlated_days" if each == "good" and is_alike else each
                 for each, is_alike in zip(qualities, alike, strict=True)

@@ -211,7 +211,11 @@ def _of_clusters(
 
 
 def _intervals(frame: pl.DataFrame, params: ThresholdSweepParameters) -> dict[str, Interval]:
-    """Limits on the logit scale, with Student's t or the quantiles of the bootstrap."""
+    """Limits on the logit scale, with Student's t or the quantiles of the bootstrap.
+
+    The standard error of `pr_auc` is too low just where the area is, so that of average precision, which estimates the
+    same area, takes its place where it is higher. Clusters need none of this.
+    """
     if params.uncertainty == "none":
         return dict.fromkeys(AREAS, Interval.none(frame.height, "none"))
     reasons, intervals = _reasons(frame), {}
@@ -219,6 +223,8 @@ def _intervals(frame: pl.DataFrame, params: ThresholdSweepParameters) -> dict[st
         area, *spread = (
             frame[column].cast(pl.Float64).to_numpy() for column in (name, *(f"{name}_{kind}" for kind in OF_ERROR))
         )
+        if name == "pr_auc" and not _clustered(params):
+            spread[0] = np.fmax(spread[0], frame["average_precision_se"].cast(pl.Float64).to_numpy())
         # where the rows show no spread, as if all scores are equal, they do not tell how much an area varies
         inside = np.where((np.minimum(area, 1 - area) > ROUNDING) & (spread[0] > ROUNDING), area, np.nan)
         limits = area_interval(

@@ -8,10 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 from comparing import units_compared
-from running import COMPARE, RANKING, read_table, run_stages, stage_config
+from running import COMPARE, RANKING, SWEEP, read_table, run_stages, stage_config
 from scipy import stats
 
 from pipeline.errors import ConfigError, DataError
+from pipeline.metrics.uncertainty.serial import over_time
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,3 +161,141 @@ def test_a_unit_lies_in_one_cluster(tmp_path: Path) -> None:
     run = run_stages(stage_config(tmp_path / "good", COMPARE, {"units": units}, cluster="family", tests=["paired_t"]))
     row = read_table(run, "compare_tests", COMPARE).row(0, named=True)
     assert (row["metric"], row["n_clusters"], row["interval_quality"]) == ("m", FAMILIES, "good")
+
+
+# Days in a row -------------------------------------------------------------------------------------------------------
+
+
+def of_days(seed: int, days: int, rho: float, per_day: int = 1) -> pl.DataFrame:
+    """Two systems of equal quality on days whose differences follow an autoregression."""
+    rng = np.random.default_rng(seed)
+    level = rng.normal(size=days)
+    for now in range(1, days):
+        level[now] = rho * level[now - 1] + np.sqrt(1 - rho**2) * level[now]
+    day = np.repeat(np.arange(days), per_day)
+    gap = 0.1 * level[day] + 0.05 * rng.normal(size=len(day))
+    tp = rng.binomial(20, 0.6, size=len(day))
+    frames = []
+    for system, sign in (("a", 1), ("b", -1)):
+        right = rng.binomial(20, 1 / (1 + np.exp(-0.5 - 4 * sign * gap)))
+        columns = {"unit": np.arange(len(day)), "day": day, "m": 0.5 + sign * gap / 2, "tp": right}
+        frames.append(pl.DataFrame({"system": [system] * len(day), **columns, "fp": 20 - right, "fn": tp}))
+    dates = pl.date(2026, 1, 1) + pl.duration(days=pl.col("day"))
+    text = dates.cast(pl.String)
+    named = (dates.alias("date"), text.alias("iso"), text.str.replace_all("-", "").alias("text"))
+    return pl.concat(frames).with_columns(named)
+
+
+def compared_days(folder: Path, frame: pl.DataFrame, **keys: Any) -> dict[tuple[str, str], dict[str, Any]]:  # noqa: ANN401
+    """Rows of the tests by metric and test, rows of the units being in no order."""
+    shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1)
+    run = run_stages(stage_config(folder, COMPARE, {"units": shuffled}, metrics=["m", "pooled_f1"], **keys))
+    rows = read_table(run, "compare_tests", COMPARE).to_dicts()
+    return {(row["metric"], row["test"]): row for row in rows}
+
+
+IN_TIME = {
+    "clusters of dates": ({"cluster": "date"}, 3),
+    "an order of clusters": ({"cluster": "text", "cluster_order": "day"}, 3),
+    "units that are dates": ({"units": {"columns": {"unit": "iso"}}}, 1),
+    "an order of units": ({"cluster": "unit", "cluster_order": "day"}, 1),
+}
+
+
+@pytest.mark.parametrize(("keys", "per_day"), IN_TIME.values(), ids=IN_TIME)
+def test_days_in_a_row_have_the_covariances_of_neighbours(tmp_path: Path, keys: dict[str, Any], per_day: int) -> None:
+    units = of_days(3, 120, 0.8, per_day)
+    keys |= {"tests": ["paired_t", "bootstrap_t", "randomization", "jackknife_t"]}
+    rows = compared_days(tmp_path / "in_time", units, **keys)
+    means = units.group_by("system", "day").agg(pl.col("m").mean()).pivot("system", index="day", values="m").sort("day")
+    gaps = (means["a"] - means["b"]).to_numpy()
+    nearby = over_time(gaps)
+    error = np.sqrt(gaps.var(ddof=1) / len(gaps) * nearby.factor)
+    assert nearby.factor > 2
+    row = rows["m", "paired_t"]
+    half = stats.t.ppf(0.975, nearby.degrees(len(gaps) - 1.0)) * error
+    assert (row["difference_upper"] - row["difference_lower"]) / 2 == pytest.approx(half)
+    assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(gaps.mean()) / error, nearby.degrees(len(gaps) - 1.0)))
+    without: dict[str, Any] = {"tests": keys["tests"], "cluster": "day"} if per_day > 1 else {"tests": keys["tests"]}
+    independent = compared_days(tmp_path / "plain", units, **without)
+    for name in (("m", "paired_t"), ("m", "bootstrap_t"), ("pooled_f1", "jackknife_t")):
+        widths = [each[name]["difference_upper"] - each[name]["difference_lower"] for each in (rows, independent)]
+        assert widths[0] > 1.4 * widths[1]
+        assert rows[name]["interval_quality"] == "correlated_days"
+        assert independent[name]["interval_quality"] == "good"
+    for name in (("m", "randomization"), ("pooled_f1", "randomization")):
+        assert rows[name]["interval_quality"] == "correlated_days"
+        assert rows[name]["p_value"] > independent[name]["p_value"]
+
+
+def test_groups_of_days_in_a_row_have_the_covariances_of_neighbours(tmp_path: Path) -> None:
+    units = of_days(4, 120, 0.8)
+    keys: dict[str, Any] = {"paired": False, "tests": ["welch_t", "bootstrap_t", "permutation", "jackknife_t", "bayes"]}
+    rows = compared_days(tmp_path / "in_time", units, units={"columns": {"unit": "iso"}}, **keys)
+    plain = compared_days(tmp_path / "plain", units, **keys)
+    for name, row in rows.items():
+        assert row["interval_quality"] == "correlated_days", name
+        assert row["p_value"] > plain[name]["p_value"]
+        assert plain[name]["interval_quality"] == "good"
+
+
+def test_ranks_of_days_in_a_row_are_warned_of(tmp_path: Path) -> None:
+    units = of_days(5, 120, 0.8)
+    config = stage_config(tmp_path, COMPARE, {"units": units}, cluster="date", metrics=["m"], tests=["sign"])
+    assert "neighbouring days may be alike in 1 tests by wilcoxon or sign" in " ".join(run_stages(config).warnings)
+
+
+@pytest.mark.parametrize(("cluster", "order"), [("date", None), ("iso", "date"), ("name", "date"), ("name", None)])
+def test_days_of_a_stage_follow_each_other_in_its_comparison(tmp_path: Path, cluster: str, order: str | None) -> None:
+    """Days as dates or as text are known by their values; by other names a mark says that their order is not known."""
+    rng = np.random.default_rng(8)
+    level = np.repeat(of_days(9, 100, 0.9)["m"].to_numpy()[:100] - 0.5, 20) * 6
+    days = np.repeat(np.arange(100), 20)
+    label = rng.random(2000) < 0.5
+    frames = [
+        pl.DataFrame({"model": [name] * 2000, "day": days, "label": label, "score": rng.normal(label + sign * level)})
+        for name, sign in (("x", 1.0), ("y", -1.0))
+    ]
+    date = pl.date(2026, 1, 1) + pl.duration(days=pl.col("day"))
+    named = (
+        date.alias("date"),
+        date.cast(pl.String).alias("iso"),
+        pl.format("d{}", pl.col("day") * 37 % 100).alias("name"),
+    )
+    keys: dict[str, Any] = {"cluster": cluster, "by": [["model"]], "thresholds": [0.5]}
+    keys |= {} if order is None else {"cluster_order": order}
+    config = stage_config(tmp_path, SWEEP, {"predictions": pl.concat(frames).with_columns(named)}, **keys)
+    config["stages"].append({"kind": COMPARE, "of": SWEEP, "system": "model", "metrics": ["pooled_recall"]})
+    rows = read_table(run_stages(config), "compare_tests", COMPARE)
+    expected = {"good"} if (cluster, order) == ("name", None) else {"correlated_days"}
+    assert set(rows["interval_quality"]) == expected
+
+
+@pytest.mark.parametrize("kind", ["entity_recognition", "change_points"])
+def test_documents_and_series_lie_in_the_clusters_of_their_stage(tmp_path: Path, kind: str) -> None:
+    """Each is three near copies: by unit the interval is too narrow, and equal systems differ too often."""
+    rng = np.random.default_rng(12)
+    unit, of_unit = ("doc_id", "documents") if kind == "entity_recognition" else ("series_id", "series")
+    listed = pl.DataFrame({unit: np.arange(60), "author": [f"a{each // 3}" for each in range(60)]})
+    places = pl.DataFrame({unit: np.repeat(np.arange(60), 10), "start": np.tile(np.arange(10) * 100, 60)})
+    found = {name: np.repeat(rng.random((20, 10)) < 0.7, 3, axis=0).ravel() for name in ("x", "y")}
+    predicted = pl.concat(
+        [places.filter(pl.Series(hit)).with_columns(system=pl.lit(name)) for name, hit in found.items()]
+    )
+    if kind == "entity_recognition":
+        end = (pl.col("start") + 5).alias("end")
+        frames = {"gold": places.with_columns(end), "predicted": predicted.with_columns(end), of_unit: listed}
+        keys: dict[str, Any] = {"match": "span"}
+    else:
+        columns = {"start": "position"}
+        frames = {"annotations": places.rename(columns), "predictions": predicted.rename(columns), of_unit: listed}
+        keys = {"margin": 3, "series_counts": True}
+    config = stage_config(tmp_path, kind, frames, by=[["system"]], cluster="author", **keys)
+    compare: dict[str, Any] = {"kind": COMPARE, "of": kind, "system": "system", "metrics": ["pooled_recall"]}
+    config["stages"] += [compare, compare | {"name": "alone", "cluster": unit}]
+    run = run_stages(config)
+    clustered, alone = (read_table(run, "compare_tests", name).row(0, named=True) for name in (COMPARE, "alone"))
+    assert clustered["n_clusters"] == 20
+    assert clustered["difference"] == pytest.approx(alone["difference"])
+    width, of_units = (each["difference_upper"] - each["difference_lower"] for each in (clustered, alone))
+    assert width > 1.4 * of_units

@@ -256,7 +256,6 @@ REFUSED: list[tuple[pl.DataFrame, dict[str, Any], type[Exception], str]] = [
         for key, value in {
             "thresholds": [1],
             "boundary": ">",
-            "cluster_order": "day",
             "invalid_scores": "drop",
             "duplicates": "keep",
             "replicates": 10,

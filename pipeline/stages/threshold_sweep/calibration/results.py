@@ -18,6 +18,8 @@ from ....metrics.uncertainty.limits import (
     Interval,
     clusters_of_parents,
     limit_columns,
+    marked,
+    marked_with,
     no_limits,
     with_numbers,
     with_quality,
@@ -68,7 +70,7 @@ def calibration_tables(
     binned = Binned.of(counts, fit, params.calibration_bins)
     estimates, reason = _estimated(params, binned, counts.get("heaviest"))
     return {
-        "threshold_sweep_reliability": _reliability(params, binned, estimates, reason),
+        "threshold_sweep_reliability": _reliability(params, binned, estimates, reason, clusters),
         "threshold_sweep_calibration": _completed(every, _errors(binned, estimates, reason), clusters),
     }
 
@@ -93,7 +95,11 @@ def _estimated(
 
 
 def _reliability(
-    params: ThresholdSweepParameters, binned: Binned, estimates: Estimates | None, reason: Reason
+    params: ThresholdSweepParameters,
+    binned: Binned,
+    estimates: Estimates | None,
+    reason: Reason,
+    of_groups: pl.DataFrame,
 ) -> pl.DataFrame:
     """One row per group, binning and bin; of bins of equal width those without a row, too."""
     sums = binned.sums
@@ -116,7 +122,9 @@ def _reliability(
     clusters = None
     if params.cluster is not None:
         cube = Cube.of(binned.by_replicate[0], of_bin, None, crossed=binned.by_replicate[1:])
-        clusters = clusters_of_parents(cube, _SIZES)
+        is_alike = of_groups.filter(marked_with("correlated_days"))
+        bins = binned.frame.join(is_alike, on=binned.keys[:-1], how="semi", nulls_equal=True)
+        clusters = marked(clusters_of_parents(cube, _SIZES), "correlated_days", bins)
     frame = with_quality(frame, _OF_BINS, clusters=clusters, keys=of_bin, events=_EVENTS)
     frame = frame.with_columns(weights if binned.is_weighted else nulls(["weight", "weight_positive"]))
     shown = frame.select(*binned.keys[:-1], *(column.name for column in RELIABILITY))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from ....metrics.calibration.bins import UPPER as SCORE_UPPER
 from ....metrics.calibration.sums import BinSums, Moments
 from ....plan.probability_sums import LOWER, UPPER
 from ....tables.columns import by_group, doubles
-from ....tables.sweep import REPLICATE, THRESHOLD, add_up
+from ....tables.sweep import IN_TIME, REPLICATE, THRESHOLD, add_up
 from ..contract import CROSSED_CALIBRATION
 from .probabilities import INTO
 
@@ -44,6 +44,7 @@ class Binned:
         bins: Which bin every cell lies in.
         tables: The sums by replicate and cell: of the one clustering, or of both parents and of their intersections.
         is_weighted: Whether rows have weights.
+        in_time: Whether replicates follow each other in time.
     """
 
     keys: tuple[str, ...]
@@ -51,6 +52,7 @@ class Binned:
     bins: pl.DataFrame
     tables: tuple[pl.DataFrame, ...]
     is_weighted: bool
+    in_time: bool
 
     @classmethod
     def of(cls, counts: Mapping[str, pl.DataFrame], groups: pl.DataFrame, count: int) -> Binned:
@@ -75,7 +77,7 @@ class Binned:
         edges = _edges(bins, keys, count)
         frame = sums.join(edges, on=order, how="left", nulls_equal=True, maintain_order="left")
         is_weighted = "weight_positive" in sums.columns
-        return cls((*keys, BINNING), _doubles(frame), bins, tuple(tables), is_weighted)
+        return cls((*keys, BINNING), _doubles(frame), bins, tuple(tables), is_weighted, IN_TIME in counts)
 
     @cached_property
     def by_replicate(self) -> tuple[pl.DataFrame, ...]:
@@ -114,7 +116,7 @@ class Binned:
         clusterings = [by_group(table, self.keys) for table in self.by_replicate]
         for key, frame in by_group(self.frame, self.keys).items():
             numbers = frame[BIN].to_numpy()
-            moments = [_by_replicate(tables[key], numbers) for tables in clusterings]
+            moments = [replace(_by_replicate(tables[key], numbers), in_time=self.in_time) for tables in clusterings]
             yield _bin_sums(frame, is_weighted=self.is_weighted), moments
 
 
