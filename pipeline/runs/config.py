@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from ..engines.spark_session import SparkSettings, check_spark
 from ..errors import ConfigError, NoInputError, os_fault, together
+from ..records import dataclass
 from ..safe_files import SpecialFileError, is_open_pipe, read_file
 from ..sources.paths import abridged, check_texts, local_path, shortened
 from ..stages import STAGES, find_stage

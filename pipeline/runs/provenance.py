@@ -8,13 +8,13 @@ import os
 import platform
 import sys
 import time
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..queries.load import resource_folder
+from ..records import dataclass
 from ..sources.engine_rows import EngineRows
 from ..sources.rows import is_passed_in
 from .gates.outcomes import settings_of

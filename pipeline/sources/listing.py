@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from ..breadcrumbs import reading
 from ..errors import ConfigError, DataError, NoInputError, os_fault
+from ..records import dataclass
 from .engine_rows import EngineRows, is_address, look_at_address, look_at_table, refuse_overlaps
 from .finding import Search
 from .formats import ENDINGS, TOKENS, convert, format_of, refuse_spreadsheet

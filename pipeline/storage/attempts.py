@@ -6,13 +6,13 @@ import json
 import os
 import platform
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import breadcrumbs
 from ..errors import ThresherError
+from ..records import dataclass
 from .durable import DamagedError, read_own, read_start, storage_errors, write_json
 from .layout import RUN_RECORD
 

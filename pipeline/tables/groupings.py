@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from ..records import dataclass
 from ..visible_text import cleaned
 from .schemas import GROUPING
 

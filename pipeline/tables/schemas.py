@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import ThresherError
+from ..records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

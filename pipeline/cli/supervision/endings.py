@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ... import breadcrumbs
 from ...breadcrumbs import Trail
 from ...errors import DataError, Interrupted, ResourceError, StorageError, ThresherError
+from ...records import dataclass
 from ..log_lines import asks_for_json
 from .child import OPENING_SECONDS, Child
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from ..uncertainty.jackknife import t_quantile
 
 if TYPE_CHECKING:

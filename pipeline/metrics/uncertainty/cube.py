@@ -16,13 +16,14 @@ threshold lie below all thresholds; they count in totals only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
+from ...records import dataclass
 from ...tables.columns import by_group
 from ...tables.sweep import REPLICATE, THRESHOLD, add_up, at_or_above
 from .jackknife import leave_one_out

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
 
+from ...records import dataclass
 from ...tables.columns import by_group, doubles, nulls, texts
 from ...tables.sweep import REPLICATE, THRESHOLD
 from .cube import GroupCounts

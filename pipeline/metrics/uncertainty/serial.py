@@ -23,13 +23,13 @@ not: of independent clusters they widen limits by 2 to 6%, and a test that fails
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from .jackknife import covariance
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +14,7 @@ from ...metrics.comparison.paired_tests import differences, paired_t
 from ...metrics.comparison.pooled import pooled_ratios, standard_errors
 from ...metrics.uncertainty.marks import quality_of_sizes
 from ...metrics.uncertainty.qualities import DOUBTFUL, FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS, worst
+from ...records import dataclass
 from ...tables.ratios import RATIOS
 
 if TYPE_CHECKING:

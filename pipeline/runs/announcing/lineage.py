@@ -9,11 +9,12 @@ import json
 import os
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from ...records import dataclass
 from .datasets import input_datasets, output_datasets
 from .facets import Facet, facet, producer
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ...records import dataclass
 from ...storage.durable import read_own
 from ...storage.layout import RUN_RECORD
 from ...tables.run_tables import METRICS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,6 +10,7 @@ import polars as pl
 
 from ...metrics.comparison.clustered import Clusters
 from ...metrics.comparison.pooled import pooled_ratios
+from ...records import dataclass
 from ...tables.ratios import RATIOS
 from . import pairs, unpaired
 from .fitting import CELLS, EVENT_COUNTS, POOLED
