@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import MISSING, FrozenInstanceError
+from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -43,26 +44,28 @@ class _Record:
         given = [field for field in fields if field.init]
         self.in_order = tuple(field.name for field in given if not field.kw_only)
         self.names = frozenset(field.name for field in given)
-        made = (field for field in fields if field.init or field.default_factory is not MISSING)
-        self.defaults = tuple((field.name, field.default, field.default_factory) for field in made)
+        made = [field for field in fields if field.init or field.default_factory is not MISSING]
+        self.values = {field.name: field.default for field in made}
+        self.factories = [(field.name, field.default_factory) for field in made if field.default is MISSING]
         self.shown = tuple(field.name for field in fields if field.repr)
-        self.compared = tuple(field.name for field in fields if field.compare)
+        compared = [field.name for field in fields if field.compare]
+        # of a single name it would not be a tuple
+        self.compared = attrgetter(*compared, compared[0]) if compared else lambda _: ()
 
 
 def _init(self: Any, *values: object, **named: object) -> None:  # noqa: ANN401 - every data class
     record, held = self.__record__, self.__dict__
-    given = dict(zip(record.in_order, values, strict=False)) | named
-    if len(given) != len(values) + len(named) or not record.names.issuperset(named):
+    held.update(record.values)  # in the order of the fields
+    held.update(zip(record.in_order, values, strict=False))
+    held.update(named)
+    is_known = len(values) <= len(record.in_order) and record.names.issuperset(named)
+    if not is_known or (values and not named.keys().isdisjoint(record.in_order[: len(values)])):
         raise _misfit(self, values, named)
-    for name, default, factory in record.defaults:
-        if name in given:
-            held[name] = given[name]
-        elif default is not MISSING:
-            held[name] = default
-        elif factory is not MISSING:
+    for name, factory in record.factories:
+        if held[name] is MISSING:
+            if factory is MISSING:
+                raise _misfit(self, values, named)
             held[name] = factory()
-        else:
-            raise _misfit(self, values, named)
     if hasattr(self, "__post_init__"):
         self.__post_init__()
 
@@ -79,16 +82,13 @@ def _repr(self: Any) -> str:  # noqa: ANN401
     return f"{type(self).__qualname__}({values})"
 
 
-def _compared(self: Any) -> tuple[object, ...]:  # noqa: ANN401
-    return tuple(getattr(self, name) for name in self.__record__.compared)
-
-
 def _eq(self: Any, other: Any) -> Any:  # noqa: ANN401
-    return _compared(self) == _compared(other) if other.__class__ is self.__class__ else NotImplemented
+    compared = self.__record__.compared
+    return compared(self) == compared(other) if other.__class__ is self.__class__ else NotImplemented
 
 
 def _hash(self: Any) -> int:  # noqa: ANN401
-    return hash(_compared(self))
+    return hash(self.__record__.compared(self))
 
 
 def _refuse_to_set(_self: object, name: str, _value: object) -> NoReturn:
