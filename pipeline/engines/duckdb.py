@@ -7,7 +7,6 @@ import glob
 import os
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -20,6 +19,7 @@ from ..queries.dialect import column, render
 from ..queries.kept import number_of
 from ..queries.kept import text as kept_text
 from ..queries.value_lists import apart, table
+from ..records import dataclass
 from .broken_text import REMEDY, broken_text
 from .faults import UNREADABLE, of_reader, translated
 from .file_rows import (

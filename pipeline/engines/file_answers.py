@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,6 +15,7 @@ from ..queries.by_file import FILE, ByFile, Met
 from ..queries.dialect import column, render
 from ..queries.digests import added, digest, numbers_of_rows
 from ..queries.splitting import ANSWERS
+from ..records import dataclass
 from .told import numbered
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import glob
 from typing import TYPE_CHECKING
 
 import duckdb
-import pyarrow.parquet as pq
 import sqlglot.expressions as exp
 
 from ..queries.by_file import FILE
@@ -32,6 +31,8 @@ def written_list(texts: Sequence[str | None]) -> exp.Expr:
 
 def hides_numbers(file: str) -> bool:
     """Whether a file has a column of the name by which DuckDB numbers files, which then stands for that column."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - rows that lie in memory do without
+
     return any(name.lower() == _NUMBER for name in pq.read_schema(file).names)
 
 

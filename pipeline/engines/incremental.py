@@ -8,7 +8,7 @@ files is asked of all of them, as without kept answers; it is said which inputs 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ import sqlglot.expressions as exp
 from ..queries.by_file import FILE
 from ..queries.load import file_of
 from ..queries.splitting import ANSWERS, NotAdditiveError
+from ..records import dataclass
 from .file_answers import FileAnswers, TooLargeError, used
 from .told import Scan, Told
 

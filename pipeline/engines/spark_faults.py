@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .. import errors
@@ -15,6 +14,7 @@ from ..errors import (
     UnavailableError,
     UncomputableError,
 )
+from ..records import dataclass
 from .faults import UNREADABLE
 
 if TYPE_CHECKING:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from ..errors import DataError, ThresherError
+from ..records import dataclass
 from .spark_place_faults import fault_of
 from .spark_session import started_session
 from .spark_types import functions_of

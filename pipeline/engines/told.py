@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
 from ..queries.splitting import Splitter
+from ..records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -6,11 +6,12 @@ beta prior the posteriors are beta distributions (Goutte & Gaussier 2005). Units
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
+
+from ..records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

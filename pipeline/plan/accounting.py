@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
@@ -10,6 +9,7 @@ import sqlglot.expressions as exp
 from ..errors import DataError, NoInputError, ThresherError, together
 from ..queries.dialect import column
 from ..queries.load import statement
+from ..records import dataclass
 from ..sources.source import SCORE_STATE
 from ..sources.types import as_where, in_expression
 from ..visible_text import percent, rows_in_words

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from ..metrics.curves.packed_scores import BYTES, MOST_GROUPS, PackedScores, Siz
 from ..queries.dialect import column, is_finite
 from ..queries.kept import kept
 from ..queries.load import expand, load
+from ..records import dataclass
 from ..sources.bins import BLOCK
 from ..tables.columns import doubles
 from ..tables.groupings import Grouping

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ..queries.load import expand, load
+from ..records import dataclass
 from ..tables.schemas import COUNT_TABLE
 from .area_work import AreaRequest, areas, rows_in_order
 from .nodes import Phase, Statement

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
 from ..queries.dialect import column
 from ..queries.load import load, statement
+from ..records import dataclass
 from ..sources.source import MOST_EXACT, PASSES_WHERE
 from ..sources.types import as_mapping, in_expression
 from ..tables.groupings import users_name

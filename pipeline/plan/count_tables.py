@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
+from ..records import dataclass
 from ..tables.schemas import GROUPING
 from ..tables.sweep import REPLICATE, THRESHOLD, add_up
 
@@ -110,8 +111,9 @@ class _OpenTable:
             summed = add_up(finest[min(finer, key=len)], [*grouping.columns, *keys], self.columns)
             if not grouping.columns and summed.is_empty() and not self.keys:
                 summed = _zero(summed)
-            summed_groupings.append(summed.select(pl.lit(grouping.label).alias(GROUPING.name), pl.all()))
-        counts = pl.concat(summed_groupings, how="diagonal").select(GROUPING.name, *by, *keys, *self.columns)
+            labels = pl.Series(GROUPING.name, [grouping.label]).new_from_index(0, summed.height)
+            summed_groupings.append(summed.insert_column(0, labels))
+        counts = pl.concat(summed_groupings, how="diagonal")[[GROUPING.name, *by, *keys, *self.columns]]
         return counts.sort([GROUPING.name, *by, *keys], nulls_last=True)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from ..errors import together
+from ..records import dataclass
 from ..tables.schemas import COUNT_TABLE, GROUPING
 from .accounting import InputAccount, account, emptiness, kept_rows, refuse_nothing, row_faults, unscored
 from .count_tables import CountTables

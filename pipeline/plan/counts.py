@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,6 +14,7 @@ from ..metrics.uncertainty.spread import replicate_of_both
 from ..queries.dialect import column, double, is_finite
 from ..queries.kept import kept, part
 from ..queries.load import expand, load
+from ..records import dataclass
 from ..tables.schemas import COUNT_TABLE
 from ..tables.sweep import REPLICATE, SECOND_REPLICATE, THRESHOLD
 from .count_tables import BIN

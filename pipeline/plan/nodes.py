@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -10,6 +10,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ..errors import DataError, InvalidQueryError
+from ..records import dataclass
 from .fault_rows import first_place
 from .scans import register
 

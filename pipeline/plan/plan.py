@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from ..records import dataclass
 from .counts import Query, Sweep
 from .nodes import Phase, Relation
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
@@ -12,6 +11,7 @@ import sqlglot.expressions as exp
 from ..queries.dialect import column, double
 from ..queries.kept import kept, part
 from ..queries.load import expand, load
+from ..records import dataclass
 from ..sources.probability_cells import ProbabilityCells
 from ..tables.schemas import COUNT_TABLE, GROUPING
 from ..tables.sweep import REPLICATE, add_up

@@ -8,12 +8,12 @@ files, of values that lie farther apart than they reach, or of columns that an e
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
+from ..records import dataclass
 from ..sources.first_rows import columns_in_no_role, columns_in_where, first_rows
 from ..sources.usual_names import is_usual_id, is_usual_name, is_usual_system
 from ..visible_text import cleaned, with_edges

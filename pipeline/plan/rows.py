@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from ..errors import DataError
 from ..queries.dialect import column
 from ..queries.kept import kept, number_of, parts
 from ..queries.load import statement
+from ..records import dataclass
 from ..sources.canonical import canonical_relation
 from ..sources.inputs import Field
 from ..sources.rows import mapping_of_expression

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import polars as pl
 
+from ..records import dataclass
 from .nodes import Phase, Statement
 
 if TYPE_CHECKING:

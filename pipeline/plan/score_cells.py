@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -10,6 +10,7 @@ import sqlglot.expressions as exp
 
 from ..queries.dialect import column
 from ..queries.load import Query, expand
+from ..records import dataclass
 from ..sources.bins import block_of, cell_in_block, piecewise_cells
 
 if TYPE_CHECKING:

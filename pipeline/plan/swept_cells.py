@@ -8,7 +8,7 @@ added up of scores is known as closely as the cells are narrow.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
@@ -17,6 +17,7 @@ import sqlglot.expressions as exp
 from ..metrics.calibration.cells import Cells
 from ..metrics.curves.cell_grids import rounded_outwards
 from ..queries.dialect import column
+from ..records import dataclass
 from ..tables.sweep import REPLICATE, THRESHOLD, add_up
 from .count_tables import BIN
 from .counts import Query, in_exact_bins

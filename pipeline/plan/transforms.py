@@ -6,7 +6,6 @@ have: of files sorted by the key only the rows of a batch are read. Else a batch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,6 +13,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ..queries.dialect import column
+from ..records import dataclass
 from .nodes import Phase, Statement, frames_of, shown_reads
 
 if TYPE_CHECKING:

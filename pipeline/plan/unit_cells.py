@@ -7,7 +7,6 @@ groups are certain to `WIDTH`, or `ROUNDS` have passed: then the influence of ha
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +19,7 @@ from ..metrics.curves.ordered_areas import ROW_AREAS, Rows
 from ..metrics.curves.unit_influences import Influences, Steps, influences_of_thresholds, influences_of_ties
 from ..queries.dialect import column, is_finite
 from ..queries.load import expand, load
+from ..records import dataclass
 from ..sources.bins import BLOCK
 from ..tables.columns import doubles
 from .score_cells import CELL, rows_in_cells

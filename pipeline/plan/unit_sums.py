@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from ..metrics.curves.unit_influences import Steps, influences_of_thresholds, influences_of_ties, steps_of_scores
+from ..records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import polars as pl
@@ -11,6 +10,7 @@ import sqlglot.expressions as exp
 from ..queries.dialect import column
 from ..queries.kept import kept
 from ..queries.load import expand, load
+from ..records import dataclass
 from .nodes import Phase, Statement
 from .score_cells import rows_in_cells
 from .unit_cells import GROUPS, IN_CELLS, INFLUENCE, INFLUENCES, UNIT_ROWS, UnitCells

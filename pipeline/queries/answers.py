@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
+from ..records import dataclass
 from .by_file import FILE
 
 if TYPE_CHECKING:

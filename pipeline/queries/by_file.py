@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
+from ..records import dataclass
 from .dialect import render
 
 if TYPE_CHECKING:

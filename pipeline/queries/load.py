@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard, TypeVar
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, TypeGuard, TypeVar
 from sqlglot import exp, parse
 
 from ..errors import ThresherError
+from ..records import dataclass
 from .dialect import column, double
 from .duckdb_text import mark_sums
 from .kept import kept, number_of, parts

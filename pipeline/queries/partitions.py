@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
+from ..records import dataclass
 from .dialect import data_type
 
 if TYPE_CHECKING:

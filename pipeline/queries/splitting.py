@@ -8,11 +8,11 @@ rows, distinct values of a group, groups of which only some are kept) needs all 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
+from ..records import dataclass
 from .by_file import FILE, ByFile, Met
 from .dialect import column
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, UsageError
+from ..records import dataclass
 from ..runs.config_faults import near
 from ..runs.provenance import canonical_stage
 from ..runs.recorded import configured_again

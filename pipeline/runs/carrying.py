@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from ..records import dataclass
 from ..safe_files import read_file
 from ..stages.stage import counts_table
 from ..storage.layout import RUN_RECORD, run_name

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,8 +12,10 @@ from pydantic import BaseModel, ValidationError
 
 from ..engines.spark_session import SparkSettings, check_spark
 from ..errors import ConfigError, NoInputError, os_fault, together
+from ..records import dataclass
 from ..safe_files import SpecialFileError, is_open_pipe, read_file
 from ..sources.paths import abridged, check_texts, local_path, shortened
+from ..sources.remote.addresses import is_remote
 from ..stages import STAGES, find_stage
 from ..stages.upstream import UpstreamParameters, UpstreamStage
 from .announcing.settings import NO_LINEAGE, NO_METRICS, LineageSettings, PrometheusSettings
@@ -20,14 +23,12 @@ from .config_faults import explain, near, unwritable
 from .document import Document, override
 from .gates.files import GateFiles
 from .gates.settings import Gate, parse_gates
-from .places import store_of
 from .substitution import substituted
 from .taken_names import check_names
 from .variables import NO_VARIABLES
 from .written import check_written
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..stages.parameters import StageParameters
@@ -140,9 +141,12 @@ class Config:
         Raises:
             ConfigError: it is neither.
         """
+        if not is_remote(os.fspath(output)):
+            return replace(self, output=local_path(output, self.base, what=what).resolve(), store=None)
+        from .places import store_of  # noqa: PLC0415 - only where results live elsewhere
+
         store = store_of(output, what=what, limits=self.resources)
-        folder = local_path(output, self.base, what=what).resolve() if store is None else store.work
-        return replace(self, output=folder, store=store)
+        return replace(self, output=self.output if store is None else store.work, store=store)
 
     @property
     def every(self) -> tuple[ConfiguredStage, ...]:

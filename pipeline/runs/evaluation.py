@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +16,7 @@ import polars as pl
 from ..interrupts import stop_requests
 from ..plan.counting import after_results, count
 from ..plan.user_sql import naming_user_sql
+from ..records import dataclass
 from ..stages.stage import counts_table
 from ..tables.groupings import in_users_names
 from ..tables.metrics_table import metrics_table

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ThresherError, system_fault
+from ..records import dataclass
 
 
 class UpstreamFailedError(ThresherError):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from ..engines.expression_types import type_of
 from ..engines.memory import limit_process
 from ..engines.truths import truths
 from ..errors import ConfigError, DataError, NoInputError, together
+from ..records import dataclass
 from ..sources.bindings import Binding
 from ..sources.engine_rows import EngineRows, relabelled
 from ..sources.opening import open_source, with_others

@@ -6,14 +6,15 @@ import json
 import math
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from dataclasses import field as data_field
+from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, NoInputError, UsageError
+from ..records import dataclass
 from ..sources.delimiters import keys_of_file
 from ..sources.files import find_files
 from ..sources.finding import Search

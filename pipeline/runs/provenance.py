@@ -8,16 +8,15 @@ import os
 import platform
 import sys
 import time
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..queries.load import resource_folder
+from ..records import dataclass
 from ..sources.engine_rows import EngineRows
 from ..sources.rows import is_passed_in
-from .gates.outcomes import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,6 +47,8 @@ def binding_record(binding: Binding) -> dict[str, str]:
 
 def canonical(config: Config) -> dict[str, Any]:
     """Return the part of the config that decides the results: not its place, the results folder or the limits."""
+    from .gates.outcomes import settings_of  # noqa: PLC0415 - only runs that are published have gates
+
     stages = [canonical_stage(each) for each in config.stages]
     return {"engine": config.engine, "stages": stages, "gates": settings_of(config)}
 

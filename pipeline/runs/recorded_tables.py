@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from ..errors import DataError
+from ..records import dataclass
 from ..safe_files import read_file
 from ..storage.layout import MANIFEST
 from ..storage.manifest import parse_manifest

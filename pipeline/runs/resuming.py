@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..records import dataclass
 from ..storage.durable import DamagedError, read_own, write_json
 from .stage_records import CARRIED, TAKEN_OVER, StageRecord, parse_stage_record
 

@@ -13,7 +13,6 @@ from ..engines.told import InputFile
 from ..sources.parquet_files import DataFile
 from ..sources.rows import is_passed_in
 from ..storage.durable import own_sha256
-from ..storage.states import States
 from .provenance import RACY_SECONDS, code_sha256, versions
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from ..engines.duckdb import DuckDB
     from ..engines.engine import Engine
     from ..storage.layout import Layout
+    from ..storage.states import States
     from .config import Config
     from .opening import OpenedStage
 
@@ -35,6 +35,8 @@ def states_of(config: Config, layout: Layout) -> States | None:
     """Return where a results folder keeps the answers of files; None if the config wants none, or a link is there."""
     if not config.cache or layout.states.is_symlink():
         return None
+    from ..storage.states import States  # noqa: PLC0415 - only where results are published
+
     return States(layout.states, _bytes(config.resources.cache_limit or CACHE_LIMIT))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ..records import dataclass
 from ..storage.layout import RUNS
 from .gates.failing import exit_code
 

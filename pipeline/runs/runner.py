@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ThresherError, system_fault
 from ..interrupts import stop_requests
+from ..records import dataclass
 from ..storage.attempts import Attempt, process_facts, utc_now
 from ..storage.durable import json_bytes, read_own
 from ..storage.foreign import make_results_folder

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import ConfigError, DataError, Interrupted, ThresherError, together
+from ..records import dataclass
 from ..storage.durable import DamagedError
 from .carrying import carried, sentence_of_upstream, why_not
 from .evaluation import evaluate_stage

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from ..records import dataclass
 from ..storage.manifest import PublishedFile, published_file
 from .provenance import (
     canonical_stage,

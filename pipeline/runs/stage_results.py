@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+
+from ..records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,11 +8,12 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from ..crash_notes import NOTES
 from ..errors import ConfigError, ThresherError
+from ..records import dataclass
 from ..sources.inputs import Input
 from ..sources.paths import shortened
 from ..sources.references import ENVIRONMENT, MARKED, expanded

@@ -6,12 +6,13 @@ import hashlib
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import DataError, ThresherError, os_fault
+from ..records import dataclass
 from ..safe_files import read_file
 from ..sources.finding import SUM_ENDING
 from ..sources.page_checksums import PageCounts, PageFaultError, check_pages

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from ..records import dataclass
 from ..visible_text import percent
 
 if TYPE_CHECKING:

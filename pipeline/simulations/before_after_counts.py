@@ -10,10 +10,11 @@ within one period that share their score, like copies of one wire report.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from ..records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

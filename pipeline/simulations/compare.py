@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from scipy.special import ndtr
+
+from ..records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

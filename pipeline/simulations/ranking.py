@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from scipy.special import gammaln, ndtr, xlog1py, xlogy
+
+from ..records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

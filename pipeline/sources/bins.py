@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
@@ -20,6 +19,7 @@ import numpy as np
 import sqlglot.expressions as exp
 
 from ..queries.dialect import double, is_finite
+from ..records import dataclass
 from ..tables.sweep import lowest_retrieved
 
 if TYPE_CHECKING:

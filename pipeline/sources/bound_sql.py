@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
 from ..errors import DataError, InvalidQueryError, UncomputableError
 from ..queries.dialect import column, data_type
+from ..records import dataclass
 from . import predicates
 from .partition_filter import partition_type
 from .paths import shortened

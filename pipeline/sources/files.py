@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..records import dataclass
 from .engine_rows import EngineRows
 from .frames import labelled, open_frame
 from .listed import Listed

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import weakref
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, ThresherError
+from ..records import dataclass
 from .encodings import RowsError
 from .parquet_files import DataFile, open_file
 from .spooling import spooled

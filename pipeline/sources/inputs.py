@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
@@ -19,6 +18,7 @@ from pydantic import (
 )
 from pydantic import Field as Constraint
 
+from ..records import dataclass
 from .frames import Frame, is_frame
 from .references import MARKED, expanded
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from ..crash_notes import reading
 from ..errors import ConfigError, DataError, NoInputError, os_fault
+from ..records import dataclass
 from .engine_rows import EngineRows, is_address, look_at_address, look_at_table, refuse_overlaps
 from .finding import Search
 from .formats import ENDINGS, TOKENS, convert, format_of, refuse_spreadsheet
@@ -17,10 +18,8 @@ from .listed import Listed
 from .parquet_files import DataFile, identity_of, open_file, partitions_of
 from .paths import plain_text, shortened
 from .remote.addresses import is_remote
-from .remote.reading import RemoteFiles
 from .skipped import RENAME, PassedOver, Skipped, look_at, skipped_words
 from .spooling import spooled
-from .table_formats.opening import table_at
 from .table_formats.recognising import refuse_table_formats
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from .engine_rows import Looks
     from .inputs import Input, Kind
     from .remote.copies import Copies
+    from .remote.reading import RemoteFiles
     from .table_formats.live_files import LiveTable
 
     Kinds = Callable[[list[str]], Mapping[str, Kind]]
@@ -65,6 +65,8 @@ class Listing:
     @cached_property
     def remote(self) -> RemoteFiles:
         """The search on remote stores."""
+        from .remote.reading import RemoteFiles  # noqa: PLC0415 - only where an input lies elsewhere
+
         return RemoteFiles(self.name, self._endings, self.copies, partial(self._converted, None))
 
     @cached_property
@@ -123,6 +125,8 @@ class Listing:
         if on_store:
             table = self.remote.table(pattern, self.spec)
         else:
+            from .table_formats.opening import table_at  # noqa: PLC0415 - only where files are read
+
             path = self._search.place(pattern)
             table = table_at(path, self.spec, name=self.name)
         if table is not None:

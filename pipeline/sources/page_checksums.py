@@ -7,10 +7,10 @@ A header is a struct of Thrift's compact protocol: https://github.com/apache/par
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from ..crash_notes import reading
+from ..records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import suppress
-from dataclasses import dataclass
 from dataclasses import field as data_field
 from decimal import Decimal
 from itertools import islice
@@ -14,6 +13,7 @@ from urllib.parse import unquote
 
 from ..crash_notes import opening, reading
 from ..errors import DataError, os_error_number, os_fault
+from ..records import dataclass
 from .file_kinds import LONGEST, kind_of
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ they have the same cell and the same bin.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import sqlglot.expressions as exp
 
 from ..queries.dialect import double
+from ..records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..queries.partitions import Partition
+from ..records import dataclass
 from .engine_rows import EngineRows
 from .frames import FrameRows
 from .parquet_files import DataFile

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import DataError
+from ..records import dataclass
 from .finding import ENDING
 from .parquet_files import ENCRYPTED, MAGIC
 

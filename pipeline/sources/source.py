@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from dataclasses import field as data_field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..errors import DataError, ThresherError
+from ..records import dataclass
 from . import predicates
 from .bindings import Binding, Bindings
 from .bound_sql import UserSql, check_twins

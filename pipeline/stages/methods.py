@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from ..metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY, MEANINGS
+from ..records import dataclass
 from ..tables.groupings import TOTAL, group_text
 from ..tables.schemas import GROUPING
 from ..visible_text import percent, percent_limits

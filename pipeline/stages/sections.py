@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from ..records import dataclass
 from ..tables.groupings import internal_name
 from ..tables.sweep import lowest_retrieved
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from .. import visible_text
 from ..metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY, Quality
+from ..records import dataclass
 from ..tables.groupings import TOTAL, group_text
 from ..tables.schemas import COUNT_TABLE, CRITERION, GROUPING, Column, Table
 from ..tables.sweep import REPLICATE, THRESHOLD

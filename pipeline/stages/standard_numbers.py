@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from ..metrics.curves.operating_points import CRITERION
 from ..metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
+from ..records import dataclass
 from ..tables.columns import nulls
 from ..tables.groupings import TOTAL, group_text, grouping_columns
 from ..tables.ratios import RATIOS

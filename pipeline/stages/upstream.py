@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Self
 
 from pydantic import field_validator
 
 from ..errors import DataError
+from ..records import dataclass
 from .parameters import StageParameters
 
 if TYPE_CHECKING:

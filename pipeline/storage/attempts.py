@@ -6,13 +6,13 @@ import json
 import os
 import platform
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..crash_notes import NOTES, noted
 from ..errors import ThresherError
+from ..records import dataclass
 from ..safe_files import remove_own
 from .durable import DamagedError, read_own, read_start, storage_errors, write_json
 from .layout import RUN_ID, RUN_RECORD

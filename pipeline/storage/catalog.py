@@ -11,7 +11,7 @@ import hashlib
 import json
 import shutil
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ import duckdb
 from duckdb import BinderException, CatalogException, ConversionException, TransactionException
 
 from ..errors import StorageError, os_error_number, os_fault
+from ..records import dataclass
 from ..safe_files import remove_own
 from .contents import (
     LeftOut,

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
+from ..records import dataclass
 from .durable import DamagedError, json_bytes, read_own, write_whole
 from .layout import FORMAT_VERSION, run_name
 

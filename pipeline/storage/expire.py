@@ -8,11 +8,11 @@ leaves them out, and the next run, or this one a moment later, makes it again.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
+from ..records import dataclass
 from ..safe_files import remove_own
 from .attempts import RUNNING
 from .durable import storage_errors, sync_folder

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..records import dataclass
 from ..safe_files import remove_own
 from .attempts import settle
 from .catalog import Content, stage_catalog, version_of, what_is_shown

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..records import dataclass
 from .durable import DamagedError, read_own
 from .layout import MANIFEST, RUN_RECORD, Layout, run_name
 from .manifest import Manifest, faults, parse_manifest

@@ -20,9 +20,9 @@ import os
 import re
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..records import dataclass
 from ..safe_files import read_file
 
 if TYPE_CHECKING:

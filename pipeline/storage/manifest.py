@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from ..records import dataclass
 from .durable import DamagedError, own_sha256, storage_errors
 from .layout import FORMAT_VERSION, MANIFEST
 

@@ -12,13 +12,14 @@ import io
 import os
 import shutil
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from filelock import FileLock, Timeout
 
 from ..errors import BusyError, ThresherError
+from ..records import dataclass
 from ..safe_files import remove_own
 from ..tables.schemas import COUNT_TABLE, DESCRIPTION
 from .catalog import Content, stage_catalog

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import DataError, NoInputError
+from ..records import dataclass
 from .attempts import CRASHED, PUBLISHED, RUNNING, status_of
 from .durable import storage_errors
 from .kept import KeptRun, read_kept_run

@@ -14,7 +14,7 @@ import io
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from polars.exceptions import PolarsError
 
 from ..errors import ThresherError
 from ..queries.answers import Answers, Entry
+from ..records import dataclass
 from ..safe_files import remove_own
 from .durable import DamagedError, read_own, write_whole
 

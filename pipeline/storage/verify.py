@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import DataError
+from ..records import dataclass
 from .attempts import crashed
 from .catalog import what_is_shown
 from .heal import heal

@@ -32,7 +32,8 @@ def nulls(names: Iterable[str], kind: type[pl.DataType] = pl.Float64) -> list[pl
 
 def by_group(frame: pl.DataFrame, keys: Sequence[str]) -> dict[tuple[object, ...], pl.DataFrame]:
     """The rows of every group by the values of its keys, groups and rows in the order of the frame."""
-    return frame.partition_by(list(keys), as_dict=True, maintain_order=True)
+    parts = frame.partition_by(list(keys), maintain_order=True)
+    return {tuple(part.get_column(name)[0] for name in keys): part for part in parts if part.height}
 
 
 def as_key(values: pl.Series) -> pl.Series:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from ..records import dataclass
 from ..visible_text import cleaned
 from .schemas import GROUPING
 
@@ -79,7 +79,8 @@ def unlike_but_for_case(names: Iterable[str]) -> tuple[str, str] | None:
 
 def in_users_names(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the table with its grouping columns under the users' names; this is the last step before it is written."""
-    return frame.rename({name: users_name(name) for name in frame.columns})
+    users = {name: users_name(name) for name in grouping_columns(frame.columns)}
+    return frame.rename(users) if users else frame
 
 
 def group_text(row: Mapping[str, Any]) -> str:

@@ -56,8 +56,9 @@ def metric_columns(table: Table) -> tuple[str, ...]:
 
 def metric_rows(table: Table, frame: pl.DataFrame) -> Iterator[dict[str, Any]]:
     """Return the rows of a table that have metrics: those that are no points of a curve."""
-    of_no_curve = frame.filter(pl.col(THRESHOLD).is_null()) if THRESHOLD in table.key else frame
-    return of_no_curve.iter_rows(named=True)
+    if THRESHOLD in table.key:
+        frame = frame.filter(pl.col(THRESHOLD).is_null()) if frame[THRESHOLD].null_count() else frame.clear()
+    return frame.iter_rows(named=True)
 
 
 def metric_key(table: Table) -> tuple[str, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import ThresherError
+from ..records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -256,8 +257,8 @@ def _refuse_values(ordered: pl.DataFrame, table: Table, key: Sequence[str]) -> N
 
     doubles = [column.name for column in table.columns if column.type == "DOUBLE"]
     same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in key)
-    finite = (pl.col(name).is_finite().all() for name in doubles)  # NULL aside
-    repeats, *are_finite = ordered.select(same.slice(1).any().alias("_repeats"), *finite).row(0)
+    finite = pl.col(doubles).is_finite().all()  # NULL aside
+    repeats, *are_finite = ordered.select(same.slice(1).any().alias("_repeats"), finite).row(0)
     is_finite = dict(zip(doubles, are_finite, strict=True))
     for column in table.columns:
         if not column.nullable and (n_null := ordered.get_column(column.name).null_count()):

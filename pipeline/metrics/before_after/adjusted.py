@@ -11,11 +11,11 @@ Everything else follows from FP_adj as the plain estimates do from FP.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...records import dataclass
 from ..uncertainty.jackknife import leave_one_out
 from ..uncertainty.limits import Interval, union
 from ..uncertainty.spread import JackknifeSpread

@@ -21,13 +21,13 @@ correct, k is hypergeometric (M, R, n); nothing else is assumed about the matche
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from ..uncertainty.jackknife import t_quantile
 
 if TYPE_CHECKING:

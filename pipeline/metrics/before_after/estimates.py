@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from ...tables.ratios import quotient
+from ...tables.ratios import divide
 from ...tables.sweep import THRESHOLD
 from ..curves.choice_columns import COST
 from ..curves.operating_points import Criterion, holds_at, pick
@@ -124,11 +124,6 @@ def at_least(numerator: pl.Expr, denominator: pl.Expr, bound: float) -> pl.Expr:
     return enough & (denominator > 0)
 
 
-def _divide(frame: pl.DataFrame, numerator: pl.Expr, denominator: pl.Expr) -> pl.Series:
-    """`quotient` of two expressions over a frame."""
-    return quotient(*frame.select(numerator.alias("numerator"), denominator.alias("denominator")).get_columns())
-
-
 def with_ratios(sweep: pl.DataFrame) -> pl.DataFrame:
     """Add what no reference changes: `fpr`, the uncorrected FP, TP and precision, and columns for `with_recalls`.
 
@@ -137,10 +132,10 @@ def with_ratios(sweep: pl.DataFrame) -> pl.DataFrame:
     """
     frame = sweep.with_columns(_numerator().alias(_U), _retrieved().alias(_RETRIEVED))
     return frame.with_columns(
-        _divide(frame, pl.col("m_before"), pl.col("n_before")).alias("fpr"),
-        _divide(frame, _wide("m_before") * _wide("n_after"), _wide("n_before")).alias("fp_uncorrected"),
-        _divide(frame, pl.col(_U), _wide("n_before")).alias("tp_uncorrected"),
-        _divide(frame, pl.col(_U), pl.col(_RETRIEVED)).alias("precision_uncorrected"),
+        divide(pl.col("m_before"), pl.col("n_before")).alias("fpr"),
+        divide(_wide("m_before") * _wide("n_after"), _wide("n_before")).alias("fp_uncorrected"),
+        divide(pl.col(_U), _wide("n_before")).alias("tp_uncorrected"),
+        divide(pl.col(_U), pl.col(_RETRIEVED)).alias("precision_uncorrected"),
     )
 
 
@@ -185,9 +180,9 @@ def with_recalls(
     renamed = references.select(*keys, *(pl.col(name).alias(alias) for name, alias in _REFERENCE.items()))
     frame = frame.join(renamed, on=list(keys), how="left", nulls_equal=True)
     u, u_reference = pl.when((pl.col(_U) >= 0) & (pl.col("n_before") > 0)).then(pl.col(_U)), pl.col(_REFERENCE[_U])
-    raw = _divide(frame, u, u_reference)
+    raw = divide(u, u_reference)
     doubled_u = pl.when(u_reference.is_not_null()).then(2 * u)
-    f1 = _divide(frame, doubled_u, pl.col(_RETRIEVED) + pl.max_horizontal(pl.col(_U), u_reference))
+    f1 = divide(doubled_u, pl.col(_RETRIEVED) + pl.max_horizontal(pl.col(_U), u_reference))
     is_reference = (pl.col(THRESHOLD) == pl.col(_REFERENCE[THRESHOLD])).fill_null(value=False)
     frame = frame.with_columns(
         is_reference.alias("is_reference"),
@@ -218,15 +213,15 @@ def _with_corrected(frame: pl.DataFrame, reference_recall: float) -> pl.DataFram
     right = pl.when(is_possible).then(u * gap + m_before * positives)
     hits = pl.when(right >= 0).then(right)
     at_reference = pl.when("is_reference", hits.is_not_null()).then(reference_recall)
-    raw = at_reference.otherwise(_divide(frame, hits, n_before * positives))
+    raw = at_reference.otherwise(divide(hits, n_before * positives))
     union = m_after * n_before * gap + pl.max_horizontal(hits, n_before * positives)
     return frame.with_columns(
-        _divide(frame, pl.when(is_possible).then(m_before * negatives), n_before * gap).alias("fp"),
-        _divide(frame, right, n_before * gap).alias("tp"),
-        _divide(frame, right, m_after * n_before * gap).alias("precision"),
+        divide(pl.when(is_possible).then(m_before * negatives), n_before * gap).alias("fp"),
+        divide(right, n_before * gap).alias("tp"),
+        divide(right, m_after * n_before * gap).alias("precision"),
         raw.alias("recall_raw"),
         raw.clip(upper_bound=1.0).alias("recall"),
-        _divide(frame, pl.when(hits.is_not_null()).then(2 * hits), union).alias("f1"),
+        divide(pl.when(hits.is_not_null()).then(2 * hits), union).alias("f1"),
     )
 
 

@@ -23,12 +23,13 @@ a few replicates make up most of the variance (`effective_degrees`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from ..uncertainty.bootstrap import otherwise
 from ..uncertainty.jackknife import (
     dispersion,

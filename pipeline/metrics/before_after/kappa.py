@@ -14,12 +14,12 @@ hold doubt about κ. It is a gamma distribution with mean 1 and a variance of tw
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from .placebo import placebo
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ The comparison gives the placebo test of equal false positive rates, and the int
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from ..uncertainty.jackknife import (
     dispersion,
     negative_binomial_quantile,

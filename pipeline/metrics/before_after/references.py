@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import scipy
+
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from ..uncertainty.jackknife import Floats

@@ -8,11 +8,11 @@ the ratio r of the sample, so that `fieller_interval` with these quantiles gives
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from ..uncertainty.bootstrap import studentised
 
 if TYPE_CHECKING:

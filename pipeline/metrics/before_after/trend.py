@@ -15,12 +15,12 @@ variance is that over both (`metrics.uncertainty.spread`), from the scores of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from ..uncertainty.jackknife import t_quantile
 from ..uncertainty.spread import combined
 

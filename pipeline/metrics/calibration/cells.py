@@ -7,10 +7,11 @@ from the sum of the terms than the sum of half their distances, called *open* he
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,12 +20,12 @@ Errors of noisy shares are too large on average, also of perfect scores. Three n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from .sums import group_of_bins
 
 if TYPE_CHECKING:

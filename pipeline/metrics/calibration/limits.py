@@ -11,11 +11,11 @@ make them alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from ..uncertainty.proportions import (
     Confusion,
     Weights,

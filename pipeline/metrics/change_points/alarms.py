@@ -13,11 +13,11 @@ threshold on are the counts at the threshold, and sums over series, nights and m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from .windows import scores_of
 from .zones import FirstAlarms, detecting_above, find_zones, first_alarms
 

@@ -13,11 +13,11 @@ chains side by side, one step for each kept prediction, and find the next predic
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from .windows import check_comparable, prefix_end, ranges_of_series
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ A lead is the start of a true point minus the position of the first alarm in its
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from ..uncertainty.bootstrap import otherwise, studentised
 from ..uncertainty.clusters import effective_number, spread_of_shifts, stretches
 from ..uncertainty.cube import MOST_CELLS

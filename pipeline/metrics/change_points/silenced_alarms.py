@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
+from ...records import dataclass
 from .alarms import Alerts, Changes, counted, final
 from .cooldown import Chains, Kept, Levels
 from .windows import Points

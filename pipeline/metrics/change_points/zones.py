@@ -10,11 +10,11 @@ be nested in that order, so that the true points near one prediction need not be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from ..matching.bipartite import Edges, maximum_matching
 from .windows import Margin, Points, find_windows
 

@@ -15,12 +15,13 @@ that holds all three, and the p-value is the largest of the three, so that p ≤
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from ..uncertainty.jackknife import t_quantile
 from .paired_tests import PairedT, differences, paired_t
 from .separate import is_constant, means_of, skewness_of_difference

@@ -9,11 +9,11 @@ means of the clusters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...records import dataclass
 from .pooled import effective_number
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ Two one-sided tests at the level α reject both exactly where the interval of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from .student import Inference

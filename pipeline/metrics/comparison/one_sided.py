@@ -24,12 +24,12 @@ and finds real differences later.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from ..uncertainty.jackknife import proportion_limit_above, t_quantile
 
 if TYPE_CHECKING:

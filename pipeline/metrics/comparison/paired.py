@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from ...records import dataclass
 from ...tables.ratios import RATIOS
 from ..uncertainty.jackknife import leave_one_out
 from .paired_tests import sign_flip_p_value

@@ -8,12 +8,12 @@ Values that differ by less than 1e-12 of the largest value count as equal, becau
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from ..uncertainty.jackknife import t_quantile
 from .student import Student, unit_of
 

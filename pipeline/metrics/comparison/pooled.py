@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from ...tables.ratios import RATIOS
 from ..uncertainty.jackknife import covariance, effective_degrees, leave_one_out, t_quantile
 from ..uncertainty.serial import over_time

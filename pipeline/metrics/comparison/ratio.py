@@ -9,11 +9,12 @@ above 0, and fall shorter where one group is small.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...records import dataclass
 from ..uncertainty.jackknife import binomial_limits, tail
 from .pooled import jackknife_errors
 from .student import NOTHING, Student, mean_of, welch_degrees

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from ..uncertainty.jackknife import t_quantile
 from ..uncertainty.serial import over_time
 

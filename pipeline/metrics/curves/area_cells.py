@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...records import dataclass
 from .area_bounds import average_precision_bounds, roc_auc_bounds
 from .cell_grids import OpenCells
 from .ordered_areas import ROW_AREAS

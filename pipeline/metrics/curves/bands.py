@@ -15,11 +15,11 @@ It is nowhere narrower than the limits of single thresholds. Measured in `benchm
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from ..uncertainty.clusters import effective_number
 from ..uncertainty.proportions import intervals_of_clusters, intervals_of_rows
 from .critical_values import (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,13 +8,13 @@ given threshold is no choice.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
+from ...records import dataclass
 from ...tables.ratios import RATIOS
 from ...tables.sweep import THRESHOLD
 from ..uncertainty.limits import limit_names

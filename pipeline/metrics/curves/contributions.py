@@ -12,10 +12,11 @@ Clarke-Pearson (1988), and the paired t statistic of the values of two systems i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
+
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

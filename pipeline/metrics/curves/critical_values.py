@@ -22,11 +22,12 @@ limits of single thresholds at the confidence 1 - 2 Φ(-c).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import scipy
+
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

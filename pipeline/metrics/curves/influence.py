@@ -12,11 +12,11 @@ Student's t, come from the fourth moment of the shifts: 2 V² / Var(V) (Satterth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from ..uncertainty.bootstrap import area_quantiles
 from ..uncertainty.clusters import Spread, combined_spread, effective_number, spread_of_shifts
 

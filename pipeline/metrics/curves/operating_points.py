@@ -209,14 +209,12 @@ def pick(
         row, with NULL in every column but these and `undefined`. Without a confidence in the criterion the quality of
         intervals says that the threshold was chosen on the same data.
     """
-    eligible = curve.with_columns(best.alias("_best")).filter(
-        among.fill_null(value=False), pl.col("_best").is_not_null()
-    )
-    chosen = eligible.sort(["_best", THRESHOLD], descending=[True, False]).unique(
+    eligible = curve.filter(among.fill_null(value=False), best.is_not_null())
+    chosen = eligible.sort([best, pl.col(THRESHOLD)], descending=[True, False]).unique(
         subset=list(keys), keep="first", maintain_order=True
     )
     groups = curve.select(keys).unique()
-    rows = groups.join(chosen.drop("_best"), on=list(keys), how="left", nulls_equal=True)
+    rows = groups.join(chosen, on=list(keys), how="left", nulls_equal=True)
     missing = pl.col(THRESHOLD).is_null()
     reason = pl.when(missing).then(pl.lit(otherwise)).otherwise(pl.col("undefined"))
     points = rows.with_columns(reason.alias("undefined"), pl.lit(criterion).alias(CRITERION))

@@ -18,11 +18,12 @@ In ascending order all of these are running sums, because T and F are the totals
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from .influence import ClassMoments, degrees_of_rows, variance_of_rows
 from .replicate_sums import CLASSES, ReplicateSums
 from .running_sums import running_sums

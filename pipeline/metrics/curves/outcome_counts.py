@@ -5,12 +5,13 @@ The total cost of a threshold is the sum of what its outcomes cost (Elkan 2001);
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from .operating_points import Cost, Criterion

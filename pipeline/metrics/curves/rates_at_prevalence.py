@@ -10,11 +10,11 @@ with the correlation of their jackknifed values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from ..uncertainty.jackknife import covariance, leave_one_out
 
 if TYPE_CHECKING:

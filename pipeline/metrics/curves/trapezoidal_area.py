@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from ..uncertainty.clusters import combined_spread
 from .influence import (
     ClassMoments,

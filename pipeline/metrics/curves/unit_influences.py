@@ -8,11 +8,11 @@ any unit. The influence of a row depends on its label and its score alone: on th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from .running_sums import running_sums
 
 if TYPE_CHECKING:

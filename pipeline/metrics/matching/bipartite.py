@@ -8,10 +8,11 @@ of Jonker and Volgenant (1987) as implemented in scipy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,11 +10,11 @@ threshold t (see `bipartite.maximum_matching`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from .bipartite import UNMATCHED, Edges, first_come_matching, maximum_matching
 from .equal import WORD_BITS, match_equal, numbered, packed
 

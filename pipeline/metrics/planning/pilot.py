@@ -22,13 +22,14 @@ number of rows; this is why they are made anew, and not only scaled.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from ..uncertainty.jackknife import binomial_limits, t_quantile, tail
 from ..uncertainty.proportions import mean_limits
 from .searching import smallest_factor

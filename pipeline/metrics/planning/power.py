@@ -18,13 +18,13 @@ Pharmacokinetics and Biopharmaceutics 18, 137-144).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from .searching import smallest_factor, smallest_number
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ documents after N others, of which the first c = min(g, k - N), at least 0, coun
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...records import dataclass
 from .cascade import expected_reciprocal_rank
 from .measures import Ties, reciprocal_ranks, sums_before
 from .notation import EXPONENTIAL

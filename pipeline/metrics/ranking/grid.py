@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...records import dataclass
 from .hypergeometric import hypergeometric_pmf, hypergeometric_tail
 from .moments import (
     average_precision_moments,

@@ -6,11 +6,11 @@ For a tie, a measure takes its mean over all orders of the documents in the tie 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from .ties import tie_gains
 
 if TYPE_CHECKING:

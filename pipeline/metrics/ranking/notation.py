@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,11 +7,12 @@ counted there. The number of documents above a selected one is the sum of the co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,11 +18,12 @@ infinite one, that a limit would be infinite, there is none (nan), and callers t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy
+
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -23,12 +23,12 @@ one cluster in many is broken, limits fall short all the same: samples without t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from .jackknife import logit_interval, satterthwaite, t_quantile
 from .serial import over_time
 from .spread import ONE_WAY, combined

@@ -16,13 +16,14 @@ threshold lie below all thresholds; they count in totals only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
+from ...records import dataclass
 from ...tables.columns import by_group
 from ...tables.sweep import REPLICATE, THRESHOLD, add_up, at_or_above
 from .jackknife import leave_one_out
@@ -247,7 +248,7 @@ class Cube:
 
     def groups(self) -> Iterator[tuple[Key, GroupCounts]]:
         """Every group, by the values of its keys, in the order of the count table; one at a time is made."""
-        for key, counts in by_group(self.counts, self.keys).items():
+        for key, counts in self._clusterings[0].items():
             yield key, replace(GroupCounts.of(counts, self.thresholds, self.boundary), in_time=self.in_time)
 
     def beside(self, curve: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, GroupCounts]]:
@@ -256,7 +257,7 @@ class Cube:
         Args:
             curve: Columns `keys`, `threshold` and any others; each group has rows in the count table.
         """
-        clusterings = [by_group(counts, self.keys) for counts in (self.counts, *self.crossed)]
+        clusterings = self._clusterings
         boundary = self.boundary if self.thresholds is None else ">="
         for key, rows in by_group(curve.sort(THRESHOLD), self.keys).items():
             thresholds = rows[THRESHOLD].to_numpy()
@@ -268,6 +269,11 @@ class Cube:
             )
             crossed[:1] = [replace(counts, cycle=self.cycle) for counts in crossed[:1]]
             yield rows, replace(group, crossed=tuple(crossed) if len(crossed) == len(self.crossed) else ())
+
+    @cached_property
+    def _clusterings(self) -> list[dict[Key, pl.DataFrame]]:
+        """The rows of every group of the table and of those by other clusterings."""
+        return [by_group(counts, self.keys) for counts in (self.counts, *self.crossed)]
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         """The counts of many groups at a time, of all replicates, in blocks of at most `BLOCK_CELLS` cells.
@@ -289,7 +295,7 @@ class Cube:
             width = number or max(*chunk["_size"].to_list(), 1)
             yield Block(
                 groups,
-                {name: _falling(rows, name, (groups.height, width)) for name in names},
+                _falling(rows.filter(pl.col("_rank") >= 0), names, (groups.height, width)),
                 {name: sums[name].to_numpy() for name in names},
             )
 
@@ -305,9 +311,11 @@ class Cube:
         return summed.with_columns(pl.when(is_retrieved).then(rank.cast(pl.Int64)).fill_null(-1).alias("_rank"))
 
 
-def _falling(rows: pl.DataFrame, name: str, shape: tuple[int, int]) -> Floats:
-    """Running sums of a count over falling thresholds, one row for each group of a block."""
-    rows = rows.filter(pl.col("_rank") >= 0)
-    table = np.zeros(shape)
-    table[rows["_group"].to_numpy(), rows["_rank"].to_numpy()] = rows[name].to_numpy()
-    return np.cumsum(table, axis=1)
+def _falling(rows: pl.DataFrame, names: Sequence[str], shape: tuple[int, int]) -> dict[str, Floats]:
+    """Running sums of counts over falling thresholds, one row for each group of a block."""
+    place, sums = (rows["_group"].to_numpy(), rows["_rank"].to_numpy()), {}
+    for name in names:
+        table = np.zeros(shape)
+        table[place] = rows[name].to_numpy()
+        sums[name] = np.cumsum(table, axis=1)
+    return sums

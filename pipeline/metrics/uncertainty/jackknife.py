@@ -8,12 +8,12 @@ the replicates on axis 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from .beta import beta_quantile
 
 if TYPE_CHECKING:

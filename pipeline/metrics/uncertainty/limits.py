@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
 
+from ...records import dataclass
 from ...tables.columns import by_group, doubles, nulls, texts
 from ...tables.sweep import REPLICATE, THRESHOLD
 from .cube import GroupCounts
@@ -195,9 +196,7 @@ def clusters_of(counts: pl.DataFrame, keys: Sequence[str], sizes: Sequence[str])
         `quality_of_sizes` says of them, which `with_quality` takes away.
     """
     size = pl.sum_horizontal(pl.col(name).cast(pl.Float64) for name in sizes)
-    by_cluster = (
-        counts.select(*keys, REPLICATE, size.alias("_size")).group_by([*keys, REPLICATE]).agg(pl.col("_size").sum())
-    )
+    by_cluster = counts.group_by([*keys, REPLICATE]).agg(size.sum().alias("_size"))
     rows = by_cluster.sort(REPLICATE).filter(pl.col("_size") > 0)  # sums do not depend on the order of the table
     total, squares, number = pl.col("_size").sum(), (pl.col("_size") ** 2).sum(), pl.len()
     effective, largest = total**2 / squares, pl.col("_size").max() / total
@@ -296,7 +295,7 @@ def with_numbers(
 ) -> pl.DataFrame:
     """As `with_clusters`, from what `clusters_of` gives."""
     names = (N_CLUSTERS, N_EFFECTIVE)
-    if not wanted:
+    if not wanted or not clusters[N_CLUSTERS].count():
         return table.with_columns(pl.lit(None, dtype=clusters.schema[name]).alias(name) for name in names)
     numbers = clusters.select(*keys, *names)
     return table.join(numbers, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
@@ -323,6 +322,7 @@ def with_quality(
         fewest: How many of the rarest are not few.
     """
     is_limited = pl.any_horizontal(pl.col(limit).is_not_null() for limit in limit_names(names))
+    clusters = None if clusters is None or not clusters[_OF_CLUSTERS].count() else clusters
     of_clusters = pl.lit(None, dtype=pl.String) if clusters is None else pl.col(_OF_CLUSTERS)
     quality = pl.when(is_limited).then(_quality(of_clusters, events, fewest)).cast(pl.String).alias(INTERVAL_QUALITY)
     if clusters is None:

@@ -92,7 +92,7 @@ def _missing(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
 
 def _values(column: pl.Series) -> set[str]:
     """The values that are there, but NULL."""
-    return {value for value in column.unique().to_list() if value is not None}
+    return {value for value in column.value_counts().to_series().to_list() if value is not None}
 
 
 def _are_without_rows(tables: Mapping[str, pl.DataFrame]) -> bool:

@@ -8,11 +8,12 @@ before binomial limits are taken of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from ...tables.ratios import RATIOS
 from .bootstrap import otherwise, share_limits
 from .clusters import (

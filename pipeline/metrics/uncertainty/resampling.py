@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,13 +27,13 @@ Fewer than 50 cannot tell: too many samples of a high correlation do not show it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
+from ...records import dataclass
 from .jackknife import FEWEST_DEGREES, covariance
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ Second parents that follow each other in time, such as days, may go together wit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...records import dataclass
 from .jackknife import FEWEST_DEGREES, covariance, effective_degrees
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...records import dataclass
 from ...stages.stage import DOUBT
 from ..text.blocks import Cells, Heading, Items, Paragraph
 from ..text.plain import UNBROKEN

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...metrics.uncertainty.qualities import DESIGN_EFFECT, INTERVAL_QUALITY, N_EFFECTIVE
+from ...records import dataclass
 from ...tables.groupings import TOTAL, group_text, internal_name
 from ...tables.metrics_table import metric_columns, metric_key, metric_rows
 from ...tables.schemas import GROUPING

@@ -10,7 +10,8 @@ import polars as pl
 
 from ...metrics.comparison.significance import adjust_p_values
 from ...metrics.uncertainty.qualities import worst
-from ...stages.compare.sides import FAILED, NUMBERS, has_failed
+from ...stages.compare.group_units import are_times
+from ...stages.compare.sides import MARKS, NUMBERS, has_mark
 from ...tables.groupings import TOTAL, group_text, internal_name
 from ...tables.schemas import GROUPING
 from .tested import AFTER, SharedUnits, differences_of, finite
@@ -50,8 +51,9 @@ def paired_differences(
         marked = [None if t.quality is None else worst([t.quality, "one_parent"]) for t in tested]
         tested = [replace(t, quality=quality) for t, quality in zip(tested, marked, strict=True)]
     estimates = [stage.tables.get(NUMBERS.get(stage.stage.kind, "")) for stage in (before, after)]
-    if any(table is not None and has_failed(table, TOTAL) for table in estimates):  # units are of the total alone
-        tested = [replace(t, quality=None if t.quality is None else FAILED) for t in tested]
+    for mark in MARKS.values():  # units are of the total alone
+        if any(table is not None and has_mark(table, TOTAL, mark) for table in estimates):
+            tested = [replace(t, quality=None if t.quality is None else worst([t.quality, mark])) for t in tested]
     if not tested:
         return (), "not tested: no shared units"
     adjusted = adjust_p_values([math.nan if t.p_value is None else t.p_value for t in tested], "holm")
@@ -76,8 +78,10 @@ def _groups(before: PublishedStage, after: PublishedStage, units: UnitTable) -> 
         shared = old.join(new, on=keys, how="inner", nulls_equal=True, suffix=AFTER, maintain_order="left")
         for frame in shared.partition_by(by, maintain_order=True) if by else [shared]:
             if not frame.is_empty():
-                sizes = (_size(table, frame, by) for table in (old, new))
-                yield SharedUnits(grouping, group_text(frame.row(0, named=True)), frame, *sizes)
+                n_old, n_new = (_size(table, frame, by) for table in (old, new))
+                in_time = are_times(frame[units.unit])
+                in_order = frame.sort(units.unit) if in_time else frame
+                yield SharedUnits(grouping, group_text(frame.row(0, named=True)), in_order, n_old, n_new, in_time)
 
 
 def _as_text(table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

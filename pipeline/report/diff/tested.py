@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +14,8 @@ from ...metrics.comparison.paired_tests import differences, paired_t
 from ...metrics.comparison.pooled import pooled_ratios, standard_errors
 from ...metrics.uncertainty.marks import quality_of_sizes
 from ...metrics.uncertainty.qualities import DOUBTFUL, FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS, worst
+from ...records import dataclass
+from ...stages.compare.qualities import jackknifed, quality_of_days
 from ...tables.ratios import RATIOS
 
 if TYPE_CHECKING:
@@ -78,13 +79,23 @@ class Tested:
 
 @dataclass(frozen=True)
 class SharedUnits:
-    """The units of one group: shared rows have the columns of the first run, and those of the second with an ending."""
+    """The units of one group: shared rows have the columns of the first run, and those of the second with an ending.
+
+    Attributes:
+        grouping: The grouping, as the tables name it.
+        group: The group for people.
+        shared: The rows; of days, in the order of time.
+        n_before: Units of the first run.
+        n_after: Units of the second.
+        in_time: Whether units are days, of which those nearby may be alike.
+    """
 
     grouping: str
     group: str
     shared: pl.DataFrame
     n_before: int
     n_after: int
+    in_time: bool = False
 
 
 def differences_of(group: SharedUnits, units: UnitTable, confidence: float) -> Iterator[Tested]:
@@ -111,7 +122,7 @@ def _of_means(group: SharedUnits, name: str, confidence: float) -> Tested:
     values = group.shared.select(name, name + AFTER).drop_nulls()
     before, after = (values[column].cast(pl.Float64).to_numpy() for column in values.columns)
     test = paired_t(after, before, confidence=confidence)
-    quality = _quality_of_means(after, before) if math.isfinite(test.lower) else None
+    quality = _quality_of_means(after, before, in_time=group.in_time) if math.isfinite(test.lower) else None
     return _tested(
         group,
         name,
@@ -123,11 +134,12 @@ def _of_means(group: SharedUnits, name: str, confidence: float) -> Tested:
     )
 
 
-def _quality_of_means(after: Floats, before: Floats) -> Quality | None:
+def _quality_of_means(after: Floats, before: Floats, *, in_time: bool) -> Quality | None:
     """Return how far Student's interval of the mean difference can be trusted."""
-    skew = skewness(differences(after, before))
-    is_skewed = len(after) < UNITS_PER_SQUARED_SKEWNESS * skew**2
-    return worst(["few_clusters" if len(after) < FEWEST_CLUSTERS else "good", "skewed" if is_skewed else None])
+    gaps = differences(after, before)
+    is_skewed = len(after) < UNITS_PER_SQUARED_SKEWNESS * skewness(gaps) ** 2
+    sizes: Quality = "few_clusters" if len(after) < FEWEST_CLUSTERS else "good"
+    return worst([sizes, quality_of_days([gaps] if in_time else []), "skewed" if is_skewed else None])
 
 
 def _of_counts(group: SharedUnits, units: UnitTable, confidence: float) -> Iterator[Tested]:
@@ -146,6 +158,9 @@ def _of_counts(group: SharedUnits, units: UnitTable, confidence: float) -> Itera
         numbers = ratios_before[number], ratios_after[number], gaps[number]
         limits = gaps[number] - halves[number], gaps[number] + halves[number], p_values[number]
         quality = quality_of_sizes(sizes[:, number]) if math.isfinite(halves[number]) else None
+        if quality is not None and group.in_time:
+            of_after, of_before = jackknifed(ratio, [after, before])
+            quality = worst([quality, quality_of_days([of_after - of_before])])
         yield _tested(group, f"pooled {ratio}", len(counted), numbers, limits, "jackknife t", quality)
 
 

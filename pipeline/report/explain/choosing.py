@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from ...errors import UsageError
+from ...records import dataclass
 from ...runs.config_faults import near
 from ...tables.groupings import TOTAL, Grouping, group_text, internal_name, spellings, users_name
 from ...tables.schemas import GROUPING

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,6 +14,7 @@ from ...plan.nodes import Phase
 from ...plan.user_sql import naming_user_sql
 from ...queries.dialect import column
 from ...queries.load import statement
+from ...records import dataclass
 from ...runs.config_faults import near
 from ...sources.shown import columns_without_role, shown_columns
 from ...tables.groupings import shown_name, users_name

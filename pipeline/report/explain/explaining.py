@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ThresherError, UsageError
 from ...interrupts import stop_requests
 from ...plan.plan import Plan
+from ...records import dataclass
 from ...runs.provenance import code_sha256
 from ...runs.recorded import changed_files, open_recorded, recorded_config
 from ...runs.rendering import render_opened

@@ -6,8 +6,9 @@ import ast
 import math
 import operator
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

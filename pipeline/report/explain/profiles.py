@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from ...errors import ConfigError, DataError, UsageError
+from ...records import dataclass
 from ...runs.config_faults import near
 from ...runs.recorded import open_recorded
 from ...runs.recounting import recount

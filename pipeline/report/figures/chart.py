@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from ...errors import UsageError
+from ...records import dataclass
 from ...runs.written import picture_file
 from ...storage.durable import make_folder
 from ..words import described

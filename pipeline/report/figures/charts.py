@@ -6,9 +6,9 @@ exchanging them. The ends of the axis of values are the parameters `low` and `hi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from ...records import dataclass
 from .chart_style import axis_look, configuration, key_layer, layer, rule_look, stands
 from .colours import INK, QUIET, Look, looks
 from .panels import as_rows

@@ -5,8 +5,9 @@ The hues follow Okabe and Ito. On their background they have a contrast of at le
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from ...stages.figures import Role, Series

@@ -6,13 +6,13 @@ limits of the row are doubtful. Chosen rows have `x`, `c` (the criterion) and th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
 from ...metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
+from ...records import dataclass
 from ...tables.groupings import TOTAL, group_text, users_name
 from ...tables.schemas import GROUPING
 from ...visible_text import cleaned

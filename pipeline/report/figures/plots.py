@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
+from ...records import dataclass
 from ...runs.config_faults import near
 from ...runs.written import picture_file
 from ...storage.durable import make_folder

@@ -6,11 +6,12 @@ before, NULL left out of the sum. The page decodes the lists of the group that i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ...records import dataclass
 from ..figures.panels import GROUP
 
 if TYPE_CHECKING:

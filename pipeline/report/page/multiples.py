@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...records import dataclass
 from ..figures.charts import BAND_OPACITY, is_flat
 from ..figures.colours import GRID, INK, looks
 from ..words import described, value_text

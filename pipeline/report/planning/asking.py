@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
+from ...records import dataclass
 from ...runs.places import results_at
 from ..published import kept_run, latest_run
 from .expectations import plan_expectation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
@@ -17,6 +16,7 @@ from ...metrics.planning.scratch import (
     units_for_mean,
 )
 from ...metrics.planning.two_runs import factor_for_difference, other_run
+from ...records import dataclass
 from . import wording
 from .sample_plan import PlannedUnits, Plans, SamplePlan
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
 from ...metrics.planning.power import Claim, Question
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

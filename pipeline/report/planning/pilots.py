@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -11,6 +10,7 @@ import polars as pl
 from ...errors import UsageError
 from ...metrics.planning.pilot import FEWEST_UNITS, HASH_GROUPS, Pilot
 from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS, N_CLUSTERS, N_EFFECTIVE
+from ...records import dataclass
 from ...tables.schemas import COUNT_TABLE
 from ...tables.sweep import REPLICATE
 from ..explain.choosing import same_group

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
@@ -14,6 +13,7 @@ from ...metrics.planning.power import detectable, units_for
 from ...metrics.planning.searching import smallest_factor
 from ...metrics.planning.two_runs import detectable_now, factor_for_difference, other_run
 from ...metrics.uncertainty.qualities import FEWEST_CLUSTERS
+from ...records import dataclass
 from ..explain.choosing import Wish, choose
 from . import wording
 from .labels import asks_for_labels, plan_of_labels

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

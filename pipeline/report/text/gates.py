@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...records import dataclass
 from ...runs.gates.failing import is_failure
 from ..words import counted
 from .blocks import Items

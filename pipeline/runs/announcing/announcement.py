@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ...errors import Interrupted, ThresherError, system_fault
+from ...records import dataclass
 from ...storage.attempts import utc_now
 from ...storage.durable import read_own
 from ...storage.layout import MANIFEST, RUN_RECORD, Layout

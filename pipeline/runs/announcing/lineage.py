@@ -9,7 +9,7 @@ import os
 import re
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime
 from functools import cached_property
 from importlib.metadata import version
@@ -23,6 +23,7 @@ from openlineage.client.transport.file import FileConfig, FileTransport
 from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport
 from requests import Session
 
+from ...records import dataclass
 from ...tables.schemas import COUNT_TABLE
 
 if TYPE_CHECKING:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ...records import dataclass
 from ...storage.durable import DamagedError, own_sha256
 from ...storage.kept import KeptRun, read_kept_run
 from ...storage.layout import RUN_RECORD, Layout, run_id_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from ...metrics.comparison.one_sided import (
     p_values_of_rise,
 )
 from ...metrics.comparison.significance import adjust_p_values
+from ...records import dataclass
 from ...tables.groupings import written_groups
 from .rows import group_of
 from .settings import OF_DIFFERENCES

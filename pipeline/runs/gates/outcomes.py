@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ...records import dataclass
 from ...storage.attempts import utc_now
 from ...storage.layout import generation_of, run_id_of
 from ...tables.groupings import TOTAL

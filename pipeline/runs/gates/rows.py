@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
 from ...metrics.uncertainty.limits import UNDEFINED_INTERVAL
 from ...metrics.uncertainty.qualities import N_EFFECTIVE
+from ...records import dataclass
 from ...tables.groupings import TOTAL, values_text
 from ...tables.metrics_table import CRITERION, metric_key, quality_of
 from ...tables.schemas import GROUPING

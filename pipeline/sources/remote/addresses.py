@@ -5,9 +5,9 @@ from __future__ import annotations
 import glob
 import os
 import re
-from dataclasses import dataclass
 
 from ...errors import ConfigError
+from ...records import dataclass
 from ...visible_text import cleaned
 from ..paths import plain_text, shortened
 

@@ -13,11 +13,11 @@ import secrets
 import shutil
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import StorageError, os_fault
+from ...records import dataclass
 from ...safe_files import remove_own
 from ..spooling import PREFIX, PRIVATE, TemporaryFolder
 from .store import RemoteObject, endpoints

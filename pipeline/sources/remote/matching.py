@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import fnmatch
 import glob
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from ...records import dataclass
 from ..finding import SUM_ENDING, is_hidden
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ import random
 import re
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import ConfigError, DataError, NoInputError, PermissionDenied, ThresherError, UnavailableError
+from ...records import dataclass
 from ...visible_text import cleaned
 from ..paths import shortened
 from .addresses import ACCOUNTS

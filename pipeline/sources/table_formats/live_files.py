@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ConfigError, DataError, NoInputError
+from ...records import dataclass
 from ..listed import Listed
 from ..types import column_type
 from .rewriting import rewritten

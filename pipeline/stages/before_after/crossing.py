@@ -6,7 +6,6 @@ that the article shares with others. Counts are made by both, and by their inter
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ...errors import DataError
@@ -14,6 +13,7 @@ from ...plan import rows
 from ...plan.counts import CountFunction
 from ...plan.nodes import Relation
 from ...queries.load import statement
+from ...records import dataclass
 from .contract import Parent
 from .pairs import time_of_article
 from .plausibility import fit_given_numbers

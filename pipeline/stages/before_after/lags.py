@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
@@ -15,6 +14,7 @@ from ...plan import rows
 from ...plan.nodes import CrossCheck, Relation
 from ...queries.dialect import column, double
 from ...queries.load import statement
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

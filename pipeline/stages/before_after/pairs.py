@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import sqlglot.expressions as exp
@@ -11,6 +10,7 @@ import sqlglot.expressions as exp
 from ...plan.nodes import Relation
 from ...queries.dialect import column, double
 from ...queries.load import statement
+from ...records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

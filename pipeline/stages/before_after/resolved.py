@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...errors import ConfigError
 from ...plan import rows
+from ...records import dataclass
 from ..durations import EVERYTHING
 from . import audit, faults, lags
 from .compared import check_grouping, has, resolve_compared

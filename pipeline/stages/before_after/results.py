@@ -52,7 +52,8 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
         threshold=params.recall_reference.threshold,
         reference_recall=recall,
     )
-    parents = marks.with_correlated_days(marks.clusters(cube, params), curve, cube)
+    parents_of_pairs = marks.clusters(cube, params)
+    parents = marks.with_correlated_days(parents_of_pairs, curve, cube)
     curve = with_intervals(curve, cube, params, parents)
     points = _operating_points(curve, cube, params, parents)
     first = points.filter(pl.col("criterion") == params.operating_points[0].text).select(*keys, THRESHOLD)
@@ -62,7 +63,7 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
             "before_after_estimates": curve,
             "before_after_operating_points": points,
             "before_after_sensitivity": sensitive,
-            **dict(_optional_tables(params, counts, curve, cube)),
+            **dict(_optional_tables(params, counts, curve, cube, parents_of_pairs)),
         }
     )
 
@@ -109,9 +110,13 @@ def _operating_points(
 
 
 def _optional_tables(
-    params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], curve: pl.DataFrame, cube: Cube
+    params: BeforeAfterParameters,
+    counts: Mapping[str, pl.DataFrame],
+    curve: pl.DataFrame,
+    cube: Cube,
+    parents: pl.DataFrame,
 ) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Tables of what the config asks for and the inputs have, by name."""
+    """Tables of what the config asks for and the inputs have, by name; `parents` are `marks.clusters` of the cube."""
     keys = list(cube.keys)
     if "gold" in counts:
         yield (
@@ -125,16 +130,13 @@ def _optional_tables(
     if params.uncertainty != "none":
         tested = placebo.table(curve, cube, params)
         events = ("m_far", "m_near")
-        parents = marks.clusters(cube, params)
         yield placebo.TABLE, with_quality(tested, ["log_rate_ratio"], clusters=parents, keys=keys, events=events)
     if strata.COUNTED in counts:
         yield adjusted.TABLE, adjusted.table(curve, counts, cube, params)
     if params.lag_thresholds:
-        slopes, parents = (
-            trend.table(params, counts, keys),
-            marks.clusters(cube, params, crossed=trend.is_crossed(counts)),
-        )
-        yield trend.TABLE, with_quality(slopes, ["slope"], clusters=parents, keys=keys, events=("matches",))
+        slopes = trend.table(params, counts, keys)
+        of_days = parents if trend.is_crossed(counts) else marks.clusters(cube, params, crossed=False)
+        yield trend.TABLE, with_quality(slopes, ["slope"], clusters=of_days, keys=keys, events=("matches",))
     if "audit" in counts:
         yield audit.TABLE, audit.table(curve, counts, cube, params)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
@@ -14,6 +13,7 @@ from ...plan.nodes import Relation
 from ...plan.plan import Plan
 from ...queries.dialect import column
 from ...queries.load import statement
+from ...records import dataclass
 from ...tables.sweep import REPLICATE
 from .pairs import TimedBy, time_of_article
 from .timelines import N_COLUMNS, timeline_counts

@@ -40,24 +40,44 @@ def timeline_counts(
         segment: Grouping columns of the result.
         names: The counts that are wanted of n_before, n_after and n_near.
     """
-    of_events = [name for name in segment if name in events.columns]
     moments = events["event_time"].to_numpy()
+    groups, group_of_event = _groups(events, segment)
     sums = [_no_counts(events, articles, segment, names)]
     for times, labels in _archives(articles, segment):
         counts = counts_around(moments, times, span)
-        counted = events.select(*of_events, REPLICATE).with_columns(pl.Series(name, counts[name]) for name in names)
-        summed = counted.group_by([*of_events, REPLICATE]).agg(pl.col(names).sum())
-        sums.append(summed.with_columns(labels).select(*segment, REPLICATE, *names))
+        of_groups = [_summed(name, counts[name], group_of_event, groups.height) for name in names]
+        sums.append(_beside(groups, labels, of_groups)[[*segment, REPLICATE, *names]])
     return pl.concat(sums)
 
 
-def _archives(articles: pl.DataFrame, segment: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], list[pl.Expr]]]:
+def _groups(events: pl.DataFrame, segment: Sequence[str]) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """Grouping columns and replicate of the events, a row for each that there is, and which of them an event has."""
+    labels = events.select(*(name for name in segment if name in events.columns), REPLICATE)
+    groups = labels.unique(maintain_order=True).with_row_index("_group")
+    numbers = labels.join(groups, on=labels.columns, how="left", nulls_equal=True, maintain_order="left")["_group"]
+    return groups.drop("_group"), numbers.cast(pl.Int64).to_numpy()
+
+
+def _summed(name: str, counts: NDArray[np.int64], groups: NDArray[np.int64], n_groups: int) -> pl.Series:
+    """The counts of all events of each group."""
+    sums = np.zeros(n_groups, dtype=np.int64)
+    np.add.at(sums, groups, counts)
+    return pl.Series(name, sums)
+
+
+def _beside(groups: pl.DataFrame, labels: Sequence[pl.Series], counts: Sequence[pl.Series]) -> pl.DataFrame:
+    """Groups of events in one archive, with the values that stand for it."""
+    return groups.hstack([*(label.new_from_index(0, groups.height) for label in labels), *counts])
+
+
+def _archives(articles: pl.DataFrame, segment: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], list[pl.Series]]]:
     """Sorted times of the articles of every value of their grouping columns, and these values."""
     names = [name for name in segment if name in articles.columns]
-    groups = articles.sort("article_time").group_by(names, maintain_order=True) if names else [((), articles)]
-    for key, group in groups:
-        labels = [pl.lit(value, dtype=group.schema[name]).alias(name) for name, value in zip(names, key, strict=True)]
-        yield np.sort(group["article_time"].to_numpy()), labels
+    if not names:
+        yield np.sort(articles["article_time"].to_numpy()), []
+        return
+    for group in articles.sort("article_time").partition_by(names, maintain_order=True):
+        yield np.sort(group["article_time"].to_numpy()), [group[name][:1] for name in names]
 
 
 def crossed_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span, segment: Sequence[str]) -> pl.DataFrame:
@@ -85,15 +105,15 @@ def pairs_by_day(events: pl.DataFrame, articles: pl.DataFrame, span: Span, segme
     day = 24 * MICROSECONDS_PER_HOUR
     days = range(span.before_start // day, -(-span.before_end // day))
     edges = [max(number * day, span.before_start) for number in days] + [span.before_end]
-    of_events = [name for name in segment if name in events.columns]
     moments = events["event_time"].to_numpy()
+    groups, group_of_event = _groups(events, segment)
     sums = [_no_counts(events, articles, segment, ("lag_days", "n_pairs"))]
     for times, labels in _archives(articles, segment):
         for number, n_pairs in zip(days, counts_between(moments, times, edges), strict=True):
-            counted = events.select(*of_events, REPLICATE).with_columns(pl.Series("n_pairs", n_pairs))
-            summed = counted.group_by([*of_events, REPLICATE]).agg(pl.col("n_pairs").sum())
-            summed = summed.with_columns(pl.lit(number, dtype=pl.Int64).alias("lag_days"), *labels)
-            sums.append(summed.select(*segment, REPLICATE, "lag_days", "n_pairs"))
+            of_day = pl.Series("lag_days", [number], dtype=pl.Int64)
+            of_groups = _summed("n_pairs", n_pairs, group_of_event, groups.height)
+            rows = _beside(groups, [*labels, of_day], [of_groups])
+            sums.append(rows[[*segment, REPLICATE, "lag_days", "n_pairs"]])
     return pl.concat(sums)
 
 

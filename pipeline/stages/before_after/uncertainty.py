@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypedDict
 
@@ -19,6 +18,7 @@ from ...metrics.uncertainty.jackknife import leave_one_out
 from ...metrics.uncertainty.limits import Interval, with_limits
 from ...metrics.uncertainty.qualities import DESIGN_EFFECT
 from ...metrics.uncertainty.serial import InTime
+from ...records import dataclass
 from ...tables.columns import doubles, nulls
 from ...tables.sweep import THRESHOLD
 

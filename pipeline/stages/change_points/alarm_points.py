@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ...metrics.change_points.order import distinct_in_order, in_order
 from ...metrics.change_points.silenced_alarms import Cooldown, changes_by_level
 from ...metrics.change_points.windows import Points, scores_of
 from ...metrics.change_points.zones import Incidents, added_to_incidents, detected_by_best
+from ...records import dataclass
 from ...tables.columns import doubles
 from .points import POSITIONS, RUN, columns_of
 

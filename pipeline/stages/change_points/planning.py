@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from ...plan.optional_tables import OptionalTable
 from ...plan.plan import Plan
 from ...plan.roles import pooled_systems
 from ...plan.transforms import Transform
+from ...records import dataclass
 from ...sources.keys import KeyMatch
 from ...sources.types import TIME_TYPES
 from ...tables.groupings import users_name

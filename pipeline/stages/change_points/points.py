@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ from ...metrics.change_points.matching import added_any, added_as_ruptures, adde
 from ...metrics.change_points.order import distinct_in_order, in_order
 from ...metrics.change_points.segmentation import covering as covering_of
 from ...metrics.change_points.windows import Margin, Points, find_windows, nearest_truth
+from ...records import dataclass
 from ...tables.columns import doubles
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from ...plan import rows
 from ...plan.nodes import Relation
 from ...queries.dialect import column
 from ...queries.load import statement
+from ...records import dataclass
 from ...tables.groupings import internal_name
 from .input_contracts import ANNOTATOR, END, POSITION, SERIES_ID, START
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,6 +10,7 @@ import polars as pl
 
 from ...metrics.comparison.clustered import Clusters
 from ...metrics.comparison.pooled import pooled_ratios
+from ...records import dataclass
 from ...tables.ratios import RATIOS
 from . import pairs, unpaired
 from .fitting import CELLS, EVENT_COUNTS, POOLED
@@ -81,10 +81,14 @@ def with_order(units: pl.DataFrame, params: CompareParameters) -> pl.DataFrame:
     name = str(params.cluster_column) if params.is_clustered else "unit"
     if IN_ORDER in units.columns or units.is_empty():
         return units
-    is_time = units.schema[name].is_temporal()
-    if units.schema[name] == pl.String:
-        is_time = bool(units.select(pl.col(name).str.contains(_TIME).all()).item())
-    return units.with_columns(pl.col(name).alias(IN_ORDER)) if is_time else units
+    return units.with_columns(pl.col(name).alias(IN_ORDER)) if are_times(units[name]) else units
+
+
+def are_times(values: pl.Series) -> bool:
+    """Whether values are dates or times, or all are text that says one."""
+    if values.dtype == pl.String:
+        return len(values) > 0 and bool(values.str.contains(_TIME).all(ignore_nulls=False))
+    return values.dtype.is_temporal()
 
 
 @dataclass(frozen=True)

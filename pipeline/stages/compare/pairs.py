@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +34,7 @@ from ...metrics.comparison.student import Student, mean_of
 from ...metrics.uncertainty.jackknife import leave_one_out
 from ...metrics.uncertainty.qualities import N_CLUSTERS
 from ...metrics.uncertainty.serial import over_time
+from ...records import dataclass
 from ...tables.ratios import RATIOS
 from .fitting import EVENT_COUNTS, chosen
 from .qualities import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from ...plan.optional_tables import OptionalTable
 from ...plan.plan import Plan
 from ...queries.dialect import column
 from ...queries.load import statement
+from ...records import dataclass
 from ...sources.inputs import Field
 from ...sources.source import PASSES_WHERE
 from ...tables.groupings import cluster_name, users_name

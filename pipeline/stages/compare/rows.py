@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from ...metrics.comparison.significance import detectable_difference
 from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS
+from ...records import dataclass
 from .fitting import hypothesis
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ order of documents, in blocks, so that sums are the same for the same data, to t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ import polars as pl
 
 from ...plan.transforms import Reduction
 from ...queries.load import statement
+from ...records import dataclass
 from ...tables.columns import doubles
 from ...tables.ratios import RATIOS
 from ...tables.schemas import GROUPING

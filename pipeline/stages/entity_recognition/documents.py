@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,6 +11,7 @@ import polars as pl
 
 from ...metrics.uncertainty.cube import GroupCounts
 from ...metrics.uncertainty.proportions import Confusion
+from ...records import dataclass
 from ...tables.sweep import THRESHOLD
 from .document_sums import SUMS
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from ...plan.plan import Plan
 from ...plan.roles import pooled_systems
 from ...plan.transforms import Reduction, Transform
 from ...queries.load import statement
+from ...records import dataclass
 from ...sources.keys import KeyMatch
 from ...tables.sweep import lowest_retrieved
 from ..mentions.rows import MentionRows, resolve_by

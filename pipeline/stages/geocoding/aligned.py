@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from ...plan.checks import duplicate_check, missing_check
 from ...plan.nodes import Relation
 from ...queries.dialect import column
 from ...queries.load import statement
+from ...records import dataclass
 from ..mentions.rows import fault_of, key_type, systems_relation
 from .coordinates import PLACE
 from .locating import SEVERAL

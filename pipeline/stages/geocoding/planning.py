@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from ...plan.plan import Plan
 from ...plan.roles import Roles, UnmappedId, pooled_systems
 from ...plan.transforms import Transform
 from ...queries.load import statement
+from ...records import dataclass
 from ...sources.bins import Grid
 from ...sources.keys import KeyMatch
 from ...tables.groupings import users_name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from ...plan.checks import file_check, missing_check, repeats_check
 from ...plan.nodes import CrossCheck, Relation
 from ...queries.dialect import column
 from ...queries.load import statement
+from ...records import dataclass
 from ...sources.inputs import Field
 from ...sources.source import SCORE_STATE
 from ...tables.sweep import REPLICATE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ from ...errors import DataError
 from ...metrics.ranking.graded import GradedRankings, measure_values
 from ...metrics.ranking.grades import Grades
 from ...metrics.ranking.notation import EXPONENTIAL, MOST_GRADE
+from ...records import dataclass
 from ...tables.columns import doubles
 from .places import RELEVANCE
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,7 @@ import polars as pl
 from ...errors import DataError
 from ...metrics.ranking.grades import Grades
 from ...metrics.ranking.measures import Judged, Measures, Ties, measures
+from ...records import dataclass
 from ...tables.groupings import users_name
 from ...tables.sweep import IN_TIME, REPLICATE
 from ..stage import CLUSTER

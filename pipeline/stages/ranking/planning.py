@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from ...plan.roles import pooled_systems
 from ...plan.transforms import RankedAmong, Reduction
 from ...queries.dialect import column, double
 from ...queries.load import page, statement
+from ...records import dataclass
 from ...sources.keys import KeyMatch
 from ...tables.groupings import cluster_name, users_name
 from ...tables.sweep import IN_TIME

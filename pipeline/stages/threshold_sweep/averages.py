@@ -44,6 +44,10 @@ def averages_table(
         areas: The areas with limits.
         keys: Columns that identify a group.
     """
+    of_table = {column.name: polars_types(column.type)[0] for column in AVERAGES}
+    nothing = pl.DataFrame(schema={name: curve.schema[name] for name in keys} | of_table)
+    if not list(params.averaged()):
+        return nothing
     by = [name for name in keys if name != GROUPING.name]
     measured = [areas.with_columns(nulls([THRESHOLD]))]
     if params.threshold_values is not None:
@@ -53,10 +57,7 @@ def averages_table(
     order = [*keys, *(column.name for column in AVERAGES)]
     frames = [frame.sort([*keys, THRESHOLD]) for frame in frames]  # sums of one order are the same to the last bit
     averages = [rows.select(order) for frame in frames for rows in _averages(params, frame, by)]
-    if averages:
-        return pl.concat(averages)
-    of_table = {column.name: polars_types(column.type)[0] for column in AVERAGES}
-    return pl.DataFrame(schema={name: curve.schema[name] for name in keys} | of_table)
+    return pl.concat(averages) if averages else nothing
 
 
 def _positives(counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

@@ -38,7 +38,7 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters
     """
     within_budget = params.cluster is None or cube.within_budget(curve.height)
     promises = params.is_replicated and within_budget
-    any_weight = bool(curve["tp_weight"].is_not_null().any())
+    any_weight = curve["tp_weight"].null_count() < curve.height
     for rows, group in cube.beside(curve):
 
         def lower(name: str, confidence: float, rows: pl.DataFrame = rows, group: GroupCounts = group) -> Floats:
@@ -66,7 +66,8 @@ def _limits(
     """How `Candidates` has its limits."""
     if params.cluster is not None:
         return {"at_folds": partial(_limits_of_clusters, rows, group, params)}
-    at_folds = partial(_weights_at_folds, rows, counts) if rows["tp_weight"].is_not_null().any() else _counts_at_folds
+    weighted = rows["tp_weight"].null_count() < rows.height
+    at_folds = partial(_weights_at_folds, rows, counts) if weighted else _counts_at_folds
     return {"at_folds": at_folds, "limits": partial(_limits_of_rows, params)}
 
 

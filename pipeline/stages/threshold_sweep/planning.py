@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -30,6 +29,7 @@ from ...plan.swept_cells import Fineness, LossesOfCells, SweptCells
 from ...queries.dialect import column, double, is_finite
 from ...queries.kept import kept
 from ...queries.load import statement
+from ...records import dataclass
 from ...sources.rows import is_passed_in
 from ...sources.source import SCORE_GIVEN
 from ...tables.sweep import SECOND_REPLICATE

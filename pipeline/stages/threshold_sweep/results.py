@@ -8,6 +8,7 @@ import polars as pl
 
 from ...metrics.curves.choices import operating_points
 from ...metrics.uncertainty.cube import Cube
+from ...metrics.uncertainty.limits import with_numbers
 from ...metrics.uncertainty.marks import warnings_of_marks
 from ...metrics.uncertainty.proportions import PROPORTIONS
 from ...tables.groupings import group_text
@@ -23,7 +24,7 @@ from ..standard_numbers import (
     on_other_data,
     words_of_choice,
 )
-from .areas import CLUSTERS, areas_table
+from .areas import areas_table
 from .averages import averages_table
 from .bands.results import bands_table
 from .calibration.columns import RELIABILITY_TABLE
@@ -63,7 +64,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     points = operating_points(
         curve, keys, params.operating_points, candidates(curve, cube, params), f_beta, outcomes(), params.boundary
     )
-    points = points.join(clusters.select(*keys, *CLUSTERS), on=keys, how="left", nulls_equal=True)
+    points = with_numbers(points, clusters, keys)
     points = with_costs(points, cube, params, within=params.cluster is None or cube.within_budget(curve.height))
     areas = areas_table(params, counts, keys, clusters)
     bands = {"threshold_sweep_bands": bands_table(params, curve, points, cube, clusters)} if params.bands else {}

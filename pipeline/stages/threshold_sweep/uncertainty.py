@@ -154,7 +154,7 @@ def limits_of_clusters(
 
 def counts_of_clusters(rows: pl.DataFrame, group: GroupCounts) -> tuple[list[Confusion], tuple[float, float] | None]:
     """Counts or weights of one group by each of its clusterings, and the heaviest weights where rows have any."""
-    weighted = rows["tp_weight"].is_not_null().any()
+    weighted = rows["tp_weight"].null_count() < rows.height
     heaviest = (rows[HEAVIEST[0]][0], rows[HEAVIEST[1]][0]) if weighted else None
     kind: Literal["weight", "n"] = "weight" if weighted else "n"
     return [confusion_of(clustering, kind) for clustering in (group, *group.crossed)], heaviest
@@ -173,10 +173,12 @@ def confusion_of_rows(curve: pl.DataFrame) -> tuple[Confusion, Weights | None]:
     weighted = curve["tp_weight"].is_not_null().to_numpy()
     counts = [curve[name].cast(pl.Float64).to_numpy() for name in CONFUSION]
 
+    if not weighted.any():
+        return Confusion(*counts), None
+
     def confusion(suffix: str) -> Confusion:
         weights = [curve[f"{name}{suffix}"].cast(pl.Float64).fill_null(0.0).to_numpy() for name in CONFUSION]
         return Confusion(*(np.where(weighted, heavy, light) for light, heavy in zip(counts, weights, strict=True)))
 
     heaviest = (np.where(weighted, curve[name].to_numpy(), 1.0) for name in HEAVIEST)
-    weights = Weights(confusion("_squares"), *heaviest) if weighted.any() else None
-    return confusion("_weight"), weights
+    return confusion("_weight"), Weights(confusion("_squares"), *heaviest)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +19,7 @@ from ...plan.unit_sums import AREAS, PLACE, UNIT, GroupCurves
 from ...plan.units import Units
 from ...queries.dialect import column, double, is_finite
 from ...queries.load import statement
+from ...records import dataclass
 from ...sources.source import SCORE_GIVEN
 from ...tables.columns import as_key, doubles
 from ...tables.groupings import users_name

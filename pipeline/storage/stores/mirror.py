@@ -12,10 +12,11 @@ import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from ...errors import ThresherError
+from ...records import dataclass
 from ...safe_files import remove_own
 from ..chain import Link, parse_link
 from ..durable import DamagedError, make_folder, own_sha256, read_own, storage_errors, write_whole

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ...errors import ConfigError, StorageError, ThresherError, UnavailableError
+from ...records import dataclass
 from ..durable import DamagedError, own_sha256, read_own
 from ..layout import ATTEMPTS, CATALOG, CHAIN, CURRENT, MANIFEST, RUNS, Layout
 from .mirror import THREADS, Mirror, Pointer

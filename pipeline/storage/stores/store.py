@@ -12,13 +12,13 @@ import re
 import tempfile
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
 from ...errors import BusyError, ThresherError
+from ...records import dataclass
 from ...safe_files import remove_own
 from ..durable import make_folder, storage_errors
 from ..layout import Layout

@@ -121,7 +121,7 @@ def unfit(counts: CountTables) -> Unfit | None:
     """Why no group has probabilities; None: a group has, or there is no row."""
     groups = fitness(counts)
     reasons = groups["undefined"]
-    if groups.is_empty() or reasons.is_null().any() or (reasons == "no_row").all():
+    if groups.is_empty() or reasons.null_count() or (reasons == "no_row").all():
         return None
     if not (reasons == "no_probability").any():
         return Unfit(
@@ -139,7 +139,7 @@ def few_outside(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     nothing new.
     """
     table = tables.get(CALIBRATION_TABLE.name, pl.DataFrame())
-    if table.is_empty() or table["undefined"].is_not_null().all():
+    if table.is_empty() or not table["undefined"].null_count():
         return []
     groups = table.filter(pl.col(BINNING) == table[BINNING].first())
     is_obvious = pl.col("n_outside") >= OBVIOUS * pl.col("n")

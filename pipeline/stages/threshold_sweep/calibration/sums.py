@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from ....metrics.calibration.bins import LOWER as SCORE_LOWER
 from ....metrics.calibration.bins import UPPER as SCORE_UPPER
 from ....metrics.calibration.sums import BinSums, Moments
 from ....plan.probability_sums import LOWER, UPPER
+from ....records import dataclass
 from ....tables.columns import by_group, doubles
 from ....tables.sweep import IN_TIME, REPLICATE, THRESHOLD, add_up
 from ..contract import CROSSED_CALIBRATION

@@ -100,7 +100,7 @@ def _fill_of_clusters(
 
 def is_about_cost(points: pl.DataFrame) -> bool:
     """Whether the criterion of some operating points has costs."""
-    return COST_PER_ROW in points.columns and bool(points[COST_PER_ROW].is_not_null().any())
+    return COST_PER_ROW in points.columns and points[COST_PER_ROW].null_count() < points.height
 
 
 def cost_text(row: Mapping[str, object]) -> str:

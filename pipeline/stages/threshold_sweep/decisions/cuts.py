@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
 
 from ....metrics.uncertainty.proportions import Confusion
+from ....records import dataclass
 from ....tables.columns import by_group
 from ....tables.sweep import REPLICATE, THRESHOLD
 from ..uncertainty import CONFUSION, kind_of_counts

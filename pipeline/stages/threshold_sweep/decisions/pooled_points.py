@@ -7,7 +7,6 @@ are given to the groups where they hold the most true positives (`allocations`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -24,6 +23,7 @@ from ....metrics.uncertainty.limits import (
     with_quality,
 )
 from ....metrics.uncertainty.proportions import PROPORTIONS, intervals_of_clusters
+from ....records import dataclass
 from ....tables.columns import nulls
 from ....tables.groupings import TOTAL
 from ....tables.ratios import divide, ratios
