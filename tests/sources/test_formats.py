@@ -20,7 +20,7 @@ from running import run_stages
 
 import pipeline
 import thresher
-from pipeline.errors import DataError, NoInputError
+from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.runs.config import parse_config
 from pipeline.sources.files import find_files
 from pipeline.sources.inputs import Field, Input, InputContract, Kind
