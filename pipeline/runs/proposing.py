@@ -390,10 +390,10 @@ def _found(
     return replace(as_written, of_elements=tuple(_of_elements(as_written, base)))
 
 
-def _all_of(found: Found) -> Iterator[Found]:
+def _all_of(rows: Found) -> Iterator[Found]:
     """Rows, and the elements of their lists."""
-    yield replace(found, of_elements=())
-    yield from found.of_elements
+    yield replace(rows, of_elements=())
+    yield from rows.of_elements
 
 
 def _of_elements(of_file: Found, base: Path, outside: Sequence[str] = ()) -> Iterator[Found]:
@@ -416,10 +416,10 @@ def _of_elements(of_file: Found, base: Path, outside: Sequence[str] = ()) -> Ite
         if not ((_is_list(field.type) and (is_inner or not path)) or (is_inner and _is_struct(field.type))):
             continue
         with suppress(DataError):  # elements that have no type together
-            found = _elements_of(of_file, [*path, field.name], beside, base)
-            yield found
+            elements = _elements_of(of_file, [*path, field.name], beside, base)
+            yield elements
             if len(path) + 1 < MOST_LISTS:
-                yield from _of_elements(found, base, beside)
+                yield from _of_elements(elements, base, beside)
 
 
 def _elements_of(of_file: Found, path: list[str], beside: Sequence[str], base: Path) -> Found:

@@ -430,8 +430,8 @@ def _misfit(
     misfits = rows.filter("misfit").collect(engine="streaming")
     row, value, _ = misfits.row(0)
     n_rows = "1 row" if misfits.height == 1 else f"{misfits.height:,} rows"
-    place = f"{n_rows} of {path} (first at row {row + 1:,}: {value!r})"
-    message = f"input {name}: column {column!r} is not {_EXPECTED[kind]} in {place}"
+    rows_at_fault = f"{n_rows} of {path} (first at row {row + 1:,}: {value!r})"
+    message = f"input {name}: column {column!r} is not {_EXPECTED[kind]} in {rows_at_fault}"
     hint = _hint(frame, column, kind, str(value).strip())
     return DataError(
         message, remedy=f'Say how to read it: null_values = ["NA"] for words that stand for none, or {hint}.'

@@ -142,8 +142,8 @@ class Input(BaseModel):
             return self
         from .formats import ENDINGS, SEPARATED, format_of  # noqa: PLC0415 - which needs this class
 
-        known = tuple(ending for endings in ENDINGS.values() for ending in endings)
-        if self.format is None and not all(str(path).lower().endswith(known) for path in self.path):
+        telling = tuple(ending for endings in ENDINGS.values() for ending in endings)
+        if self.format is None and not all(str(path).lower().endswith(telling) for path in self.path):
             return self  # a folder, or files that are told apart when they are opened
         kinds = {format_of(PurePath(str(path)), self.format) for path in self.path}
         of_text = {"delimiter": self.delimiter, "null_values": self.null_values}

@@ -163,13 +163,13 @@ def _times(name: str) -> Iterator[tuple[str, TextCast]]:
 
 def _words(texts: pl.LazyFrame, name: str) -> TextCast | None:
     """The words of a column that mean true, where all of them are such words or mean false."""
-    found = sorted(texts.unique().head(_MOST_WORDS).collect()["value"].to_list())
-    if not all(word.lower() in {*_TRUE, *_TRUE.values()} for word in found):
+    written = sorted(texts.unique().head(_MOST_WORDS).collect()["value"].to_list())
+    if not all(word.lower() in {*_TRUE, *_TRUE.values()} for word in written):
         return None
-    true = [word for word in found if word.lower() in _TRUE]
-    plain = all(word.lower() in {"true", "false", "1", "0"} for word in found)
+    true = [word for word in written if word.lower() in _TRUE]
+    plain = all(word.lower() in {"true", "false", "1", "0"} for word in written)
     if not true:
-        true = [word for word, opposite in _TRUE.items() if opposite in {each.lower() for each in found}]
+        true = [word for word, opposite in _TRUE.items() if opposite in {each.lower() for each in written}]
     listed = ", ".join(f"'{word}'" for word in true)
     sql = f"{name} = {listed}" if len(true) == 1 else f"{name} IN ({listed})"
     return TextCast(sql, lambda text: text.is_in(true), is_plain=plain)
