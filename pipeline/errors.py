@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 MOST_FAULTS = 10
 
 
+class Note(str):
+    """A message about a run that changes no decision: it is kept and shown apart from warnings."""
+
+    __slots__ = ()
+
+
 class ThresherError(Exception):
     """What went wrong, where, and what to do about it.
 

@@ -11,7 +11,7 @@ from pipeline.runs import runner
 from pipeline.runs.config import Config, load_config, parse_config
 from pipeline.runs.evaluation import evaluate_in_memory
 from pipeline.runs.run import Run
-from pipeline.runs.stage_results import StageResults
+from pipeline.runs.stage_results import StageResults, texts_once
 from pipeline.storage.layout import Layout, new_run_id
 from pipeline.storage.publish import Staging, sql_type
 
@@ -41,9 +41,10 @@ class UnwrittenRun(Run):
 
     def __init__(self, config: Config, evaluation: Evaluation, tables: InMemory) -> None:
         results = StageResults(evaluation.results)
-        warnings = runner.warnings_once({result.name: result.warnings for result in results})
+        warnings = texts_once({result.name: result.warnings for result in results})
         staging = Staging(Layout(config.output), new_run_id())
-        super().__init__(staging.folder, staging.run_id, 0, "staged", results, warnings, 0.0)
+        notes = texts_once({result.name: result.notes for result in results})
+        super().__init__(staging.folder, staging.run_id, 0, "staged", results, warnings, 0.0, notes=notes)
         self.__dict__.update(_staging=staging, _tables=tables, _unwritten=tables)
 
     def frame(self, name: str, stage: str) -> pl.DataFrame:

@@ -47,6 +47,7 @@ class Result:
             `bindings`.
         omitted: Tables that were not made, with the reason.
         warnings: What to know before using the numbers.
+        notes: What was noticed besides, which changes no decision.
         summary: The main result, for people.
     """
 
@@ -60,8 +61,9 @@ class Result:
         self._by_columns, self._confidence = params.by_columns, params.confidence
         self.omitted: dict[str, str] = stage.omitted
         self.warnings: tuple[str, ...] = tuple(in_python(warning) for warning in stage.warnings)
+        self.notes: tuple[str, ...] = tuple(in_python(note) for note in stage.notes)
         self.summary: Summary = stage.summary
-        self._shown = replace(stage, warnings=self.warnings)
+        self._shown = replace(stage, warnings=self.warnings, notes=self.notes)
 
     def __getstate__(self) -> dict[str, object]:
         """Leave out what was read: a result that was pickled has its tables, its summary and its figures."""
@@ -104,8 +106,11 @@ class Result:
 
     def __repr__(self) -> str:
         """Say what it is, the main result, and what there is to look at."""
+        from ..report.text.summary import notes_in_words
+
         lines = [f"{self.name}: {self.summary.sentence}"]
         lines += [f"warning: {warning}" for warning in self.warnings]
+        lines += [f"{notes_in_words(self.notes)}: see notes"] if self.notes else []
         lines.append(f"tables: {', '.join(self._short_names())}")
         return "\n".join(lines)
 
@@ -113,12 +118,13 @@ class Result:
         """Say the same with a table and figures, for notebooks."""
         from ..report.page.markup import drawing, element, joined
         from ..report.text.html import markup_of
-        from ..report.text.summary import blocks_of_stage, warnings_block
+        from ..report.text.summary import blocks_of_stage, notes_block, warnings_block
 
         warnings = (warnings_block(self.warnings),) if self.warnings else ()
         charts = [self._chart(drawn, drawn.first)._repr_svg_() for drawn in self._figures[:FIGURES_SHOWN]]
         figures = [element("div", drawing(chart)) for chart in charts]
-        return str(joined(markup_of((*warnings, *blocks_of_stage(self._shown, MOST_GROUPS))), *figures))
+        notes = (notes_block(self.notes),) if self.notes else ()
+        return str(joined(markup_of((*warnings, *blocks_of_stage(self._shown, MOST_GROUPS), *notes)), *figures))
 
     @cached_property
     def _figures(self) -> tuple[Panels, ...]:

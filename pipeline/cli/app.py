@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ..errors import UsageError
+from ..errors import Note, UsageError
 from ..sources.paths import local_path
 from ..stages import STAGES, find_stage
 from . import drawing, expiry, planning, reading
@@ -208,7 +208,7 @@ def check(ctx: typer.Context, config: ConfigPath, variables: Vars = None, settin
             for line in bindings_in_words(opened.bindings):
                 echo(f"{opened.name}  {line}")
             for warning in opened.plan.warnings:
-                echo(f"{opened.name}  warning: {warning}")
+                echo(f"{opened.name}  {'note' if isinstance(warning, Note) else 'warning'}: {warning}")
         for gate in checked.gates:
             echo(f"gate {gate.name}  {gate.words}")
         echo(f"{config}: no faults found")

@@ -179,6 +179,8 @@ class Console:
             self._tell_gates(run.gates)
             for warning in run.warnings:
                 self.log("warning", warning, event="warning")
+            for note in run.notes:
+                self.log("info", f"note: {note}" if not self._json else note, event="note")
             facts: dict[str, Any] = {"status": run.status, "path": run.place, "exit": run.exit_code}
             facts["seconds"] = round(run.seconds, 3)
             if run.stages:
@@ -206,6 +208,9 @@ class Console:
         verb = "Unchanged since" if run.status == "unchanged" else "Published"
         rich.print(f"{verb} {run.path.name}  ({run.seconds:.1f} s)", highlight=False)
         results = shlex.quote(cleaned(run.results, layout=""))
+        if run.notes:
+            notes = f"{summary.notes_in_words(run.notes)}: thresher show {results}"
+            rich.print(Text(notes, style="dim"), soft_wrap=True)
         rich.print(f"Report: thresher report {results}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from ..errors import DataError, NoInputError, ThresherError, together
+from ..errors import DataError, NoInputError, Note, ThresherError, together
 from ..queries.dialect import column
 from ..queries.load import statement
 from ..records import dataclass
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 USED, WHERE = "used", "where"
+FEW_LOST = 0.01  # of the rows, or the positives, below which what a user told to drop is only noted
 STATES = {
     "null_score": "NULL",
     "nan_score": "NaN",
@@ -202,7 +203,7 @@ def emptiness(accounts: Sequence[InputAccount]) -> Iterator[str]:
 
 
 def unscored(engine: Engine, options: Options, plan: Plan, accounts: Sequence[InputAccount]) -> Iterator[str]:
-    """Warnings of rows that are dropped for lack of a score; where rows are labelled, of the positives among them.
+    """Warnings, or notes where they are few, of rows that are dropped for lack of a score, and of positives among them.
 
     Args:
         engine: Where the relations of the plan are defined.
@@ -215,13 +216,15 @@ def unscored(engine: Engine, options: Options, plan: Plan, accounts: Sequence[In
         return
     shown = _share(dropped, accounts[0].rows_kept, "rows")
     instead = 'invalid_scores = "missed" counts them as below every threshold'
-    yield f"input {accounts[0].name}: {shown} have no valid score and are left out; {instead}"
+    words = f"input {accounts[0].name}: {shown} have no valid score and are left out; {instead}"
+    yield words if dropped >= FEW_LOST * accounts[0].rows_kept else Note(words)
     if plan.positive is not None:
         positives, lost = _positives(engine, plan, plan.positive)
         if lost:
             shown = _share(lost, positives, "positives")
             instead = 'invalid_scores = "missed" counts them as misses'
-            yield f"{shown} have no score and are left out: recall is of the rest; {instead}"
+            words = f"{shown} have no score and are left out: recall is of the rest; {instead}"
+            yield words if lost >= FEW_LOST * positives else Note(words)
 
 
 def _share(count: int, total: int, noun: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from ..errors import Note
 from ..queries.load import expand, load
 from ..records import dataclass
 from ..tables.schemas import COUNT_TABLE
@@ -31,10 +32,11 @@ class Areas(AreaRequest):
         table, in_order = areas(engine, self, counts.groupings, counts.by, counts[COUNT_TABLE], progress.cells)
         progress.tables[self.into] = table
         if self.exact and not in_order:
-            progress.warnings.append(
-                f"areas are midpoints of certified bounds (method binned), not exact: {engine.name} hands over at most "
-                f"{engine.most_in_order:,} rows in order (driver_rows)"
+            words = (
+                f"areas are the middle of certified bounds (method binned) and not exact: {engine.name} hands over at "
+                f"most {engine.most_in_order:,} rows in order (driver_rows)"
             )
+            progress.warnings.append(Note(words))
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:
         """The rows, and what is asked of them."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
+from ..errors import Note
 from ..queries.dialect import column
 from ..queries.load import load, statement
 from ..records import dataclass
@@ -33,11 +34,11 @@ def shown_name(source: Source, name: str) -> str:
 
 
 def doubtful_groups(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterator[str]:
-    """Warnings of floating-point numbers as grouping columns."""
+    """Notes on floating-point numbers as grouping columns."""
     by_name = {source.name: source for source in sources}
     for grouped in by:
         if by_name[grouped.source].types(grouped.column, grouped.field) == "DOUBLE":
-            yield f"grouping column {grouped.label!r} is a floating number: NaN and infinite values count as NULL"
+            yield Note(f"grouping column {grouped.label!r} is a floating number: NaN and infinite values count as NULL")
 
 
 REPEATED_KEY = "checks/repeated_key"
@@ -54,7 +55,7 @@ def doubtful_scores(source: Source, consequence: str = OF_THRESHOLDS) -> Iterato
         consequence: What follows of single precision.
     """
     if source.has_float32("score"):
-        yield f"scores are single precision (FLOAT); {consequence}"
+        yield Note(f"scores are single precision (FLOAT): {consequence}")
     if source.is_beyond_doubles("score"):
         yield (
             f"scores of input {source.name} have more digits than a DOUBLE, which rounds whole numbers beyond "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ..errors import together
+from ..errors import Note, together
 from ..records import dataclass
 from ..tables.schemas import COUNT_TABLE, GROUPING
 from .accounting import InputAccount, account, emptiness, kept_rows, refuse_nothing, row_faults, unscored
@@ -32,7 +32,7 @@ class Counted:
             own keys and its counts; `counts` is the one that is saved. Beside them frames of rows.
         inputs: What became of the rows of every input.
         alarms: What must be said before all other warnings: rows, keys and scales that cannot be what was meant.
-        warnings: What was left out, and what cross-checks of user-supplied counts found.
+        warnings: What was left out, and what cross-checks of user-supplied counts found; notes among them.
         omitted: Result tables that are not made, with the reason.
         unrequested: Those of them that the config does not ask for, with the key that would.
     """
@@ -121,6 +121,6 @@ def omitted_tables(engine: Engine, plan: Plan, counts: CountTables) -> dict[str,
 
 
 def _omission_warnings(plan: Plan, omitted: Mapping[str, str]) -> list[str]:
-    """A table that the config rules out itself is nothing to warn of."""
+    """Notes on tables that could not be made; of those that the config rules out itself nothing is said."""
     told = {table.table for table in plan.optional if table.asked == "auto" and table.told}
-    return [f"table {name} is not made: {reason}" for name, reason in omitted.items() if name in told]
+    return [Note(f"table {name} is not made: {reason}") for name, reason in omitted.items() if name in told]

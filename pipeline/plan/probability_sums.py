@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 import sqlglot.expressions as exp
 
+from ..errors import Note
 from ..queries.dialect import column, double
 from ..queries.kept import kept, part
 from ..queries.load import expand, load
@@ -77,7 +78,8 @@ class ProbabilitySums:
         unfit = progress.counts.say(self.unfit)
         if unfit is not None:
             if not unfit.is_obvious:
-                progress.warnings.append(f"{self.into} is left out: {unfit.reason}; {self.into} = true names the first")
+                words = f"{self.into} is left out: {unfit.reason}; {self.into} = true names the first"
+                progress.warnings.append(Note(words))
             return
         cells = self._cells(progress.counts)
         of_cells = {segment: _of_cells(counted, segment, cells) for segment, counted in progress.cells.items()}

@@ -48,6 +48,7 @@ class PublishedStage:
         seconds: How long it took.
         accounts: Rows of every input: by status, and `rows_in`.
         carried: Which run its numbers are of, if this one carried its tables forward; else empty.
+        notes: What was noticed besides, which changes no decision.
         unrequested: Those of `omitted` that the config does not ask for, with the key that would; empty where the
             config sets that key to something else.
     """
@@ -62,6 +63,7 @@ class PublishedStage:
     seconds: float
     accounts: Mapping[str, Mapping[str, int]]
     carried: str = ""
+    notes: tuple[str, ...] = ()
     unrequested: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -73,7 +75,7 @@ class PublishedStage:
         """Return the result of the stage as the run that made it reported it; nothing is counted again."""
         summary = self.stage.summarize(self.tables)
         facts = (self.warnings, self.seconds, self.n_rows, dict(self.omitted), self.unrequested, self.carried)
-        return StageResult(self.name, self.stage.kind, summary, *facts)
+        return StageResult(self.name, self.stage.kind, summary, *facts, notes=self.notes)
 
     def figures(self) -> tuple[Figure, ...]:
         """Return what there is to look at; captions name the level of its intervals."""
@@ -246,6 +248,7 @@ def _stage(folder: Path, record: Mapping[str, Any], parameters: Mapping[str, Any
         seconds=result["seconds"],
         accounts=record["accounting"][name],
         carried=notice_of(result),
+        notes=tuple(result.get("notes", ())),
     )
 
 

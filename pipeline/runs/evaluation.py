@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
+from ..errors import Note
 from ..interrupts import stop_requests
 from ..plan.counting import after_results, count
 from ..plan.user_sql import naming_user_sql
@@ -215,8 +216,11 @@ def _run_stage(
     destination.write(BINDINGS, params.name, _bindings_table(opened), metadata)
     key_figures = metrics_table(stage.tables_of(params), tables)
     destination.write(METRICS, params.name, key_figures, metadata)
-    warnings = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
-    warnings = tuple(opened.variables.concealed(text) for text in warnings)
+    said = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
+    warnings, notes = (
+        tuple(dict.fromkeys(opened.variables.concealed(text) for text in said if isinstance(text, Note) is is_note))
+        for is_note in (False, True)
+    )
     seconds = time.monotonic() - started
     n_rows = sum(account.rows_in for account in counted.inputs)
     summary = stage.summarize(tables)
@@ -230,6 +234,7 @@ def _run_stage(
         counted.omitted,
         unrequested=_with_unset_keys(counted.unrequested, params),
         key_figures=key_figures,
+        notes=notes,
     )
     return result, counted
 

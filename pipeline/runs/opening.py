@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..engines.expression_types import type_of
 from ..engines.memory import limit_process
 from ..engines.truths import truths
-from ..errors import ConfigError, DataError, NoInputError, together
+from ..errors import ConfigError, DataError, NoInputError, Note, together
 from ..records import dataclass
 from ..sources.bindings import Binding
 from ..sources.engine_rows import EngineRows, relabelled
@@ -177,7 +177,8 @@ def _planned(config: Config, inputs: FoundInputs) -> OpenedStage:
         *_rows_read_otherwise(sources),
         *_unbound_by_rule(plan),
     )
-    warnings = tuple(config.variables.concealed(text) for text in (*notices, *plan.warnings))
+    said = (*notices, *plan.warnings)
+    warnings = tuple(type(text)(config.variables.concealed(text)) for text in said)  # a note stays one
     return OpenedStage(configured, sources, inputs.run, inputs.variables, plan=replace(plan, warnings=warnings))
 
 
@@ -305,13 +306,13 @@ def _rows_read_otherwise(sources: Mapping[str, Source]) -> Iterator[str]:
             totals.update(file.notices if isinstance(file, DataFile) else {})
         for notice, total in totals.items():
             share = f"in {total:,} of {source.rows:,} rows " if total else ""
-            yield f"input {source.name}: {share}{notice}"
+            yield Note(f"input {source.name}: {share}{notice}")
 
 
 def _results_left_out(sources: Mapping[str, Source]) -> Iterator[str]:
     for source in sources.values():
         for folder in source.results_left_out:
-            yield f"input {source.name}: what thresher publishes in {folder} is not read"
+            yield Note(f"input {source.name}: what thresher publishes in {folder} is not read")
 
 
 def _skipped_warnings(sources: Mapping[str, Source]) -> Iterator[str]:

@@ -15,35 +15,47 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, NoInputError, UsageError
 from ..records import dataclass
+from ..sources.databases import tables_of
 from ..sources.delimiters import keys_of_file
 from ..sources.files import find_files
 from ..sources.finding import Search
-from ..sources.formats import ENDINGS, TEXTS, format_of
+from ..sources.formats import ENDINGS, TEXTS, format_of, is_read
 from ..sources.inputs import Input
 from ..sources.parquet_files import DataFile
+from ..sources.rows import TOKENS, tags_in_words
+from ..sources.text_casts import text_cast
 from ..sources.types import TEXTS as ARROW_TEXTS
-from ..sources.usual_names import USUAL, fit, proposed
+from ..sources.types import canonical_type, in_expression
+from ..sources.unnesting import ROW
+from ..sources.usual_names import USUAL, fit, is_usual_name, proposed
 from ..visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import polars as pl
+    import pyarrow as pa
 
-    from ..sources.inputs import Field, Format, InputContract
+    from ..sources.inputs import Field, Format, InputContract, Kind
+    from ..sources.text_casts import TextCast
     from ..stages.stage import Stage
 
 STEPS = 100
-ID, MOST_ROWS = "id", 100_000
+ID, SCORE, INVALID_SCORES, MOST_ROWS = "id", "score", "invalid_scores", 100_000
 UNNEST = "unnest"
 OF_MENTIONS = ("text", "type")  # a document beside the list of its mentions may have them, too
+NAMES_OF_TYPES = ("labels", "label", "types", "tags", "categories")
+MOST_LISTS = 4  # and structs within each other
 PLACES_OF_LISTS = ("begin", "stop", "tag")  # of [0, 4, "LOC"]
 USUAL_GROUPS = (
     *("system", "model", "method", "classifier", "matcher", "dataset", "source", "language", "lang"),
     *("type", "category", "class", "domain", "country", "region", "split", "group"),
 )
-SELDOM_GROUPS = re.compile(r"(?i)q0|iteration|text|title|url|link|comment|.*_?id|doc(ument)?|name|date|time|day")
+SELDOM_GROUPS = re.compile(
+    r"(?i)q0|from_name|to_name|iteration|text|title|url|link|comment|.*_?id|doc(ument)?|name|date|time|day"
+)
 WORDS_FOR_NONE = ("NA", "N/A", "#N/A", "n/a", "NULL", "null", "None", "none", "-", ".", "?")
+OF_TEXT: tuple[Kind, ...] = ("number", "boolean", "instant")
 MOST_DIGITS = 700  # of a sum of two floating numbers, all of them
 
 
@@ -59,6 +71,8 @@ class Found:
         keys: Keys of the input that say how its files are written.
         called: What columns are called for what they hold, where their names do not say so; empty: they fit no field.
         of_elements: The same file with the elements of a list as rows, for each of its columns of lists.
+        is_json: Whether it is one of JSON lines, whose times are text.
+        casts: What reads its columns of text, as far as it was asked.
     """
 
     written: str
@@ -68,10 +82,60 @@ class Found:
     keys: dict[str, Any]
     called: dict[str, str] = data_field(default_factory=dict)
     of_elements: tuple[Found, ...] = ()
+    is_json: bool = False
+    casts: dict[tuple[str, Kind], TextCast | None] = data_field(default_factory=dict, compare=False)
 
     def fields(self, contract: InputContract) -> dict[str, tuple[str, float]]:
         """The columns proposed for the fields of an input, with how well they fit."""
-        return proposed(contract, self.file.schema, typed=self.typed, called=self.called)
+        return proposed(contract, self.file.schema, can_be=self.can_be, called=self.called)
+
+    def can_be(self, column: str, kind: Kind) -> bool:
+        """Whether a column can be read as what a field expects, by an expression if need be."""
+        arrow = self.file.schema.field(column).type
+        if str(arrow) in ARROW_TEXTS and kind not in {"key", "any"}:
+            return self.cast(column, kind) is not None or not self.typed  # what does not fit is told when it is read
+        return canonical_type(arrow, kind) is not None or self.is_zero_or_one(column, kind)
+
+    def cast(self, column: str, kind: Kind) -> TextCast | None:
+        """What reads a column of text as what a field expects; None: nothing does, or it needs nothing."""
+        if (column, kind) not in self.casts:
+            import polars as pl  # noqa: PLC0415 - see limits
+
+            rows = pl.scan_parquet(self.file.path).select(column)
+            self.casts[column, kind] = text_cast(rows, column, kind)
+        return self.casts[column, kind]
+
+    def expression(self, column: str, kind: Kind) -> str:
+        """The expression that a column is to be read with; empty: it is read as it is."""
+        import polars as pl  # noqa: PLC0415 - see limits
+
+        if self.is_zero_or_one(column, kind):
+            return f"{in_expression(column)} = 1"
+        if str(self.file.schema.field(column).type) not in ARROW_TEXTS or kind in {"key", "any"}:
+            return ""
+        spec = Input.model_validate({"path": self.written, **self.keys})
+        of_text = not self.typed or (self.is_json and kind in {"instant", "position"})
+        if of_text and is_read(pl.scan_parquet(self.file.path), column, kind, spec):
+            return ""
+        cast = self.cast(column, kind)
+        return "" if cast is None else cast.sql
+
+    def is_zero_or_one(self, column: str, kind: Kind) -> bool:
+        """Whether a column of floating numbers holds nothing but 0, 1 and gaps, for a field of truth values."""
+        if kind != "boolean" or str(self.file.schema.field(column).type) not in {"double", "float"}:
+            return False
+        return self._values(column).drop_nulls().is_in([0.0, 1.0]).all()
+
+    def has_gaps(self, column: str) -> bool:
+        """Whether a column of the first file has rows without a value."""
+        return self._values(column).null_count() > 0
+
+    def _values(self, column: str) -> pl.Series:
+        """The values of a column of the first file, NaN as none."""
+        import polars as pl  # noqa: PLC0415 - see limits
+
+        values = pl.scan_parquet(self.file.path).select(column).collect()[column]
+        return values.fill_nan(None) if values.dtype.is_float() else values
 
     def fit(self, contract: InputContract) -> tuple[float, float]:
         """How well the file fits an input: 0 first if a required field finds no column."""
@@ -86,13 +150,28 @@ class Found:
         """The lowest and highest number of a column of the first file; None if it has none."""
         import polars as pl  # noqa: PLC0415 - only where files are looked at
 
-        values = pl.col(column)
-        if "decimal" in self.keys:
-            values = values.str.replace(self.keys["decimal"], ".", literal=True)
-        numbers = pl.scan_parquet(self.file.path).select(values.cast(pl.Float64, strict=False).alias("x"))
-        finite = numbers.filter(pl.col("x").is_finite())
+        finite = self._numbers(column).filter(pl.col("x").is_finite())
         low, high = finite.select(pl.col("x").min().alias("low"), pl.col("x").max().alias("high")).collect().row(0)
         return None if low is None else (low, high)
+
+    def has_invalid(self, column: str) -> bool:
+        """Whether a column of the first file has rows without a number, or with one that is not finite."""
+        import polars as pl  # noqa: PLC0415 - see limits
+
+        finite = pl.col("x").is_finite().fill_null(value=False)
+        return not self._numbers(column).select(finite.all()).collect().item()
+
+    def _numbers(self, column: str) -> pl.LazyFrame:
+        """The numbers of a column of the first file, as `x`."""
+        import polars as pl  # noqa: PLC0415 - see limits
+
+        values = pl.col(column)
+        cast = self.casts.get((column, "number"))
+        if cast is not None and not ("decimal" in self.keys and cast.has_decimal_commas):
+            values = cast.reading(values.str.strip_chars())
+        elif "decimal" in self.keys:
+            values = values.str.replace(self.keys["decimal"], ".", literal=True)
+        return pl.scan_parquet(self.file.path).select(values.cast(pl.Float64, strict=False).alias("x"))
 
     def repeats(self, column: str) -> bool:
         """Whether a column of the first file has a value twice, as far as its first rows tell, or none at all."""
@@ -102,15 +181,15 @@ class Found:
         return values.null_count() > 0 or values.n_unique() < len(values)
 
     def words_for_none(self) -> list[str]:
-        """Words that stand for no value in columns of text that hold numbers beside, as far as its first rows tell."""
+        """Words that stand for no value in columns of text that hold numbers, truth values or times beside."""
         import polars as pl  # noqa: PLC0415 - see limits
 
         rows = pl.scan_parquet(self.file.path).select(pl.col(pl.String)).head(MOST_ROWS).collect()
         words: set[str] = set()
         for column in rows.iter_columns():
             is_word = column.is_in(WORDS_FOR_NONE)
-            numbers = column.filter(~is_word).drop_nulls().cast(pl.Float64, strict=False)
-            if len(numbers) and not numbers.null_count():
+            others = column.filter(~is_word).drop_nulls().to_frame().lazy()
+            if is_word.any() and not is_word.all() and any(text_cast(others, column.name, kind) for kind in OF_TEXT):
                 words.update(column.filter(is_word))
         return sorted(words)
 
@@ -164,7 +243,7 @@ def propose(
                 f'#{contract.name} = "…"',
             ]
     lines += ["", *alignment, *_thresholds(stage, files, bindings), *_window(stage, files, bindings)]
-    lines += _margin(stage, files, bindings)
+    lines += [*_margin(stage, files, bindings), *_invalid_scores(stage, files, bindings)]
     lines += _required(stage, {*files, "thresholds", "window", "margin"})
     return "\n".join(lines) + "\n"
 
@@ -248,6 +327,7 @@ def _assigned(stage: Stage, paths: Sequence[str], look_at: Callable[[str], Found
             message = f"the columns of {file.written} fit no input of {stage.kind} that has no file yet"
             columns = ", ".join(file.file.schema.names[:12])
             remedy = f"Its columns are: {columns}. Say which input it is: --from {_written(names)}={file.written}."
+            remedy += tags_in_words(file.file)
             raise UsageError(message, remedy=remedy)
     return {name: file.best(_contract(stage, name)) for name, file in files.items()}
 
@@ -281,10 +361,20 @@ def _written(names: Sequence[str]) -> str:
 
 
 def _found(
-    path: str, base: Path, delimiter: str | None, format_: Format | None, null_values: Sequence[str] = ()
+    path: str,
+    base: Path,
+    delimiter: str | None,
+    format_: Format | None,
+    null_values: Sequence[str] = (),
+    table: str | None = None,
 ) -> Found:
     matches = Search(path, base, ENDINGS[format_ or "parquet"]).matches(path)
+    if matches and table is None and format_of(Path(matches[0][0]), format_) == "duckdb":
+        first, *others = [_found(path, base, None, "duckdb", table=each) for each in tables_of(matches[0][0], path)]
+        return replace(first, of_elements=(*first.of_elements, *(each for other in others for each in _all_of(other))))
     keys: dict[str, Any] = {**(keys_of_file(matches[0][0], delimiter, format_, name=path) if matches else {})}
+    if table is not None:
+        keys |= {"format": "duckdb", "table": table}
     if null_values:
         keys["null_values"] = list(null_values)
     listing = find_files(Input.model_validate({"path": (path,), **keys}), base, name=path)
@@ -296,39 +386,88 @@ def _found(
     as_written = Found(path, files[0], typed, sum(file.rows for file in files), keys)
     if not (typed or null_values) and (words := as_written.words_for_none()):
         return _found(path, base, delimiter, format_, null_values=words)
+    is_json = format_of(Path(files[0].name), keys.get("format")) == "jsonl"
+    as_written = replace(as_written, is_json=is_json)
     return replace(as_written, of_elements=tuple(_of_elements(as_written, base)))
 
 
-def _of_elements(of_file: Found, base: Path) -> Iterator[Found]:
-    """The elements of each list as rows: what stands beside a list tells of the document, and may be called `id`."""
-    import pyarrow as pa  # noqa: PLC0415 - only where files are looked at
+def _all_of(rows: Found) -> Iterator[Found]:
+    """Rows, and the elements of their lists."""
+    yield replace(rows, of_elements=())
+    yield from rows.of_elements
 
-    outside = of_file.file.schema.names
+
+def _of_elements(of_file: Found, base: Path, outside: Sequence[str] = ()) -> Iterator[Found]:
+    """The elements of each list as rows, those of lists within elements, too.
+
+    What stands beside the outermost list tells of the document, and may be called `id`; where nothing is called so, the
+    number of the row does.
+
+    Args:
+        of_file: The file, or elements of one of its lists.
+        base: Folder that relative paths start from.
+        outside: Names of the columns beside the outermost list; none: those of the file.
+    """
+    path = [*of_file.keys.get(UNNEST, ())]
+    beside = outside or of_file.file.schema.names
+    if not path and any(name.lower() in TOKENS for name in beside):  # lists of tokens and of tags go together
+        return
     for field in of_file.file.schema:
-        if not any(is_list(field.type) for is_list in (pa.types.is_list, pa.types.is_large_list)):
+        is_inner = bool(path) and field.name not in beside
+        if not ((_is_list(field.type) and (is_inner or not path)) or (is_inner and _is_struct(field.type))):
             continue
-        keys = of_file.keys | {UNNEST: field.name}
         with suppress(DataError):  # elements that have no type together
-            listing = find_files(Input.model_validate({"path": (of_file.written,), **keys}), base, name=of_file.written)
-            files = [file for file in listing.files if isinstance(file, DataFile)]
-            prefix = f"{field.name}."
-            names = [name for name in files[0].schema.names if name not in outside]
-            of_lists = names == [f"{prefix}{number}" for number in (1, 2, 3)]
-            called = {"id": "document_id"} | dict.fromkeys(OF_MENTIONS, "")
-            called = {name: word for name, word in called.items() if name in outside}
-            called |= {name: name.removeprefix(prefix) for name in names}
-            called |= dict(zip(names, PLACES_OF_LISTS, strict=True)) if of_lists else {}
-            rows = sum(file.rows for file in files)
-            yield Found(of_file.written, files[0], of_file.typed and not of_lists, rows, keys, called)
+            elements = _elements_of(of_file, [*path, field.name], beside, base)
+            yield elements
+            if len(path) + 1 < MOST_LISTS:
+                yield from _of_elements(elements, base, beside)
+
+
+def _elements_of(of_file: Found, path: list[str], beside: Sequence[str], base: Path) -> Found:
+    """The elements of lists within each other as rows.
+
+    Raises:
+        DataError: they have no type together.
+    """
+    keys = of_file.keys | {UNNEST: path}
+    number = f"{path[0]}{ROW}"
+    numbered = not any(name == ID or is_usual_name("doc_id", name) for name in beside)
+    spec = {"path": (of_file.written,), **keys} | ({"columns": {"doc_id": number}} if numbered else {})
+    listing = find_files(Input.model_validate(spec), base, name=of_file.written)
+    files = [file for file in listing.files if isinstance(file, DataFile)]
+    prefix = f"{path[-1]}."
+    names = [name for name in files[0].schema.names if name not in {*beside, number}]
+    of_lists = names == [f"{prefix}{place}" for place in (1, 2, 3)]
+    called = {ID: "document_id"} | dict.fromkeys(OF_MENTIONS, "")
+    called = {name: word for name, word in called.items() if name in beside}
+    called |= {name: name.rpartition(".")[2] for name in names}
+    called |= {number: "document_id"} if numbered else {}
+    kinds = {field.name: field.type for field in files[0].schema}
+    if any(name in NAMES_OF_TYPES and _is_list(kinds[name]) for name in names):  # as in Label Studio, with a type
+        called |= {"type": ""}  # of annotations
+    elif len(path) > 1 and path[-1] in NAMES_OF_TYPES and path[-1] in names:
+        called |= {"type": "", path[-1]: "type"}
+    called |= dict(zip(names, PLACES_OF_LISTS, strict=True)) if of_lists else {}
+    rows, is_typed = sum(file.rows for file in files), of_file.typed and not of_lists
+    return Found(of_file.written, files[0], is_typed, rows, keys, called, is_json=of_file.is_json)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return str(kind).startswith(("list<", "large_list<"))
+
+
+def _is_struct(kind: pa.DataType) -> bool:
+    return str(kind).startswith("struct<")
 
 
 def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, float]]) -> Iterator[str]:
     yield f"# {contract.name}: {contract.meaning}; {file.rows:,} {'row' if file.rows == 1 else 'rows'}"
     for field in contract.fields:
         yield from _field(field, file, fields.get(field.name))
+    yield from _tags(contract, file, fields)
     unfit = [name for name, word in file.called.items() if not word and contract.field(name) is not None]
     used = {column for column, _ in fields.values()}
-    unused = [name for name in file.file.schema.names if name not in (*used, *unfit)]
+    unused = [name for name in file.file.schema.names if name not in (*used, *unfit) and not name.endswith(ROW)]
     if unused:
         yield f"#   in no role: {', '.join(map(_text, unused))}"
         yield from _groups(unused, file)
@@ -338,8 +477,9 @@ def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, fl
         if field.name in fields and (fields[field.name][0] != field.name or field.mapped_only)
     }
     for name in unfit:
-        yield f"#   {_text(name)} stands beside the list, so it is not the {name} of an element"
-        mapping.setdefault(name, False)
+        if name not in mapping:
+            yield f"#   {_text(name)} stands beside the list, so it is not the {name} of an element"
+            mapping[name] = False
     if ID in fields and contract.field(ID) is not None:  # read only where it is mapped
         column = fields[ID][0]
         if file.repeats(column):
@@ -347,16 +487,75 @@ def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, fl
             yield f"#   {_text(column)} repeats and is not mapped: group by what tells its rows apart, or set cluster"
         else:
             mapping[ID] = column
-    columns = ", ".join(f"{name} = {_text(column)}" for name, column in mapping.items())
-    settings = [f"{key} = {_text(value)}" for key, value in file.keys.items()]
-    written = settings[: len(settings) - (UNNEST in file.keys)]
+    yield from _written_input(contract, file, fields, mapping)
+
+
+def _written_input(
+    contract: InputContract, file: Found, fields: dict[str, tuple[str, float]], mapping: dict[str, str | bool]
+) -> Iterator[str]:
+    """The line of an input, below what is said of its keys."""
+    columns = ", ".join(f"{name} = {column}" for name, column in _columns(contract, file, fields, mapping).items())
+    settings = [f"{key} = {_text(_of_key(key, value))}" for key, value in file.keys.items()]
+    written = [setting for setting in settings if not setting.startswith(f"{UNNEST} = ")]
     if written:
         yield f"#   as its first lines are written: {', '.join(written)}"
     if UNNEST in file.keys:
-        yield f"#   each element of {_text(file.keys[UNNEST])} is a row, with the columns that stand beside the list"
+        within = " of ".join(map(_text, reversed(file.keys[UNNEST])))
+        yield f"#   each element of {within} is a row, with the columns that stand beside the list"
+        if fields.get("doc_id", ("", 0.0))[0].endswith(ROW):
+            yield "#   each row of the file is taken for a document, in the order of the file"
     items = [f"path = {_text(file.written)}", *settings]
+    if conditions := list(_conditions(contract, file, fields)):
+        yield "#   where leaves out rows without a value that every row must have"
+        items.append(f"where = {_text(' AND '.join(conditions))}")
     text = ", ".join([*items, f"columns = {{ {columns} }}"] if columns else items)
     yield f"{contract.name} = {{ {text} }}"
+
+
+def _tags(contract: InputContract, file: Found, fields: dict[str, tuple[str, float]]) -> Iterator[str]:
+    """How lists of tokens and tags are written so that they can be read, where required fields find no column."""
+    words = tags_in_words(file.file)
+    if words and any(field.required and field.name not in fields for field in contract.fields):
+        yield f"#   {words.strip()}"
+
+
+def _of_key(key: str, value: Any) -> Any:  # noqa: ANN401 - any value
+    """What a key is set to; a single list that is unnested is a name alone."""
+    return value[0] if key == UNNEST and len(value) == 1 else value
+
+
+def _columns(
+    contract: InputContract, file: Found, fields: dict[str, tuple[str, float]], mapping: dict[str, str | bool]
+) -> dict[str, str]:
+    """What `columns` maps, as TOML: names of columns, false, and expressions where text means something else."""
+    written = {name: _text(column) for name, column in mapping.items()}
+    for field in contract.fields:
+        if field.name in fields and mapping.get(field.name, True):
+            expression = file.expression(fields[field.name][0], field.kind)
+            written |= {field.name: f"{{ sql = {_text(expression)} }}"} if expression else {}
+    return written
+
+
+def _conditions(contract: InputContract, file: Found, fields: dict[str, tuple[str, float]]) -> Iterator[str]:
+    """What holds for rows that have all that is required of them; scores have a key of their own."""
+    for field in contract.fields:
+        if not field.required or field.name == SCORE or field.name not in fields:
+            continue
+        column = fields[field.name][0]
+        if file.has_gaps(column):
+            name = in_expression(column)
+            yield f"{name} IN (0, 1)" if file.is_zero_or_one(column, field.kind) else f"{name} IS NOT NULL"
+
+
+def _invalid_scores(
+    stage: Stage, files: dict[str, Found], bindings: dict[str, dict[str, tuple[str, float]]]
+) -> Iterator[str]:
+    """What becomes of rows without a score, where the primary input has some."""
+    name = stage.inputs[0].name
+    column = bindings.get(name, {}).get(SCORE, ("", 0.0))[0]
+    if INVALID_SCORES in stage.parameters.keys() and column and files[name].has_invalid(column):  # noqa: SIM118
+        yield '# some rows have no score: "drop" leaves them out, "missed" counts them as below every threshold'
+        yield f'{INVALID_SCORES} = "drop"'
 
 
 def _groups(unused: Sequence[str], file: Found) -> Iterator[str]:

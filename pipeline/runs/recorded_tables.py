@@ -14,7 +14,7 @@ from ..storage.layout import MANIFEST
 from ..storage.manifest import parse_manifest
 from ..tables.groupings import internal_name
 from ..tables.schemas import COUNT_TABLE, empty_table, polars_types
-from .stage_records import CARRIED, NOTES, StageRecord
+from .stage_records import ABOUT_RUN, CARRIED, StageRecord
 from .stage_results import StageResult
 
 if TYPE_CHECKING:
@@ -137,9 +137,10 @@ def recorded_result(folder: Path, stage: Stage, record: StageRecord) -> StageRes
         dict(omitted),
         unrequested=record.entries.get("unrequested", {}),
         carried=notice_of(record.result),
+        notes=tuple(record.result.get("notes", ())),
     )
 
 
 def notice_of(result: Mapping[str, Any]) -> str:
     """Return the sentence that says of which run the numbers of a stage are; empty if this run counted it."""
-    return str(result[NOTES][0]) if result.get(CARRIED) and result.get(NOTES) else ""
+    return str(result[ABOUT_RUN][0]) if result.get(CARRIED) and result.get(ABOUT_RUN) else ""

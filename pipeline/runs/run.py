@@ -34,6 +34,7 @@ class Run:
         failures: The stages that failed, with `on_error = "publish_others"`; their earlier tables are carried forward.
         gates: The rows of the table `gates`, as docs/results.md describes them.
         address: Where it lives on a store; empty: in the folder `path`.
+        notes: What was noticed besides the warnings and changes no decision, likewise.
     """
 
     path: Path
@@ -46,6 +47,7 @@ class Run:
     failures: tuple[Failure, ...] = ()
     gates: tuple[Mapping[str, Any], ...] = ()
     address: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:

@@ -38,7 +38,7 @@ from .stage_by_stage import (
     planned_stages,
 )
 from .stage_records import joined
-from .stage_results import StageResults, Watcher
+from .stage_results import StageResults, Watcher, texts_once
 from .unchanged import is_equal_to_last, is_unchanged_before_counting
 from .verifying import Verification, verification
 
@@ -108,8 +108,10 @@ def stage_tables(config: Config, states: States | None = None) -> Run:
     with stop_requests() as stop:
         config.check_engine()
         results = evaluate(config, open_stages(config), staging, Watcher(), stop, states).results
-    warnings = warnings_once({result.name: result.warnings for result in results})
-    return Run(staging.folder, staging.run_id, 0, "staged", StageResults(results), warnings, time.monotonic() - started)
+    warnings = texts_once({result.name: result.warnings for result in results})
+    notes = texts_once({result.name: result.notes for result in results})
+    seconds, stages = time.monotonic() - started, StageResults(results)
+    return Run(staging.folder, staging.run_id, 0, "staged", stages, warnings, seconds, notes=notes)
 
 
 def publish(config: Config, evaluation: Evaluation, tables: InMemory) -> Run:
@@ -291,14 +293,16 @@ class _Job:
     ) -> Run:
         """Return the finished run; its warnings are those of the run that counted."""
         clear_staging(self.layout)
-        recorded, unverified = warnings_of_record(record), warnings_once(self.verified.warnings)
+        recorded, unverified = warnings_of_record(record), texts_once(self.verified.warnings)
         unverified = tuple(text for text in unverified if text not in recorded)
         gates = tuple(record.get("gates", ()))
         unwritten = self.config.gate_files.write(record, status, failure_code(failures) or exit_code(gates))
         crashes = self.healed.crashes if self.watcher.on_crash is None else ()
         warnings = (*recorded, *unverified, *self.healed.notes, *crashes, *unwritten)
         seconds, stages = time.monotonic() - self.started, StageResults(results)
-        return Run(path, manifest.run_id, manifest.generation, status, stages, warnings, seconds, failures, gates)
+        notes = texts_once({name: result.get("notes", ()) for name, result in record["results"].items()})
+        numbers = (path, manifest.run_id, manifest.generation, status)
+        return Run(*numbers, stages, warnings, seconds, failures, gates, notes=notes)
 
     def _unchanged(self, last: LastRun, results: tuple[StageResult, ...], failures: tuple[Failure, ...]) -> Run:
         """Return the last run, in which nothing would change."""
@@ -318,13 +322,4 @@ def _error(failures: Sequence[Failure]) -> dict[str, str]:
 def warnings_of_record(record: Mapping[str, Any]) -> tuple[str, ...]:
     """Return all warnings of a run from its record, each once, with the names of its stages."""
     absent = {name: [facts["warning"]] for name, facts in record.get("absent", {}).items()}
-    return warnings_once(absent | {name: result["warnings"] for name, result in record["results"].items()})
-
-
-def warnings_once(warnings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """List the warnings of all stages; one that several stages give appears once, with their names."""
-    stages_of: dict[str, list[str]] = {}
-    for stage, texts in warnings.items():
-        for text in dict.fromkeys(texts):
-            stages_of.setdefault(text, []).append(stage)
-    return tuple(f"{', '.join(stages)}: {text}" for text, stages in stages_of.items())
+    return texts_once(absent | {name: result["warnings"] for name, result in record["results"].items()})

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _BY_STAGE = ("accounting", "reused", "bindings", "facts", "omitted", "unrequested", "results")
 _LISTED = ("inputs", "skipped", "files_left_out", "tables")
 _OF_EVERY_RUN = {"gates"}  # tables that each run makes anew of all its stages, whoever counted them
-CARRIED, TAKEN_OVER, NOTES = "carried_from", "taken_over_from", "notes"
+CARRIED, TAKEN_OVER, ABOUT_RUN = "carried_from", "taken_over_from", "about_run"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class StageRecord:
     @property
     def own_warnings(self) -> list[str]:
         """Its warnings without those that are about the run that it was part of."""
-        notes = self.result.get(NOTES, [])
+        notes = self.result.get(ABOUT_RUN, [])
         return [warning for warning in self.result["warnings"] if warning not in notes]
 
     def in_another_run(self, notes: Sequence[str], **facts: Any) -> StageRecord:  # noqa: ANN401 - whatever JSON can hold
@@ -67,14 +67,14 @@ class StageRecord:
             notes: Warnings about its place in that run, which come first.
             facts: Of which run it is.
         """
-        kept = {key: value for key, value in self.result.items() if key not in {CARRIED, TAKEN_OVER, NOTES}}
-        result = kept | facts | {"warnings": [*notes, *self.own_warnings]} | ({NOTES: [*notes]} if notes else {})
+        kept = {key: value for key, value in self.result.items() if key not in {CARRIED, TAKEN_OVER, ABOUT_RUN}}
+        result = kept | facts | {"warnings": [*notes, *self.own_warnings]} | ({ABOUT_RUN: [*notes]} if notes else {})
         return replace(self, entries=self.entries | {"results": result})
 
     def with_notes(self, notes: Sequence[str]) -> StageRecord:
         """Return the record with further warnings about the run that it is part of, which come first."""
         result = self.result
-        texts = {NOTES: [*notes, *result.get(NOTES, [])], "warnings": [*notes, *result["warnings"]]}
+        texts = {ABOUT_RUN: [*notes, *result.get(ABOUT_RUN, [])], "warnings": [*notes, *result["warnings"]]}
         return replace(self, entries=self.entries | {"results": result | texts}) if notes else self
 
     def to_json(self) -> dict[str, Any]:
@@ -109,6 +109,7 @@ def stage_record(
         "unrequested": dict(result.unrequested),
         "results": {
             "warnings": list(result.warnings),
+            "notes": list(result.notes),
             "seconds": round(result.seconds, 3),
             "fingerprint": fingerprints.fingerprint,
             "identity": fingerprints.identity,

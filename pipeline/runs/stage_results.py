@@ -10,7 +10,7 @@ import polars as pl
 from ..records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from ..stages.stage import Summary
@@ -36,6 +36,7 @@ class StageResult:
             `curve` for `threshold_sweep_curve`, as Polars frames.
         key_figures: Its rows of the table `metrics`; None for a stage that was read back.
         reused: Which files were not read again, and why others were, in words.
+        notes: What was noticed besides, which changes no decision.
     """
 
     name: str
@@ -50,6 +51,7 @@ class StageResult:
     folder: Path | None = field(default=None, compare=False, repr=False)
     key_figures: pl.DataFrame | None = field(default=None, compare=False, repr=False)
     reused: tuple[str, ...] = field(default=(), compare=False)
+    notes: tuple[str, ...] = ()
 
     def __getattr__(self, name: str) -> pl.DataFrame:
         """Read a table by its short name.
@@ -88,6 +90,15 @@ class StageResults(tuple[StageResult, ...]):
                 return stage
         message = f"no stage is called {key!r}; the stages are {', '.join(stage.name for stage in self)}"
         raise KeyError(message)
+
+
+def texts_once(texts_of_stages: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """List the warnings, or the notes, of all stages; one that several stages give appears once, with their names."""
+    stages_of: dict[str, list[str]] = {}
+    for stage, texts in texts_of_stages.items():
+        for text in dict.fromkeys(texts):
+            stages_of.setdefault(text, []).append(stage)
+    return tuple(f"{', '.join(stages)}: {text}" for text, stages in stages_of.items())
 
 
 @dataclass

@@ -66,6 +66,24 @@ def write_rows(path: Path, table: str | None, target: Path, *, name: str) -> Non
         raise DataError(message, remedy="Open it with the version of DuckDB that wrote it.") from error
 
 
+def tables_of(path: Path, name: str) -> list[str]:
+    """Return the names of the tables and views of a DuckDB file, those of other schemas with these.
+
+    Raises:
+        DataError: it is no whole database, or has no table.
+    """
+    try:
+        with closing(duckdb.connect(path, read_only=True, config=_LOCKED_UP)) as connection:
+            tables = connection.execute(_TABLES).fetchall()
+    except duckdb.Error as error:
+        message = f"input {name}: {path} cannot be read as a DuckDB file: {_reason(error)}"
+        raise DataError(message, remedy="Open it with the version of DuckDB that wrote it.") from error
+    if not tables:
+        message = f"input {name}: {path} has no table"
+        raise DataError(message, remedy="Name a file that has tables.")
+    return [table if schema == "main" else f"{schema}.{table}" for _, schema, table in tables]
+
+
 def _chosen(path: Path, table: str | None, tables: list[tuple[str, str, str]], *, name: str) -> exp.Table:
     """Return the table that is meant.
 

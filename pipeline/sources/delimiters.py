@@ -109,6 +109,8 @@ def _guessed_format(lines: list[str], delimiter: str | None) -> Format:
     header = lines[0].lstrip("\ufeff") if lines else ""
     if header.startswith("{"):
         return "jsonl"
+    if header.strip() == "[" or header.lstrip().startswith("[{"):
+        return "parquet"  # an array in JSON, which is told where it is opened
     for kind, pattern in _LINES.items():
         if lines and all(map(pattern.match, lines)):
             return kind

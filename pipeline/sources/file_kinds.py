@@ -16,6 +16,10 @@ _PYTHON = "Write its rows to Parquet: python -c '{}.write_parquet(\"rows.parquet
 _ORC = _PYTHON.format("import polars, pyarrow.orc; polars.from_arrow(pyarrow.orc.read_table({name}))")
 _AVRO = _PYTHON.format("import polars; polars.read_avro({name})")
 _EXCEL = _PYTHON.format("import polars; polars.read_excel({name})")
+_JSON = (
+    "Write it as JSON lines: python -c \"import json; [print(json.dumps(row)) for row in json.load(open('{path}'))]\" "
+    "> {lines}"
+)
 _GZIP = "Unpack it, or, where it is a text, let its name end in .csv.gz, .tsv.gz or .jsonl.gz."
 _ZSTD = "Unpack it, or, where it is a text, let its name end in .csv.zst, .tsv.zst or .jsonl.zst."
 _KINDS = (
@@ -38,6 +42,8 @@ def kind_of(head: bytes, path: Path) -> tuple[str, str] | None:
         head: Its first bytes.
         path: The file.
     """
+    if head.lstrip().startswith((b"[{", b"[\n", b"[\r")) or (head.startswith(b"[") and path.suffix.lower() == ".json"):
+        return "an array in JSON", _JSON.format(path=path, lines=path.with_suffix(".jsonl").name)
     for offset, magic, words, remedy in _KINDS:
         if head[offset : offset + len(magic)] == magic:
             return words, remedy.format(name=json.dumps(str(path)), path=path)

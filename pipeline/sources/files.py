@@ -99,7 +99,7 @@ def find_files(
         unneeded = []
         _open(listing, unneeded, opened)
     files = tuple(opened[id(item)] for item in listing.items if id(item) in opened)
-    if source.unnest is not None:
+    if source.unnested:
         names = (*reads, *(() if where is None else columns_of(where)))
         files = with_fields(files, names, listing)
     skipped = _skipped(listing, where, truths)
@@ -123,7 +123,7 @@ def _open(listing: Listing, unneeded: Sequence[Listed], opened: dict[int, Rows])
             rows = open_frame(item, labels[item], listing.scratch, name=listing.name)
         else:
             rows = copied[item.name] if item.is_remote else item.open()
-        opened[id(item)] = rows if listing.spec.unnest is None else unnested(rows, listing.spec.unnest, listing)
+        opened[id(item)] = unnested(rows, listing) if listing.spec.unnested else rows
 
 
 def _have_own(files: Iterable[Rows], names: Sequence[str]) -> bool:

@@ -57,14 +57,10 @@ _EXPECTED: dict[Kind, str] = {
     "position": "a number, or a date or time as in 2026-11-20",
 }
 
-_HINTS = {
-    _EXPECTED["number"]: 'decimal = "," for decimal commas',
-    _EXPECTED[
-        "integer"
-    ]: 'an expression, { sql = "CAST(CAST(my_column AS DOUBLE) AS BIGINT)" }, for counts with a point',
+_HINTS: dict[Kind, str] = {
+    "number": 'decimal = "," for decimal commas',
+    "integer": 'an expression, { sql = "CAST(CAST(my_column AS DOUBLE) AS BIGINT)" }, for counts with a point',
 }
-_OTHER_TIMES = ("%d-%m-%Y", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%Y%m%d")  # tried on all rows
-_OF_DAY = ("", " %H:%M", " %H:%M:%S")
 
 
 def format_of(path: PurePath, declared: Format | None) -> Format:
@@ -379,9 +375,21 @@ def typed(
         numbers = [misfits[f"{column}\n{number}"].item() for number in range(len(readings))]
         if min(numbers):
             reading = readings[numbers.index(min(numbers))]
-            raise _misfit(frame, column, reading, _EXPECTED[wanted[column]], path, name=name)
+            raise _misfit(frame, column, reading, wanted[column], path, name=name)
         chosen.append(readings[numbers.index(0)].alias(column))
     return chosen
+
+
+def is_read(frame: pl.LazyFrame, column: str, kind: Kind, spec: Input) -> bool:
+    """Whether a column of text is read as what a field expects without an expression."""
+    import polars as pl  # noqa: PLC0415 - see convert
+
+    readings = _readings(column, kind, spec)
+    misfits = frame.select(
+        (reading.is_null() & pl.col(column).is_not_null()).any().alias(str(number))
+        for number, reading in enumerate(readings)
+    )
+    return not readings or not all(misfits.collect(engine="streaming").row(0))
 
 
 def _readings(column: str, kind: Kind, spec: Input) -> list[pl.Expr]:
@@ -413,7 +421,7 @@ def _readings(column: str, kind: Kind, spec: Input) -> list[pl.Expr]:
 
 
 def _misfit(
-    frame: pl.LazyFrame, column: str, reading: pl.Expr, expected: str, path: Path | str, *, name: str
+    frame: pl.LazyFrame, column: str, reading: pl.Expr, kind: Kind, path: Path | str, *, name: str
 ) -> DataError:
     import polars as pl  # noqa: PLC0415 - see convert
 
@@ -422,50 +430,33 @@ def _misfit(
     misfits = rows.filter("misfit").collect(engine="streaming")
     row, value, _ = misfits.row(0)
     n_rows = "1 row" if misfits.height == 1 else f"{misfits.height:,} rows"
-    message = (
-        f"input {name}: column {column!r} is not {expected} in {n_rows} of {path} (first at row {row + 1:,}: {value!r})"
-    )
-    texts = rows.select(pl.col("value").str.strip_chars())
-    hint = _hint(texts, column, expected, str(value).strip())
+    rows_at_fault = f"{n_rows} of {path} (first at row {row + 1:,}: {value!r})"
+    message = f"input {name}: column {column!r} is not {_EXPECTED[kind]} in {rows_at_fault}"
+    hint = _hint(frame, column, kind, str(value).strip())
     return DataError(
         message, remedy=f'Say how to read it: null_values = ["NA"] for words that stand for none, or {hint}.'
     )
 
 
-def _hint(texts: pl.LazyFrame, column: str, expected: str, value: str) -> str:
+def _hint(frame: pl.LazyFrame, column: str, kind: Kind, value: str) -> str:
     """How to read a column of text that does not fit its field, with an expression that reads all of it where one does.
 
     Args:
-        texts: Its values.
+        frame: The rows.
         column: Its name.
-        expected: What its field expects, in words.
+        kind: What its field expects.
         value: The first that does not fit.
     """
-    import polars as pl  # noqa: PLC0415 - see convert
-
+    from .text_casts import text_cast  # noqa: PLC0415 - see convert
     from .types import in_expression  # noqa: PLC0415 - see convert
 
-    name = in_expression(column)
     expression = ""
-    if expected == _EXPECTED["number"] and value.endswith("%"):
-        number = f"rtrim({name}, ' %')"
+    if (cast := text_cast(frame, column, kind)) is not None and not cast.is_plain and not cast.has_decimal_commas:
+        expression = cast.sql
+    elif kind == "number" and value.endswith("%"):
+        number = f"rtrim({in_expression(column)}, ' %')"
         number = f"replace({number}, ',', '.')" if "," in value else number
         expression = f"CAST({number} AS DOUBLE) / 100"
-    elif expected in {_EXPECTED["instant"], _EXPECTED["position"]}:
-        patterns = [day + time for day in _OTHER_TIMES for time in _OF_DAY]
-        is_seconds = pl.col("value").str.contains(r"^\d{9,10}$").fill_null(value=True).all().alias("")
-        misfits = texts.select(
-            ~is_seconds,
-            *(
-                (pl.col("value").str.to_datetime(pattern, strict=False).is_null() & pl.col("value").is_not_null())
-                .any()
-                .alias(pattern)
-                for pattern in patterns
-            ),
-        ).collect(engine="streaming")
-        pattern = next((each for each in ("", *patterns) if not misfits[each].item()), None)
-        if pattern is not None:
-            expression = f"strptime({name}, '{pattern}')" if pattern else f"to_timestamp(CAST({name} AS BIGINT))"
     if expression:
         return f"an expression, {{ sql = {json.dumps(expression, ensure_ascii=False)} }}"
-    return _HINTS.get(expected, 'an expression, { sql = "…" }')
+    return _HINTS.get(kind, 'an expression, { sql = "…" }')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from datetime import date, datetime
 from difflib import get_close_matches
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from zoneinfo import available_timezones
 
@@ -60,6 +61,9 @@ Mapped = str | Literal[False] | Expression
 PathOrFrame = str | Annotated[Frame, PlainSerializer(lambda frame: f"<{frame.kind}>", return_type=str)]
 
 
+ColumnName = Annotated[str, StringConstraints(min_length=1)]
+
+
 class Input(BaseModel):
     """Where an input is and what its columns are called there.
 
@@ -77,7 +81,8 @@ class Input(BaseModel):
         null_values: Texts that mean NULL in CSV and TSV files, beside empty ones.
         tags: The column of CoNLL files that holds the tags, counted from 1; None: the only one that holds tags.
         unnest: A column of lists: each element is a row, whose fields are columns beside those of the row that has the
-            list; None: rows are read as they are.
+            list; several names: lists, and tables, within each other, from the outside; None: rows are read as they
+            are.
         version: Version of a Delta Lake table, id of a snapshot of an Apache Iceberg table; None: the latest.
         timestamp: A point in time in ISO 8601: the version of such a table that was the latest then.
     """
@@ -95,9 +100,14 @@ class Input(BaseModel):
     decimal: Literal[".", ","] = "."
     null_values: tuple[str, ...] = ()
     tags: Annotated[int, Constraint(strict=True, ge=1)] | None = None
-    unnest: Annotated[str, StringConstraints(min_length=1)] | None = None
+    unnest: ColumnName | Annotated[tuple[ColumnName, ...], Constraint(min_length=1)] | None = None
     version: Annotated[int, Constraint(strict=True, ge=0)] | None = None
     timestamp: str | None = None
+
+    @property
+    def unnested(self) -> tuple[str, ...]:
+        """The columns of lists whose elements are rows, from the outside; empty: rows are read as they are."""
+        return (self.unnest,) if isinstance(self.unnest, str) else self.unnest or ()
 
     @property
     def of_table(self) -> str | None:
@@ -122,6 +132,28 @@ class Input(BaseModel):
             raise ValueError(message)
         if self.table is None and not self.path:
             message = "an input needs at least one path, and none may be empty"
+            raise ValueError(message)
+        return self
+
+    @model_validator(mode="after")
+    def _keys_of_texts(self) -> Self:
+        """Refuse keys that say how lines of text are written where no file can be such text."""
+        if self.format is None and not all(isinstance(path, str) for path in self.path):
+            return self
+        from .formats import ENDINGS, SEPARATED, format_of  # noqa: PLC0415 - which needs this class
+
+        telling = tuple(ending for endings in ENDINGS.values() for ending in endings)
+        if self.format is None and not all(str(path).lower().endswith(telling) for path in self.path):
+            return self  # a folder, or files that are told apart when they are opened
+        kinds = {format_of(PurePath(str(path)), self.format) for path in self.path}
+        of_text = {"delimiter": self.delimiter, "null_values": self.null_values}
+        if not self.unnested:  # texts in lists are read as those of CSV files
+            of_text["decimal"] = self.decimal if self.decimal != "." else None
+        for key in (key for key, value in of_text.items() if value and kinds and not kinds & SEPARATED):
+            message = f"{key} has no effect on {' and '.join(sorted(kinds))}: it says how CSV and TSV files are written"
+            raise ValueError(message)
+        if self.tags is not None and kinds and "conll" not in kinds:
+            message = f"tags has no effect on {' and '.join(sorted(kinds))}: it names a column of CoNLL files"
             raise ValueError(message)
         return self
 

@@ -328,7 +328,7 @@ def _no_parquet(path: Path, head: bytes, label: str, size: int, *, name: str) ->
     from .delimiters import keys_of_text  # noqa: PLC0415 - which imports this module
 
     keys = keys_of_text(path)
-    if keys is None and (kind := kind_of(head, path)) is not None:
+    if not keys and (kind := kind_of(head, path)) is not None:
         return DataError(f"input {name}: {label} is not a Parquet file, it is {kind[0]}", remedy=kind[1])
     if keys is None:
         message = f"input {name}: {label} is not a whole Parquet file ({size:,} bytes, no valid footer)"

@@ -12,6 +12,7 @@ from .parquet_files import DataFile
 from .predicates import is_expression_of
 
 Rows: TypeAlias = DataFile | FrameRows | EngineRows
+TOKENS = ("tokens", "words")  # what lists of them are called
 _MOST_NAMES = 12  # a readable line
 
 
@@ -68,7 +69,7 @@ def elements_in_words(rows: Rows, wanted: str, name: str) -> str:
         and str(field.type.value_type).startswith("struct<")
     }
     if not fields_of:
-        return ""
+        return tags_in_words(rows)
     column = next((each for each, fields in fields_of.items() if wanted in fields), next(iter(fields_of)))
     value = json.dumps(column, ensure_ascii=False)
     fields = ", ".join(fields_of[column][:_MOST_NAMES])
@@ -76,6 +77,27 @@ def elements_in_words(rows: Rows, wanted: str, name: str) -> str:
         f" If each element of {column!r} ({fields}) is a row, say so: unnest = {value}, on the command line "
         f"--set '{name}.unnest={value}'."
     )
+
+
+def tags_in_words(rows: Rows) -> str:
+    """Say how lists of tokens with a tag each become a file of CoNLL; empty where rows have no such lists."""
+    lists = [
+        field.name
+        for field in rows.schema
+        if str(field.type).startswith(("list<", "large_list<")) and str(field.type.value_type).endswith("string")
+    ]
+    tokens = next((each for each in lists if each.lower() in TOKENS), None)
+    tags = [each for each in lists if each != tokens]
+    if tokens is None or not tags or not isinstance(rows, DataFile):
+        return ""
+    path = rows.origin or rows.path
+    read = "read_parquet" if path.suffix == ".parquet" else "read_ndjson"
+    line = (
+        f"[print('\\n'.join(map(' '.join, zip(*row))) + '\\n') for row in polars.{read}({str(path)!r})"
+        f".select({tokens!r}, {tags[0]!r}).iter_rows()]"
+    )
+    words = "Of tokens with a tag each make a file of CoNLL"
+    return f' {words}: python -c "import polars; {line}" > {path.stem}_{tags[0]}.conll'
 
 
 def mapping_of_expression(rows: Rows, wanted: str, name: str = "") -> str:

@@ -20,6 +20,7 @@ from .plain_types import refused
 from .rows import columns_in_words, elements_in_words, is_index, is_partition, mapping_of_expression
 from .scan import Scan, scan_of
 from .types import ACCEPTS, UNKNOWN, canonical_type, decimals_of, how_to_cast, type_of_nulls
+from .unnesting import ROW
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -358,7 +359,10 @@ class Source:
             if name in self.keyed
             else f'{words} Map it with columns = {{ {name} = "…" }}.'
         )
-        return words + ("" if self.spec.unnest else elements_in_words(file, file_column, self.name))
+        if self.spec.unnested:
+            number = f"{self.spec.unnested[0]}{ROW}"
+            return f"{words} The number of the row that has the list is {number!r}."
+        return words + elements_in_words(file, file_column, self.name)
 
     def _without_key(self, name: str) -> str:
         """What lets a mapping in `columns` have an effect; empty unless a key tells the column of the field."""

@@ -23,16 +23,19 @@ if TYPE_CHECKING:
     from .rows import Rows
 
 
-def unnested(rows: DataFile | FrameRows, column: str, listing: Listing) -> DataFile:
-    """Return one row for each element of a list column, in order, beside the other columns of its row.
+ROW = ".row"  # behind the name of the outermost list: the number of the row of the file that has it
+
+
+def unnested(rows: DataFile | FrameRows, listing: Listing) -> DataFile:
+    """Return one row for each element of the list column that an input names, in order, beside the others of its row.
 
     The fields of a struct become columns, those of a name that another column has as `column.field`; the values of a
     list become `column.1`, `column.2` and so on; other values keep the name of the column. Empty lists and NULL have no
-    row; where there is nothing else, the fields of the elements may not be known.
+    row; where there is nothing else, the fields of the elements may not be known. Further columns that are named lie
+    within the elements: lists of them likewise, and structs, whose fields become columns.
 
     Args:
         rows: The rows of one file or frame.
-        column: Name of the column.
         listing: The input that they belong to.
 
     Raises:
@@ -41,10 +44,11 @@ def unnested(rows: DataFile | FrameRows, column: str, listing: Listing) -> DataF
     import polars as pl  # noqa: PLC0415 - the command line shows its help without it
     import pyarrow as pa  # noqa: PLC0415 - as above
 
+    column, *inner = listing.spec.unnested
     _check(rows, column, name=listing.name)
 
     def write(target: Path) -> None:
-        _elements(rows, column, listing).sink_parquet(target)
+        _elements(rows, listing).sink_parquet(target)
 
     try:
         path, holder = spooled(write, rows.name, listing.scratch, name=listing.name)
@@ -54,7 +58,7 @@ def unnested(rows: DataFile | FrameRows, column: str, listing: Listing) -> DataF
         raise DataError(message, remedy="Give them the same fields, each with values of one type.") from error
     file = open_file(path, path.parent, name=listing.name, label=rows.name, holder=holder)
     kind = rows.schema.field(column).type
-    if not file.rows and not pa.types.is_struct(getattr(kind, "value_type", kind)):
+    if not file.rows and (inner or not pa.types.is_struct(getattr(kind, "value_type", kind))):
         file = replace(file, tells_fields=False)
     if not isinstance(rows, DataFile):
         return file
@@ -109,7 +113,7 @@ def _check(rows: DataFile | FrameRows, column: str, *, name: str) -> None:
         raise DataError(message, remedy="Name a column of lists, or leave unnest out.")
 
 
-def _elements(rows: DataFile | FrameRows, column: str, listing: Listing) -> pl.LazyFrame:
+def _elements(rows: DataFile | FrameRows, listing: Listing) -> pl.LazyFrame:
     import polars as pl  # noqa: PLC0415 - see unnested
 
     if isinstance(rows, DataFile):
@@ -117,19 +121,66 @@ def _elements(rows: DataFile | FrameRows, column: str, listing: Listing) -> pl.L
     else:
         unread = [each.name for each in rows.schema if refused(each.type)]
         frame = pl.DataFrame(pl.from_arrow(rows.table.drop_columns(unread))).lazy()
+    frame = _with_numbers(frame, listing)
+    for number, column in enumerate(listing.spec.unnested):
+        schema = frame.collect_schema()
+        if number and column not in schema:
+            if not frame.head(1).collect().height:  # of lists that are all empty nothing more is known
+                break
+            message = f"input {listing.name}: unnest names {column!r}, which elements in {rows.name} do not have"
+            raise DataError(message, remedy=f"What is there then: {', '.join(schema.names())}.")
+        if isinstance(schema[column], pl.Struct):
+            frame = _fields(frame, column)
+        elif number and not isinstance(schema[column], pl.List | pl.Array | pl.Null):
+            message = f"input {listing.name}: unnest names {column!r}, which is {schema[column]} in {rows.name}"
+            raise DataError(message, remedy="Name a column of lists or structs, or leave it out.")
+        else:
+            frame = _of_list(frame, column, rows, listing)
+    return frame
+
+
+def _with_numbers(frame: pl.LazyFrame, listing: Listing) -> pl.LazyFrame:
+    """The rows with their numbers, from 1, if a field is mapped to them.
+
+    Raises:
+        DataError: there are several files, whose rows have the same numbers.
+    """
+    number = f"{listing.spec.unnested[0]}{ROW}"
+    if number not in listing.spec.columns.values() or number in frame.collect_schema():
+        return frame
+    if len(listing.items) > 1:
+        message = (
+            f"input {listing.name}: {number!r} numbers the rows of a file, and there are {len(listing.items):,} files"
+        )
+        raise DataError(message, remedy="Give one file, or map a column that tells the rows of all files apart.")
+    return frame.with_row_index(number, offset=1)
+
+
+def _fields(frame: pl.LazyFrame, column: str) -> pl.LazyFrame:
+    """The fields of a struct as columns in its place."""
+    import polars as pl  # noqa: PLC0415 - see unnested
+
+    schema = frame.collect_schema()
+    kind, others = schema[column], {each.lower() for each in schema.names() if each != column}
+    names = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
+    fields = [f"{column}.{each}" if each.lower() in others else each for each in names]
+    columns = [pl.col(column).struct.field(each).alias(field) for each, field in zip(names, fields, strict=True)]
+    return frame.select(pl.exclude(column), *columns)
+
+
+def _of_list(frame: pl.LazyFrame, column: str, rows: DataFile | FrameRows, listing: Listing) -> pl.LazyFrame:
+    """The elements of a list as rows."""
+    import polars as pl  # noqa: PLC0415 - see unnested
+
     written = frame.collect_schema()[column]
     if isinstance(written, pl.Array):
         frame = frame.with_columns(pl.col(column).arr.to_list())
     elif written == pl.Null():
         frame = frame.with_columns(pl.col(column).cast(pl.List(pl.Null)))
     frame = frame.filter(pl.col(column).list.len() > 0).explode(column)
-    schema = frame.collect_schema()
-    kind, others = schema[column], {each.lower() for each in schema.names() if each != column}
+    kind = frame.collect_schema()[column]
     if isinstance(kind, pl.Struct):
-        names = [field.name for field in kind.fields]
-        fields = [f"{column}.{each}" if each.lower() in others else each for each in names]
-        columns = [pl.col(column).struct.field(each).alias(field) for each, field in zip(names, fields, strict=True)]
-        return frame.select(pl.exclude(column), *columns)
+        return _fields(frame, column)
     if not isinstance(kind, pl.List):
         return frame
     width = frame.select(pl.col(column).list.len().max()).collect(engine="streaming").item() or 0

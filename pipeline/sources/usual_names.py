@@ -5,14 +5,12 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
-from .types import canonical_type
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
 
-    from .inputs import InputContract
+    from .inputs import InputContract, Kind
 
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "score": ("similarity", "sim", "weight", "prob", "probability", "proba", "confidence", "p", "pred", "prediction"),
@@ -55,34 +53,27 @@ LEAST_ALIKE = 0.75
 
 
 def proposed(
-    contract: InputContract, schema: pa.Schema, *, typed: bool, called: Mapping[str, str]
+    contract: InputContract, schema: pa.Schema, *, can_be: Callable[[str, Kind], bool], called: Mapping[str, str]
 ) -> dict[str, tuple[str, float]]:
     """Propose which columns are the fields of an input: by field, the column and how well it fits, highest first taken.
 
     Args:
         contract: The input.
         schema: Columns of a file.
-        typed: Whether the types of the file mean something; those of text files do not.
+        can_be: Whether a column can be read as what a field expects.
         called: What columns are called for what they hold, where their names do not say so; empty: they fit no field.
     """
-    candidates = sorted(
-        (
-            (
-                -_likeness(field.name, called.get(column.name, column.name), number),
-                order,
-                number,
-                field.name,
-                column.name,
-            )
-            for order, field in enumerate(contract.fields)
-            for number, column in enumerate(schema)
-            if not typed or canonical_type(column.type, field.kind) is not None
-        ),
+    likenesses = (
+        (-_likeness(field.name, called.get(column.name, column.name), number), order, number, field.name, column.name)
+        for order, field in enumerate(contract.fields)
+        for number, column in enumerate(schema)
     )
+    kinds = {field.name: field.kind for field in contract.fields}
+    candidates = sorted(each for each in likenesses if each[0] < 0 and can_be(each[4], kinds[each[3]]))
     fields: dict[str, tuple[str, float]] = {}
     for negative, _, _, field_name, column_name in candidates:
         taken = {column for column, _ in fields.values()}
-        if negative < 0 and field_name not in fields and column_name not in taken:
+        if field_name not in fields and column_name not in taken:
             fields[field_name] = column_name, -negative
     return fields
 

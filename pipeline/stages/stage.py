@@ -6,6 +6,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from .. import visible_text
+from ..errors import Note
 from ..metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY, Quality
 from ..records import dataclass
 from ..tables.groupings import TOTAL, group_text
@@ -64,9 +65,9 @@ class Summary:
     @property
     def legend(self) -> str:
         """What `DOUBT` means, if one of the cells has it behind limits; else empty."""
-        words = f"{DOUBT} doubtful limits: see the warnings, and interval_quality in the tables"
+        words = f"{DOUBT} the interval is doubtful: see the warnings, and interval_quality in the tables"
         if self.on_same_data:
-            words = f"{words}; or chosen on the same data, and so a little too good"
+            words = f"{words}; or the threshold was chosen on the same data, so that the number is a little too good"
         return words if any(cell.endswith(f"){DOUBT}") for row in self.rows for cell in row) else ""
 
 
@@ -177,9 +178,9 @@ def counts_table(stage: Stage) -> Table:
 
 
 def groups_without(
-    groups: pl.DataFrame, conditions: Mapping[str, pl.Expr], consequence: str = "what needs one is NULL"
+    groups: pl.DataFrame, conditions: Mapping[str, pl.Expr], consequence: str = "numbers that need one are empty (NULL)"
 ) -> tuple[str, ...]:
-    """Warnings that groups lack something.
+    """Warnings that all groups lack something, or notes that some do.
 
     Args:
         groups: One row per group.
@@ -190,7 +191,8 @@ def groups_without(
     for words, condition in conditions.items():
         number_of = groups.filter(condition).height
         if number_of:
-            messages.append(f"{groups_with(number_of, groups.height)} {words}: {consequence}")
+            message = f"{groups_with(number_of, groups.height)} {words}: {consequence}"
+            messages.append(message if number_of == groups.height else Note(message))
     return tuple(messages)
 
 

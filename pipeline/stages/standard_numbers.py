@@ -48,8 +48,8 @@ CROSS_FITTED, IN_SAMPLE = "_cross_fitted", "_in_sample"
 CHOICE, QUALITY_IN_SAMPLE = "_choice", f"{INTERVAL_QUALITY}{IN_SAMPLE}"
 OTHER_DATA, SAME_DATA = "other_data", "same_data"
 WORDS = {  # behind a sentence
-    OTHER_DATA: " (on data that did not choose the threshold)",
-    SAME_DATA: " (the threshold was chosen on the same data: a little too good)",
+    OTHER_DATA: " (measured on data that had no part in choosing the threshold)",
+    SAME_DATA: " (a little too good, because the threshold was chosen on the same data)",
 }
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pipeline.report.page.page import report
+from pipeline.report.published import latest_run
 from report.conftest import COLUMN, HOSTILE, opened
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from playwright.sync_api import Browser
 
     from report.conftest import Published
@@ -114,6 +119,28 @@ def test_pointing_at_a_chart_tells_its_values_and_a_folded_table_repeats_them(
         row = page.locator("figure details tr", has=page.locator(f"td:first-child:text-is('{threshold}')"))
         precision = next(line for line in told.splitlines() if line.startswith("Precision: "))
         assert precision.split()[1] in row.inner_text()
+
+
+def test_on_a_phone_many_long_warnings_leave_the_first_number_on_the_first_screen(
+    browser: Browser, published: Published, tmp_path: Path
+) -> None:
+    long = [f"input predictions: reason {number}: {'and so on ' * 60}" for number in range(5)]
+    run = latest_run(published.results)
+    warned = replace(run.stages[0], warnings=tuple(long), notes=("of no weight", "nor this"))
+    page = tmp_path / "warned.html"
+    page.write_text(report(replace(run, stages=(warned,)), published.results), encoding="utf-8")
+    with opened(browser, page, width=390, height=844) as shown:
+        for selector in (".sentence", ".tile .number"):
+            box = shown.page.locator(selector).first.bounding_box()
+            assert box is not None
+            assert box["y"] + box["height"] <= 844, selector
+        assert not shown.page.get_by_text("of no weight").is_visible()
+        shown.page.locator(".notes summary").click()
+        assert shown.page.get_by_text("of no weight").is_visible()
+        shown.page.locator(".warning summary").first.click()
+        assert "and so on" in shown.page.locator(".warning").first.inner_text()
+    with opened(browser, page) as shown:
+        assert "and so on" in shown.page.locator(".warning").first.inner_text(), "on a wide screen they are open"
 
 
 def test_print_shows_light_colours_and_no_controls(browser: Browser, published: Published) -> None:

@@ -98,7 +98,7 @@ def test_omitted_tables_are_told_with_the_reason(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("pipeline.stages.before_after.units.MOST_ROWS", 2)
     workplace.publish()
     out = " ".join(call("show", workplace.results).out.split())
-    assert 'Not made: before_after_events: event_counts = "auto" makes it while' in out
+    assert 'table before_after_events is not made: event_counts = "auto" makes it while' in out
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,9 @@ def test_few_units_are_told_and_marked(tmp_path: Path, units: int, *, is_few: bo
     config = [{"kind": kind, **keys} for kind, keys in stages(tmp_path, units).items()]
     run = pipeline.run({"output": str(tmp_path / "results"), "stages": config})
     told = " ".join(words for words in run.warnings if "few_clusters" in words)
-    assert all(told.count(f"{kind}: limits are doubtful") == is_few for kind in TABLES), "one warning for each stage"
+    assert all(told.count(f"{kind}: some intervals may be too narrow") == is_few for kind in TABLES), (
+        "one warning for each stage"
+    )
     assert all(("*" in str(stage.summary.rows)) == bool(stage.summary.legend) for stage in run.stages)
     with pipeline.open_results(str(tmp_path / "results")) as connection:
         for kind, table in TABLES.items():

@@ -58,4 +58,4 @@ def test_floating_groups_are_warned_about(tmp_path: Path) -> None:
     frame.write_parquet(tmp_path / "p.parquet")
     stage = {"kind": "before_after", "pairs": str(tmp_path / "p.parquet"), "thresholds": [0.5], "by": ["g"]}
     run = run_stages({"output": str(tmp_path / "r"), "stages": [stage]})
-    assert any("'g' is a floating number: NaN and infinite values count as NULL" in text for text in run.warnings)
+    assert any("'g' is a floating number: NaN and infinite values count as NULL" in text for text in run.notes)

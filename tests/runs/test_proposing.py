@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import gzip
+import json
+import subprocess
+import sys
 import tomllib
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import polars as pl
 import pytest
 from cli.calls import call
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pipeline
 from pipeline.errors import ThresherError
@@ -18,7 +27,10 @@ from pipeline.runs.proposing import propose
 from pipeline.stages import find_stage
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
+    from random import Random
+
+    from pipeline.runs.run import Run
 
 EDGELIST = pl.DataFrame(  # as RNewsflow's compare_documents writes it
     {
@@ -54,14 +66,112 @@ def test_an_edgelist_runs_as_proposed(tmp_path: Path) -> None:
     assert table["m_after"][0] + table["m_before"][0] == 20
 
 
+NUMBERS: dict[str, Callable[[float], str]] = {
+    "plain": str,
+    "percent": lambda x: f"{100 * x:.1f}%",
+    "percent with a blank and a comma": lambda x: f"{100 * x:.1f} %".replace(".", ","),
+    "thousands": lambda x: f"{1e5 * x:,.0f}",
+    "thousands and decimal commas": lambda x: f"{1e5 * x:,.1f}".translate({44: 46, 46: 44}),
+    "decimal commas": lambda x: str(x).replace(".", ","),
+}
+LABELS = [("1", "0"), ("true", "False"), ("yes", "no"), ("Yes", "No"), ("t", "f"), ("1.0", "0.0"), ("pos", "neg")]
+
+
+@settings(max_examples=12)
+@given(
+    number=st.sampled_from(sorted(NUMBERS)),
+    labels=st.sampled_from(LABELS),
+    scores=st.lists(st.integers(0, 1000).map(lambda x: x / 1000), min_size=3, max_size=30),
+    gap=st.sampled_from(["", "NA", "null", "-"]),
+    gaps=st.tuples(st.booleans(), st.booleans()),
+    form=st.sampled_from([",", ";", "\t", ".parquet", ".jsonl"]),
+    seed=st.randoms(use_true_random=False),
+)
+def test_what_is_proposed_for_text_of_many_shapes_runs_and_reads_the_numbers(
+    number: str,
+    labels: tuple[str, str],
+    scores: list[float],
+    gap: str,
+    gaps: tuple[bool, bool],
+    form: str,
+    seed: Random,
+) -> None:
+    written: list[str | None] = [NUMBERS[number](score) for score in scores]
+    label: list[str | None] = [labels[0], labels[1], *(seed.choice(labels) for _ in scores[2:])]
+    in_scores, in_labels = gaps
+    written = written + [gap or None] * in_scores + written[:1] * in_labels
+    label = label + label[:1] * in_scores + [gap or None] * in_labels
+    frame = pl.DataFrame({"item": range(len(label)), "score": written, "label": label})
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        if form in {".parquet", ".jsonl"}:
+            frame = frame.with_columns(pl.when(pl.col("score", "label") != gap).then(pl.col("score", "label")))
+            path = folder / f"rows{form}"
+            frame.write_parquet(path) if form == ".parquet" else frame.write_ndjson(path)
+        else:
+            path = folder / "rows.csv"
+            frame.write_csv(path, separator=form)
+        text, config = proposal("threshold_sweep", [path.name], folder)
+        done = run_config(config, folder)
+        curve = pl.read_parquet(done.path / "threshold_sweep_curve" / "threshold_sweep.parquet")
+    assert curve["tp"].max() == sum(value == labels[0] for value in label[: len(scores)]), text
+    share = 1e5 if number.startswith("thousands") else 1
+    highest = curve["threshold"].max()
+    assert highest == pytest.approx(share * max(round(score, 3) for score in scores), rel=1e-6), text
+
+
+@pytest.mark.parametrize(
+    ("times", "reads"),
+    [
+        (["20-11-2026", "21-11-2026"], "strptime(at, '%d-%m-%Y')"),
+        (["20.11.2026 10:30", "21.11.2026 11:00"], "strptime(at, '%d.%m.%Y %H:%M')"),
+        (["1763600000", "1763700000"], "to_timestamp(CAST(at AS BIGINT))"),
+        (["2026-11-20", "2026-11-21"], "CAST(at AS TIMESTAMP)"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_times_of_text_are_proposed_with_what_reads_them(
+    times: list[str], reads: str, ending: str, tmp_path: Path
+) -> None:
+    columns = {"series_id": ["a", "b"], "position": times}
+    for name in ("predictions", "annotations"):
+        frame = pl.DataFrame(columns | ({"score": [0.5, 0.7]} if name == "predictions" else {}))
+        path = tmp_path / f"{name}.{ending}"
+        frame.write_parquet(path) if ending == "parquet" else frame.write_csv(path)
+    paths = [f"{name}={name}.{ending}" for name in ("predictions", "annotations")]
+    _, config = proposal("change_points", paths, tmp_path)
+    (stage,) = config["stages"]
+    mapped = stage["predictions"].get("columns", {}).get("position")
+    is_read_anyway = ending == "csv" and reads.startswith("CAST")
+    if not reads.startswith("to_timestamp"):  # which a position takes for whole numbers
+        assert mapped == (
+            None if is_read_anyway else {"sql": reads.replace("at", "position", 1).replace("(at", "(position")}
+        )
+    run_config(config, tmp_path)
+
+
+def test_truth_values_as_numbers_with_gaps_are_proposed_with_what_reads_them(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"score": [0.5, None, float("nan"), 0.1], "y_true": [1.0, 0.0, None, float("nan")]})
+    rows.write_parquet(tmp_path / "rows.parquet")
+    _, config = proposal("threshold_sweep", ["rows.parquet"], tmp_path)
+    (stage,) = config["stages"]
+    assert stage["predictions"]["columns"] == {"label": {"sql": "y_true = 1"}}
+    assert (stage["predictions"]["where"], stage["invalid_scores"]) == ("y_true IN (0, 1)", "drop")
+    run_config(config, tmp_path)
+
+
+def run_config(config: dict[str, Any], folder: Path) -> Run:
+    """Run what was proposed."""
+    return pipeline.run(parse_config(config | {"output": str(folder / "results")}, base=folder))
+
+
 def test_words_for_no_value_are_proposed_and_what_is_proposed_runs(tmp_path: Path) -> None:
     lines = ('"","score","label","note"', '"1",0.5,1,"NA"', '"2",NA,0,"b"', '"3",0.7,N/A,"c"', '"4",0.1,0,"d"')
     (tmp_path / "rows.csv").write_text("\n".join(lines))
     _, config = proposal("threshold_sweep", ["rows.csv"], tmp_path)
     (stage,) = config["stages"]
     assert stage["predictions"]["null_values"] == ["N/A", "NA"]
-    stage["predictions"]["where"] = "label IS NOT NULL"
-    stage["invalid_scores"] = "drop"
+    assert (stage["predictions"]["where"], stage["invalid_scores"]) == ("label IS NOT NULL", "drop")
     config["output"] = str(tmp_path / "results")
     (done,) = pipeline.run(parse_config(config, base=tmp_path)).stages
     assert done.n_rows == 4
@@ -290,6 +400,85 @@ def test_mentions_in_lists_run_as_proposed(
     run = pipeline.run(parse_config(config, base=tmp_path))
     scores = pl.read_parquet(run.path / "entity_recognition_scores" / "entity_recognition.parquet")
     assert scores.select("tp", "fp", "fn").row(-1) == (text.count('"LOC"'), 0, 0)
+
+
+TEXT = "Ann met Bob in Rome."
+MENTIONED = [("PER", 0, 3), ("PER", 8, 11), ("LOC", 15, 19)]
+
+
+def spacy_line(_number: int) -> Any:  # noqa: ANN401 - what JSON can hold
+    return {"text": TEXT, "ents": [{"start": start, "end": end, "label": label} for label, start, end in MENTIONED]}
+
+
+def label_studio_result() -> list[Any]:
+    values = [
+        {"start": start, "end": end, "text": TEXT[start:end], "labels": [label]} for label, start, end in MENTIONED
+    ]
+    return [{"id": f"r{n}", "from_name": "label", "type": "labels", "value": value} for n, value in enumerate(values)]
+
+
+def label_studio_line(number: int) -> Any:  # noqa: ANN401 - what JSON can hold
+    annotation = {"id": 10 * number, "completed_by": 1, "result": label_studio_result()}
+    return {"id": number, "data": {"text": TEXT}, "annotations": [annotation], "predictions": []}
+
+
+def label_studio_min(number: int) -> Any:  # noqa: ANN401 - what JSON can hold
+    return {"id": number, "text": TEXT, "label": [each["value"] for each in label_studio_result()], "annotator": 1}
+
+
+@pytest.mark.parametrize("line", [spacy_line, label_studio_line, label_studio_min])
+def test_exports_of_other_tools_run_as_proposed(tmp_path: Path, line: Callable[[int], Any]) -> None:
+    for name in ("gold", "predicted"):
+        (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(line(number))}\n" for number in range(4)))
+    _, config = proposal("entity_recognition", ["gold.jsonl", "predicted.jsonl"], tmp_path)
+    run = run_config(config, tmp_path)
+    scores = pl.read_parquet(run.path / "entity_recognition_scores" / "entity_recognition.parquet")
+    assert scores.filter(pl.col("average") == "micro").select("tp", "fp", "fn").row(0) == (12, 0, 0)
+    types = {"type": "label"} if line is spacy_line else {"type": "labels"}
+    assert config["stages"][0]["gold"]["columns"].items() >= types.items()
+
+
+def test_rows_of_several_files_are_no_documents(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(spacy_line(0)))
+    spec = {"path": ["a.jsonl", "b.jsonl"], "unnest": "ents", "columns": {"doc_id": "ents.row", "type": "label"}}
+    stage = {"kind": "entity_recognition", "gold": spec, "predicted": spec}
+    with pytest.raises(ThresherError, match=r"'ents\.row' numbers the rows of a file, and there are 2 files"):
+        run_config({"stages": [stage]}, tmp_path)
+
+
+def test_lists_of_tokens_and_tags_and_arrays_are_told_with_a_command_that_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    row = {"id": 1, "tokens": ["Ann", "met", "Bob"], "ner_tags": ["B-PER", "O", "B-PER"]}
+    for name in ("gold", "predicted"):
+        Path(f"{name}.jsonl").write_text(json.dumps(row))
+        Path(f"{name}_all.json").write_text(json.dumps([spacy_line(0)] * 2))
+        said = call("init", "entity_recognition", "--from", f"{name}={name}.jsonl").out
+        follow(said.partition("file of CoNLL: ")[2].splitlines()[0])
+        said = call("init", "entity_recognition", "--from", f"{name}={name}_all.json").err
+        assert "it is an array in JSON" in said
+        follow(said.partition("as JSON lines: ")[2].splitlines()[0].removesuffix("  [exit 65]"))
+    for files in (["gold_ner_tags.conll", "predicted_ner_tags.conll"], ["gold_all.jsonl", "predicted_all.jsonl"]):
+        _, config = proposal("entity_recognition", files, tmp_path)
+        run = run_config(config, tmp_path)
+        scores = pl.read_parquet(run.path / "entity_recognition_scores" / "entity_recognition.parquet")
+        assert scores["tp"][-1] in {2, 6}
+
+
+def follow(line: str) -> None:
+    """Run a line of a shell with our Python."""
+    subprocess.run(line.replace("python", sys.executable, 1), shell=True, check=True)  # noqa: S602 - our own words
+
+
+def test_of_a_database_the_table_that_fits_best_is_proposed(tmp_path: Path) -> None:
+    with closing(duckdb.connect(tmp_path / "all.duckdb")) as connection:
+        connection.execute("CREATE TABLE notes AS SELECT 'x' AS note")
+        connection.execute("CREATE TABLE scored AS SELECT range / 10 AS score, range % 2 = 0 AS label FROM range(10)")
+    _, config = proposal("threshold_sweep", ["all.duckdb"], tmp_path)
+    assert config["stages"][0]["predictions"] == {"path": "all.duckdb", "format": "duckdb", "table": "scored"}
+    run_config(config, tmp_path)
 
 
 def test_elements_are_proposed_for_every_stage_and_only_where_they_fit_better(tmp_path: Path) -> None:

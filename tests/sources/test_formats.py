@@ -20,7 +20,7 @@ from running import run_stages
 
 import pipeline
 import thresher
-from pipeline.errors import DataError, NoInputError
+from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.runs.config import parse_config
 from pipeline.sources.files import find_files
 from pipeline.sources.inputs import Field, Input, InputContract, Kind
@@ -526,3 +526,25 @@ def test_a_missing_column_that_elements_of_a_list_have_says_how_to_read_them(tmp
         read(tmp_path / "rows.jsonl", MENTIONS, unnest="entz")
     with pytest.raises(DataError, match=r"unnest names 'doc_id', which is .*string in .*rows\.jsonl, not a list"):
         read(tmp_path / "rows.jsonl", MENTIONS, unnest="doc_id")
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"database": "m.duckdb", "table": "p", "delimiter": ";"}, "delimiter has no effect on duckdb"),
+        ({"path": "m.duckdb", "delimiter": ";"}, "delimiter has no effect on duckdb"),
+        ({"path": ["a.parquet", "b.jsonl"], "null_values": ["NA"]}, "null_values has no effect on jsonl and parquet"),
+        ({"path": "a.parquet", "decimal": ","}, "decimal has no effect on parquet"),
+        ({"path": "in/*.txt", "format": "trec_run", "delimiter": ";"}, "delimiter has no effect on trec_run"),
+        ({"path": "a.csv", "tags": 4}, "tags has no effect on csv"),
+    ],
+)
+def test_keys_of_texts_beside_other_files_are_refused_in_the_config_alone(spec: dict[str, Any], words: str) -> None:
+    stages = [{"kind": "threshold_sweep", "predictions": spec}]
+    with pytest.raises(ConfigError, match=words):
+        parse_config({"stages": stages}, base=Path.cwd())
+
+
+def test_keys_of_texts_are_taken_where_one_file_may_be_text() -> None:
+    for spec in ({"path": ["a.parquet", "b.csv"]}, {"path": "folder"}, {"path": "rows.txt", "format": "csv"}):
+        assert Input.model_validate(spec | {"delimiter": ";", "decimal": ",", "null_values": ["NA"]}).delimiter == ";"

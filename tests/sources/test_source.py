@@ -101,7 +101,7 @@ def test_single_precision_is_compared_as_double_and_said_so(tmp_path: Path) -> N
     pairs = PAIRS.with_columns(score=pl.Series([0.9, 0.9, 0.1, 0.1], dtype=pl.Float32))
     run = run_before_after(tmp_path, {"pairs": pairs}, thresholds=[0.1, 0.9])
     assert [row[2:] for row in counts(read_table(run, "before_after_estimates"))] == [(2, 2), (0, 0)]
-    assert any("FLOAT" in warning for warning in run.warnings)
+    assert any("FLOAT" in warning for warning in run.notes)
 
 
 def test_columns_are_found_under_the_names_that_the_files_have(tmp_path: Path) -> None:

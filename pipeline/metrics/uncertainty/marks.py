@@ -29,7 +29,15 @@ if TYPE_CHECKING:
 
 _MISSING: dict[Reason, str] = {  # reasons that lie in what was asked for, or in the data as a whole
     "one_replicate": "a single cluster has no spread",
-    "budget": "thresholds × replicates are too many; ask for fewer of either",
+    "budget": "thresholds × replicates are too many, ask for fewer of either",
+}
+WHY: dict[Quality, str] = {  # of marks that warn, to people
+    "assumption_failed": "what these numbers assume does not hold",
+    "unequal_clusters": "one cluster has over a third of the rows",
+    "few_clusters": "they rest on few independent clusters",
+    "one_parent": "pairs of one article or day are alike, which the intervals do not know",
+    "correlated_days": "neighbouring days are alike, which the intervals allow for only as far as these days tell",
+    "skewed": "there are too few units for values so unevenly spread",
 }
 _COUNTS = frozenset(  # columns of which one is above 0 wherever there are rows
     {
@@ -85,9 +93,9 @@ def _missing(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
     for reason, meaning in _MISSING.items():
         names = [name for name, present in reasons.items() if reason in present]
         if names:
-            phrases.append(f"{reason}, {meaning} ({', '.join(names)})")
+            phrases.append(f"{meaning} ({reason} in {', '.join(names)})")
     if phrases:
-        yield f"limits are missing where undefined_interval says why: {'; '.join(phrases)}"
+        yield f"some intervals are missing: {'; '.join(phrases)}"
 
 
 def _values(column: pl.Series) -> set[str]:
@@ -109,18 +117,19 @@ def _doubtful(tables: Mapping[str, pl.DataFrame], without: Sequence[Quality]) ->
     for quality in DOUBTFUL:
         names = [name for name, present in qualities.items() if quality in present]
         if names and quality not in without:
-            phrases.append(f"{quality} ({_fewest(marked, names, quality)}{', '.join(names)})")
+            why = f"{WHY[quality]}{_fewest(marked, names, quality)}"
+            phrases.append(f"{why} ({quality} in {', '.join(names)})")
     if phrases:
-        yield f"limits are doubtful where interval_quality marks them: {'; '.join(phrases)}"
+        yield f"some intervals may be too narrow: {'; '.join(phrases)}"
 
 
 def _fewest(tables: Mapping[str, pl.DataFrame], names: list[str], quality: Quality) -> str:
-    """The fewest clusters of the rows with a mark, as words in front of the names of tables; empty where not known."""
+    """The fewest clusters of the rows with a mark, as words; empty where not known."""
     counted = [tables[name] for name in names if {N_CLUSTERS, N_EFFECTIVE} <= set(tables[name].columns)]
     rows = [table.filter(pl.col(INTERVAL_QUALITY) == quality).select(N_EFFECTIVE, N_CLUSTERS) for table in counted]
     fewest = pl.concat(rows).drop_nulls().sort(N_EFFECTIVE, N_CLUSTERS) if rows else pl.DataFrame()
     if fewest.is_empty() or quality not in {"unequal_clusters", "few_clusters"}:
         return ""
     effective, number = fewest.row(0)
-    words = f"{number:,} clusters" if effective > number - 1 else f"{number:,} clusters that count as {effective:.1f}"
-    return f"the fewest are {words}: "
+    words = f"{number:,}" if effective > number - 1 else f"{number:,} that count as {effective:.1f}"
+    return f", {words} at the fewest"

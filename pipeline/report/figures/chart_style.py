@@ -22,11 +22,14 @@ def stands(series: Series) -> bool:
     return series.mark in {"bar", "point"}
 
 
-def key_of(figure: Figure) -> list[tuple[str, Look, bool]]:
-    """Names of series and rules, the most important first, their looks, and whether each is a line."""
+def key_of(figure: Figure) -> list[tuple[str, Look, str]]:
+    """Names of series and rules, the most important first, their looks, and what each is: `line`, `point` or `bar`."""
     drawn = list(zip(figure.series, looks(figure.series), strict=True))
-    marks = [(series.name, look, not stands(series)) for series, look in reversed(drawn)]
-    rules = [(rule.name, rule_look(index), rule.until is None) for index, rule in enumerate(figure.rules)]
+    marks = [(series.name, look, series.mark if stands(series) else "line") for series, look in reversed(drawn)]
+    rules = [
+        (rule.name, rule_look(index), "bar" if rule.until is not None else "line")
+        for index, rule in enumerate(figure.rules)
+    ]
     return [*marks, *rules]
 
 

@@ -210,8 +210,12 @@ class _Drawing:
             return self._bars(index, series, {"type": "bar", **colour})
         axes = self._channels(f"v{index}")
         if series.mark == "point":
-            points = {"type": "point", "filled": True, "size": 55, **colour}
-            return layer(points, {**axes, "opacity": _paler(0.45, 1), **self._offset(series.name)})
+            points = {"type": "point", "filled": True, "size": 55, **colour, "clip": self.figure.y.logarithmic}
+            drawn = layer(points, {**axes, "opacity": _paler(0.45, 1), **self._offset(series.name)})
+            if self.figure.y.logarithmic:
+                return drawn
+            inside = f"datum.v{index} >= low && datum.v{index} <= high"  # one at the edge is drawn whole
+            return {**drawn, "transform": [{"filter": inside}]}
         line = {
             "type": "line",
             "strokeWidth": 2,

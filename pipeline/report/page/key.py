@@ -17,9 +17,9 @@ def key(figure: Figure) -> Markup:
     return element("ul", *(_key_entry(*entry) for entry in key_of(figure)), class_="key")
 
 
-def _key_entry(name: str, look: Look, is_line: bool) -> Markup:  # noqa: FBT001 - an entry of the key
+def _key_entry(name: str, look: Look, shape: str) -> Markup:
     dashes = " ".join(map(str, look.dash)) or None
-    if is_line:
+    if shape == "line":
         mark = element(
             "line",
             x1="0",
@@ -30,6 +30,8 @@ def _key_entry(name: str, look: Look, is_line: bool) -> Markup:  # noqa: FBT001 
             stroke_width="2.5",
             stroke_dasharray=dashes,
         )
+    elif shape == "point":
+        mark = element("circle", cx="13", cy="5", r="4.5", fill=look.colour.variable)
     else:
         mark = element("rect", x="8", y="0", width="10", height="10", fill=look.colour.variable)
     swatch = element("svg", mark, viewBox="0 0 26 10", aria_hidden="true")

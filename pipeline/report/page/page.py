@@ -19,7 +19,7 @@ from .history import history, kept_runs
 from .markup import Markup, element, escaped, inert_json, joined
 from .stage_section import chart_figure, stage_section
 from .tiles import tile_limits
-from .warning_box import warning_box
+from .warning_box import notes_box, warning_box
 
 if TYPE_CHECKING:
     from ...stages.figures import KeyNumber
@@ -77,6 +77,7 @@ def _head(run: PublishedRun, contents: list[StageContent], *, has_history: bool)
         element("p", " · ".join(facts), class_="facts"),
         gate_box(run.record.get("gates", ())),
         warning_box(contents, run.absent),
+        notes_box(contents),
         element("nav", *links, aria_label="Stages") if len(links) > 1 else None,
     )
 

@@ -1,10 +1,13 @@
-"""The warnings of all stages, above every number: three are shown, the others folded."""
+"""The warnings of all stages, above every number: each in a line that opens, the worst first, many folded."""
 
 from __future__ import annotations
 
+import re
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
+from ...runs.stage_results import texts_once
+from ..text.summary import notes_in_words
 from ..words import counted
 from .markup import Markup, element, joined
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
 SHOWN = 3
 LONGEST_LEAD = 110
+_LEAD = re.compile(r"(?:input [^:]+: )?.*?: ")
 
 
 def warning_box(contents: list[StageContent], absent: Mapping[str, str]) -> Markup:
@@ -39,9 +43,32 @@ def warning_box(contents: list[StageContent], absent: Mapping[str, str]) -> Mark
     return element("div", heading, element("ul", *entries[:SHOWN]), folded, class_="warnings", role="note")
 
 
+def notes_box(contents: list[StageContent]) -> Markup | None:
+    """Make the folded list of what changes no decision; None without any."""
+    notes = texts_once({content.published.name: content.published.notes for content in contents})
+    if not notes:
+        return None
+    listed = element("ul", *(element("li", text) for text in notes))
+    return element("details", element("summary", notes_in_words(notes)), listed, class_="notes")
+
+
 def _entry(content: StageContent, warning: str, *, several: bool) -> Markup:
-    lead, colon, consequence = warning.partition(": ")
-    is_short = bool(colon) and len(lead) <= LONGEST_LEAD and lead.count("(") == lead.count(")")
-    words = joined(element("strong", f"{lead}:"), f" {consequence}") if is_short else joined(warning)
+    """One warning: what is wrong, and below it, once opened, what follows and what to do."""
+    lead, consequence = _parted(warning)
     link = joined(element("a", content.published.name, href=f"#{content.anchor}"), ": ") if several else None
-    return element("li", link, words)
+    if not consequence:
+        return element("li", link, lead)
+    opened = element("details", element("summary", element("strong", lead)), consequence, class_="warning", open=True)
+    return element("li", link, opened)
+
+
+def _parted(warning: str) -> tuple[str, str]:
+    """What is wrong, in few words, and the rest; a warning whose first words are many is cut after some of them."""
+    match = _LEAD.match(warning)
+    lead = match[0] if match and match[0].count("(") == match[0].count(")") else ""
+    if 0 < len(lead) <= LONGEST_LEAD:
+        return lead.rstrip(), warning[len(lead) :]
+    if len(warning) <= LONGEST_LEAD:
+        return warning, ""
+    cut = warning[:LONGEST_LEAD].rsplit(" ", 1)[0]
+    return f"{cut} …", f"… {warning[len(cut) :].lstrip()}"

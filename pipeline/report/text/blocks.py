@@ -39,12 +39,13 @@ class Items:
     Attributes:
         title: What its items are; may be empty.
         items: Texts of one paragraph.
-        tone: `warning` where a reader must not miss them, `failure` where they say that a gate failed.
+        tone: `warning` where a reader must not miss them, `failure` where they say that a gate failed, `note` where a
+            reader may pass them over.
     """
 
     title: str
     items: tuple[str, ...]
-    tone: Literal["plain", "warning", "failure"] = "plain"
+    tone: Literal["plain", "warning", "failure", "note"] = "plain"
 
 
 @dataclass(frozen=True)

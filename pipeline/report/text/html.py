@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 160, 24  # of a small curve
 STYLES = {
     "warning": "border-left: 4px solid #8a5a00; padding-left: 0.8em",
+    "note": "color: #6b7280; margin: 0.4em 0",
     "failure": "border-left: 4px solid #b3261e; padding-left: 0.8em",
 }
 
@@ -31,6 +32,8 @@ def _markup(block: Block) -> Markup:
             return element("p", block.text)
         case Items():
             items = element("ul", *(element("li", item) for item in block.items))
+            if block.tone == "note":
+                return element("details", element("summary", block.title), items, style=STYLES["note"])
             title = element("strong", block.title) if block.title else None
             return element("div", title, items, style=STYLES.get(block.tone))
         case Cells():

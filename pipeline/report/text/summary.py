@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...runs.runner import warnings_once
+from ...runs.stage_results import texts_once
 from ...visible_text import rows_in_words
 from .blocks import Cells, Curve, Heading, Items, Paragraph
 from .gates import blocks_of_gates
@@ -30,12 +30,14 @@ def blocks_of_run(run: PublishedRun, stages: Sequence[PublishedStage]) -> Iterat
     yield Heading(heading_of(run))
     yield from blocks_of_gates(run.record.get("gates", ()), {stage.name for stage in stages})
     absent = {} if len(stages) < len(run.stages) else {name: [sentence] for name, sentence in run.absent.items()}
-    if warnings := warnings_once(absent | {stage.name: stage.warnings for stage in stages}):
+    if warnings := texts_once(absent | {stage.name: stage.warnings for stage in stages}):
         yield warnings_block(warnings)
     else:
         yield Paragraph("No warnings.")
     for stage in stages:
         yield from blocks_of_stage(stage.result())
+    if notes := texts_once({stage.name: stage.notes for stage in stages}):
+        yield notes_block(notes)
 
 
 def heading_of(run: PublishedRun) -> str:
@@ -53,6 +55,16 @@ def time_of(published_at: str) -> str:
 def warnings_block(warnings: Sequence[str]) -> Items:
     """Return warnings with their number above them."""
     return Items(f"{len(warnings)} warning{'s' if len(warnings) > 1 else ''}", tuple(warnings), tone="warning")
+
+
+def notes_block(notes: Sequence[str]) -> Items:
+    """Return notes with their number above them."""
+    return Items(notes_in_words(notes), tuple(notes), tone="note")
+
+
+def notes_in_words(notes: Sequence[str]) -> str:
+    """Return how many notes there are, and that none of them matters much."""
+    return "1 note, which changes no decision" if len(notes) == 1 else f"{len(notes)} notes, which change no decision"
 
 
 def blocks_of_stage(stage: StageResult, most_rows: int | None = None) -> Iterator[Block]:
@@ -77,11 +89,14 @@ def blocks_of_stage(stage: StageResult, most_rows: int | None = None) -> Iterato
     yield Paragraph(summary.sentence)
     if summary.curve:
         yield Curve(summary.curve, summary.curve_title)
-    expected = {table: reason for table, reason in stage.omitted.items() if table not in stage.unrequested}
+    said = [*stage.unrequested, *(table for table in stage.omitted if _is_told(stage, table))]
+    expected = {table: reason for table, reason in stage.omitted.items() if table not in said}
     if expected:
         yield Items("Not made:", tuple(f"{table}: {reason}" for table, reason in expected.items()))
-    if keys := keys_on_request(stage.unrequested):
-        yield Paragraph(f"Keys that make further tables: {', '.join(keys)}.")
+
+
+def _is_told(stage: StageResult, table: str) -> bool:
+    return any(text.startswith(f"table {table} is not made") for text in (*stage.warnings, *stage.notes))
 
 
 def keys_on_request(unrequested: Mapping[str, str]) -> list[str]:

@@ -42,9 +42,9 @@ _WORDS = {"day": "day", "article_id": "article"}
 def unknown_parent(lacking: Mapping[Parent, str]) -> str:
     """The warning that the pairs have no second parent, with what would give them one, see `choose_parent`."""
     return (
-        "intervals take pairs of one event for alike, but not pairs of one article or one day (one_parent): how "
-        f'many pairs of each were compared is not known. Give {lacking["day"]}; or write cluster = "event_id" if '
-        "articles are not shared by events"
+        "intervals may be too narrow (one_parent): they know that pairs of one event are alike, but not that pairs of "
+        "one article or one day are, because it is not known how many of these were compared. Give "
+        f'{lacking["day"]}; or write cluster = "event_id" if articles are not shared by events'
     )
 
 

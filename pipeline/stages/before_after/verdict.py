@@ -24,6 +24,7 @@ from .units import chosen_threshold
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+EQUAL_RATES = "whether wrong matches are as frequent before the event as after it (equal-FPR assumption)"
 LEVEL = 0.05
 SURE = 0.002  # no flip of signs is as extreme, in either of two tests: that small a p-value needs no adjustment
 FAILED: Quality = "assumption_failed"
@@ -121,16 +122,16 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
     """What speaks against the assumption, or why it was not tested for the total."""
     joint, level = _joint(tables), _level(tables)
     if joint is not None and joint["p_value"] is None:
-        yield f"the equal-FPR assumption was not tested by the placebo test: {UNTESTED[joint['undefined']]}"
+        yield f"it was not tested {EQUAL_RATES}, as these numbers assume: {UNTESTED[joint['undefined']]}"
     elif joint is not None and joint["p_value"] < level:
         yield (
-            "the equal-FPR assumption is doubtful: before the event, where no match should be right, "
+            f"it is doubtful {EQUAL_RATES}: before the event, where no match should be right, "
             f"{_comparison(tables, equal=False)} (placebo test over all thresholds, p = {joint['p_value']:.2g}), so "
             f"that precision, recall and F1 may be far off (assumption_failed); {_advice(_log_ratio(tables))}"
         )
     if trend := _trend(tables):
         slope = _steepest(tables)["slope"]
-        yield f"the equal-FPR assumption is doubtful (assumption_failed): {trend}; {_advice(slope)}"
+        yield f"it is doubtful {EQUAL_RATES} (assumption_failed): {trend}; {_advice(slope)}"
     failed = failed_groups(tables)
     apart = failed.filter(pl.col(GROUPING.name) != TOTAL).height
     if apart and apart == failed.height:  # a total that fails has been told of
@@ -138,26 +139,22 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
         groups = every.filter(pl.col(GROUPING.name) != TOTAL).height
         total = ", though not in the total" if groups < every.height else ""
         yield (
-            f"the equal-FPR assumption is doubtful in {apart:,} of {groups:,} groups{total}: their numbers are marked "
-            "assumption_failed, see before_after_placebo"
+            f"it is doubtful {EQUAL_RATES} in {apart:,} of {groups:,} groups{total}: their numbers are "
+            "marked assumption_failed, see before_after_placebo"
         )
 
 
 def verdict(tables: Mapping[str, pl.DataFrame]) -> str:
     """What the tests say of the assumption, for the summary; empty when it could not be tested."""
     joint, trend, level = _joint(tables), _trend(tables), _level(tables)
-    said = []
     if joint is not None and joint["p_value"] is not None:
-        equal = joint["p_value"] >= level
-        found = (
-            "The placebo test does not contradict the equal-FPR assumption"
-            if equal
-            else "The equal-FPR assumption is doubtful, and these numbers may be far off"
+        if joint["p_value"] < level or trend:
+            return "These numbers may be far off: see the warnings."
+        return (
+            "The placebo test does not contradict the equal-FPR assumption: before the event, "
+            f"{_comparison(tables, equal=True)} (p = {joint['p_value']:.2g})."
         )
-        said.append(f"{found}: before the event, {_comparison(tables, equal=equal)} (p = {joint['p_value']:.2g}).")
-    if trend:
-        said.append(f"{trend[0].upper()}{trend[1:]}.")
-    return " ".join(said)
+    return "These numbers may be far off: see the warnings." if trend else ""
 
 
 def contradicts(tables: Mapping[str, pl.DataFrame]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...errors import DataError
+from ...errors import DataError, Note
 from ...plan import rows
 from ...plan.checks import (
     doubtful_groups,
@@ -17,6 +17,7 @@ from ...plan.checks import (
 )
 from ...plan.nodes import CrossCheck
 from ...queries.load import statement
+from ...visible_text import rows_in_words
 from .input_contracts import ANNOTATOR, END, POSITION, SERIES_ID, START
 from .lengths import is_duration
 
@@ -239,7 +240,9 @@ def _unobserved(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
 
 def _repeated(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     count = frames["repeated"].item()
-    return (f"{count:,} rows of annotations repeat a mark; each counts once",) if count else ()
+    mark = "marks" if count == 1 else "mark"
+    words = f"{rows_in_words(count)} of annotations {mark} a point that is marked already, which counts once"
+    return (Note(words),) if count else ()
 
 
 def _unmarked(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
@@ -263,8 +266,10 @@ def warnings(inputs: Inputs, by: Sequence[rows.Grouped], kind: str) -> Iterator[
         *((inputs.annotations, name) for name in inputs.true_positions),
     ):
         if source.has_float32(name):
-            yield f"{source.name}.{name} is single precision (FLOAT); distances are those of the rounded positions"
+            yield Note(
+                f"{source.name}.{name} is single precision (FLOAT): distances are those of the rounded positions"
+            )
     if inputs.annotations.has(POSITION) and inputs.annotations.has(START) and inputs.annotations.has(END):
         yield "annotations have a position and also start and end: points are counted; incidents if position = false"
     if inputs.series is not None and inputs.series.has("n_obs") and kind != "integers" and not inputs.lasting:
-        yield f"covering needs positions that number the observations; they are {kind}, so it is NULL"
+        yield Note(f"covering is empty (NULL): it needs positions that number the observations, and they are {kind}")

@@ -19,6 +19,7 @@ from ...tables.groupings import group_text, grouping_columns
 from ...tables.ratios import quotient
 from ...tables.schemas import GROUPING
 from ...tables.sweep import IN_TIME, THRESHOLD, add_up, at_or_above
+from ...visible_text import of_every
 from ..stage import (
     Summary,
     doubt,
@@ -169,7 +170,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     numbered = curve.join(areas.select(*keys, N_CLUSTERS, N_EFFECTIVE), on=keys, how="left", nulls_equal=True)
     return (
         *messages,
-        *groups_without(areas, {"no true point": pl.col("n_true") == 0}, "recall and areas are NULL"),
+        *groups_without(areas, {"no true point": pl.col("n_true") == 0}, "recall and areas are empty (NULL)"),
         *warnings_of_marks({**tables, "change_points_curve": numbered}),
     )
 
@@ -238,7 +239,10 @@ def _sentence(row: Mapping[str, object]) -> str:
         return "There is no threshold with both a precision and a recall."
     chosen = row[THRESHOLD]
     start = f"With scores of {number(chosen)} or more" if isinstance(chosen, float) else "With all predictions"
+    right = (
+        f"precision is {percent(precision)}" if precision > 1 else f"{of_every(precision)} predicted points are right"
+    )
     return (
-        f"{start}, precision is {percent(precision)} and recall {percent(recall)}: of {integer(row['n_true'])} true "
-        f"points that share lies within the margin of a prediction{words_of_choice(row)}."
+        f"{start}, {right}, and {of_every(recall)} true points are found, of {integer(row['n_true'])} in all"
+        f"{words_of_choice(row)}."
     )

@@ -43,7 +43,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     dropped = rows.filter(pl.col("n_dropped") > 0)
     if dropped.height:
         messages.append(
-            f"{dropped.height:,} of {rows.height:,} comparisons leave out units in which a system has no value: see "
+            f"{dropped.height:,} of {rows.height:,} comparisons leave out units for which a system has no value: see "
             "n_dropped"
         )
     few = rows.filter(_FEWEST < FEW_UNITS).height
@@ -186,10 +186,11 @@ def _chosen(shown: pl.DataFrame) -> Iterator[str]:
     systems = same.unpivot(["system_a", "system_b"], index="metric", value_name="system")
     most = systems.group_by("metric").agg(pl.col("system").n_unique())["system"].max() or 0
     if isinstance(most, int) and most >= MANY_SYSTEMS:
-        yield f"The best of {most} systems is the best on these units: its own value looks better than it is."
+        yield f"The best of {most} systems was found on these same units, so that its own value is a little too good."
 
 
 def _clear(shown: pl.DataFrame) -> str:
     clear = shown.filter(pl.col("p_adjusted") < 0.05).height  # noqa: PLR2004 - the usual level, in a sentence
     how = "not adjusted for their number" if is_unadjusted(shown) else "adjusted for their number"
-    return f"{clear:,} of {shown.height:,} comparisons differ at the 5% level, {how}."
+    differ = "shows" if clear == 1 else "show"
+    return f"{clear:,} of {shown.height:,} comparisons {differ} a difference beyond chance, at the 5% level {how}."

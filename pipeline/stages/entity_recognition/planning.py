@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from ...errors import DataError
+from ...errors import DataError, Note
 from ...metrics.matching.document_averages import POOLED_AVERAGES
 from ...plan import rows
 from ...plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check
@@ -191,4 +191,6 @@ class _Planner:
         if self.scored:
             yield from doubtful_scores(self.predicted)
         if self.scored and self.params.assignment == "file_order" and self.params.match in {"overlap", "text_near"}:
-            yield 'assignment = "file_order" pairs all predictions at once: at high thresholds more could be matched'
+            yield Note(
+                'assignment = "file_order" pairs all predictions at once: at high thresholds more could be matched'
+            )

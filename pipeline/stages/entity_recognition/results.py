@@ -269,5 +269,6 @@ def _sentence(row: Mapping[str, object]) -> str:
     tp, fp, fn = (row[name] for name in ("tp", "fp", "fn"))
     if not (isinstance(tp, int) and isinstance(fp, int) and isinstance(fn, int)):
         return "Nothing was counted."
-    found = f"{tp:,} of {tp + fn:,} gold mentions are found, beside {fp:,} false positives"
+    wrong = "1 prediction is wrong" if fp == 1 else f"{fp:,} predictions are wrong"
+    found = f"{tp:,} of {tp + fn:,} gold mentions are found, and {wrong}"
     return f"{found}{words_of_choice(row)}."

@@ -121,13 +121,14 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     first_row = shown.row(0, named=True)
     headers = ("group", "gold", "attempted", "precision", "recall", "F1", "mean km", "median km")
     within = (
-        f"{first_row['tp']:,} of {first_row['n_attempted']:,} located mentions lie within {first_row[TOLERANCE]:g} km"
+        f"{first_row['tp']:,} of {first_row['n_attempted']:,} located mentions lie within {first_row[TOLERANCE]:g} km "
+        f"of the right place; gold has {first_row['n_gold']:,} mentions."
     )
     return Summary(
         headers=headers,
         rows=rows,
         groupings=tuple(shown[GROUPING.name]),
-        sentence=of_group(first_row, f"{within}, of {first_row['n_gold']:,} gold mentions."),
+        sentence=of_group(first_row, within),
         curve=tuple(curve["precision"].to_list()) if curve.height > 2 else None,  # noqa: PLR2004 - a line needs points
         curve_title=f"accuracy within {number(curve[TOLERANCE].min())} to {number(curve[TOLERANCE].max())} km",
     )

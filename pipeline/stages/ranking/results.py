@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from ...errors import Note
 from ...metrics.uncertainty.marks import warnings_of_marks
 from ...metrics.uncertainty.qualities import FEWEST_CLUSTERS
 from ...tables.columns import as_key
@@ -201,20 +202,21 @@ def _beside(groups: Groups, columns: Sequence[pl.Series]) -> pl.DataFrame:
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     """Doubts that the numbers themselves raise."""
     summary, queries = tables["ranking_summary"], tables["ranking_queries"]
-    messages = []
+    messages: list[str] = []
     excluded = max(summary["n_excluded"].to_list(), default=0)
     if excluded:
         most = "1 ranking" if excluded == 1 else f"{excluded:,} rankings"
-        messages.append(f"rankings without a relevant document are left out of means: up to {most} in a group")
+        where = "" if summary.height == 1 else " in the group with the most"
+        messages.append(Note(f"means leave out rankings of queries without a relevant document: {most}{where}"))
     few = summary.filter(pl.col("n_queries").is_between(1, FEWEST_CLUSTERS - 1)).height
     if few:
         messages.append(
             f"{groups_with(few, summary.height, only='there are')} fewer than {FEWEST_CLUSTERS} queries: means are "
-            "very uncertain, and their intervals are marked few_clusters"
+            "very uncertain, and their intervals may be too narrow (marked few_clusters)"
         )
     messages += warnings_of_marks(tables, without=() if CLUSTER in queries.columns else ("few_clusters",))
     if (queries["undefined"] == "small_pool").any():
-        messages.append("some rankings hold more documents than n_candidates says: their columns of chance are NULL")
+        messages.append("some rankings hold more documents than n_candidates says: what they reach by chance is empty")
     return tuple(messages)
 
 
@@ -249,6 +251,6 @@ def _sentence(row: Mapping[str, object]) -> str:
     if not isinstance(value, float):
         return "No query has a relevant document."
     return (
-        f"On the way down the list to a relevant document, {of_every(value)} documents are relevant: the mean over the "
-        f"relevant documents of {integer(row['n_queries'])} queries."
+        f"On average, when a reader going down the list reaches a relevant document, {of_every(value)} documents read "
+        f"so far are relevant (MAP of {percent(value)} over {integer(row['n_queries'])} queries)."
     )

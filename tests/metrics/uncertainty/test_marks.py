@@ -81,11 +81,12 @@ def test_a_stage_warns_once_and_names_marks_tables_and_the_fewest_clusters() -> 
     }
     (words,) = warnings_of_marks(tables)
     assert words.endswith(
-        "unequal_clusters (curve); few_clusters (the fewest are 50 clusters that count as 4.4: curve, areas); "
-        "skewed (means)"
+        "one cluster has over a third of the rows (unequal_clusters in curve); they rest on few independent clusters, "
+        "50 that count as 4.4 at the fewest (few_clusters in curve, areas); there are too few units for values so "
+        "unevenly spread (skewed in means)"
     )
     (words,) = warnings_of_marks({"areas": tables["areas"][:1]})
-    assert words.endswith("few_clusters (the fewest are 5 clusters: areas)")
+    assert words.endswith("few independent clusters, 5 at the fewest (few_clusters in areas)")
 
 
 def test_a_stage_without_doubtful_intervals_does_not_warn() -> None:
@@ -102,8 +103,8 @@ def test_limits_that_were_asked_for_and_are_missing_are_told_with_the_reason() -
 
     tables = {"curve": limitless("budget", None), "areas": limitless("one_replicate"), "means": limitless("none", None)}
     (words,) = warnings_of_marks(tables)
-    assert "one_replicate, a single cluster has no spread (areas)" in words
-    assert "budget, thresholds × replicates are too many; ask for fewer of either (curve)" in words
+    assert "a single cluster has no spread (one_replicate in areas)" in words
+    assert "thresholds × replicates are too many, ask for fewer of either (budget in curve)" in words
     assert "means" not in words
 
 
@@ -116,4 +117,4 @@ def test_no_cluster_is_alone_where_nothing_was_counted() -> None:
 
     assert told([0, 0], [None, 0]) == ()
     for (words,) in (told([0, 1], [None, 0]), told([0, 0], [None, 1])):
-        assert "a single cluster has no spread (curve, bands)" in words
+        assert "a single cluster has no spread (one_replicate in curve, bands)" in words

@@ -49,7 +49,7 @@ def qualities(run: Run, name: str = "before_after_operating_points") -> set[str]
 
 
 def doubts(run: Run) -> list[str]:
-    return [warning for warning in run.warnings if "equal-FPR assumption is doubtful" in warning]
+    return [warning for warning in run.warnings if "doubtful whether wrong matches" in warning]
 
 
 @pytest.mark.first_cases(1)

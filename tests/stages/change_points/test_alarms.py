@@ -269,11 +269,11 @@ def test_what_is_not_defined_says_why(
     assert {name: row[name] for name in values} == values
 
 
-def test_rows_that_repeat_an_incident_count_once_with_a_warning(tmp_path: Path) -> None:
+def test_rows_that_repeat_an_incident_count_once_with_a_note(tmp_path: Path) -> None:
     twice = {"series_id": ["a", "a"], "start": [10, 10], "end": [14, 14]}
     run = run_change_points(tmp_path, small(annotations=twice), margin=2, per=10)
     assert read_table(run, "change_points_alarms", POINTS)["n_true"].to_list() == [1]
-    assert any("1 rows of annotations repeat a mark" in words for words in run.warnings)
+    assert any("1 row of annotations marks a point that is marked already" in words for words in run.notes)
 
 
 def test_alarms_outside_the_observed_time_are_told(tmp_path: Path) -> None:

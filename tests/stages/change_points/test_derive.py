@@ -75,10 +75,14 @@ def test_a_ratio_of_nothing_is_null_and_says_why(
     assert (ratios(row), row["undefined"], row["undefined_interval"]) == (values_at_half, reason, "undefined_ratio")
     assert result.row("areas")["undefined"] == ("no_positive" if rows[0].get("n_true", 0) == 0 else reason)
     no_true = not rows[0].get("n_true")
-    of_clusters = [words for words in result.warnings if "few_clusters (the fewest are 2 clusters: " in words]
+    of_clusters = [
+        words
+        for words in result.warnings
+        if "they rest on few independent clusters, 2 at the fewest (few_clusters in " in words
+    ]
     assert len(of_clusters) == (result.row("curve", threshold=0.5)["interval_quality"] is not None)
     assert [words for words in result.warnings if words not in of_clusters] == (
-        ["there is no true point: recall and areas are NULL"] if no_true else []
+        ["there is no true point: recall and areas are empty (NULL)"] if no_true else []
     )
 
 
@@ -227,7 +231,9 @@ def test_groups_words_and_empty_tables() -> None:
     assert tp == {("all", None): 3, ("method", "m"): 3, ("method", None): 1}
     # F1 is 6/9 and 4/6: of equal ones the lower threshold
     assert result.summary.rows[0][:4] == ("all", "2", "4", "0.25")
-    assert result.summary.sentence.startswith("With scores of 0.25 or more, precision is 60.0% and recall 75.0%")
+    assert result.summary.sentence.startswith(
+        "With scores of 0.25 or more, 60 of every 100 predicted points are right, and 75 of every 100 true "
+    )
     nothing = detected([], by=[["method"]])
     names = {"curve", "areas", "operating_points"}
     assert nothing.returned == {f"change_points_{name}" for name in names}

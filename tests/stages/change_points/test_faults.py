@@ -152,7 +152,7 @@ def test_repeated_marks_count_once(tmp_path: Path) -> None:
     marks: dict[str, list[Any]] = {"series_id": ["a"] * 3, "position": [12] * 3, "annotator_id": ["1", "1", "2"]}
     run = run_change_points(tmp_path, frames(annotations=marks), margin=5)
     assert read_table(run, f"{POINTS}_curve", POINTS)["n_true"].to_list() == [1]
-    assert any("1 rows of annotations repeat a mark" in text for text in run.warnings)
+    assert any("1 row of annotations marks a point that is marked already" in text for text in run.notes)
 
 
 @pytest.mark.parametrize("by", [[[]], ["method"]], ids=["one run for each series", "several"])
@@ -162,7 +162,7 @@ def test_repeated_marks_are_counted(tmp_path: Path, by: list[Any], repeated: int
     marks = {name: values + values[:1] * repeated for name, values in marks.items()}
     found: dict[str, list[Any]] = {"series_id": ["a", "c"], "position": [10, 10], "method": ["x", "y"]}
     run = run_change_points(tmp_path, frames(predictions=found, annotations=marks), margin=5, by=by)
-    words = [text for text in run.warnings if "repeat a mark" in text]
+    words = [text for text in run.notes if "marked already" in text]
     assert [text.split(" rows")[0] for text in words] == ([f"{POINTS}: {repeated}"] if repeated else [])
     assert any("1 series have no mark" in text for text in run.warnings)
 

@@ -42,7 +42,7 @@ def test_p_values_are_adjusted_for_all_pairs_of_a_test() -> None:
 def test_the_value_of_the_best_of_many_systems_is_told_to_be_chosen(number: int) -> None:
     rows = [(f"s{system:02}", unit, float(system * unit % 7)) for system in range(number) for unit in range(25)]
     sentence = of_values(rows, tests=["sign"]).summary.sentence
-    told = f"The best of {number} systems is the best on these units: its own value looks better than it is."
+    told = f"The best of {number} systems was found on these same units, so that its own value is a little too good."
     assert (told in sentence) == (number > 2)
     assert "The best of" not in of_values(rows, tests=["welch_t"], paired=False).summary.sentence
 
@@ -70,7 +70,7 @@ def test_a_test_that_cannot_be_made_says_why(
     assert (row["undefined"], row["n_dropped"]) == (reason, n_dropped)
     assert (row["difference"] is None) == (reason == "no_unit")
     assert (row["minimum_detectable_difference"] is None) == (reason is not None)
-    dropped = "1 of 1 comparisons leave out units in which a system has no value: see n_dropped"
+    dropped = "1 of 1 comparisons leave out units for which a system has no value: see n_dropped"
     assert (dropped in result.warnings) == (n_dropped > 0)
     assert "1 of 1 comparisons rest on fewer than 20 units" in result.warnings
 
@@ -121,7 +121,9 @@ def test_groups_are_compared_apart_and_adjusted_apart() -> None:
     }
     assert rows["day", None]["p_adjusted"] == 2 / 8
     assert rows["all", None]["p_adjusted"] == 2 / 64
-    assert result.summary.sentence == "1 of 3 comparisons differ at the 5% level, adjusted for their number."
+    assert result.summary.sentence == (
+        "1 of 3 comparisons shows a difference beyond chance, at the 5% level adjusted for their number."
+    )
 
 
 def test_one_system_or_no_unit_gives_empty_tables_of_the_contract() -> None:

@@ -190,8 +190,8 @@ def test_the_lowest_score_of_a_group_is_not_retrieved_where_it_must_be_exceeded(
 def test_summary_and_empty_tables() -> None:
     summary = recognised(COUNTS, DOCUMENTS).summary
     assert summary.sentence == (
-        "3 of 5 gold mentions are found, beside 1 false positives (the threshold was chosen on the same data: a little "
-        "too good)."
+        "3 of 5 gold mentions are found, and 1 prediction is wrong (a little too good, because the threshold was "
+        "chosen on the same data)."
     )
     assert summary.curve == (6 / 9, 4 / 7)
     nothing = recognised([], [], by=[["system"]])

@@ -95,7 +95,7 @@ def test_the_headline_is_within_the_usual_tolerance_or_the_smallest(tolerances: 
     rows: Rows = [{"threshold": -tolerance, "n_gold": 1, "n_located": 1} for tolerance in tolerances]
     errors: Rows = [{"n_gold": len(rows), "n_located": len(rows), "mean_km": 120.0, "median_km": 90.0}]
     result = located(rows, errors=errors, tolerances_km=tolerances)
-    assert f"lie within {said}," in result.summary.sentence
+    assert f"lie within {said} of the right place;" in result.summary.sentence
     tiles = stage_of("geocoding").key_numbers(result.tables)
     assert tiles[0].meaning == f"located mentions within {said}"
 
@@ -104,13 +104,15 @@ def test_words_are_about_the_usual_tolerance() -> None:
     errors: Rows = [{"n_gold": 8, "n_located": 6, "mean_km": 120.0, "median_km": 90.0}]
     result = located(LOCATED, errors=errors)
     (single,) = result.warnings
-    assert single.endswith("one_replicate, a single cluster has no spread (geocoding_scores)")
-    assert result.summary.sentence == "3 of 6 located mentions lie within 161 km, of 8 gold mentions."
+    assert single == "some intervals are missing: a single cluster has no spread (one_replicate in geocoding_scores)"
+    assert result.summary.sentence == (
+        "3 of 6 located mentions lie within 161 km of the right place; gold has 8 mentions."
+    )
     assert result.summary.rows == (("all", "8", "6", "50.0%", "37.5%", "42.9%", "120", "90"),)
     none_located = located([{"n_gold": 2}], errors=[{"n_gold": 2, "n_located": 0}])
-    assert none_located.warnings[0] == "there is no located gold mention: what needs one is NULL"
+    assert none_located.warnings[0] == "there is no located gold mention: numbers that need one are empty (NULL)"
     no_gold = located([{"n_spurious": 1}], errors=[{"n_gold": 0, "n_located": 0}])
-    assert no_gold.warnings[0] == "there is no gold mention: what needs one is NULL"
+    assert no_gold.warnings[0] == "there is no gold mention: numbers that need one are empty (NULL)"
 
 
 def test_no_group_gives_empty_tables_of_the_contract() -> None:

@@ -173,6 +173,4 @@ def test_equal_sizes_need_no_warning_of_the_order_of_the_file(tmp_path: Path) ->
     for match in RULES:
         keys = {"match": match, "assignment": "file_order"}
         run = run_stages(stage_config(tmp_path / match, "entity_recognition", frames, **keys))
-        assert any("pairs all predictions at once" in each for each in run.warnings) == (
-            match in {"overlap", "text_near"}
-        )
+        assert any("pairs all predictions at once" in each for each in run.notes) == (match in {"overlap", "text_near"})

@@ -128,9 +128,8 @@ def test_a_query_without_relevant_documents_counts_as_the_config_says(
     summary = result.row("summary")
     assert (summary["map"], summary["n_excluded"]) == (mean, n_excluded)
     assert result.row("queries", query_id=4)["undefined"] == "no_relevant"
-    assert any("left out of means: up to 1 ranking in a group" in text for text in result.warnings) == (
-        no_relevant == "null"
-    )
+    left_out = "means leave out rankings of queries without a relevant document: 1 ranking"
+    assert (left_out in result.warnings) == (no_relevant == "null")
 
 
 @pytest.mark.parametrize(
@@ -172,8 +171,8 @@ def test_queries_are_listed_where_each_has_one_ranking() -> None:
     assert summary["all", None]["undefined_interval"] is None
     assert result.warnings == (
         (
-            "3 of 3 groups have fewer than 15 queries: means are very uncertain, and their intervals are marked "
-            "few_clusters"
+            "3 of 3 groups have fewer than 15 queries: means are very uncertain, and their intervals may be "
+            "too narrow (marked few_clusters)"
         ),
     )
     assert result.summary.sentence.endswith(

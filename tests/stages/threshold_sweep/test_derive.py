@@ -217,8 +217,9 @@ def test_the_headline_is_of_data_that_did_not_choose_the_threshold(keys: dict[st
     cells = dict(zip(result.summary.headers, row, strict=True))
     assert cells["precision"].startswith(f"{point['precision_cross_fitted']:.1%} (")
     assert not cells["precision"].endswith("*")
-    assert f"{point['recall_cross_fitted'] * 100:.0f} of every 100 true rows are found (on data that did" in (
-        result.summary.sentence
+    assert (
+        f"{point['recall_cross_fitted'] * 100:.0f} of every 100 true rows are found (measured on data that had no part"
+        in (result.summary.sentence)
     )
     tiles = {number.name: number for number in stage_of("threshold_sweep").key_numbers(result.tables)}
     assert tiles["Precision"].value == point["precision_cross_fitted"]
@@ -228,7 +229,7 @@ def test_the_headline_is_of_data_that_did_not_choose_the_threshold(keys: dict[st
 
 def test_without_folds_the_headline_has_a_star_and_says_why() -> None:
     summary = sweep(normal_scores(1.0, 60, 540), cluster="page").summary
-    assert "chosen on the same data: a little too good" in summary.sentence
+    assert "a little too good, because the threshold was chosen on the same data" in summary.sentence
     given = sweep(normal_scores(1.0, 60, 540), operating_points=[{"threshold": 0.5}]).summary
     assert "(" not in given.sentence
 

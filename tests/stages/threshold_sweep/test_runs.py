@@ -313,7 +313,7 @@ def test_a_null_group_and_floating_groups_of_both_zeros_are_groups(tmp_path: Pat
     for table in (found, outcomes):  # one group, one name: the sign of a row does not decide
         zeros = table.filter(pl.col("site") == 0.0)["site"].to_list()
         assert {math.copysign(1.0, zero) for zero in zeros} == {1.0}
-    assert any("floating" in warning for warning in run.warnings)
+    assert any("floating" in warning for warning in run.notes)
     curve = read_table(run, "threshold_sweep_curve", SWEEP)
     assert_curve(
         curve.filter(pl.col("site") == 0.0), by_hand(frame.filter(pl.col("site") == 0), np.linspace(-2, 3, 21), ">=")
@@ -323,7 +323,7 @@ def test_a_null_group_and_floating_groups_of_both_zeros_are_groups(tmp_path: Pat
 def test_a_single_precision_score_is_compared_as_double_with_a_warning(tmp_path: Path) -> None:
     frame = pl.DataFrame({"score": pl.Series([0.1, 0.7], dtype=pl.Float32), "label": [True, False]})
     run = run_threshold_sweep(tmp_path, frame, thresholds=[0.1, 0.7])
-    assert any("single precision" in warning for warning in run.warnings)
+    assert any("single precision" in warning for warning in run.notes)
     curve = read_table(run, "threshold_sweep_curve", SWEEP)
     assert curve.select("tp", "fp").rows() == [(1, 1), (0, 0)]  # 0.7f lies below 0.7
 
@@ -403,7 +403,7 @@ def test_one_row_has_a_curve(tmp_path: Path, label: bool) -> None:  # noqa: FBT0
 def test_groups_without_a_class_and_with_few_positives_are_warned_of(tmp_path: Path) -> None:
     frame = predictions(12, 60).with_columns(label=(pl.col("model") != "a") & pl.col("label"))
     run = run_threshold_sweep(tmp_path, frame, by=["model"])
-    assert any("1 of 4 groups has no row with a true label" in warning for warning in run.warnings)
+    assert any("1 of 4 groups has no row with a true label" in warning for warning in run.notes)
     assert any("fewer than 20 positives" in warning for warning in run.warnings)
 
 

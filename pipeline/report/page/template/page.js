@@ -126,6 +126,10 @@ async function queue(task) {
   working = false;
 }
 
+// On a phone a warning is one line until it is opened, so that the first number is on the first screen.
+if (matchMedia("screen and (max-width: 720px)").matches) {
+  for (const warning of document.querySelectorAll("details.warning")) warning.open = false;
+}
 const stages = data.stages.map((content) => new Stage(content));
 let timer = 0;
 window.addEventListener("resize", () => {

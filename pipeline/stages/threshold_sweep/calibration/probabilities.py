@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from ....errors import Note
 from ....metrics.calibration.bins import BINNING
 from ....plan.checks import outside_check
 from ....plan.optional_tables import OptionalTable, Unfit
@@ -152,7 +153,8 @@ def few_outside(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     largest = few.row(0, named=True)
     rows = _others(largest["n_outside"], largest["n"], named_group(largest))
     who = groups_with(few.height, groups.height)
-    return [f"{who} no calibration, which is of scores from 0 to 1: {rows}; calibration = true names the first"]
+    words = f"{who} no calibration, which is of scores from 0 to 1: {rows}; calibration = true names the first"
+    return [Note(words)]
 
 
 def _others(outside: int, rows: int, group: str = "") -> str:

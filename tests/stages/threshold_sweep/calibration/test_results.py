@@ -277,11 +277,11 @@ BOTH = {"threshold_sweep_reliability", "threshold_sweep_calibration"}
 
 
 def outcome(folder: Path, frame: pl.DataFrame, **keys: Any) -> tuple[Any, dict[str, str], str]:  # noqa: ANN401
-    """A run, why tables of calibration were left out, and its warnings."""
+    """A run, why tables of calibration were left out, and its warnings and notes."""
     run = run_threshold_sweep(folder, frame, **{"thresholds": [0.5]} | keys)
     result = run.stages[0]
     omitted = {name: reason for name, reason in result.omitted.items() if name in BOTH}
-    return run, omitted, " ".join(result.warnings)
+    return run, omitted, " ".join((*result.warnings, *result.notes))
 
 
 def test_scores_that_are_no_probabilities_are_left_out_in_silence(tmp_path: Path) -> None:
