@@ -32,8 +32,8 @@ def nulls(names: Iterable[str], kind: type[pl.DataType] = pl.Float64) -> list[pl
 
 def by_group(frame: pl.DataFrame, keys: Sequence[str]) -> dict[tuple[object, ...], pl.DataFrame]:
     """The rows of every group by the values of its keys, groups and rows in the order of the frame."""
-    parts = frame.partition_by(list(keys), maintain_order=True)
-    return {tuple(part.get_column(name)[0] for name in keys): part for part in parts if part.height}
+    frames = frame.partition_by(list(keys), maintain_order=True)
+    return {tuple(rows.get_column(name)[0] for name in keys): rows for rows in frames if rows.height}
 
 
 def as_key(values: pl.Series) -> pl.Series:

@@ -313,9 +313,9 @@ class Cube:
 
 def _falling(rows: pl.DataFrame, names: Sequence[str], shape: tuple[int, int]) -> dict[str, Floats]:
     """Running sums of counts over falling thresholds, one row for each group of a block."""
-    place, sums = (rows["_group"].to_numpy(), rows["_rank"].to_numpy()), {}
+    cell_of_row, sums = (rows["_group"].to_numpy(), rows["_rank"].to_numpy()), {}
     for name in names:
         table = np.zeros(shape)
-        table[place] = rows[name].to_numpy()
+        table[cell_of_row] = rows[name].to_numpy()
         sums[name] = np.cumsum(table, axis=1)
     return sums
