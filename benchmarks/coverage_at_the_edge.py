@@ -24,9 +24,15 @@ import numpy as np
 from scipy.special import expit, ndtr
 from scipy.stats import binom, t
 
-from pipeline.metrics.curves.choices import f_beta_of_counts, ratios_of_counts
-from pipeline.metrics.curves.cross_fitting import at_choices, by_fold, cross_fitted, split_rows
-from pipeline.metrics.curves.promises import keeps_precision, keeps_recall
+from pipeline.metrics.curves.cross_fitting import (
+    at_choices,
+    by_fold,
+    cross_fitted,
+    keeps_precision,
+    keeps_recall,
+    split_rows,
+)
+from pipeline.metrics.curves.operating_points import f_beta_of_counts, ratios_of_counts
 from pipeline.metrics.uncertainty.jackknife import binomial_limits, effective_degrees, tail
 from pipeline.metrics.uncertainty.proportions import (
     Confusion,

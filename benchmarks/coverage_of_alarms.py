@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.change_points.false_alarms import rate_limits
-from pipeline.metrics.change_points.leads import Leads
-from pipeline.metrics.uncertainty.marks import quality_of_events, quality_of_sizes
+from pipeline.metrics.change_points.alarm_rates import Leads, rate_limits
+from pipeline.metrics.uncertainty.limits import quality_of_events, quality_of_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

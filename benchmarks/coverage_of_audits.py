@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.metrics.before_after.assumption import predicted
 from pipeline.metrics.before_after.audit import audited_precision, combined_precision
-from pipeline.metrics.before_after.kappa import kappa_variance, placebo_ratio
-from pipeline.metrics.before_after.placebo import predicted
+from pipeline.metrics.before_after.sensitivity import kappa_variance, placebo_ratio
 
 if TYPE_CHECKING:
     from numpy.random import Generator

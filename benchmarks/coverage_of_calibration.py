@@ -31,9 +31,9 @@ from pipeline.metrics.calibration.errors import calibration_errors
 from pipeline.metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows, joined
 from pipeline.metrics.uncertainty.clusters import effective_number
 from pipeline.metrics.uncertainty.qualities import FEWEST_CLUSTERS, FEWEST_EVENTS
-from pipeline.stages.threshold_sweep.calibration.sums import EDGES, Binned
+from pipeline.stages.threshold_sweep.calibration.results import EDGES, Binned
+from pipeline.tables.columns import REPLICATE, THRESHOLD
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

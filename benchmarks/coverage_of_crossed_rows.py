@@ -22,13 +22,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from scipy.special import expit
 
-from pipeline.metrics.curves.choices import f_beta_of_counts, ratios_of_counts
-from pipeline.metrics.curves.cross_fitting import FOLDS, cross_fitted
+from pipeline.metrics.curves.cross_fitting import FOLDS, cross_fitted, keeps_precision, keeps_recall
+from pipeline.metrics.curves.operating_points import f_beta_of_counts, ratios_of_counts
 from pipeline.metrics.curves.ordered_areas import ROW_AREAS, Estimates, OrderedAreas, Rows, Totals
-from pipeline.metrics.curves.promises import keeps_precision, keeps_recall
-from pipeline.metrics.uncertainty.clusters import Spread, area_interval
+from pipeline.metrics.uncertainty.clusters import Spread, area_interval, replicate_of_both
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, intervals_of_rows
-from pipeline.metrics.uncertainty.spread import replicate_of_both
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

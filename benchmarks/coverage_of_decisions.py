@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
+from pipeline.metrics.curves.decisions import Payoffs, Rate, Rates, correlation_of_rates, of_smaller
 from pipeline.metrics.curves.operating_points import Cost
-from pipeline.metrics.curves.payoffs import Payoffs, of_smaller
-from pipeline.metrics.curves.rates_at_prevalence import Rate, Rates, correlation_of_rates
 from pipeline.metrics.uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
 
 if TYPE_CHECKING:

@@ -34,11 +34,10 @@ import numpy as np
 import polars as pl
 from scipy.special import expit, logit, ndtri
 
-from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
-from pipeline.metrics.before_after.placebo import placebo, placebo_joint, realised_precision_interval
-from pipeline.metrics.before_after.references import Choice
-from pipeline.metrics.before_after.sums import Sides, Sums
-from pipeline.metrics.uncertainty.resampling import Resampling
+from pipeline.metrics.before_after.assumption import placebo, placebo_joint, realised_precision_interval
+from pipeline.metrics.before_after.estimates import Sides, Sums
+from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, Choice, intervals
+from pipeline.metrics.uncertainty.bootstrap import Resampling
 from pipeline.simulations.before_after_counts import Setting, simulate, truth
 from pipeline.stages import STAGES
 

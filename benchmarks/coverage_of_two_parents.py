@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.metrics.before_after.assumption import NearAndFar, placebo, placebo_joint
+from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import intervals
-from pipeline.metrics.before_after.placebo import NearAndFar, placebo, placebo_joint
-from pipeline.metrics.before_after.sums import Sides
+from pipeline.metrics.uncertainty.clusters import CELLS_OF_BOTH, replicate_of_both
 from pipeline.metrics.uncertainty.serial import Cycle, InTime
-from pipeline.metrics.uncertainty.spread import CELLS_OF_BOTH, replicate_of_both
-from pipeline.stages.before_after.crossing import MOST_REPLICATES
+from pipeline.stages.before_after.uncertainty import MOST_REPLICATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,8 +23,7 @@ import numpy as np
 
 from pipeline.metrics.comparison.bootstrap_t import bootstrap_t, skewness
 from pipeline.metrics.comparison.paired_tests import paired_t
-from pipeline.metrics.curves.contributions import UnitSums, contributions
-from pipeline.metrics.curves.unit_influences import Steps, influences_of_ties
+from pipeline.metrics.curves.influence import Steps, UnitSums, contributions, influences_of_ties
 from pipeline.metrics.uncertainty.qualities import FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-    from pipeline.metrics.curves.contributions import Independent
+    from pipeline.metrics.curves.influence import Independent
 
     Floats = NDArray[np.float64]
 

@@ -25,8 +25,7 @@ from scipy.special import ndtr
 from pipeline.metrics.comparison.paired import EVENT_COUNTS
 from pipeline.stages.compare import pairs, unpaired
 from pipeline.stages.compare.contract import CompareParameters
-from pipeline.stages.compare.margin_rows import margin_rows
-from pipeline.stages.compare.rows import PairOfSystems
+from pipeline.stages.compare.rows import PairOfSystems, margin_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
+from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import intervals
-from pipeline.metrics.before_after.sums import Sides
-from pipeline.metrics.comparison.one_sided import Estimates, p_values_below, p_values_of_drop
+from pipeline.metrics.comparison.student import Estimates, p_values_below, p_values_of_drop
 from pipeline.metrics.uncertainty.clusters import effective_number
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, intervals_of_rows
 from pipeline.runs import runner

@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import intervals
-from pipeline.metrics.before_after.sums import Sides
 from pipeline.metrics.curves.ordered_areas import OrderedAreas, Rows, Totals
-from pipeline.metrics.planning.doubt import cautious
-from pipeline.metrics.planning.pilot import Pilot
+from pipeline.metrics.planning.pilot import Pilot, cautious
 from pipeline.metrics.uncertainty.clusters import Spread, area_interval, effective_number
 from pipeline.metrics.uncertainty.jackknife import tail
 from pipeline.metrics.uncertainty.proportions import (

@@ -21,10 +21,15 @@ import numpy as np
 from sample_sizes import LEVEL, Draw, Means, Shares
 from scipy import stats
 
-from pipeline.metrics.comparison.one_sided import Estimates, p_values_of_change
-from pipeline.metrics.planning.doubt import cautious, inflation_limit, variance_degrees
+from pipeline.metrics.comparison.student import Estimates, p_values_of_change
+from pipeline.metrics.planning.pilot import (
+    cautious,
+    factor_for_difference,
+    inflation_limit,
+    other_run,
+    variance_degrees,
+)
 from pipeline.metrics.planning.power import Claim, Question, power_of, units_for
-from pipeline.metrics.planning.two_runs import factor_for_difference, other_run
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,9 +16,8 @@ from bench import Bench, run_all
 from made_data import predictions_of
 from side_by_side import MEBI, Child, Line, Took, child, in_turns
 
-from pipeline.plan.area_work import areas
-from pipeline.plan.areas import Areas
-from pipeline.plan.counting import count
+from pipeline.plan.area_work import Areas, areas
+from pipeline.plan.count_tables import count
 from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
 from pipeline.tables.groupings import Grouping

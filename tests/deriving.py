@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from pipeline.stages import STAGES
+from pipeline.tables.columns import REPLICATE, THRESHOLD
 from pipeline.tables.groupings import TOTAL, internal_name
 from pipeline.tables.schemas import COUNT_TABLE, GROUPING, conform, empty_table, polars_types
-from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

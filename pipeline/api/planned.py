@@ -10,7 +10,7 @@ from ..report.planning.writing import markup_of, written
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..report.planning.sample_plan import Plans, SamplePlan
+    from ..report.planning.writing import Plans, SamplePlan
 
 
 @dataclass(frozen=True, repr=False)

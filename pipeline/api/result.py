@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ..report.figures.chart import Chart
     from ..report.figures.panels import Group, Panels
+    from ..report.figures.pictures import Chart
     from ..runs.config import Config
     from ..runs.evaluation import Evaluation, InMemory
     from ..runs.run import Run
@@ -155,7 +155,7 @@ class Result:
             UsageError: there is no such figure, or it has no such group.
         """
         from ..report.explain.choosing import NULL, text_of
-        from ..report.figures.plots import chosen_group
+        from ..report.figures.pictures import chosen_group
 
         drawn = next((drawn for drawn in self._figures if figure in {"", drawn.figure.name}), None)
         if drawn is None:
@@ -167,7 +167,7 @@ class Result:
         return self._chart(drawn, chosen_group(drawn, values))
 
     def _chart(self, drawn: Panels, group: Group) -> Chart:
-        from ..report.figures.chart import Chart
+        from ..report.figures.pictures import Chart
 
         return Chart(drawn, group, f"{self.name} · thresher {version('thresher')}")
 
@@ -244,7 +244,7 @@ class Result:
             ThresherError: there is no such number, threshold or group, or nothing can be planned of it.
         """
         from ..report.explain.choosing import Wish, text_of, threshold_of
-        from ..report.planning.goals import Goal
+        from ..report.planning.pilots import Goal
         from ..report.planning.planning import plan_run
         from ..report.published import read_run
         from .planned import Planned

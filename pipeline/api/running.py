@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError, ThresherError
 from ..report.explain.choosing import Wish, text_of, threshold_of
-from ..report.planning.asking import Asked, plans_of
 from ..report.planning.expectations import Expectation
-from ..report.planning.goals import Goal
+from ..report.planning.pilots import Goal
+from ..report.planning.planning import Asked, plans_of
 from ..report.published import read_run
 from ..runs import runner
-from ..runs.config import Config, load_config, parse_config
-from ..runs.document import overridden
+from ..runs.config import Config, load_config, overridden, parse_config
 from ..runs.gates.leftovers import removing_gate_files
 from ..runs.places import results_at
 from ..runs.run import Run

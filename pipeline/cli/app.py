@@ -13,9 +13,8 @@ from ..errors import Note, UsageError
 from ..sources.paths import local_path
 from ..stages import STAGES, find_stage
 from . import drawing, expiry, planning, reading
-from .log_lines import LOG_FORMATS, asks_for_json
 from .session import cleaned_faults, echo, execute, reporting, usage_errors_as_json
-from .terminal import forgive_full_stderr, open_closed_streams
+from .terminal import LOG_FORMATS, asks_for_json, forgive_full_stderr, open_closed_streams
 from .watchdog import watched
 
 if TYPE_CHECKING:
@@ -354,7 +353,7 @@ def _values(variables: list[str] | None) -> dict[str, str]:
 
 def _absolute(path: str, *, what: str) -> str:
     """A path as the config takes it; a reference in it is one of the config."""
-    from ..sources.remote.addresses import is_remote  # noqa: PLC0415 - help needs none of it
+    from ..sources.remote.store import is_remote  # noqa: PLC0415 - help needs none of it
 
     if what == "--output" and is_remote(path):
         return path

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Interrupted, UsageError
 from ..visible_text import rows_in_words
-from .log_lines import json_line, numbers_of
-from .terminal import cleaned
+from .terminal import cleaned, json_line, numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -156,7 +155,7 @@ class Console:
 
     def _tell_gates(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write what gates found: failures that make the run exit with 3 as errors, which --quiet leaves."""
-        from ..report.text.gates import summary_of_gates  # noqa: PLC0415 - see watching
+        from ..report.text.summary import summary_of_gates  # noqa: PLC0415 - see watching
         from ..runs.gates.failing import is_failure  # noqa: PLC0415 - likewise
 
         if self._json:
@@ -190,14 +189,14 @@ class Console:
         from rich.console import Console as RichConsole  # noqa: PLC0415 - only for terminals
         from rich.text import Text  # noqa: PLC0415
 
-        from ..report.text import gates, plain, summary  # noqa: PLC0415 - an error message must not load results
+        from ..report.text import plain, summary  # noqa: PLC0415 - an error message must not load results
 
         rich = RichConsole(stderr=True)
         shown = [stage for stage in run.stages if not stage.carried]  # of the others the warnings tell
         blocks = [block for stage in shown for block in summary.blocks_of_stage(stage, MOST_SUMMARY_ROWS)]
         if run.warnings:
             blocks.append(summary.warnings_block(run.warnings))
-        blocks += gates.blocks_of_gates(run.gates)
+        blocks += summary.blocks_of_gates(run.gates)
         for block in blocks:
             style = STYLES.get(getattr(block, "tone", ""), "")
             text = "\n".join(plain.lines_of(block, rich.width))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..errors import UsageError
-from ..report.page.writing import write_report
+from ..report.page.page import write_report
 from ..report.published import latest_run
 from ..runs import runner
 from ..runs.config import load_config

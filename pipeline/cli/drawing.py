@@ -48,7 +48,7 @@ def report(
     with reading(ctx, results) as folder:
         path = None if output is None else local_path(output, Path.cwd(), what="--output")
         published = _run(folder, run)
-        from ..report.page.writing import FILE_NAME, write_report  # noqa: PLC0415 - help needs none of it
+        from ..report.page.page import FILE_NAME, write_report  # noqa: PLC0415 - help needs none of it
         from ..runs.places import put_beside  # noqa: PLC0415 - likewise
         from ..runs.recorded import refuse_written  # noqa: PLC0415 - likewise
         from ..runs.written import report_file  # noqa: PLC0415 - likewise
@@ -91,7 +91,7 @@ def plot(
         picture_format = _format(form)
         values = dict(_group_value(text) for text in group or ())
         published = _run(results_here, run)
-        from ..report.figures.plots import figures_of, wanted, write_plots  # noqa: PLC0415 - help needs none of it
+        from ..report.figures.pictures import figures_of, wanted, write_plots  # noqa: PLC0415 - help needs none of it
         from ..runs.recorded import refuse_written  # noqa: PLC0415 - likewise
         from ..runs.written import picture_file  # noqa: PLC0415 - likewise
 

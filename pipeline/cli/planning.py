@@ -73,9 +73,9 @@ def plan(
     """
     with reporting(ctx):
         from ..report.explain.choosing import Wish  # noqa: PLC0415 - help needs none of it
-        from ..report.planning.asking import Asked, plans_of  # noqa: PLC0415
         from ..report.planning.expectations import Expectation  # noqa: PLC0415
-        from ..report.planning.goals import Goal  # noqa: PLC0415
+        from ..report.planning.pilots import Goal  # noqa: PLC0415
+        from ..report.planning.planning import Asked, plans_of  # noqa: PLC0415
         from ..report.planning.writing import check_format, written  # noqa: PLC0415
 
         check_format(format_)

@@ -101,7 +101,7 @@ def diff(
     """
     with reading(ctx, results) as folder, ExitStack() as others:
         from ..runs.places import results_at  # noqa: PLC0415
-        from .differing import diff_runs  # noqa: PLC0415 - help needs none of it
+        from .showing import diff_runs  # noqa: PLC0415 - help needs none of it
 
         second = None if with_results is None else others.enter_context(results_at(with_results, what="--with"))
         diff_runs(folder, before, after, second, format_)
@@ -174,7 +174,7 @@ def explain(
         from ..report.explain.choosing import Wish  # noqa: PLC0415
         from ..report.explain.explaining import Shown, explain  # noqa: PLC0415
         from ..report.published import kept_run, latest_run  # noqa: PLC0415
-        from .explanation import write_checked, write_explanation  # noqa: PLC0415
+        from .showing import write_checked, write_explanation  # noqa: PLC0415
 
         wanted = tuple(name.strip() for name in columns.split(",") if name.strip())
         shown = Shown(tuple(show or ()), rows, wanted, sql=sql, rows=rows != 0, profile=profile)

@@ -16,8 +16,7 @@ import typer
 
 from ..errors import Interrupted, ThresherError, system_fault
 from ..interrupts import leaving_at_once
-from .log_lines import LOG_FORMATS, json_line
-from .terminal import cleaned
+from .terminal import LOG_FORMATS, cleaned, json_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ..crash_notes import NOTES
 from ..errors import Interrupted, ResourceError, StorageError, ThresherError
 from ..interrupts import STOP_SIGNALS
-from .log_lines import asks_for_json
+from .terminal import asks_for_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

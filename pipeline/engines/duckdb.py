@@ -1,4 +1,4 @@
-"""DuckDB as an engine: a locked-down in-memory connection that reads the inputs and nothing else."""
+"""Errors of DuckDB in our words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import atexit
 import glob
 import os
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -14,15 +16,24 @@ import duckdb
 import sqlglot.expressions as exp
 
 from ..crash_notes import NOTES, NOTHING, Note
-from ..errors import DataError, ResourceError
+from ..errors import (
+    DataError,
+    InvalidQueryError,
+    PermissionDenied,
+    ResourceError,
+    ThresherError,
+    UncomputableError,
+    os_error_number,
+    os_fault,
+)
 from ..queries.dialect import column, render
 from ..queries.kept import number_of
 from ..queries.kept import text as kept_text
 from ..queries.value_lists import apart, table
 from ..records import dataclass
-from .broken_text import REMEDY, broken_text
-from .faults import UNREADABLE, of_reader, translated
 from .file_rows import (
+    REMEDY,
+    broken_text,
     file_number,
     files_query,
     hides_numbers,
@@ -32,12 +43,10 @@ from .file_rows import (
     read_every_value_through,
 )
 from .memory import MIB, default_limit, process_limit
-from .query_thread import QueryThread
 from .scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from concurrent.futures import Future
     from pathlib import Path
     from types import TracebackType
 
@@ -48,7 +57,125 @@ if TYPE_CHECKING:
     from ..queries.partitions import Partition
     from .engine import Function, Settle
 
+
+UNREADABLE = "It is damaged: restore it from where it came from, or leave it out by a glob."
+
+
+_TOO_LARGE = "Arrow Appender: The maximum total string size"
+_KINDS: dict[str, type[duckdb.Error]] = {
+    "Out of Memory Error": duckdb.OutOfMemoryException,
+    "Conversion Error": duckdb.ConversionException,
+    "Out of Range Error": duckdb.OutOfRangeException,
+    "Invalid Input Error": duckdb.InvalidInputException,
+    "IO Error": duckdb.IOException,
+}
+
+
+def of_reader(error: OSError) -> Exception:
+    """Return the error of DuckDB that Arrow, reading rows, has turned into one of the system; others as they are."""
+    kind = _KINDS.get(str(error).partition(":")[0])
+    return error if kind is None or error.errno is not None else kind(str(error))
+
+
+def translated(error: duckdb.Error, text: str) -> ThresherError:
+    """Return an error of DuckDB, raised by a query, as one of ours: it says what is at fault, and what to do."""
+    reason = str(error).partition("Possible solutions:")[0].strip()  # they are settings of DuckDB's
+    if isinstance(error, duckdb.OutOfMemoryException) or _TOO_LARGE in reason:
+        return ResourceError(
+            f"the engine ran out of memory or scratch space: {reason}",
+            remedy="Raise memory or scratch_limit in [resources], or use fewer groups or thresholds.",
+        )
+    if isinstance(error, duckdb.IOException) and os_error_number(error) is not None:
+        return os_fault(error, "reading the inputs, or writing scratch data")
+    if isinstance(error, duckdb.PermissionException):
+        return PermissionDenied(f"DuckDB may not do this: {reason}")
+    return _fault_of_data(error, reason) or InvalidQueryError(reason, text)
+
+
+def _fault_of_data(error: duckdb.Error, whole_reason: str) -> DataError | None:
+    """Translate the error of a correct query that fails because of its input; return None for other errors."""
+    reason = whole_reason.splitlines()[0].split(". Use ")[0]  # the rest shows our SQL, or settings to change
+    if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException):
+        remedy = "Check the types of the columns that `where` compares, and the values of text that is cast."
+        verb = "converted" if isinstance(error, duckdb.ConversionException) else "computed"
+        return UncomputableError(f"a value cannot be {verb}", reason, remedy=remedy)
+    if isinstance(error, duckdb.InvalidInputException | duckdb.SyntaxException):  # of a function, or of a file
+        return UncomputableError("an input cannot be read", reason, remedy=UNREADABLE)
+    if isinstance(error, duckdb.IOException):
+        return DataError(f"an input cannot be read: {whole_reason}", remedy=UNREADABLE)
+    return None
+
+
+# A thread in which an engine works, so that a request to stop reaches the engine while a query runs.
+
+
 T = TypeVar("T")
+POLL_SECONDS = 0.05
+STOP_SECONDS = 5.0
+
+
+class QueryThread:
+    """One thread that runs what it is given, one thing after another.
+
+    Args:
+        stop: Checked while it works; a request to stop interrupts the work.
+        interrupt: Tells the engine to give up what it is doing.
+        watch: Called again and again while it works; None: nobody watches.
+    """
+
+    def __init__(
+        self, stop: StopRequest, interrupt: Callable[[], object], watch: Callable[[], object] | None = None
+    ) -> None:
+        self._stop = stop
+        self._interrupt = interrupt
+        self._watch = watch
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="thresher-query")
+        self.is_abandoned = False
+
+    def close(self) -> None:
+        """End the thread; work that does not stop is abandoned."""
+        self._executor.shutdown(wait=not self.is_abandoned)
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Do some work and wait for it.
+
+        Raises:
+            Interrupted: a signal asked to stop.
+        """
+        return self.result(self.submit(work))
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Begin some work.
+
+        Raises:
+            Interrupted: a signal asked to stop.
+        """
+        self._stop.check()
+        return self._executor.submit(work)
+
+    def result(self, future: Future[T]) -> T:
+        """Wait for what was begun.
+
+        Raises:
+            Interrupted: a signal asked to stop.
+        """
+        while True:
+            try:
+                return future.result(timeout=POLL_SECONDS)
+            except FutureTimeout:
+                if future.done():  # it ended just as the wait did
+                    return future.result()
+                if self._watch is not None:
+                    self._watch()
+            if self._stop.is_set:
+                self._interrupt()
+                self.is_abandoned = not wait([future], timeout=STOP_SECONDS).done
+                self._stop.check()
+
+
+# DuckDB as an engine: a locked-down in-memory connection that reads the inputs and nothing else.
+
+
 PERFECT_HASH_BITS = 20  # four blocks of cells
 BLOCK_ROWS = 1 << 20
 _HANDED_OVER = "rows_handed_over"

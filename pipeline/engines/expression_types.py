@@ -11,11 +11,16 @@ import sqlglot.expressions as exp
 from ..errors import InvalidQueryError, UncomputableError
 from ..queries.dialect import render
 from ..queries.value_lists import apart, table
+from .duckdb import DuckDB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
+
+    from ..queries.partitions import Partition
+    from .engine import Place
+
 
 _NO_ROWS = "no_rows"
 
@@ -75,3 +80,58 @@ def connected() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect(":memory:", config=config) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         yield connection
+
+
+# Whether DuckDB finds that a predicate holds for values that lie in memory, without an input being read.
+
+
+_VALUES = "values_to_test"
+
+
+def truths(predicate: exp.Expr, values: pa.Table) -> list[bool | None]:
+    """Say of every row of a table whether a predicate holds, as a scan of a file would find it.
+
+    Args:
+        predicate: A predicate on the columns of the table.
+        values: The table.
+
+    Returns:
+        Per row whether the predicate is true; None where it cannot be computed, and everywhere if it does not fit the
+        columns.
+    """
+    holds = exp.Coalesce(this=exp.paren(predicate.copy()), expressions=[exp.false()])
+    holds, lists = apart(holds)  # what has a list apart has a subquery, which cannot be tried
+    text = render(exp.select(exp.alias_(holds if lists else exp.func("try", holds), "holds")).from_(_VALUES))
+    with connected() as connection:
+        for name, listed in lists.items():
+            connection.register(name, table(listed))
+        connection.register(_VALUES, values)
+        try:
+            return [row[0] for row in connection.sql(text).fetchall()]
+        except duckdb.Error:
+            return [None] * values.num_rows
+
+
+# DuckDB as an engine that reads no row.
+
+
+class DuckDBWithoutRows(DuckDB):
+    """An engine that reads the footers of files and none of their rows: it tells the types of all that a plan makes."""
+
+    def scan(
+        self, name: str, files: Sequence[str], partitions: Sequence[Partition] = (), *, located: bool = False
+    ) -> None:
+        """Register no row of some files as a relation; arguments as those of `DuckDB.scan`."""
+        self.define(name, self._rows_of(name, files, partitions, located=located).limit(0))
+
+    def scan_place(self, name: str, target: Place, *, located: bool = False) -> None:
+        """Register no row of a table of another engine; arguments as those of `ReadsPlaces.scan_place`."""
+        import pyarrow as pa  # noqa: PLC0415 - only those whose rows Spark reads need it here
+
+        plain = [column for column in target.schema if not isinstance(column.type, pa.BaseExtensionType)]
+        location = [pa.field("source_file", pa.string()), pa.field("file_row_number", pa.int64())] if located else []
+        super().hand_over(name, pa.schema([*plain, *location]).empty_table())
+
+    def hand_over(self, name: str, table: pa.Table) -> None:
+        """Register no row of a table as a relation."""
+        super().hand_over(name, table.schema.empty_table())

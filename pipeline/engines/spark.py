@@ -15,11 +15,10 @@ from sqlglot.errors import UnsupportedError
 
 from ..errors import ConfigError, DataError, Interrupted, ThresherError
 from ..queries.dialect import column, render
-from .query_thread import QueryThread
+from .duckdb import QueryThread
 from .spark_faults import translated
-from .spark_places import frame_of, made_places, tells
+from .spark_places import frame_of, functions_of, is_nanoseconds, made_places, sparkable, struct_of, tells
 from .spark_session import SparkSettings, started_session
-from .spark_types import functions_of, is_nanoseconds, sparkable, struct_of
 from .spark_workers import by_key
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ def by_key(
 def _tagged(frame: DataFrame, number: int, frames: Sequence[DataFrame], key: Sequence[str]) -> DataFrame:
     from pyspark.sql.types import StructType  # noqa: PLC0415 - an optional extra
 
-    from .spark_types import functions_of  # noqa: PLC0415 - loads pyarrow
+    from .spark_places import functions_of  # noqa: PLC0415 - loads pyarrow
 
     sql = functions_of(frame)
     keys = [frame[_quoted(name)].alias(f"key_{position}") for position, name in enumerate(key)]
@@ -88,7 +88,7 @@ def _on_worker(
 def _made(tables: Mapping[str, pa.Table], function: Function) -> pa.Table:
     import polars as pl  # noqa: PLC0415 - see by_key
 
-    from .spark_types import sparkable  # noqa: PLC0415 - loads pyarrow
+    from .spark_places import sparkable  # noqa: PLC0415 - loads pyarrow
 
     frames = {name: pl.DataFrame(pl.from_arrow(table)) for name, table in tables.items()}
     return sparkable(function(frames).to_arrow(compat_level=pl.CompatLevel.oldest()))

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from ..errors import DataError
-from ..metrics.curves.area_cells import AreaCells, Extremes
-from ..metrics.curves.cell_grids import CellGrid, finer, rounded_outwards
-from ..metrics.curves.ordered_areas import ROW_AREAS, OrderedAreas, Rows, Totals
-from ..metrics.curves.packed_scores import BYTES, MOST_GROUPS, PackedScores, SizesDifferError
+from ..errors import DataError, Note
+from ..metrics.curves.area_bounds import AreaCells, CellGrid, Extremes, finer, rounded_outwards
+from ..metrics.curves.ordered_areas import (
+    BYTES,
+    MOST_GROUPS,
+    ROW_AREAS,
+    OrderedAreas,
+    PackedScores,
+    Rows,
+    SizesDifferError,
+    Totals,
+)
 from ..queries.dialect import column, is_finite
 from ..queries.kept import kept
 from ..queries.load import expand, load
 from ..records import dataclass
 from ..sources.bins import BLOCK
-from ..tables.columns import doubles
+from ..tables.columns import REPLICATE, SECOND_REPLICATE, add_up, doubles
 from ..tables.groupings import Grouping
-from ..tables.schemas import GROUPING
-from ..tables.sweep import REPLICATE, SECOND_REPLICATE, add_up
+from ..tables.schemas import COUNT_TABLE, GROUPING
+from .cells import HIGHEST, LOWEST, SIDES, cells_of
 from .count_tables import BIN
-from .score_cells import CELL, IN_CELLS, SCORED, FirstCells, rows_in_cells
-from .swept_cells import HIGHEST, LOWEST, SIDES, cells_of
+from .nodes import Phase, Statement
+from .rows import CELL, IN_CELLS, SCORED, FirstCells, rows_in_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +42,9 @@ if TYPE_CHECKING:
     from ..engines.engine import Engine
     from ..metrics.curves.area_bounds import Bounds
     from ..metrics.curves.ordered_areas import Estimates
-    from ..metrics.uncertainty.resampling import Resampling
+    from ..metrics.uncertainty.bootstrap import Resampling
+    from .nodes import Progress
+
 
 FIRST_CELLS = 8  # by the width: mostly they are fine enough
 MOST_CELLS = 250_000  # with the ends of every piece still four blocks
@@ -427,3 +436,38 @@ def _labels(rows: pl.DataFrame, request: AreaRequest) -> dict[str, NDArray[Any]]
 
 def _alone(grouping: pl.Expr, series: list[pl.Series]) -> pl.DataFrame:
     return pl.DataFrame(series).with_columns(grouping)
+
+
+# The node of areas under curves, which need every score.
+
+
+@dataclass(frozen=True)
+class Areas(AreaRequest):
+    """Areas under the curves of scored and labelled rows, from every score; they become the table `areas`."""
+
+    phase: ClassVar[Phase] = Phase.AREAS
+    into: ClassVar[str] = "areas"
+
+    def run(self, engine: Engine, progress: Progress) -> None:
+        """Add the table; how many positives and negatives a group has tell the counts."""
+        counts = progress.counts
+        table, in_order = areas(engine, self, counts.groupings, counts.by, counts[COUNT_TABLE], progress.cells)
+        progress.tables[self.into] = table
+        if self.exact and not in_order:
+            words = (
+                f"areas are the middle of certified bounds (method binned) and not exact: {engine.name} hands over at "
+                f"most {engine.most_in_order:,} rows in order (driver_rows)"
+            )
+            progress.warnings.append(Note(words))
+
+    def statements(self, by: Sequence[str]) -> Iterator[Statement]:
+        """The rows, and what is asked of them."""
+        yield Statement(f"relation {SCORED}", self.rows, SCORED)
+        if self.exact:
+            yield Statement("rows in order, for areas", rows_in_order(self, by), function=areas)
+            return
+        yield Statement(f"relation {IN_CELLS}, every score a cell", rows_in_cells(None, missed=self.missed), IN_CELLS)
+        cells = load("areas/weighted_cells" if self.weighted else "areas/cells")
+        title = f"counts in cells that are made finer until bounds are narrower than {self.width:g}"
+        yield Statement(title, expand(cells, by))
+        yield Statement("extremes of cells, where counts leave wider bounds", expand(load("areas/extremes"), by))

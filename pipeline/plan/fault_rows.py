@@ -1,4 +1,4 @@
-"""Where a fault lies: the first file and row, asked for only once something is wrong."""
+"""Rows of inputs become relations of an engine: files are scanned, tables in memory handed over, its own named."""
 
 from __future__ import annotations
 
@@ -6,15 +6,39 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
+from ..engines.engine import ReadsPlaces
+from ..errors import ThresherError
 from ..queries.dialect import column
 from ..sources.canonical import canonical_relation
 from ..sources.inputs import Field
 from ..tables.groupings import users_name
-from .scans import register
 
 if TYPE_CHECKING:
     from ..engines.engine import Engine
+    from ..sources.scan import Scan
     from ..sources.source import Source
+
+
+def register(engine: Engine, scan: Scan, *, located: bool = False) -> None:
+    """Make the rows of a scan a relation of an engine.
+
+    Args:
+        engine: The engine.
+        scan: Files of one schema, a frame, or what the engine reads itself.
+        located: Whether to add the columns `source_file` and `file_row_number`.
+    """
+    if (rows := scan.engine_rows) is not None:
+        if not isinstance(engine, ReadsPlaces):
+            message = f"the engine {engine.name} does not read {rows.name}"
+            raise ThresherError(message)
+        engine.scan_place(scan.name, rows, located=located)
+    elif scan.frame is None:
+        engine.scan(scan.name, scan.files, scan.partitions, located=located)
+    else:
+        engine.hand_over(scan.name, scan.frame.located() if located else scan.frame.table)
+
+
+# Where a fault lies: the first file and row, asked for only once something is wrong.
 
 
 ROWS = "rows_of_files"

@@ -11,8 +11,7 @@ import sqlglot.expressions as exp
 
 from ..errors import DataError, InvalidQueryError
 from ..records import dataclass
-from .fault_rows import first_place
-from .scans import register
+from .fault_rows import first_place, register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,18 +5,26 @@ from __future__ import annotations
 from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+import sqlglot.expressions as exp
+
+from ..engines.file_rows import files_query, hides_numbers, one_by_one, partition_column, patterns, written_list
+from ..queries.dialect import render
+from ..queries.load import file_of, fill
 from ..records import dataclass
-from .counts import Query, Sweep
+from ..sources.engine_rows import TABLE
+from .counts import Query, Sweep, Transform
 from .nodes import Phase, Relation
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    import sqlglot.expressions as exp
-
-    from ..sources.keys import KeyMatch
+    from ..engines.engine import Engine
+    from ..sources.bindings import KeyMatch
+    from ..sources.engine_rows import EngineRows
+    from ..sources.scan import Scan
     from ..sources.source import Source
-    from .nodes import Node
+    from .nodes import Node, Progress, Statement
     from .optional_tables import OptionalTable
     from .rows import Grouped
 
@@ -116,3 +124,144 @@ def _sum(left: Any, right: Any) -> Any:  # noqa: ANN401 - tuples, dictionaries, 
         message = f"only one of two plans that are added may say this: {left!r}, {right!r}"
         raise ValueError(message)
     return right if left is None else left
+
+
+# The SQL of a plan as text that runs from top to bottom: `thresher render`.
+
+
+TYPES: dict[type[pl.DataType], str] = {
+    pl.Boolean: "BOOLEAN",
+    pl.Int8: "TINYINT",
+    pl.Int16: "SMALLINT",
+    pl.Int32: "INT",
+    pl.Int64: "BIGINT",
+    pl.UInt8: "SMALLINT",
+    pl.UInt16: "INT",
+    pl.UInt32: "BIGINT",
+    pl.UInt64: "DECIMAL(20, 0)",
+    pl.Float32: "FLOAT",
+    pl.Float64: "DOUBLE",
+    pl.String: "TEXT",
+    pl.Null: "TEXT",
+    pl.Date: "DATE",
+    pl.Datetime: "TIMESTAMP",
+}
+
+
+def schemas_of_transforms(engine: Engine, plan: Plan, progress: Progress) -> dict[str, pl.Schema]:
+    """Return columns and types of the relations that pure functions make, by name.
+
+    Args:
+        engine: An engine without rows.
+        plan: The plan.
+        progress: Where its nodes put what comes out.
+    """
+    schemas = {}
+    for node in plan.nodes:
+        if isinstance(node, Relation | Transform):
+            node.run(engine, progress)
+            if isinstance(node, Transform):
+                schemas[node.into] = engine.fetch(exp.select("*").from_(node.into)).schema
+    return schemas
+
+
+def render_stage(stage: str, plan: Plan, schemas: Mapping[str, pl.Schema], *, dialect: str) -> str:
+    """Return every statement of a stage with its title, in a dialect, parameters filled in.
+
+    A pure function is a comment that names it; the relation that it makes has its columns and types, and no row.
+
+    Args:
+        stage: Name of the stage.
+        plan: Its plan.
+        schemas: Columns and types of the relations that pure functions make, by name.
+        dialect: `duckdb` or `spark`.
+    """
+    by = [grouped.name for grouped in plan.by]
+    statements = (statement for node in plan.nodes for statement in node.statements(by))
+    blocks = (block for statement in statements for block in _blocks(stage, statement, schemas, dialect))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _blocks(stage: str, statement: Statement, schemas: Mapping[str, pl.Schema], dialect: str) -> Iterator[str]:
+    for scan in statement.scans:
+        view = _view(scan.name, _scan_query(scan, dialect, located=statement.located), dialect)
+        named = scan.frame or scan.engine_rows
+        origin = f"{len(scan.files):,} files of one schema" if named is None else named.name
+        yield f"-- {stage}: relation {scan.name}, of {origin}\n{view}"
+    file = file_of(statement.query) if statement.query is not None else None
+    origin = "" if file is None else f", from sql/{file}.sql"
+    verb = "made" if statement.query is None else "read"
+    function = "" if statement.function is None else f", {verb} by {_name(statement.function)}"
+    title = f"-- {stage}: {statement.title}{origin}{function}"
+    query = statement.query
+    if query is None and statement.relation is not None:
+        query = _no_rows(schemas[statement.relation])
+    elif query is not None:
+        query = fill(query, statement.params)
+    if query is None:
+        yield title
+    elif statement.relation is None:
+        yield f"{title}\n{render(query, dialect)};"
+    else:
+        yield f"{title}\n{_view(statement.relation, query, dialect)}"
+
+
+def _view(name: str, query: exp.Query, dialect: str) -> str:
+    temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
+    view = exp.Create(this=exp.to_table(name), kind="VIEW", expression=query, replace=True, properties=temporary)
+    return f"{render(view, dialect)};"
+
+
+def _scan_query(scan: Scan, dialect: str, *, located: bool) -> exp.Query:
+    if scan.frame is not None:
+        return exp.select("*").from_(exp.to_table("a_frame"))
+    if (rows := scan.engine_rows) is not None:
+        return _place_query(rows, located=located)
+    if dialect == "duckdb":
+        if (located or scan.partitions) and hides_numbers(scan.files[0]):
+            return one_by_one(scan.files, scan.partitions, located=located)
+        of_files = files_query(written_list(patterns(scan.files)), located=located)
+        return of_files.select(*(partition_column(each, written_list(each.values)) for each in scan.partitions))
+    queries = [
+        exp.select("*", *_location(located=located), *(each.constant(number) for each in scan.partitions)).from_(
+            _parquet(file)
+        )
+        for number, file in enumerate(scan.files)
+    ]
+    return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False)
+
+
+def _place_query(rows: EngineRows, *, located: bool) -> exp.Query:
+    """What Spark reads itself; the numbers of rows without a place are made elsewhere."""
+    table = exp.to_table(rows.target, dialect="spark") if rows.kind == TABLE else _parquet(rows.target)
+    return exp.select("*", *_location(located=located and rows.has_places)).from_(table)
+
+
+def _location(*, located: bool) -> list[exp.Expr]:
+    names = ("file_path", "source_file"), ("row_index", "file_row_number")
+    return [exp.alias_(exp.column(name, table="_metadata"), alias) for name, alias in names] if located else []
+
+
+def _parquet(target: str) -> exp.Table:
+    return exp.Table(this=exp.to_identifier(target, quoted=True), db=exp.to_identifier("parquet"))
+
+
+def _no_rows(schema: pl.Schema) -> exp.Select:
+    """Return a query of no row with some columns and types."""
+    columns = [
+        exp.alias_(exp.cast(exp.null(), _sql_type(dtype), dialect="duckdb"), name, quoted=True)
+        for name, dtype in schema.items()
+    ]
+    return exp.select(*columns).where(exp.false())
+
+
+def _sql_type(dtype: pl.DataType) -> str:
+    if isinstance(dtype, pl.Decimal):
+        return f"DECIMAL({dtype.precision}, {dtype.scale})"
+    return TYPES[type(dtype)]
+
+
+def _name(function: object) -> str:
+    """Return the name of a pure function, with its module."""
+    target = getattr(function, "__func__", function)
+    return f"{getattr(target, '__module__', '')}.{getattr(target, '__qualname__', type(target).__qualname__)}"

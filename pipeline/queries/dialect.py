@@ -1,14 +1,255 @@
-"""SQL trees: quoted names in, text of a dialect out."""
+"""What SQL is written otherwise for DuckDB, to have the same result sooner."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from typing import TYPE_CHECKING
 
 from sqlglot import ErrorLevel, exp
+from sqlglot.errors import UnsupportedError
 
 from . import kept
-from .duckdb_text import for_duckdb
-from .spark_text import for_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+OF_DOUBLES = "of_doubles"  # key of the meta data of a sum of decimals that are made of doubles
+SCALE = 15
+_SHORT = ("DECIMAL(18, 15)", "DECIMAL(19, 15)")  # times ten to the fifteenth they are a BIGINT, up to 9,223
+
+
+def mark_sums(tree: exp.Expr) -> None:
+    """Mark the sums in a tree whose terms are short decimals, all of which are made of doubles."""
+    for total in tree.find_all(exp.Sum):
+        if isinstance(total.this, exp.Cast) and total.this.to.sql() in _SHORT:
+            total.meta[OF_DOUBLES] = True
+
+
+def for_duckdb(tree: exp.Expr, *, copy: bool) -> exp.Expr:
+    """Return a tree with sums of integers for those sums of decimals that are marked.
+
+    A cast to a decimal multiplies by a power of ten and rounds halves away from zero, as is written out here: the sums
+    are the same to the last digit, in half the time.
+
+    Args:
+        tree: Any tree.
+        copy: Whether the tree must stay as it is.
+    """
+    if not any(node.meta.get(OF_DOUBLES) for node in tree.find_all(exp.Sum)):
+        return tree
+    tree = tree.copy() if copy else tree
+    for total in list(tree.find_all(exp.Sum)):
+        if total.meta.get(OF_DOUBLES):
+            total.replace(_sum_of_integers(total.this.this))
+    return tree
+
+
+def _sum_of_integers(term: exp.Expr) -> exp.Expr:
+    power = exp.cast(exp.Literal.string(repr(10.0**SCALE)), "DOUBLE")
+    in_units = exp.Round(this=exp.Mul(this=exp.paren(term.copy()), expression=power))
+    total = exp.cast(exp.Sum(this=exp.cast(in_units, "BIGINT")), "DECIMAL(38, 0)")
+    unit = exp.cast(exp.Literal.string(f"{10**-SCALE:.{SCALE}f}"), f"DECIMAL({SCALE}, {SCALE})")
+    return exp.paren(exp.Mul(this=total, expression=unit))
+
+
+# What SQL must be written otherwise to mean the same on Spark, where sqlglot leaves it as it is.
+
+
+_QUOTED = re.compile(r"'(?:[^']|'')*+'")
+ROUNDS = "rounds"  # key of the meta data of a cast by the user, which rounds a fraction where Spark would cut it
+_TYPES = {
+    exp.DataType.Type.USMALLINT: "INT",
+    exp.DataType.Type.UINT: "BIGINT",
+    exp.DataType.Type.UBIGINT: "DECIMAL(20, 0)",
+    exp.DataType.Type.HUGEINT if hasattr(exp.DataType.Type, "HUGEINT") else exp.DataType.Type.INT128: "DECIMAL(38, 0)",
+}
+
+
+def for_spark(tree: exp.Expr) -> exp.Expr:
+    """Return a copy of a tree with other words for what Spark lacks, or takes for something else.
+
+    What stands inside is rewritten before what it stands in, so that nothing is left out.
+    """
+    rewritten = tree.copy()
+    for node in reversed(list(rewritten.walk())):
+        rewrite = _REWRITES.get(type(node))
+        replacement = node if rewrite is None else rewrite(node)
+        if node is rewritten:
+            rewritten = replacement
+        elif replacement is not node:
+            node.replace(replacement)
+    return rewritten
+
+
+def _type(node: exp.Expr) -> exp.Expr:
+    """Unsigned and very wide types, which only DuckDB has, become the next type that holds their values."""
+    wider = _TYPES.get(node.this)
+    return node if wider is None else exp.DataType.build(wider, dialect="duckdb")
+
+
+def _quotient(node: exp.Expr) -> exp.Expr:
+    """A quotient is a DOUBLE, and infinite or NaN where the divisor is 0: an error on Spark."""
+    dividend, divisor = exp.cast(node.this, "DOUBLE"), node.expression
+    quotient = exp.Div(this=dividend, expression=divisor, typed=False, safe=False)
+    if _is_constant(divisor):
+        return quotient
+    infinite = exp.Mul(this=dividend.copy(), expression=exp.cast(exp.Literal.string("Infinity"), "DOUBLE"))
+    is_zero = exp.EQ(this=exp.paren(divisor.copy()), expression=exp.Literal.number(0))
+    return exp.Paren(this=exp.Case().when(is_zero, infinite).else_(quotient))
+
+
+def _is_constant(divisor: exp.Expr) -> bool:
+    """Whether a divisor is a number other than 0."""
+    while isinstance(divisor, exp.Paren | exp.Cast):
+        divisor = divisor.this
+    try:
+        return isinstance(divisor, exp.Literal) and float(divisor.name) != 0
+    except ValueError:  # a text
+        return False
+
+
+def _instant(node: exp.Expr) -> exp.Expr:
+    """The instant of a time without a zone, in a zone: of a time that comes twice when clocks go back, the later one.
+
+    Spark takes the earlier one. The later one comes of the offset of a day later, where it leads back to the time.
+    """
+    zone = node.args["zone"]
+    timestamp = exp.cast(node.this, "TIMESTAMPTZ")
+    day = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("DAY"))
+    next_day = exp.paren(exp.Add(this=timestamp.copy(), expression=day))
+    later = exp.Sub(this=exp.func("to_utc_timestamp", next_day, zone.copy()), expression=day.copy())
+    leads_back = exp.func("from_utc_timestamp", exp.paren(later), zone.copy()).eq(timestamp.copy())
+    case = exp.Case().when(leads_back, later.copy())
+    return exp.paren(case.else_(exp.func("to_utc_timestamp", timestamp.copy(), zone.copy())))
+
+
+def _pattern(node: exp.Expr) -> exp.Expr:
+    """A pattern in which a backslash stands for itself, as on DuckDB."""
+    pattern, one, two = node.expression, "\\", "\\\\"
+    if isinstance(pattern, exp.Literal):
+        node.set("expression", exp.Literal.string(pattern.name.replace(one, two)))
+    else:
+        literals = exp.Literal.string(one), exp.Literal.string(two)
+        node.set("expression", exp.Replace(this=pattern, expression=literals[0], replacement=literals[1]))
+    return node
+
+
+def _seconds(node: exp.Expr) -> exp.Expr:
+    """The time of a number of seconds since 1970, with their fraction, or of milliseconds or microseconds."""
+    scale = node.args.get("scale")
+    name = {None: "timestamp_seconds", "3": "timestamp_millis", "6": "timestamp_micros"}.get(scale and scale.name)
+    if name is None:
+        message = f"no time of {node.sql(dialect='duckdb')} is known to Spark"
+        raise UnsupportedError(message)
+    return exp.func(name, node.this)
+
+
+def _cast(node: exp.Expr) -> exp.Expr:
+    if node.meta.get(ROUNDS):
+        return _rounded(node)
+    return _text(node) if node.args["to"].this in exp.DataType.TEXT_TYPES else node
+
+
+def _is_of_type(value: exp.Expr, *names: str) -> exp.In:
+    return exp.In(this=exp.func("typeof", value.copy()), expressions=[exp.Literal.string(name) for name in names])
+
+
+def _rounded(node: exp.Expr) -> exp.Expr:
+    """A cast by the user of what may be a fraction to a whole number: to the nearest one, halves as on DuckDB.
+
+    Numbers come by their text, since Spark checks every branch against the type of the value, a boolean, too.
+    """
+    value, text = node.this, exp.cast(node.this.copy(), "TEXT")
+    halves_to_even = exp.func("rint", exp.cast(text, "DOUBLE"))
+    halves_up = exp.func("round", exp.cast(text.copy(), "DECIMAL(38, 18)"))
+    is_decimal = exp.Like(this=exp.func("typeof", value.copy()), expression=exp.Literal.string("decimal%"))
+
+    def cast(operand: exp.Expr) -> exp.Cast:
+        return exp.Cast(this=operand, to=node.args["to"].copy())
+
+    case = exp.Case().when(_is_of_type(value, "float", "double"), cast(halves_to_even))
+    return exp.Paren(this=case.when(is_decimal, cast(halves_up)).else_(cast(value.copy())))
+
+
+def _text(node: exp.Expr) -> exp.Expr:
+    """A text that does not depend on the engine, since clusters fall into replicates by it.
+
+    Spark writes whole numbers of floating point from ten million on with an exponent, and no zone behind instants.
+    """
+    value = node.this
+    if isinstance(value, exp.Literal | exp.Null):
+        return node
+    number = exp.cast(node.copy(), "DOUBLE")
+    size = exp.Abs(this=number.copy())
+    at_least, below = (exp.cast(exp.Literal.string(text), "DOUBLE") for text in ("1e7", "1e16"))
+    has_exponent = exp.and_(
+        _is_of_type(value, "float", "double"),
+        exp.GTE(this=size, expression=at_least),
+        exp.LT(this=size.copy(), expression=below),
+    )
+    # Spark's floor is a whole number, which what is larger, or infinite, would overflow
+    equal = exp.EQ(this=exp.Floor(this=number), expression=number.copy())
+    is_whole = exp.paren(exp.Case().when(has_exponent, equal).else_(exp.false()))
+    without_exponent = exp.Cast(this=exp.cast(number.copy(), "DECIMAL(17, 0)"), to=node.args["to"].copy())
+    texts = (without_exponent, exp.Literal.string(".0")), (node.copy(), exp.Literal.string("+00"))
+    with_decimal, with_zone = (exp.DPipe(this=text, expression=ending) for text, ending in texts)
+    case = exp.Case().when(is_whole, with_decimal).when(_is_of_type(value, "timestamp"), with_zone)
+    return exp.Paren(this=case.else_(node.copy()))
+
+
+def _listed(node: exp.Expr) -> exp.Expr:
+    """A long list as it was written, whose texts have two quotes for one: Spark takes these for the end of a text."""
+    if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Var):
+        written = _QUOTED.sub(
+            lambda text: text[0][:1] + text[0][1:-1].replace("''", "\\'") + "'", node.expressions[0].name
+        )
+        node.set("expressions", [exp.var(written)])
+    return node
+
+
+def _refused(node: exp.Expr) -> exp.Expr:
+    """Refuse what means something else on Spark, where nothing says the same.
+
+    Raises:
+        UnsupportedError: always.
+    """
+    message = f"{node.sql(dialect='duckdb')} means something else on Spark"
+    raise UnsupportedError(message)
+
+
+def _substring(node: exp.Expr) -> exp.Expr:
+    start = node.args.get("start")
+    return node if isinstance(start, exp.Literal) and int(start.name) > 0 else _refused(node)
+
+
+def _rounded_to(node: exp.Expr) -> exp.Expr:
+    return node if node.args.get("decimals") is None else _refused(node)
+
+
+_REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
+    exp.DataType: _type,
+    exp.Div: _quotient,
+    exp.AtTimeZone: _instant,
+    exp.UnixToTime: _seconds,
+    exp.Cast: _cast,
+    exp.In: _listed,
+    exp.TryCast: _refused,
+    exp.TimestampTrunc: _refused,
+    exp.RegexpLike: _refused,  # RE2 and Java differ in classes, ends of lines and flags
+    exp.Escape: _refused,
+    exp.Glob: _refused,
+    exp.SimilarTo: _refused,
+    exp.Collate: _refused,
+    exp.Substring: _substring,
+    exp.Round: _rounded_to,
+    exp.Like: _pattern,
+    exp.ILike: _pattern,
+}
+
+
+# SQL trees: quoted names in, text of a dialect out.
 
 
 def column(name: str, table: str | None = None) -> exp.Column:

@@ -17,8 +17,7 @@ from sqlglot import exp, parse
 
 from ..errors import ThresherError
 from ..records import dataclass
-from .dialect import column, double
-from .duckdb_text import mark_sums
+from .dialect import column, double, mark_sums
 from .kept import kept, number_of, parts
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from ..errors import DataError, UsageError
 from ..records import dataclass
 from ..runs.config_faults import near
 from ..runs.provenance import canonical_stage
-from ..runs.recorded import configured_again
-from ..runs.recorded_tables import notice_of, recorded_tables
+from ..runs.recorded import configured_again, notice_of, recorded_tables
 from ..runs.stage_results import StageResult
 from ..safe_files import read_file
 from ..stages import find_stage

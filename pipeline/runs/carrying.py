@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -10,20 +11,25 @@ from pydantic import ValidationError
 from ..records import dataclass
 from ..safe_files import read_file
 from ..stages.stage import counts_table
+from ..storage.durable import DamagedError, read_own, write_json
 from ..storage.layout import RUN_RECORD, run_name
 from ..tables.run_tables import METRICS
-from .provenance import canonical_stage
+from .provenance import canonical, canonical_stage, stage_fingerprints
 from .recorded import configured_again
-from .stage_records import CARRIED, StageRecord, recorded_stages
+from .stage_results import CARRIED, TAKEN_OVER, StageRecord, parse_stage_record, recorded_stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from ..storage.kept import KeptRun
+    from ..storage.layout import Layout
     from ..storage.manifest import Manifest
-    from .config import ConfiguredStage
-    from .failures import Failure
+    from ..storage.publish import Staging
+    from .config import Config, ConfiguredStage
+    from .evaluation import Failure
+    from .opening import FoundInputs
+    from .stage_by_stage import Ready, StageByStage
     from .variables import Variables
 
 
@@ -179,3 +185,124 @@ def sentence_of_upstream(upstream: StageRecord) -> str:
     return f"it reads tables of {upstream.name!r} that were carried forward from run " + name_of_origin(
         upstream.result[CARRIED]
     )
+
+
+# Stages that need not be counted, because the same inputs, config and code gave their tables before.
+#
+# An attempt notes every stage that it has finished beside its unfinished run. If it fails or is killed, the next run
+# takes over the tables of those stages whose fingerprint is the same, as it does with stages of the last published
+# run. What is taken over has the bytes that counting would give: the fingerprint is a hash of all that decides them,
+# and every file is checked against its hash.
+
+
+@dataclass(frozen=True)
+class FinishedStage:
+    """A stage that was counted before.
+
+    Attributes:
+        stage: Its record.
+        folder: The folder with its files.
+        attempt: Id of the attempt that counted it.
+    """
+
+    stage: StageRecord
+    folder: Path
+    attempt: str
+
+
+def note_finished(staging: Staging, stage: StageRecord) -> None:
+    """Note that a stage is finished, all its tables being on disk.
+
+    Raises:
+        ThresherError: the disk is full or failing.
+    """
+    folder = staging.layout.finished(staging.run_id)
+    folder.mkdir(exist_ok=True)
+    write_json(folder / f"{stage.name}.json", stage.to_json())
+
+
+def finished_stages(layout: Layout, last: LastRun | None) -> list[FinishedStage]:
+    """Return the stages that may be taken over: those of the last run, and those of attempts that did not end well."""
+    finished = []
+    if last is not None:
+        finished = [
+            FinishedStage(stage, last.folder, _attempt_of(stage, last.manifest.run_id))
+            for stage in last.stages.values()
+        ]
+    return [*finished, *_of_attempts(layout)]
+
+
+def _of_attempts(layout: Layout) -> Iterator[FinishedStage]:
+    for run_id in layout.unfinished():
+        for path in sorted(layout.finished(run_id).glob("*.json")):
+            with suppress(DamagedError, ValueError, KeyError, TypeError, AttributeError):
+                stage = parse_stage_record(json.loads(read_own(path)))
+                yield FinishedStage(stage, layout.staging / run_id, _attempt_of(stage, run_id))
+
+
+def _attempt_of(stage: StageRecord, run_id: str) -> str:
+    """Return the id of the attempt that counted a stage of a run."""
+    carried = stage.result.get(CARRIED) or {}
+    return str(stage.result.get(TAKEN_OVER) or carried.get("run_id") or run_id)
+
+
+def take_over(finished: FinishedStage, staging: Staging) -> bool:
+    """Put the tables of a stage that was counted before into an unfinished run; False if one is damaged or gone."""
+    try:
+        for file in finished.stage.files:
+            staging.adopt(file, finished.folder)
+    except DamagedError:
+        staging.drop(finished.stage.name)
+        return False
+    return True
+
+
+# Whether a run would publish again what the last run holds.
+
+
+def is_unchanged_before_counting(config: Config, ready: Ready[FoundInputs], last: LastRun) -> bool:
+    """Whether the last run has all stages, and counted those to run from the same inputs, parameters and code."""
+    chosen = {configured.params.name for configured in config.stages}
+    names = [configured.params.name for configured in config.every]
+    if ready.faults or not _has_same_frame(config, last) or not chosen <= last.stages.keys():
+        return False
+    if [name for name in names if name in last.stages] != list(last.stages):
+        return False
+    for configured in config.stages:
+        stage = last.stages[configured.params.name]
+        upstream = {name: last.stages[name].hashes for name in configured.upstream if name in last.stages}
+        opened = ready.opened.get(stage.name)
+        fingerprint = stage_fingerprints(config, configured, opened, upstream).fingerprint
+        if CARRIED in stage.result or stage.result.get("fingerprint") != fingerprint:
+            return False
+    return True
+
+
+def is_equal_to_last(config: Config, stages: StageByStage, last: LastRun) -> bool:
+    """Whether the stages of a run, and the marks that they bear, are those of the last run."""
+    if not _has_same_frame(config, last) or [record.name for record in stages.records] != list(last.stages):
+        return False
+    if _facts(stages.absent) != _facts(last.record.get("absent", {})):
+        return False
+    return all(_is_equal(record, last.stages[record.name]) for record in stages.records)
+
+
+def _has_same_frame(config: Config, last: LastRun) -> bool:
+    """Whether all is the same that is not about a stage."""
+    now, then = canonical(config), dict(last.record.get("configuration", {}))
+    return last.is_intact and {**now, "stages": None} == {**then, "stages": None}
+
+
+def _facts(absent: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    return {name: (facts.get("reason"), facts.get("error")) for name, facts in absent.items()}
+
+
+def _is_equal(record: StageRecord, before: StageRecord) -> bool:
+    if record.hashes != before.hashes:
+        return False
+    mark, mark_before = record.result.get(CARRIED), before.result.get(CARRIED)
+    if mark is None:
+        return mark_before is None and record.result.get("identity") == before.result.get("identity")
+    if mark["reason"] == "left_out":  # the last run tells of it already, as counted or as carried forward
+        return True
+    return mark_before is not None and mark_before.get("error") == mark["error"]

@@ -1,41 +1,178 @@
-"""From TOML to frozen typed values; errors name the file, the key and the remedy."""
+"""The config file as a document: its own keys, and values that replace those of the file."""
 
 from __future__ import annotations
 
 import os
+import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
 
 from ..engines.spark_session import SparkSettings, check_spark
 from ..errors import ConfigError, NoInputError, os_fault, together
 from ..records import dataclass
 from ..safe_files import SpecialFileError, is_open_pipe, read_file
 from ..sources.paths import abridged, check_texts, local_path, shortened
-from ..sources.remote.addresses import is_remote
+from ..sources.remote.store import is_remote
 from ..stages import STAGES, find_stage
 from ..stages.upstream import UpstreamParameters, UpstreamStage
 from .announcing.settings import NO_LINEAGE, NO_METRICS, LineageSettings, PrometheusSettings
 from .config_faults import explain, near, unwritable
-from .document import Document, override
 from .gates.files import GateFiles
 from .gates.settings import Gate, parse_gates
-from .substitution import substituted
-from .taken_names import check_names
-from .variables import NO_VARIABLES
+from .opening import check_names
+from .variables import NO_VARIABLES, substituted
 from .written import check_written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from ..stages.parameters import StageParameters
     from ..stages.stage import Stage
     from ..storage.stores.store import ResultsStore
-    from .document import ResourceLimits
     from .variables import Variables
+
+
+_SIZE = re.compile(r"\d+(\.\d+)?\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
+
+
+class ResourceLimits(BaseModel):
+    """The table `[resources]`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    memory: str | None = None
+    threads: int | None = None
+    scratch: Path | None = None
+    scratch_limit: str | None = None
+    copies: Path | None = None
+    copies_limit: str | None = None
+    cache_limit: str | None = None
+
+    @field_validator("memory", "scratch_limit", "cache_limit", "copies_limit")
+    @classmethod
+    def _size(cls, value: str | None) -> str | None:
+        if value is not None and not _SIZE.fullmatch(value):
+            message = f'{value!r} is not a size: write for example "4GB"'
+            raise ValueError(message)
+        return value
+
+    @field_validator("threads")
+    @classmethod
+    def _positive(cls, value: int | None) -> int | None:
+        if value is not None and value < 1:
+            message = "threads must be at least 1"
+            raise ValueError(message)
+        return value
+
+
+def _written(value: object) -> object:
+    return os.fspath(value) if isinstance(value, Path) else value
+
+
+class Document(BaseModel):
+    """The config file, its stages and gates still unparsed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    output: Annotated[str, BeforeValidator(_written)] = "results"  # a Path would make s3:/x of s3://x
+    engine: Literal["duckdb", "spark"] = "duckdb"
+    spark: SparkSettings = SparkSettings()
+    resources: ResourceLimits = ResourceLimits()
+    on_error: Literal["stop", "publish_others"] = "stop"
+    lineage: LineageSettings = LineageSettings()
+    prometheus: PrometheusSettings = PrometheusSettings()
+    cache: bool = True
+    verify_inputs: Literal["none", "crc", "sha256"] = "none"
+    labels: dict[str, str] = {}
+    vars: dict[str, Any] = {}  # read by pipeline.runs.variables; here so that it is a known key
+    stages: list[dict[str, Any]] = []
+    gates: list[dict[str, Any]] = []
+    gates_json: Annotated[str, BeforeValidator(_written)] | None = None
+    gates_junit: Annotated[str, BeforeValidator(_written)] | None = None
+
+
+def overridden(document: Mapping[str, Any], values: Mapping[str, Any], *, origin: str = "<config>") -> dict[str, Any]:
+    """Return a config as a dictionary with other values.
+
+    Args:
+        document: As parsed from TOML; it is left as it is.
+        values: Values by dotted key.
+        origin: Name in messages.
+
+    Raises:
+        ConfigError: a key names nothing that can be set.
+    """
+    try:
+        changed: dict[str, Any] = _copied(document)
+    except RecursionError as error:
+        message = f"{origin}: the config is nested too deep"
+        raise ConfigError(message) from error
+    for key, value in values.items():
+        override(changed, key, value, origin=origin)
+    return changed
+
+
+def _copied(value: Any) -> Any:  # noqa: ANN401 - any TOML value
+    """A copy of tables and lists at any depth; what is in them is the same, as frames are not to be copied."""
+    if isinstance(value, Mapping):
+        return {key: _copied(inner) for key, inner in value.items()}
+    return [_copied(inner) for inner in value] if isinstance(value, list) else value
+
+
+def override(document: dict[str, Any], key: str, value: Any, *, origin: str) -> None:  # noqa: ANN401 - any TOML value
+    """Set a dotted key; below `stages`, a stage is given by its name, its kind or its number from 1.
+
+    If the config has one stage only, its keys need nothing in front.
+    """
+    path = _in_only_stage(document, key.split("."), origin)
+    table: Any = document
+    for index, name in enumerate(path[:-1]):
+        if isinstance(table, list):
+            table = _named_stage(table, name, origin)
+        elif isinstance(table, dict):
+            table = table.setdefault(name, {})
+        else:
+            message = f"{origin}: --set {key}: {'.'.join(path[:index])} is not a table"
+            raise ConfigError(message)
+    if not isinstance(table, dict):
+        message = f"{origin}: --set {key}: it does not name a key"
+        raise ConfigError(message, remedy="Write for example --set stages.before_after.boundary='\">\"'.")
+    table[path[-1]] = value
+
+
+def _in_only_stage(document: dict[str, Any], path: list[str], origin: str) -> list[str]:
+    """Put the stage in front of a key that belongs to the only stage."""
+    tables = document.get("stages")
+    stages = [table for table in tables if isinstance(table, dict)] if isinstance(tables, list) else []
+    names = [
+        str(table.get("name", table.get("kind")))
+        for table in stages
+        if (entry := find_stage(str(table.get("kind")))) and path[0] in entry.load().parameters.keys()  # noqa: SIM118
+    ]
+    if path[0] in Document.model_fields or not names:
+        return path
+    if len(stages) == 1:
+        return ["stages", "1", *path]
+    key = ".".join(path)
+    message = f"{origin}: --set {key}: which stage is meant?"
+    raise ConfigError(message, remedy=f"Write --set stages.NAME.{key}=…, with NAME one of {', '.join(names)}.")
+
+
+def _named_stage(stages: list[Any], name: str, origin: str) -> Any:  # noqa: ANN401 - a parsed table
+    for number, stage in enumerate(stages, start=1):
+        if isinstance(stage, dict) and name in {str(number), stage.get("name"), stage.get("kind")}:
+            return stage
+    message = f"{origin}: --set names the stage {name!r}, which is not there"
+    raise ConfigError(message)
+
+
+# From TOML to frozen typed values; errors name the file, the key and the remedy.
+
 
 Model = TypeVar("Model", bound=BaseModel)
 

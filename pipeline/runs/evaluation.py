@@ -1,46 +1,130 @@
-"""The stages of a config are run one after another: plan, count, save counts, derive, check.
-
-Counts and metrics meet only here. What becomes of the tables is up to the destination that they are handed to.
-"""
+"""Stages that failed in a run that publishes the others."""
 
 from __future__ import annotations
 
 import json
 import time
+from contextlib import contextmanager, suppress
 from dataclasses import field, replace
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from ..errors import Note
+from ..errors import Note, ThresherError, system_fault
 from ..interrupts import stop_requests
-from ..plan.counting import after_results, count
-from ..plan.user_sql import naming_user_sql
+from ..plan.checks import naming_user_sql
+from ..plan.count_tables import after_results, count
 from ..records import dataclass
 from ..stages.stage import counts_table
 from ..tables.groupings import in_users_names
 from ..tables.metrics_table import metrics_table
 from ..tables.run_tables import BINDINGS, INPUTS, METRICS
 from ..tables.schemas import COUNT_TABLE, conform, empty_table
-from .early_imports import NEEDED_FOR_INTERVALS, importing_meanwhile
 from .forks import refuse_after_fork
 from .opening import OpenedStage, open_inputs
 from .provenance import settings
-from .reuse import reuse_in_words, reuse_record
+from .reuse import reuse_in_words, reuse_record, started
 from .stage_results import StageResult, Watcher
-from .starting import started
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..engines.engine import Engine
     from ..interrupts import StopRequest
-    from ..plan.counting import Counted
+    from ..plan.count_tables import Counted
     from ..stages.parameters import StageParameters
     from ..storage.states import States
     from ..tables.schemas import Table
     from .config import Config
+
+
+class UpstreamFailedError(ThresherError):
+    """A stage reads the tables of another one, which failed.
+
+    Args:
+        upstream: Name of the stage that failed.
+        cause: Why it failed; the code of this error is the same.
+    """
+
+    def __init__(self, upstream: str, cause: ThresherError) -> None:
+        super().__init__(f"it reads the tables of the stage {upstream!r}, which failed")
+        self._cause = cause
+
+    @property
+    def code(self) -> int:
+        """The code of the error of the stage that failed first."""
+        return self._cause.code
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A stage that failed.
+
+    Attributes:
+        stage: Its name.
+        kind: Its task.
+        error: What stopped it, as it was raised.
+        fault: The same as an error of this package.
+    """
+
+    stage: str
+    kind: str
+    error: Exception
+    fault: ThresherError
+
+    @property
+    def sentence(self) -> str:
+        """What went wrong, on one line."""
+        return " ".join(self.fault.message.split())
+
+    def record(self) -> dict[str, Any]:
+        """As the record of the run keeps it."""
+        return {"kind": self.kind, "exit": self.fault.code, "error": str(self.fault)}
+
+
+def failure_of(stage: str, kind: str, error: Exception) -> Failure:
+    """Return the failure of a stage, whatever stopped it."""
+    if isinstance(error, ThresherError):
+        return Failure(stage, kind, error, error)
+    bug = ThresherError(f"{type(error).__name__}: {error}", remedy="This is a bug of thresher; please report it.")
+    return Failure(stage, kind, error, system_fault(error) or bug)
+
+
+# What only results need is imported while the engine counts, which leaves Python and often a core free.
+
+
+NEEDED_FOR_INTERVALS = ("scipy.special",)
+
+
+@contextmanager
+def importing_meanwhile(names: Sequence[str]) -> Iterator[None]:
+    """Import modules in another thread while something else is done; at the end they are there.
+
+    An import that fails here fails again where the module is used, and is told there.
+
+    Args:
+        names: The modules.
+    """
+    thread = Thread(target=_import, args=(names,), name="thresher-imports", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def _import(names: Sequence[str]) -> None:
+    for name in names:
+        with suppress(Exception):
+            import_module(name)
+
+
+# The stages of a config are run one after another: plan, count, save counts, derive, check.
+#
+# Counts and metrics meet only here. What becomes of the tables is up to the destination that they are handed to.
 
 
 class Destination(Protocol):

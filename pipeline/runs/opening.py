@@ -1,41 +1,136 @@
-"""Opening a stage: its inputs are found and their footers read, then its plan is made; nothing else is read."""
+"""Inputs that the engine of a config reads itself."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import field as dataclass_field
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..engines.expression_types import type_of
-from ..engines.memory import limit_process
-from ..engines.truths import truths
-from ..errors import ConfigError, DataError, NoInputError, Note, together
+from ..engines.duckdb import Resources
+from ..engines.expression_types import truths, type_of
+from ..engines.memory import limit_of, limit_process
+from ..errors import ConfigError, DataError, NoInputError, Note, ResourceError, together
 from ..records import dataclass
 from ..sources.bindings import Binding
 from ..sources.engine_rows import EngineRows, relabelled
+from ..sources.finding import RENAME, skipped_words
+from ..sources.inputs import Expression, Input
 from ..sources.opening import open_source, with_others
 from ..sources.parquet_files import DataFile
-from ..sources.remote.copies import DEFAULT_LIMIT, Copies, bytes_of
+from ..sources.remote.reading import DEFAULT_LIMIT, Copies, bytes_of
 from ..sources.rows import is_passed_in
-from ..sources.skipped import RENAME, skipped_words
+from ..sources.types import as_mapping, as_renaming, in_expression
+from ..stages.stage import counts_table
 from ..stages.upstream import UpstreamParameters, UpstreamStage
-from .engine_inputs import check_verifiable, looks_of
+from ..tables.schemas import result_names
 from .upstream_results import named_by_address, published
 from .variables import NO_VARIABLES
-from .wide_values import refuse_wide_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ..plan.plan import Plan
+    from ..sources.engine_rows import Looks
     from ..sources.rows import Rows
     from ..sources.source import Source
     from ..stages.parameters import StageParameters
+    from ..stages.stage import Stage
     from .config import Config, ConfiguredStage
     from .variables import Variables
+
+
+def looks_of(config: Config) -> Looks | None:
+    """Return how the engine looks at tables and addresses; None for an engine that reads files here alone.
+
+    Spark is started when it is first asked.
+    """
+    if config.engine != "spark":
+        return None
+    from ..engines.spark_places import looks  # noqa: PLC0415 - an optional extra
+
+    return looks(
+        config.spark, Resources(**config.resources.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))
+    )
+
+
+def check_verifiable(config: Config, sources: Mapping[str, Source]) -> None:
+    """Check that inputs which the engine reads are not to be verified here, where their files cannot be reached.
+
+    Raises:
+        ConfigError: they are.
+    """
+    if config.verify_inputs == "none":
+        return
+    for source in sources.values():
+        for rows in source.files:
+            if isinstance(rows, EngineRows):
+                message = (
+                    f'{config.origin}: verify_inputs = "{config.verify_inputs}" cannot verify {rows.name} '
+                    f"(input {source.name}), which {config.engine} reads"
+                )
+                raise ConfigError(message, remedy='Set verify_inputs = "none", or read the files here, by their paths.')
+
+
+# Values so large that the engine cannot hold a batch of them: footers and a few values tell, before a scan begins.
+
+
+BATCH_ROWS = 2048  # that a thread of DuckDB has in hand; their text is not counted to its memory limit
+MOST_FILES = 8  # of an input that are looked at
+WIDE = 1_000.0  # bytes: with smaller values it is the limit that is at fault, of which the engine tells
+_UNITS = {"GB": 1e9, "MB": 1e6, "KB": 1e3}
+
+
+def refuse_wide_values(plan: Plan, memory: int | None, threads: int | None) -> None:
+    """Refuse columns of which the batches of all threads together take more than the memory limit.
+
+    Args:
+        plan: What will be read.
+        memory: The limit in bytes; None: that which the engine chooses.
+        threads: Number of threads; None: all cores.
+
+    Raises:
+        ResourceError: names the column, its file and the size of its values.
+    """
+    limit, workers = limit_of(memory), threads or os.cpu_count() or 1
+    for source in plan.sources:
+        for file in islice(_large_files(source, limit / BATCH_ROWS / workers), MOST_FILES):
+            for column in dict.fromkeys(_columns_read(plan, source)):
+                batch = min(BATCH_ROWS, file.rows)
+                size = file.value_bytes(column, limit / batch / workers, limit / 4)
+                if size > WIDE and size * batch * workers > limit:
+                    message = (
+                        f"input {source.name}: the values of column {column!r} in {file.name} have about "
+                        f"{_in_words(size)} each: the engine reads {batch:,} at a time in each of {workers} threads, "
+                        f"{_in_words(size * batch * workers)} together, and its memory limit is {_in_words(limit)}"
+                    )
+                    remedy = "Write shorter values, such as hashes, or lower threads or raise memory in [resources]."
+                    raise ResourceError(message, remedy=remedy)
+
+
+def _large_files(source: Source, size: float) -> Iterator[DataFile]:
+    """Files with a row group of at least that many bytes, each of which may hold a value as large."""
+    return (file for file in source.files if isinstance(file, DataFile) and file.largest_group > size)
+
+
+def _in_words(size: float) -> str:
+    unit = next((unit for unit, n_bytes in _UNITS.items() if size >= n_bytes), "KB")
+    return f"{size / _UNITS[unit]:,.0f} {unit}"
+
+
+def _columns_read(plan: Plan, source: Source) -> Iterator[str]:
+    yield from source.where_columns
+    for relation in plan.relations:
+        if relation.source is not None and relation.source.name == source.name:
+            for name in relation.reads:
+                yield from source.columns_read(name)
+
+
+# Opening a stage: its inputs are found and their footers read, then its plan is made; nothing else is read.
 
 
 @dataclass(frozen=True)
@@ -328,3 +423,40 @@ def _written(
     """Return the upstream stages of the same config, which have run."""
     configured = {each.params.name: each for each in config.every}
     return [replace(configured[name].as_upstream(run), omitted=omitted.get(name, {})) for name in params.of]
+
+
+# Grouping columns with the name of a column of the results, and how each can be called otherwise.
+
+
+def check_names(stage: Stage, params: StageParameters, where: str) -> None:
+    """Refuse grouping columns with the name of a column of the results, in upper or lower case.
+
+    Raises:
+        ConfigError: there is one; the remedy maps its column under another name.
+    """
+    taken = result_names((*stage.tables_of(params), counts_table(stage)))
+    for name in dict.fromkeys(name for grouping in params.by for name in grouping):
+        if name.lower() in taken:
+            message = f"{where}: by: {name!r} is also a column of the results"
+            raise ConfigError(message, remedy=_under_another_name(stage, params, name))
+
+
+def _under_another_name(stage: Stage, params: StageParameters, name: str) -> str:
+    """A mapping that groups by the same values: of a copy where the column has a role, which it must keep."""
+    inputs = (getattr(params, contract.name, None) for contract in stage.inputs)
+    mappings = [each.columns for each in inputs if isinstance(each, Input)]
+    mapped = next((columns[name] for columns in mappings if columns.get(name)), name)
+    other = f"my_{name}"
+    fields = {field.name for contract in stage.inputs for field in contract.fields}
+    role = next((key for columns in mappings for key, column in columns.items() if column == name), None)
+    if role not in fields | {None}:
+        return f"Write {role} in by, which is mapped to that column."
+    is_field = name in fields
+    if isinstance(mapped, Expression):
+        mapping = as_mapping(other, mapped.sql)
+    elif is_field or role is not None:
+        mapping = as_mapping(other, in_expression(str(mapped)))
+    else:
+        mapping = as_renaming(other, str(mapped))
+    in_place_of = "" if is_field or mapped == name else f" in place of {name}"
+    return f"Give it another name: {mapping}{in_place_of}, and write {other} in by."

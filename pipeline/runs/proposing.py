@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, NoInputError, UsageError
 from ..records import dataclass
+from ..sources.bindings import USUAL, fit, is_usual_name, proposed
 from ..sources.databases import tables_of
 from ..sources.delimiters import keys_of_file
-from ..sources.files import find_files
 from ..sources.finding import Search
 from ..sources.formats import ENDINGS, TEXTS, format_of, is_read
 from ..sources.inputs import Input
+from ..sources.listing import find_files
 from ..sources.parquet_files import DataFile
 from ..sources.rows import TOKENS, tags_in_words
 from ..sources.text_casts import text_cast
 from ..sources.types import TEXTS as ARROW_TEXTS
 from ..sources.types import canonical_type, in_expression
 from ..sources.unnesting import ROW
-from ..sources.usual_names import USUAL, fit, is_usual_name, proposed
 from ..visible_text import cleaned
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..engines.duckdb import Resources
+from ..engines.expression_types import DuckDBWithoutRows
 from ..engines.spark_session import SETTINGS_OF_SESSIONS
-from ..engines.without_rows import DuckDBWithoutRows
 from ..interrupts import StopRequest
-from ..plan.counting import begin
-from ..plan.rendering import render_stage, schemas_of_transforms
+from ..plan.count_tables import begin
+from ..plan.plan import render_stage, schemas_of_transforms
 
 if TYPE_CHECKING:
     from .opening import OpenedStage

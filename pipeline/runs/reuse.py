@@ -6,25 +6,28 @@ import hashlib
 import json
 import re
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..engines.incremental import Incremental
-from ..engines.told import InputFile
+from ..engines.duckdb import DuckDB, Resources
+from ..engines.engine import InputFile
+from ..engines.file_answers import Incremental
 from ..sources.parquet_files import DataFile
 from ..sources.rows import is_passed_in
 from ..storage.durable import own_sha256
 from .provenance import RACY_SECONDS, code_sha256, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
-    from ..engines.duckdb import DuckDB
     from ..engines.engine import Engine
+    from ..interrupts import StopRequest
     from ..storage.layout import Layout
     from ..storage.states import States
     from .config import Config
     from .opening import OpenedStage
+
 
 CACHE_LIMIT = "5GB"
 _UNITS = {"": 1, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -122,3 +125,34 @@ def reuse_in_words(record: dict[str, Any]) -> Iterator[str]:
             yield f"{source}: {n_kept:,} of {facts['files']:,} files as counted before, {facts['files_read']:,} read"
         elif facts["read_whole_because"]:
             yield f"{source}: all {facts['files']:,} files read, since {facts['read_whole_because']}"
+
+
+# The engine of a config, started for one stage.
+
+
+@contextmanager
+def started(
+    config: Config,
+    opened: OpenedStage,
+    stop: StopRequest,
+    progress: Callable[[float], None] | None = None,
+    states: States | None = None,
+) -> Iterator[Engine]:
+    """Start the engine of a config for a stage, and end it afterwards.
+
+    Args:
+        config: The config.
+        opened: The stage, opened.
+        stop: Whether a signal asked to stop.
+        progress: Called with the percentage done while a query runs, if the engine can tell; None if nobody watches.
+        states: Where the answers of files are kept, if the engine can use them; None: all files are read.
+    """
+    resources = Resources(**config.resources.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))
+    if config.engine == "spark":
+        from ..engines.spark import Spark  # noqa: PLC0415 - an optional extra
+
+        with Spark(config.spark, resources, stop, opened.engine_rows) as spark:
+            yield spark
+        return
+    with DuckDB(resources, opened.folders, stop, progress) as duckdb:
+        yield reusing(duckdb, opened, states)

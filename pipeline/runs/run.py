@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from .failures import Failure
+    from .evaluation import Failure
     from .stage_results import StageResults
 
 

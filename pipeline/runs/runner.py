@@ -19,14 +19,13 @@ from ..storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from ..storage.manifest import Manifest
 from ..storage.of_day import run_to_repeat
 from ..storage.publish import Staging, exclusive
-from .carrying import LastRun, last_run
+from .carrying import LastRun, finished_stages, is_equal_to_last, is_unchanged_before_counting, last_run
 from .evaluation import Evaluation, InMemory, evaluate, open_stages
 from .forks import refuse_after_fork
 from .gates.failing import exit_code
 from .gates.outcomes import judge_gates
-from .on_stores import OnStore, tried_again
+from .places import OnStore, tried_again
 from .provenance import canonical, code_sha256, peak_rss, together, versions
-from .resuming import finished_stages
 from .reuse import states_of
 from .run import Run, failure_code
 from .stage_by_stage import (
@@ -37,9 +36,7 @@ from .stage_by_stage import (
     found_stages,
     planned_stages,
 )
-from .stage_records import joined
-from .stage_results import StageResults, Watcher, texts_once
-from .unchanged import is_equal_to_last, is_unchanged_before_counting
+from .stage_results import StageResults, Watcher, joined, texts_once
 from .verifying import Verification, verification
 
 if TYPE_CHECKING:
@@ -51,7 +48,7 @@ if TYPE_CHECKING:
     from ..storage.states import States
     from .announcing.announcement import Announcement
     from .config import Config
-    from .failures import Failure
+    from .evaluation import Failure
     from .opening import FoundInputs, OpenedStage
     from .stage_results import StageResult
 

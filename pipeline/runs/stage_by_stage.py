@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ..errors import ConfigError, DataError, Interrupted, ThresherError, together
 from ..records import dataclass
 from ..storage.durable import DamagedError
-from .carrying import carried, sentence_of_upstream, why_not
-from .evaluation import evaluate_stage
-from .failures import Failure, UpstreamFailedError, failure_of
+from .carrying import carried, note_finished, sentence_of_upstream, take_over, why_not
+from .evaluation import Failure, UpstreamFailedError, evaluate_stage, failure_of
 from .opening import FoundInputs, OpenedStage, find_inputs, open_inputs, planned
 from .provenance import stage_fingerprints
-from .recorded import configured_again
-from .recorded_tables import recorded_result
-from .resuming import note_finished, take_over
-from .stage_records import CARRIED, TAKEN_OVER, stage_record
+from .recorded import configured_again, recorded_result
+from .stage_results import CARRIED, TAKEN_OVER, stage_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,13 +21,11 @@ if TYPE_CHECKING:
     from ..interrupts import StopRequest
     from ..storage.publish import Staging
     from ..storage.states import States
-    from .carrying import LastRun
+    from .carrying import FinishedStage, LastRun
     from .config import Config, ConfiguredStage
     from .evaluation import Evaluation, InMemory
     from .provenance import Fingerprints
-    from .resuming import FinishedStage
-    from .stage_records import StageRecord
-    from .stage_results import StageResult, Watcher
+    from .stage_results import StageRecord, StageResult, Watcher
 
 T = TypeVar("T")
 S_co = TypeVar("S_co", bound=FoundInputs, covariant=True)

@@ -15,8 +15,7 @@ from ..errors import DataError, ThresherError, os_fault
 from ..records import dataclass
 from ..safe_files import read_file
 from ..sources.finding import SUM_ENDING
-from ..sources.page_checksums import PageCounts, PageFaultError, check_pages
-from ..sources.parquet_files import DataFile
+from ..sources.parquet_files import DataFile, PageCounts, PageFaultError, check_pages
 from ..sources.rows import is_passed_in
 from .provenance import input_records
 

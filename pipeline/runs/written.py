@@ -12,7 +12,7 @@ from ..records import dataclass
 from ..safe_files import SpecialFileError, identity, names_below, read_file
 from ..sources.finding import Search
 from ..sources.formats import ENDINGS
-from ..sources.remote.addresses import is_remote
+from ..sources.remote.store import is_remote
 from ..stages.upstream import UpstreamParameters
 from ..storage.durable import write_whole
 

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from difflib import SequenceMatcher
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+import sqlglot.expressions as exp
+
+from ..queries.dialect import column
 from ..records import dataclass
+from ..tables.groupings import shown_name
 from . import predicates
 from .inputs import Expression
+from .rows import is_partition, partition_column
+from .types import refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from sqlglot import exp
+    import pyarrow as pa
 
-    from .inputs import InputContract, Mapped
+    from .inputs import InputContract, Kind, Mapped
+    from .rows import Rows
+    from .source import Source
+
 
 Origin = Literal["mapped", "named", "derived", "absent"]
 
@@ -133,3 +143,197 @@ class Bindings:
     @cached_property
     def _computed_from(self) -> frozenset[str]:
         return frozenset(column for tree in self._trees.values() for column in predicates.columns_of(tree))
+
+
+# What columns are usually called by other programs, to propose bindings. Nothing is bound by these names alone.
+
+
+USUAL_NAMES: dict[str, tuple[str, ...]] = {
+    "score": ("similarity", "sim", "weight", "prob", "probability", "proba", "confidence", "p", "pred", "prediction"),
+    "label": ("y_true", "y", "truth", "target", "gold", "is_match", "is_true", "correct", "positive"),
+    "weight": ("sample_weight", "w"),
+    "id": ("item_id", "row_id", "example_id"),
+    "event_id": ("event", "from", "x", "from_id"),
+    "article_id": ("article", "to", "y", "to_id", "doc_id"),
+    "lag_hours": ("hourdiff", "hour_diff", "lag", "hours"),
+    "lag_days": ("daydiff", "day_diff", "days"),
+    "event_time": ("event_date", "from_date", "date", "time", "timestamp"),
+    "article_time": ("article_date", "to_date", "date", "published", "published_at", "time", "timestamp"),
+    "n_before": ("before",),
+    "n_after": ("after",),
+    "is_match": ("match", "label", "verdict"),
+    "query_id": ("qid", "query", "topic", "topic_id"),
+    "doc_id": ("docno", "doc", "document", "document_id", "docid", "pid", "file"),
+    "rank": ("position",),
+    "relevance": ("rel", "qrel", "label", "grade", "judgment", "judgement"),
+    "start": ("begin", "start_char", "offset", "start_offset", "begin_offset"),
+    "end": ("stop", "end_char", "end_offset"),
+    "text": ("mention", "surface", "span", "toponym", "entity"),
+    "type": ("label", "entity_type", "tag", "class"),
+    "mention_id": ("id", "toponym_id", "mention"),
+    "latitude": ("lat", "y"),
+    "longitude": ("lon", "lng", "long", "x"),
+    "series_id": ("series", "dataset", "name", "ts_id"),
+    "position": ("changepoint", "change_point", "index", "location", "loc", "cp", "t", "time"),
+    "annotator_id": ("annotator", "coder", "user", "rater"),
+    "n_obs": ("n", "length", "n_observations"),
+    "unit": ("unit_id", "document", "doc_id", "query_id", "id"),
+    "system": ("model", "method", "run", "tagger", "name"),
+}
+SYSTEMS = {"system", "model", "method", "run", "tagger", "classifier", "algorithm", "matcher"} | {
+    *("dataset", "data_set", "corpus", "benchmark"),
+}
+SAME, SAME_IN_LOWER_CASE, USUAL, ALIKE = 4.0, 3.0, 2.0, 1.0
+NAMED = 3.0
+LEAST_ALIKE = 0.75
+
+
+def proposed(
+    contract: InputContract, schema: pa.Schema, *, can_be: Callable[[str, Kind], bool], called: Mapping[str, str]
+) -> dict[str, tuple[str, float]]:
+    """Propose which columns are the fields of an input: by field, the column and how well it fits, highest first taken.
+
+    Args:
+        contract: The input.
+        schema: Columns of a file.
+        can_be: Whether a column can be read as what a field expects.
+        called: What columns are called for what they hold, where their names do not say so; empty: they fit no field.
+    """
+    likenesses = (
+        (-_likeness(field.name, called.get(column.name, column.name), number), order, number, field.name, column.name)
+        for order, field in enumerate(contract.fields)
+        for number, column in enumerate(schema)
+    )
+    kinds = {field.name: field.kind for field in contract.fields}
+    candidates = sorted(each for each in likenesses if each[0] < 0 and can_be(each[4], kinds[each[3]]))
+    fields: dict[str, tuple[str, float]] = {}
+    for negative, _, _, field_name, column_name in candidates:
+        taken = {column for column, _ in fields.values()}
+        if field_name not in fields and column_name not in taken:
+            fields[field_name] = column_name, -negative
+    return fields
+
+
+def _lowered(column: str) -> str:
+    return column.lower().replace(" ", "_").replace(".", "_").replace("-", "_")
+
+
+def _likeness(field: str, column: str, number: int) -> float:
+    """How well a name fits a field: above 0 if it fits at all; of equals, the one that is first among usual names."""
+    if field == column:
+        return SAME
+    lowered = _lowered(column)
+    if field == lowered:
+        return SAME_IN_LOWER_CASE
+    usual = USUAL_NAMES.get(field, ())
+    if lowered in usual:
+        return USUAL - usual.index(lowered) / 100
+    alike = SequenceMatcher(None, field, lowered).ratio()
+    return ALIKE * alike - number / 1e6 if alike >= LEAST_ALIKE else 0.0
+
+
+def fit(contract: InputContract, fields: Mapping[str, tuple[str, float]], file_name: str) -> float:
+    """How well a file fits an input as a whole: 0 if a required field finds no column.
+
+    Args:
+        contract: The input.
+        fields: The columns proposed for its fields.
+        file_name: Name of the file, which may be that of the input.
+    """
+    if any(field.name not in fields for field in contract.fields if field.required):
+        return 0.0
+    unmatched = len(contract.fields) - len(fields)
+    named = NAMED if contract.name in file_name.lower() else 0.0
+    return sum(likeness for _, likeness in fields.values()) + named - unmatched / 100
+
+
+def is_usual_id(column: str) -> bool:
+    """Whether a column is called as one that names what a row is about: `id`, `uuid`, `key`, `…_id`."""
+    lowered = _lowered(column)
+    return lowered in {"id", "uuid", "guid", "key", *USUAL_NAMES["id"]} or lowered.endswith(("_id", "_uuid", "_key"))
+
+
+def is_usual_name(field: str, column: str) -> bool:
+    """Whether a column is called as one that is usual for a field."""
+    return _lowered(column) in {field, *USUAL_NAMES[field]}
+
+
+def is_usual_system(column: str) -> bool:
+    """Whether a column is called as one that names systems or data sets."""
+    return _lowered(column) in SYSTEMS
+
+
+# Columns of the files that have no role and are only shown: titles, links, whatever tells people what a row is.
+
+
+_PLAIN = ("int", "uint", "double", "float", "bool", "date", "timestamp")
+
+
+def columns_without_role(source: Source, bindings: Iterable[Binding]) -> tuple[str, ...]:
+    """Return the columns of the files that are read as nothing, in the order of the files.
+
+    Args:
+        source: The input.
+        bindings: What every field of the stage, and every other column that it reads, is read from.
+    """
+    taken = {binding.column for binding in bindings if binding.input == source.name}
+    return tuple(name for name in shown_columns(source) if name not in taken)
+
+
+def shown_columns(source: Source) -> tuple[str, ...]:
+    """Return the columns that can be shown: those of files and folder names that no other name equals but for case.
+
+    Columns without a name, and those whose values mean something else than they store, are left out.
+    """
+    names = dict.fromkeys(name for file in source.files for name in (*file.schema.names, *file.partitions) if name)
+    in_lower_case = [name.lower() for name in names]
+    repeated = {name for file in source.files for name in file.schema.names if file.schema.names.count(name) > 1}
+    odd = {field.name for file in source.files for field in file.schema if refused(field.type) is not None}
+    return tuple(name for name in names if in_lower_case.count(name.lower()) == 1 and name not in repeated | odd)
+
+
+def shown_items(source: Source, file: Rows) -> Iterator[exp.Expr]:
+    """Yield the select items of the columns that rows of a file carry along, under their internal names.
+
+    A column is text unless it has one plain type in all files; where a file lacks it, it is NULL.
+    """
+    for name in source.shown or ():
+        yield exp.alias_(_shown(source, file, name), shown_name(name), quoted=True)
+
+
+def _shown(source: Source, file: Rows, name: str) -> exp.Expr:
+    if is_partition(file, name):
+        return exp.cast(column(partition_column(file, name)), "VARCHAR")
+    types = {_type_in(each, name) for each in source.files}
+    if name not in file.schema.names:
+        return exp.null() if len(types - {None}) == 1 and _is_plain(types) else exp.cast(exp.null(), "VARCHAR")
+    return column(name) if _is_plain(types) else exp.cast(column(name), "VARCHAR")
+
+
+def _type_in(file: Rows, name: str) -> str | None:
+    return str(file.schema.field(name).type) if name in file.schema.names else None
+
+
+def _is_plain(types: set[str | None]) -> bool:
+    """Whether a column has one type in all files that have it, and that type needs no text."""
+    return len(types - {None}) == 1 and all(each is None or each.startswith(_PLAIN) for each in types)
+
+
+# Keys by which inputs look up each other's rows.
+
+
+@dataclass(frozen=True)
+class KeyMatch:
+    """A key by which rows of one input look up those of another; if too few match, a warning says so.
+
+    Attributes:
+        source: The input whose rows look up others.
+        other: The input in which they look.
+        key: The column that both inputs have.
+        unmatched_status: Status of rows that find no match and are left out; None if such rows count all the same.
+    """
+
+    source: Source
+    other: Source
+    key: str
+    unmatched_status: str | None = None

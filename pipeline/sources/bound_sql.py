@@ -15,9 +15,8 @@ from ..records import dataclass
 from . import predicates
 from .partition_filter import partition_type
 from .paths import shortened
-from .plain_types import refused
 from .rows import columns_in_words, is_partition
-from .types import finite
+from .types import finite, refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

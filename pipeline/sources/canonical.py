@@ -8,10 +8,10 @@ import sqlglot.expressions as exp
 
 from ..queries.dialect import column, double, is_finite
 from ..queries.kept import kept
+from .bindings import shown_items
 from .bound_sql import bound
 from .parquet_files import DataFile
 from .rows import is_partition, partition_column
-from .shown import shown_items
 from .source import PASSES_WHERE, SCORE_GIVEN, SCORE_STATE, Source
 from .types import TIME_TYPES, UNKNOWN, canonical_type, microseconds, typed
 

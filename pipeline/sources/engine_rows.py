@@ -154,7 +154,7 @@ def _refuse_keys(spec: Input, target: str, *, name: str) -> None:
 
 
 def _described(kind: str, target: str, look: Looks, *, name: str) -> EngineRows:
-    from .plain_types import MeansSomethingElse  # noqa: PLC0415 - loads pyarrow
+    from .types import MeansSomethingElse  # noqa: PLC0415 - loads pyarrow
 
     description = look(kind, target, name=name)
     schema = description.schema

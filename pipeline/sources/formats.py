@@ -116,7 +116,7 @@ def convert(
     import pyarrow as pa  # noqa: PLC0415 - see above
 
     from . import line_formats  # noqa: PLC0415 - see above
-    from .json_lines import LineError  # noqa: PLC0415 - see above
+    from .line_formats import LineError  # noqa: PLC0415 - see above
 
     if kind == "arrow" and not starts_with(path, b"ARROW1"):
         message = f"input {name}: {path} cannot be read as arrow: it is no Arrow file"
@@ -281,7 +281,7 @@ def _write_json(
     """Write the rows of a file of JSON lines; twice where columns turn out to have values of several types."""
     import polars as pl  # noqa: PLC0415 - see convert
 
-    from .json_lines import json_lines, mixed_json_lines  # noqa: PLC0415 - see convert
+    from .line_formats import json_lines, mixed_json_lines  # noqa: PLC0415 - see convert
 
     def write(frame: pl.LazyFrame) -> None:
         names = frame.collect_schema().names()

@@ -183,7 +183,7 @@ def _table(content: Any) -> pa.Table | None:  # noqa: ANN401 - any frame
     import polars as pl  # noqa: PLC0415 - see open_frame
     import pyarrow as pa  # noqa: PLC0415
 
-    from .plain_types import nothing, plain, unheld  # noqa: PLC0415 - loads pyarrow
+    from .types import nothing, plain, unheld  # noqa: PLC0415 - loads pyarrow
 
     if type(content).__name__ == "Series":
         message = "it is a column, not a table"
@@ -220,7 +220,7 @@ def _write(content: Any, path: Path) -> list[pa.Field]:  # noqa: ANN401 - any fr
     import polars as pl  # noqa: PLC0415 - see open_frame
     import pyarrow as pa  # noqa: PLC0415
 
-    from .plain_types import unheld  # noqa: PLC0415 - see _table
+    from .types import unheld  # noqa: PLC0415 - see _table
 
     if not isinstance(content, pl.LazyFrame):
         with _reader(content) as reader:  # that of a relation holds its connection until it is closed
@@ -245,7 +245,7 @@ def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: Pa
     import pyarrow as pa  # noqa: PLC0415 - see open_frame
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    from .plain_types import plain  # noqa: PLC0415 - see _table
+    from .types import plain  # noqa: PLC0415 - see _table
 
     n_written = 0
     with pq.ParquetWriter(path, plain(pa.Table.from_batches([], schema)).schema) as writer:

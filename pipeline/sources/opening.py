@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import ConfigError, DataError, together
 from . import predicates
 from .bindings import Bindings
-from .files import find_files
+from .listing import find_files
 from .partition_filter import none_known
 from .source import Source, no_engine
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .engine_rows import Looks
     from .inputs import Input, InputContract, Kind
     from .partition_filter import Truths
-    from .remote.copies import Copies
+    from .remote.reading import Copies
 
 
 def open_source(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from .plain_types import MeansSomethingElse
+from .types import MeansSomethingElse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

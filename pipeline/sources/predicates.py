@@ -10,7 +10,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from ..errors import ConfigError
-from ..queries.spark_text import ROUNDS
+from ..queries.dialect import ROUNDS
 from ..queries.value_lists import mark
 from .paths import shortened
 from .references import MARKED, Placeholders

@@ -16,10 +16,9 @@ from .engine_rows import EngineRows
 from .inputs import Expression
 from .parquet_files import DataFile
 from .partition_filter import none_known, partition_type, settled
-from .plain_types import refused
 from .rows import columns_in_words, elements_in_words, is_index, is_partition, mapping_of_expression
 from .scan import Scan, scan_of
-from .types import ACCEPTS, UNKNOWN, canonical_type, decimals_of, how_to_cast, type_of_nulls
+from .types import ACCEPTS, UNKNOWN, canonical_type, decimals_of, how_to_cast, refused, type_of_nulls
 from .unnesting import ROW
 
 if TYPE_CHECKING:
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
     import sqlglot.expressions as exp
 
     from .bound_sql import TypeOf
+    from .finding import Skipped
     from .inputs import Field, Input, InputContract
     from .partition_filter import Truths
     from .rows import Rows
-    from .skipped import Skipped
-    from .table_formats.live_files import LiveTable
+    from .table_formats.folders import LiveTable
 
 PASSES_WHERE = "passes_where"
 SCORE_GIVEN = "score_given"

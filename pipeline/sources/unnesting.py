@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from ..errors import DataError
 from .formats import typed
 from .parquet_files import DataFile, open_file
-from .plain_types import refused
 from .rows import columns_in_words
 from .spooling import spooled
+from .types import refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -12,16 +12,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ..metrics.curves.operating_points import given_thresholds
-from ..metrics.uncertainty.resampling import (
-    DEFAULT_RESAMPLES,
-    FEWEST_RESAMPLES,
-    MOST_RESAMPLES,
-    Resampling,
-)
+from ..metrics.uncertainty.bootstrap import DEFAULT_RESAMPLES, FEWEST_RESAMPLES, MOST_RESAMPLES, Resampling
 from ..sources.bins import Grid
 from ..sources.types import as_renaming
+from ..tables.columns import Boundary
 from ..tables.groupings import TOTAL, Grouping, cluster_name, internal_name, unlike_but_for_case
-from ..tables.sweep import Boundary
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 FEWEST_REPLICATES, MOST_REPLICATES = 2, 10_000

@@ -9,9 +9,9 @@ from .. import visible_text
 from ..errors import Note
 from ..metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY, Quality
 from ..records import dataclass
+from ..tables.columns import REPLICATE, THRESHOLD
 from ..tables.groupings import TOTAL, group_text
 from ..tables.schemas import COUNT_TABLE, CRITERION, GROUPING, Column, Table
-from ..tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from ..plan.plan import Plan
     from ..sources.inputs import InputContract
     from ..sources.source import Source
-    from .evidence import Evidence
     from .figures import Figure, KeyNumber, MakesFigures
     from .methods import Measured
     from .parameters import StageParameters
-    from .sample_sizes import SampleSizes
+    from .sections import Evidence
+    from .units import SampleSizes
 
 
 DOUBT = "*"

@@ -22,7 +22,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from ..errors import ThresherError
-from ..queries.answers import Answers, Entry
+from ..queries.splitting import Answers, Entry
 from ..records import dataclass
 from ..safe_files import remove_own
 from .durable import DamagedError, read_own, write_whole

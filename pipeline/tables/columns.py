@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import polars as pl
 
 from .schemas import polars_types
@@ -11,7 +13,6 @@ from .schemas import polars_types
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -39,3 +40,89 @@ def by_group(frame: pl.DataFrame, keys: Sequence[str]) -> dict[tuple[object, ...
 def as_key(values: pl.Series) -> pl.Series:
     """Return keys as a table may hold them: integers and text as they are, others (dates, flags) as text."""
     return values if values.dtype in polars_types("KEY") else values.cast(pl.String)
+
+
+# Quotients, each rounded once; precision, recall and F1 from counts.
+
+
+RATIOS = ("precision", "recall", "f1")
+
+
+def quotient(over: pl.Series, under: pl.Series) -> pl.Series:
+    """Divide one column by another, as DOUBLE; NULL where the divisor is 0 or either value is NULL.
+
+    NumPy divides, because Polars multiplies by the reciprocal of a column that it knows to be constant: that rounds
+    twice, makes 49 / 49 less than 1, and lets the last digit depend on how a frame was made.
+    """
+    dividend, divisor = (each.cast(pl.Float64).to_numpy() for each in (over, under))  # NULL is nan
+    quotients = np.divide(dividend, divisor, out=np.full(len(divisor), np.nan), where=divisor != 0)
+    return pl.Series(over.name, quotients, dtype=pl.Float64, nan_to_null=True)
+
+
+def divide(over: pl.Expr, under: pl.Expr) -> pl.Expr:
+    """Divide one expression by another of the same length, as `quotient` does."""
+    return pl.map_batches(
+        [over, under], lambda pair: quotient(pair[0], pair[1]), return_dtype=pl.Float64, is_elementwise=True
+    )
+
+
+def ratios(tp: pl.Expr, fp: pl.Expr, fn: pl.Expr) -> list[pl.Expr]:
+    """Return the columns `precision`, `recall` and `f1` = 2 tp / (2 tp + fp + fn); NULL where the denominator is 0."""
+    fractions = ((tp, tp + fp), (tp, tp + fn), (2 * tp, 2 * tp + fp + fn))
+    return [divide(over, under).alias(name) for name, (over, under) in zip(RATIOS, fractions, strict=True)]
+
+
+# From counts per bin to counts at or above every threshold, for all stages.
+
+
+REPLICATE, THRESHOLD = "replicate", "threshold"
+IN_TIME = "clusters_in_time"  # frame that is there if replicates follow each other in time
+SECOND_REPLICATE = "second_replicate"  # that of the second parent of rows that have two
+Boundary = Literal[">=", ">"]
+"""Whether a threshold retrieves a score that equals it: with `>=` it does, with `>` it does not."""
+
+
+def lowest_retrieved(threshold: float, boundary: Boundary) -> float:
+    """The lowest score that a threshold retrieves."""
+    return threshold if boundary == ">=" else math.nextafter(threshold, math.inf)
+
+
+def add_up(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pl.DataFrame:
+    """Sum integer counts by keys; counts add up over files, replicates and bins."""
+    if not keys:
+        return counts.select(pl.col(values).sum())
+    return counts.group_by(keys, maintain_order=False).agg(pl.col(values).sum())
+
+
+def at_or_above(
+    counts: pl.DataFrame,
+    keys: Sequence[str],
+    values: Sequence[str],
+    thresholds: Sequence[float] | None,
+    boundary: Boundary = ">=",
+) -> pl.DataFrame:
+    """Return the counts at or above every threshold: running sums over the bins from the highest down.
+
+    Args:
+        counts: Columns `keys`, `threshold` (lower edge of the bin; NULL below all thresholds) and `values` (BIGINT).
+        keys: Columns that identify a group; NULL is a value like any other.
+        values: The counts to add up.
+        thresholds: Every group gets a row for each; None: a group gets a row for each of its own bins.
+        boundary: Without thresholds, where bins are scores: whether a score equal to the threshold is retrieved. With
+            thresholds the bins have been made by their boundary.
+
+    Returns:
+        One row per group × threshold, columns `keys`, `threshold`, `values`; groups without any count in the bins get
+        zeros when thresholds are given.
+    """
+    per_bin = add_up(counts.filter(pl.col(THRESHOLD).is_not_null()), [*keys, THRESHOLD], values)
+    if thresholds is not None:
+        groups = counts.select(keys).unique()
+        frame = groups.join(pl.DataFrame({THRESHOLD: thresholds}, schema={THRESHOLD: pl.Float64}), how="cross")
+        per_bin = frame.join(per_bin, on=[*keys, THRESHOLD], how="left", nulls_equal=True)
+        per_bin = per_bin.with_columns(pl.col(values).fill_null(0))
+    descending = per_bin.sort([*keys, THRESHOLD], descending=[False] * len(keys) + [True], nulls_last=True)
+    sums = descending.with_columns(pl.col(values).cum_sum().over(keys))
+    if thresholds is not None or boundary == ">=":
+        return sums
+    return sums.with_columns(sums[name] - descending[name] for name in values)

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from .columns import THRESHOLD
 from .groupings import TOTAL, internal_name
 from .run_tables import METRICS
 from .schemas import GROUPING, STAGE_COLUMN, polars_types
-from .sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from pipeline.api.functions import docstring, is_required, keywords_of
 from pipeline.sources.inputs import Input
 from pipeline.stages import STAGES
-from pipeline.stages.change_points.margins import MarginSides
+from pipeline.stages.change_points.contract import MarginSides
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo

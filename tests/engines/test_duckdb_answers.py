@@ -10,9 +10,9 @@ import sqlglot
 
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.interrupts import StopRequest
-from pipeline.queries.by_file import FILE
 from pipeline.queries.dialect import column
 from pipeline.queries.partitions import Partition
+from pipeline.queries.splitting import FILE
 
 if TYPE_CHECKING:
     from pathlib import Path

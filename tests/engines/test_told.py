@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.engines.told import Scan
+from pipeline.engines.engine import Scan
 from pipeline.queries.partitions import Partition
 
 FILES = ("/a/x.parquet", "/b/x.parquet", "/c/x.parquet")

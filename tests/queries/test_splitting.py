@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import parse_one
 
-from pipeline.queries.by_file import FILE
 from pipeline.queries.dialect import render
-from pipeline.queries.splitting import ANSWERS, NotAdditiveError, Split, Splitter
+from pipeline.queries.splitting import ANSWERS, FILE, NotAdditiveError, Split, Splitter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,10 +10,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.report.figures.colours import in_hex, looks
-from pipeline.report.figures.panels import Group, panels
+from pipeline.report.figures.panels import Group, in_hex, looks, panels
 from pipeline.report.figures.pictures import inert, page_svg
-from pipeline.report.page.encoding import Lists, encoded
+from pipeline.report.page.drawing import Lists, encoded
 from pipeline.report.words import described
 from pipeline.stages.figures import Axis, Figure, Rule, Series
 

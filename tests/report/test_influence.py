@@ -11,8 +11,7 @@ from running import read_table, run_stages, stage_config
 from stage_examples import EXAMPLES
 
 import pipeline
-from pipeline.metrics.geocoding.accuracy import error_statistics
-from pipeline.metrics.geocoding.contributions import errors_without
+from pipeline.metrics.geocoding.accuracy import error_statistics, errors_without
 from pipeline.report.explain.choosing import Wish
 from pipeline.report.explain.explaining import Shown, explain
 from pipeline.report.published import PublishedRun, latest_run

@@ -12,9 +12,9 @@ import pytest
 from cli.calls import call
 
 from pipeline.report.published import PublishedRun, kept_run, latest_run
-from pipeline.report.text.methods import paragraph_of
+from pipeline.report.text.summary import paragraph_of
 from pipeline.stages import STAGES, methods
-from pipeline.stages.mentions.methods import rule_in_words
+from pipeline.stages.mentions.rules import rule_in_words
 from pipeline.stages.methods import Measured
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from stage_examples import EXAMPLES
 import thresher
 from pipeline.errors import ThresherError, UsageError
 from pipeline.report.explain.choosing import Wish
-from pipeline.report.planning.goals import Goal
+from pipeline.report.planning.pilots import Goal
 from pipeline.report.planning.planning import plan_run, plan_stage
 from pipeline.report.planning.writing import FORMATS, written
 from pipeline.report.published import PublishedRun, latest_run
@@ -28,7 +28,7 @@ from pipeline.runs.config import parse_config
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.report.planning.sample_plan import SamplePlan
+    from pipeline.report.planning.writing import SamplePlan
 
 COLUMN, HOSTILE = "<i>s=[c]</i>", "</script><img onerror=x>\n\x1b[31m"
 AUDIT = {"threshold": 5.0, "size": 8, "seed": 3}

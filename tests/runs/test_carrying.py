@@ -14,11 +14,10 @@ from storage.promises import assert_results_ok, attempts
 import thresher
 from pipeline.errors import ConfigError, Interrupted, NoInputError
 from pipeline.report.page.content import stage_content
-from pipeline.report.page.stage_section import stage_section
-from pipeline.report.page.warning_box import warning_box
+from pipeline.report.page.page import stage_section, warning_box
 from pipeline.report.published import latest_run
 from pipeline.runs import evaluation, provenance, stage_by_stage
-from pipeline.runs.failures import failure_of
+from pipeline.runs.evaluation import failure_of
 from pipeline.storage.heal import heal
 from pipeline.storage.layout import Layout
 from pipeline.storage.publish import exclusive

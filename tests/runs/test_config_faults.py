@@ -11,9 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from pipeline.errors import ConfigError
-from pipeline.runs.config import load_config, parse_config
+from pipeline.runs.config import ResourceLimits, load_config, parse_config
 from pipeline.runs.config_faults import explain
-from pipeline.runs.document import ResourceLimits
 from pipeline.stages import STAGES
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from running import run_threshold_sweep
 
-from pipeline.runs import early_imports
-from pipeline.runs.early_imports import importing_meanwhile
+from pipeline.runs import evaluation
+from pipeline.runs.evaluation import importing_meanwhile
 
 NAME = "module_that_is_imported_early"
 
@@ -60,7 +60,7 @@ def test_a_stage_imports_early_what_its_intervals_need(
     uncertainty: str, imported: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: list[str] = []
-    monkeypatch.setattr(early_imports, "import_module", names.append)
+    monkeypatch.setattr(evaluation, "import_module", names.append)
     frame = pl.DataFrame({"score": [0.1, 0.9], "label": [True, False]})
     run_threshold_sweep(tmp_path, frame, thresholds=[0.5], uncertainty=uncertainty)
     assert names == imported

@@ -17,7 +17,7 @@ from running import read_table
 from pipeline.engines import file_answers
 from pipeline.engines.duckdb import DuckDB
 from pipeline.errors import DataError, StorageError, ThresherError
-from pipeline.queries.answers import Answers
+from pipeline.queries.splitting import Answers
 from pipeline.runs import reuse, runner
 from pipeline.runs.config import parse_config
 from pipeline.runs.runner import stage_tables
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from pipeline.queries.answers import Entry
+    from pipeline.queries.splitting import Entry
     from pipeline.runs.config import Config
     from pipeline.runs.run import Run
 
@@ -158,7 +158,7 @@ def test_the_cells_of_one_scan_add_up_over_days(
 ) -> None:
     monkeypatch.setattr("pipeline.stages.threshold_sweep.planning.MOST_SINGLE", 0)
     monkeypatch.setattr("pipeline.plan.area_work.MOST_CELLS", 16)
-    monkeypatch.setattr("pipeline.plan.probability_sums.MOST_SCORES", 0)
+    monkeypatch.setattr("pipeline.plan.cells.MOST_SCORES", 0)
     keys = {"by": by, "thresholds": thresholds, "width": 0.01}
 
     def write(day: int) -> None:

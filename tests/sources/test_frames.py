@@ -23,7 +23,7 @@ from pipeline.errors import DataError, NoInputError, ThresherError
 from pipeline.sources.engine_rows import EngineRows
 from pipeline.sources.frames import Frame, FrameRows, is_frame, labelled, open_frame
 from pipeline.sources.parquet_files import DataFile, open_file
-from pipeline.sources.plain_types import plain, plain_schema, refused
+from pipeline.sources.types import plain, plain_schema, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.sources.page_checksums import PageCounts, PageFaultError, check_pages
+from pipeline.sources.parquet_files import PageCounts, PageFaultError, check_pages
 
 if TYPE_CHECKING:
     from pathlib import Path

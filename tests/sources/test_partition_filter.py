@@ -11,10 +11,10 @@ from cli.calls import call
 from running import run_stages, stage_config
 
 import pipeline
-from pipeline.engines.truths import truths
+from pipeline.engines.expression_types import truths
 from pipeline.errors import DataError, NoInputError
-from pipeline.sources.files import find_files
 from pipeline.sources.inputs import Input
+from pipeline.sources.listing import find_files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 from cli.calls import spawn
 from running import rows_by_status, run_before_after
 
-from pipeline.engines.query_thread import QueryThread
+from pipeline.engines.duckdb import QueryThread
 from pipeline.errors import ConfigError, DataError, ThresherError
 from pipeline.sources.predicates import parse_predicate
 

@@ -9,7 +9,7 @@ import pytest
 import sqlglot.expressions as exp
 
 from pipeline.queries.dialect import column, render
-from pipeline.sources.probability_cells import ProbabilityCells
+from pipeline.sources.bins import ProbabilityCells
 
 
 def hard_scores(bins: int) -> np.ndarray:

@@ -26,13 +26,12 @@ from pyiceberg.types import StringType
 from running import run_stages, stage_config
 
 import pipeline
-from pipeline.engines.truths import truths
+from pipeline.engines.expression_types import truths
 from pipeline.errors import ConfigError, DataError, NoInputError
-from pipeline.sources.files import FoundFiles, find_files
 from pipeline.sources.inputs import Input
+from pipeline.sources.listing import FoundFiles, find_files
 from pipeline.sources.parquet_files import DataFile, open_file
-from pipeline.sources.table_formats.folders import LocalFolder
-from pipeline.sources.table_formats.rewriting import rewritten
+from pipeline.sources.table_formats.folders import LocalFolder, rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,7 @@ from stage_examples import EXAMPLES
 
 from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS
 from pipeline.stages import STAGES
-from pipeline.stages.figure_blocks import MOST_POINTS, intervals, of_best, thinned, with_limits
-from pipeline.stages.figures import Axis, Series
+from pipeline.stages.figures import MOST_POINTS, Axis, Series, intervals, of_best, thinned, with_limits
 from pipeline.stages.standard_figures import MOST_GROUPS, across_groups, group_labels, histogram
 from pipeline.tables.groupings import internal_name, values_text
 

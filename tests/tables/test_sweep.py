@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.tables.sweep import add_up, at_or_above
+from pipeline.tables.columns import add_up, at_or_above
 
 KEYS = ["group", "other"]
 VALUES = ["m_before", "m_after"]

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...records import dataclass
+from ..uncertainty.clusters import JackknifeSpread
 from ..uncertainty.jackknife import leave_one_out
 from ..uncertainty.limits import Interval, union
-from ..uncertainty.spread import JackknifeSpread
+from .estimates import Sums
 from .intervals import MIN_REPLICATES, intervals_of_sums
-from .sums import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..uncertainty.jackknife import Floats
-    from ..uncertainty.reasons import Reason
-    from .references import Choice
-    from .sums import Counts
+    from ..uncertainty.qualities import Reason
+    from .estimates import Counts
+    from .intervals import Choice
 
 
 ADJUSTED_NAMES = ("fpr", "precision")

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..uncertainty.jackknife import Floats
+    from .assumption import Prediction
     from .intervals import Counts
-    from .placebo import Prediction
 
 VAGUE_WEIGHT = 0.5  # of Jeffreys' prior in the mixture
 _ROUNDING = 1e-12  # of cumulative probabilities

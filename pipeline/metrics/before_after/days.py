@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..uncertainty.clusters import JackknifeSpread
 from ..uncertainty.jackknife import covariance, leave_one_out
 from ..uncertainty.serial import serial_correlation
-from ..uncertainty.spread import JackknifeSpread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..uncertainty.jackknife import Floats
     from ..uncertainty.serial import SerialCorrelation
-    from .sums import Sides
+    from .estimates import Sides
 
 _FEWEST = 2  # events, and days, that a spread needs
 

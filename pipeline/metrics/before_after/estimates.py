@@ -1,51 +1,195 @@
-"""The before/after estimator: precision and recall without gold labels (Van Atteveldt, Welbers et al., gtdnews).
-
-An article cannot cover an event that has not happened, so the matches before the event, M_b of N_b compared pairs,
-measure the false positive rate, and the rest follows:
-
-    FPR = M_b / N_b     FP = FPR N_a     TP = M_a - FP     P = TP / M_a     R = TP / TP(reference)
-
-These are the formulas of the source text. They take all pairs after the event for negative, so FP is too large, and R
-does not converge to recall: R - recall = (FPR(reference) recall - FPR) / (1 - FPR(reference)). Only N_a - A pairs after
-the event are negative. With r0 for the recall at the reference, the number of positives is estimated there as
-
-    A = TP(reference) / (r0 - FPR(reference))       (Rogan & Gladen 1978)
-
-and what people read is corrected for it:
-
-    FP_c = FPR (N_a - A)     TP_c = M_a - FP_c = TP + FPR A     P_c = TP_c / M_a     R_c = TP_c / A
-
-All ratios of the source text are computed from exact integers, using the common numerator u = M_a N_b - M_b N_a:
-
-    TP = u / N_b        P = u / (M_a N_b)        R = u / u(reference)
-
-so every sign, and every comparison with a minimum precision, is decided without rounding error. So are the corrected
-ones: with r0 = p / q, g = p N_b - q M_b(reference) and w = q u(reference), it is A = w / g, and the common numerator is
-s = u g + M_b w:
-
-    TP_c = s / (N_b g)  FP_c = M_b (N_a g - w) / (N_b g)   P_c = s / (M_a N_b g)    R_c = s / (N_b w)
-
-Where these integers would have more than 127 bits, at a trillion pairs and more, doubles take their place.
-"""
+"""Sums of matches and compared pairs before and after the event, and what follows from them."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
 import polars as pl
 
-from ...tables.ratios import divide
-from ...tables.sweep import THRESHOLD
-from ..curves.choice_columns import COST
-from ..curves.operating_points import Criterion, holds_at, pick
-from ..curves.outcome_counts import lowest_cost
-from .costs import alerts, estimated_outcomes
+from ...records import dataclass
+from ...tables.columns import THRESHOLD, divide
+from ..curves.operating_points import COST, Criterion, Outcomes, holds_at, lowest_cost, pick
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...tables.sweep import Boundary
+    from numpy.typing import NDArray
+
+    from ...tables.columns import Boundary
+    from ..uncertainty.jackknife import Floats
+    from ..uncertainty.serial import InTime
+
+
+Counts: TypeAlias = "NDArray[np.int64]"
+
+ROUNDING = 1e-12  # relative error within which doubles of a number of pairs are taken to be equal
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Counts before and after the event by the replicates of one clustering.
+
+    Attributes:
+        m_before: Shape (G, T): matches before the event at or above each threshold, ascending.
+        m_after: Shape (G, T): the same after the event.
+        n_before: Shape (G,): compared pairs before the event.
+        n_after: Shape (G,): the same after the event.
+        in_time: How the replicates follow each other, where they are days; None: they do not.
+    """
+
+    m_before: Counts
+    m_after: Counts
+    n_before: Counts
+    n_after: Counts
+    in_time: InTime | None = None
+
+    @property
+    def used(self) -> NDArray[np.bool_]:
+        """Shape (G,): whether a replicate has any compared pair."""
+        return np.asarray((self.n_before + self.n_after) > 0)
+
+    @property
+    def with_data(self) -> Sides:
+        """The replicates that have any compared pair."""
+        used, in_time = self.used, None if self.in_time is None else self.in_time[self.used]
+        return Sides(self.m_before[used], self.m_after[used], self.n_before[used], self.n_after[used], in_time)
+
+    @property
+    def columns(self) -> tuple[Counts, Counts, Counts, Counts]:
+        """The four counts, those of compared pairs of shape (G, 1)."""
+        return self.m_before, self.m_after, self.n_before[:, None], self.n_after[:, None]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Totals of shape (T,) and (1,), or totals without each replicate, which then have the replicates on axis 0.
+
+    Attributes:
+        reference: Index of the threshold that recall is measured against, or None.
+        reference_recall: What recall is believed to be at the reference, r0.
+        m_before: M_b, matches before the event.
+        m_after: M_a, matches after the event.
+        n_before: N_b, compared pairs before the event.
+        n_after: N_a, compared pairs after the event.
+    """
+
+    reference: int | None
+    reference_recall: float
+    m_before: Floats
+    m_after: Floats
+    n_before: Floats
+    n_after: Floats
+
+    @classmethod
+    def of(cls, reference: int | None, reference_recall: float, counts: Sequence[Counts | Floats]) -> Sums:
+        """Sums as doubles, of the four counts in the order of the attributes."""
+        return cls(reference, reference_recall, *(np.asarray(values, dtype=np.float64) for values in counts))
+
+    @cached_property
+    def fpr(self) -> Floats:
+        """False positive rate, M_b / N_b."""
+        return self.m_before / self.n_before
+
+    @cached_property
+    def tp(self) -> Floats:
+        """Estimated true positives of the source text, M_a - F N_a."""
+        return self.m_after - self.fpr * self.n_after
+
+    @cached_property
+    def tp_reference(self) -> Floats:
+        """The same at the reference, TP0."""
+        return self._at_reference(self.tp)
+
+    @cached_property
+    def gap(self) -> Floats:
+        """Recall less the false positive rate, both at the reference: r0 - F0."""
+        return self.reference_recall - self._at_reference(self.fpr)
+
+    @cached_property
+    def positives(self) -> Floats:
+        """A: the number of positives, estimated at the reference: TP0 / (r0 - F0) (Rogan & Gladen 1978)."""
+        return np.where(self.gap > 0, self.tp_reference / self.gap, np.nan)
+
+    @property
+    def is_possible(self) -> NDArray[np.bool_]:
+        """Shape (1,): whether there are, rounding apart, no more estimated positives than pairs after the event."""
+        return np.asarray(self.positives <= self.n_after * (1 + ROUNDING))
+
+    @cached_property
+    def tp_corrected(self) -> Floats:
+        """True positives when FP is not overestimated: TP + F A."""
+        return self.tp + self.fpr * self.positives
+
+    @cached_property
+    def found(self) -> Floats:
+        """The corrected true positives times r0 - F0, which is also defined where that is 0: TP (r0 - F0) + F TP0."""
+        return self.tp * self.gap + self.fpr * self.tp_reference
+
+    @cached_property
+    def precision(self) -> Floats:
+        """Corrected precision; nan where nothing is retrieved or positives are not identified."""
+        return self.tp_corrected / self.m_after
+
+    def _at_reference(self, values: Floats) -> Floats:
+        return np.full_like(values[..., :1], np.nan) if self.reference is None else values[..., [self.reference]]
+
+
+# What a threshold costs without labels: counts of false positives and misses as the corrected estimates have them.
+
+
+def estimated_outcomes(keys: Sequence[str]) -> Outcomes[pl.Expr]:
+    """Estimated outcomes of a row of the estimates, NULL where its recall is.
+
+    The positives of a group are the true positives at the recall reference over the recall that is believed there;
+    those that a threshold does not retrieve are misses, and none where it retrieves more: recall is clipped to 1 there.
+
+    Args:
+        keys: Columns that identify a group.
+    """
+    tp, fp, recall = (pl.when(pl.col("recall").is_not_null()).then(name) for name in ("tp", "fp", "recall"))
+    positives = pl.when("is_reference").then(tp / recall).drop_nulls().first().over(list(keys))
+    return Outcomes(tp, fp, pl.max_horizontal(positives - tp, pl.lit(0.0)))
+
+
+def alerts() -> Outcomes[pl.Expr]:
+    """What a threshold retrieves after the event and what it does not, for capacities; true or false is left open."""
+    retrieved, every = (pl.col(name).cast(pl.Float64) for name in ("m_after", "n_after"))
+    nothing = pl.lit(0.0)
+    return Outcomes(retrieved, nothing, nothing, every - retrieved)
+
+
+# The before/after estimator: precision and recall without gold labels (Van Atteveldt, Welbers et al., gtdnews).
+#
+# An article cannot cover an event that has not happened, so the matches before the event, M_b of N_b compared pairs,
+# measure the false positive rate, and the rest follows:
+#
+#     FPR = M_b / N_b     FP = FPR N_a     TP = M_a - FP     P = TP / M_a     R = TP / TP(reference)
+#
+# These are the formulas of the source text. They take all pairs after the event for negative, so FP is too large, and
+# R does not converge to recall: R - recall = (FPR(reference) recall - FPR) / (1 - FPR(reference)). Only N_a - A pairs
+# after the event are negative. With r0 for the recall at the reference, the number of positives is estimated there as
+#
+#     A = TP(reference) / (r0 - FPR(reference))       (Rogan & Gladen 1978)
+#
+# and what people read is corrected for it:
+#
+#     FP_c = FPR (N_a - A)     TP_c = M_a - FP_c = TP + FPR A     P_c = TP_c / M_a     R_c = TP_c / A
+#
+# All ratios of the source text are computed from exact integers, using the common numerator u = M_a N_b - M_b N_a:
+#
+#     TP = u / N_b        P = u / (M_a N_b)        R = u / u(reference)
+#
+# so every sign, and every comparison with a minimum precision, is decided without rounding error. So are the
+# corrected ones: with r0 = p / q, g = p N_b - q M_b(reference) and w = q u(reference), it is A = w / g, and the
+# common numerator is s = u g + M_b w:
+#
+#     TP_c = s / (N_b g)  FP_c = M_b (N_a g - w) / (N_b g)   P_c = s / (M_a N_b g)    R_c = s / (N_b w)
+#
+# Where these integers would have more than 127 bits, at a trillion pairs and more, doubles take their place.
+
 
 ReferenceRule = Literal["lowest", "max", "fixed"]
 

@@ -1,62 +1,119 @@
-"""Intervals of the before/after estimates from counts per replicate.
-
-Everything follows from three statistics and their jackknife covariances: the false positive rate F = M_b / N_b, the
-match rate after the event H = M_a / N_a, and the true positives of the source text, TP = M_a - F N_a.
-
-- F: M_b is an overdispersed count with gamma limits, which also exist for M_b = 0 and approach those of the log scale
-  when there are many matches (`gamma_interval`, `dispersion`).
-- P = 1 - F / H: the limits of F and of H are combined on the log scale (MOVER: Zou & Donner 2008). Corrected, H is
-  M_a / (N_a - A).
-- R and F1 are ratios with uncertain denominators, which get Fieller's (1954) limits. Written without dividing by the
-  number of positives A = TP0 / (r0 - F0), where 0 stands for the reference,
-
-      R = (TP (r0 - F0) + F TP0) / TP0        F1 = 2 (TP (r0 - F0) + F TP0) / (M_a (r0 - F0) + TP0)
-
-  The limits are [0, 1] where TP0 does not differ from 0 significantly, as where F0 approaches r0.
-- The reference is chosen from the same data. What the estimates would be at the other thresholds that might have been
-  chosen, weighted by how likely that is, adds to the variance (`references`).
-- Where recall at the reference is given as a range, the limits hold for every value in it.
-
-Quantiles are those of Student's t with one degree of freedom less than there are replicates with data, or fewer where
-a few replicates make up most of the variance (`effective_degrees`).
-"""
+"""The doubt in the recall reference, which is chosen from the same data as everything else."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
+import scipy
 
 from ...records import dataclass
 from ..uncertainty.bootstrap import otherwise
-from ..uncertainty.jackknife import (
-    dispersion,
-    fieller_interval,
-    gamma_interval,
-    leave_one_out,
-    t_quantile,
-    tail,
-)
+from ..uncertainty.jackknife import dispersion, fieller_interval, gamma_interval, leave_one_out, t_quantile, tail
 from ..uncertainty.limits import Interval, union
 from .days import spread_of
-from .references import doubt_in_choice
+from .estimates import ROUNDING, Sums
 from .resampled import resampled
-from .sums import ROUNDING, Sums
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from ..uncertainty.bootstrap import Studentised
+    from ..uncertainty.bootstrap import Resampling, Studentised
+    from ..uncertainty.clusters import JackknifeSpread
     from ..uncertainty.jackknife import Floats, Limits
-    from ..uncertainty.reasons import Reason
-    from ..uncertainty.resampling import Resampling
-    from ..uncertainty.spread import JackknifeSpread
-    from .references import Choice
-    from .sums import Sides
+    from ..uncertainty.qualities import Reason
+    from .estimates import Sides
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a reference is chosen among the thresholds.
+
+    Attributes:
+        rule: `lowest`: the lowest threshold with enough precision; `max`: the one with the most true positives among
+            those.
+        min_precision: Enough precision, uncorrected.
+    """
+
+    rule: Literal["lowest", "max"]
+    min_precision: float
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def doubt_in_choice(totals: Sums, jackknifed: Sums, spread: JackknifeSpread, choice: Choice) -> float:
+    """Variance of 1 / A, A being the number of positives, over the thresholds that might have been the reference.
+
+    Every threshold k gives an estimate A_k. With w_k for the probability that k is chosen in another sample, the
+    variance is sum w_k (1 / A_k - 1 / A)²: that of a mixture about the estimate at hand.
+
+    Args:
+        totals: Totals with the reference at hand.
+        jackknifed: The same totals without each replicate in turn.
+        spread: The clusterings of these replicates.
+        choice: How the reference was chosen.
+    """
+    gaps = totals.reference_recall - totals.fpr
+    inverse = np.where((gaps > 0) & (totals.tp > 0), gaps / totals.tp, np.nan)
+    weights = np.where(np.isnan(inverse), 0.0, _probabilities(totals, jackknifed, spread, choice))
+    if not weights.sum() > 0 or totals.reference is None:
+        return 0.0
+    squares = (inverse - inverse[totals.reference]) ** 2
+    return float(np.nansum(weights * squares) / weights.sum())
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def _probabilities(totals: Sums, jackknifed: Sums, spread: JackknifeSpread, choice: Choice) -> Floats:
+    """How likely every threshold is to be chosen in another sample, as if its errors were normal; shape (T,).
+
+    `lowest`: precision at neighbouring thresholds varies together, so that the first threshold with enough of it is
+    the first whose standardised distance from the minimum exceeds one normal variate that all share. `max`: how likely
+    a threshold is to have more true positives than the reference at hand.
+    """
+    enough = _standardised(_excess(totals, choice), _excess(jackknifed, choice), spread)
+    if choice.rule == "lowest":
+        reached = np.maximum.accumulate(scipy.special.ndtr(enough))
+        return np.asarray(np.diff(reached, prepend=0.0))
+    more = _standardised(totals.tp - totals.tp_reference, jackknifed.tp - jackknifed.tp_reference, spread)
+    return np.asarray(scipy.special.ndtr(enough) * scipy.special.ndtr(more))
+
+
+def _excess(sums: Sums, choice: Choice) -> Floats:
+    """True positives above those that the minimum precision asks for: TP - minimum × M_a."""
+    return sums.tp - choice.min_precision * sums.m_after
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def _standardised(values: Floats, jackknifed: Floats, spread: JackknifeSpread) -> Floats:
+    """Values over their standard errors; of values without any spread, infinite with their sign, and 0 for 0."""
+    return np.nan_to_num(values / np.sqrt(spread.variance(jackknifed)), nan=0.0, posinf=np.inf, neginf=-np.inf)
+
+
+# Intervals of the before/after estimates from counts per replicate.
+#
+# Everything follows from three statistics and their jackknife covariances: the false positive rate F = M_b / N_b, the
+# match rate after the event H = M_a / N_a, and the true positives of the source text, TP = M_a - F N_a.
+#
+# - F: M_b is an overdispersed count with gamma limits, which also exist for M_b = 0 and approach those of the log scale
+#   when there are many matches (`gamma_interval`, `dispersion`).
+# - P = 1 - F / H: the limits of F and of H are combined on the log scale (MOVER: Zou & Donner 2008). Corrected, H is
+#   M_a / (N_a - A).
+# - R and F1 are ratios with uncertain denominators, which get Fieller's (1954) limits. Written without dividing by the
+#   number of positives A = TP0 / (r0 - F0), where 0 stands for the reference,
+#
+#       R = (TP (r0 - F0) + F TP0) / TP0        F1 = 2 (TP (r0 - F0) + F TP0) / (M_a (r0 - F0) + TP0)
+#
+#   The limits are [0, 1] where TP0 does not differ from 0 significantly, as where F0 approaches r0.
+# - The reference is chosen from the same data. What the estimates would be at the other thresholds that might have been
+#   chosen, weighted by how likely that is, adds to the variance (`references`).
+# - Where recall at the reference is given as a range, the limits hold for every value in it.
+#
+# Quantiles are those of Student's t with one degree of freedom less than there are replicates with data, or fewer
+# where a few replicates make up most of the variance (`effective_degrees`).
+
 
 Counts: TypeAlias = "NDArray[np.int64]"
 Reasons: TypeAlias = "NDArray[np.str_]"
@@ -397,3 +454,73 @@ def as_interval(limits: Limits, reason: Reasons, *, unit: bool = False) -> Inter
     is_defined, objects = reason == "", reason.astype(object)
     objects[is_defined] = None
     return Interval(np.where(is_defined, lower, np.nan), np.where(is_defined, upper, np.nan), objects)
+
+
+# Limits that hold simultaneously at all thresholds, so that a threshold may be chosen after looking at them.
+
+
+_DRAWS = 1999
+
+
+def single_confidence(contributions: Floats, confidence: float, *, draws: int = _DRAWS, seed: int = 0) -> float:
+    """Two-sided confidence of pointwise limits whose upper limits hold simultaneously with a one-sided confidence.
+
+    The signs of the replicates are flipped at random, jointly for all thresholds, to find the distribution of the
+    largest standardised sum (wild bootstrap: Davidson & Flachaire 2008). The result is never stricter than Bonferroni's
+    correction.
+
+    Args:
+        contributions: Shape (G, T): each replicate's contribution to the error at each threshold.
+        confidence: One-sided confidence of all limits together.
+        draws: Number of random draws.
+        seed: The same seed gives the same result.
+    """
+    scale = np.sqrt((contributions**2).sum(axis=0))
+    used = scale > 0
+    share = (1 - confidence) / int(contributions.shape[1])
+    if not used.any():
+        return 1 - 2 * share
+    signs = np.random.default_rng(seed).integers(0, 2, (draws, len(contributions))) * 2.0 - 1.0
+    largest = (signs @ (contributions[:, used] / scale[used])).max(axis=1)
+    critical = float(np.quantile(largest, confidence, method="higher"))
+    return 1 - 2 * max(float(scipy.special.ndtr(-critical)), share)
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def precision_at_least(
+    sides: Sequence[Sides],
+    *,
+    reference: int | None,
+    confidence: float,
+    reference_recalls: Sequence[float] = (1.0,),
+    choice: Choice | None = None,
+) -> Floats:
+    """Lower limits of precision that hold simultaneously at all thresholds.
+
+    Whichever threshold is chosen by its limit, its precision is at least that limit, with this confidence.
+
+    Args:
+        sides: As for `intervals`.
+        reference: As for `intervals`.
+        confidence: One-sided, such as 0.95.
+        reference_recalls: As for `intervals`.
+        choice: As for `intervals`.
+
+    Returns:
+        Shape (T,); nan where no limit can be given.
+    """
+    events = sides[0].with_data
+    if (events.n_before > 0).sum() < MIN_REPLICATES:
+        return np.full(events.m_before.shape[1], np.nan)
+    recall = min(reference_recalls)
+    shares = [Sums.of(reference, recall, [leave_one_out(n) for n in way.with_data.columns]) for way in sides]
+    # 1 - P without each replicate; its deviations from the mean are the contributions to the error
+    contributions = [
+        np.nan_to_num(sums.precision - sums.precision.mean(axis=0), posinf=0.0, neginf=0.0) for sums in shares
+    ]
+    # of two parents, the one that asks for the stricter limits
+    single = max(single_confidence(of_way, confidence) for of_way in contributions[:2])
+    limits = intervals(
+        sides, reference=reference, confidence=single, reference_recalls=reference_recalls, choice=choice
+    )
+    return limits["precision"].lower

@@ -18,10 +18,9 @@ from ..uncertainty.bootstrap import studentised
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..uncertainty.bootstrap import Statistic, Studentised, Valued
+    from ..uncertainty.bootstrap import Resampling, Statistic, Studentised, Valued
     from ..uncertainty.jackknife import Floats
-    from ..uncertainty.resampling import Resampling
-    from .sums import Counts, Sides
+    from .estimates import Counts, Sides
 
 _Ratio: TypeAlias = "Callable[[_Estimators], tuple[_Form, _Form]]"
 

@@ -11,7 +11,9 @@ from ...records import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import polars as pl
     from numpy.typing import NDArray
+
 
 MICROSECONDS_PER_HOUR = 3_600_000_000
 
@@ -88,3 +90,109 @@ def counts_between(
         if earlier is not None:
             yield rank - earlier
         earlier = rank
+
+
+# Whether the lags that a user supplies agree with the difference of the times, and if not, why.
+
+
+_RARE = 0.01  # share of rows
+_NEARLY_ALL = 0.95  # share of rows
+_MOST_SHIFT = 26  # hours: time zones lie at most 26 hours apart
+_MINUTE = 1 / 60
+_SINGLE_PRECISION = 1e-6  # relative
+_STEPS = (1.0, 0.5, 0.25, 0.1)  # of an hour or a day: what lags are rounded to
+_PER_HOUR = {"hours": 1.0, "days": 1 / 24, "minutes": 60.0, "seconds": 3600.0, "milliseconds": 3_600_000.0}
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """How user-supplied lags differ from those that the times give.
+
+    Attributes:
+        n_rows: Number of rows compared.
+        n_apart: Number of rows in which the lag and the times differ.
+        cause: The likeliest cause, in words.
+        remedy: What to do about it, with `{column}` in place of the name of the lag column; may be empty.
+        event: Event of the first row that differs.
+        lag: Lag of that row in hours, as the user supplied it.
+        from_times: Lag of that row in hours, according to the times.
+    """
+
+    n_rows: int
+    n_apart: int
+    cause: str
+    remedy: str
+    event: object
+    lag: float
+    from_times: float
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether so few rows differ that the lag column itself is not in doubt."""
+        return self.n_apart <= _RARE * self.n_rows
+
+
+def lag_agreement(sample: pl.DataFrame, *, in_days: bool, dates: bool) -> Disagreement | None:
+    """Compare lags with times; returns None if they agree in every row.
+
+    Lags that are all whole units, halves, quarters or tenths may have been rounded in any way, so they agree with
+    every number less than one such step away. Other lags agree if they differ by at most a minute (for days: a quarter
+    of an hour) and the rounding error of single precision.
+
+    Args:
+        sample: Columns `event_id`, `given` and `from_times`, both in hours, finite and not NULL.
+        in_days: Whether the lag is in days.
+        dates: Whether one of the times is a date, which may be off by a day.
+    """
+    lags, times = sample["given"].to_numpy(), sample["from_times"].to_numpy()
+    unit = 24.0 if in_days else 1.0
+    slack = max(unit * _step(lags / unit), _MINUTE * (15 if in_days else 1)) + (24.0 if dates else 0.0)
+    apart = ~_agree(lags, times, slack)
+    if not apart.any():
+        return None
+    cause, remedy = _cause(lags[apart], times[apart], slack, in_days=in_days)
+    first = int(np.flatnonzero(apart)[0])
+    return Disagreement(
+        len(lags), int(apart.sum()), cause, remedy, sample["event_id"][first], float(lags[first]), float(times[first])
+    )
+
+
+def _step(lags: NDArray[np.float64]) -> float:
+    """The largest step that all lags are multiples of, up to single precision; 0 if there is none."""
+    for step in _STEPS:
+        multiples = lags / step
+        if np.all(np.abs(multiples - np.round(multiples)) <= _SINGLE_PRECISION * np.maximum(np.abs(multiples), 1.0)):
+            return step
+    return 0.0
+
+
+def _agree(lags: NDArray[np.float64], times: NDArray[np.float64], slack: float) -> NDArray[np.bool_]:
+    agree: NDArray[np.bool_] = np.abs(lags - times) <= slack + _SINGLE_PRECISION * np.abs(times)
+    return agree
+
+
+def _cause(lags: NDArray[np.float64], times: NDArray[np.float64], slack: float, *, in_days: bool) -> tuple[str, str]:
+    """The likeliest cause and its remedy: another sign, another unit, or clocks that are whole hours apart."""
+    for name, per_hour in _PER_HOUR.items():
+        scale = per_hour * (24 if in_days else 1)
+        for factor in (-scale, scale):
+            if factor != 1.0 and np.mean(_agree(lags / factor, times, slack / min(scale, 1.0))) >= _NEARLY_ALL:
+                return _misread(name, factor, in_days=in_days)
+    shifts = lags - times
+    hours = np.unique(np.round(shifts))
+    if np.mean(np.abs(shifts - np.round(shifts)) <= _MINUTE) >= _NEARLY_ALL and np.abs(hours).max() <= _MOST_SHIFT:
+        span = f"{hours[0]:+g}" if len(hours) == 1 else f"{hours[0]:+g} to {hours[-1]:+g}"
+        return (
+            f"they differ by whole hours ({span}), as if one time were in local time",
+            'Declare the zone of the input whose times are local: timezone = "Europe/Amsterdam".',
+        )
+    return "no single sign, unit or shift explains it", ""
+
+
+def _misread(name: str, factor: float, *, in_days: bool) -> tuple[str, str]:
+    negative, scale = factor < 0, abs(factor)
+    causes = [*(["its sign is the other way round"] if negative else []), *([f"it is in {name}"] if scale != 1 else [])]
+    column = "-{column}" if negative else "{column}"
+    sql = column if scale == 1 else f"{column} / {scale:.0f}" if scale > 1 else f"{column} * {1 / scale:.0f}"
+    unit = "lag_days" if in_days else "lag_hours"
+    return " and ".join(causes), f"columns = {{{{ {unit} = {{{{ sql = '{sql}' }}}} }}}} reads it right."

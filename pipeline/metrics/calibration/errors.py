@@ -26,12 +26,12 @@ import numpy as np
 import scipy
 
 from ...records import dataclass
-from .sums import group_of_bins
+from .bins import group_of_bins
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .sums import BinSums
+    from .bins import BinSums
 
 Floats: TypeAlias = "NDArray[np.float64]"
 ERRORS = (

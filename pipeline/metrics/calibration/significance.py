@@ -22,17 +22,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import scipy
 
+from ..uncertainty.clusters import ONE_WAY
 from ..uncertainty.serial import over_time
-from ..uncertainty.spread import ONE_WAY
-from .pooling import pooled
-from .sums import spread_of_means
+from .bins import pooled, spread_of_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from .sums import BinSums, Moments
+    from .bins import BinSums, Moments
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Tested: TypeAlias = "tuple[Floats, Floats]"  # the statistic and its two-sided p-value

@@ -13,22 +13,35 @@ threshold on are the counts at the threshold, and sums over series, nights and m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+import math
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from ...records import dataclass
-from .windows import scores_of
-from .zones import FirstAlarms, detecting_above, find_zones, first_alarms
+from .windows import (
+    FirstAlarms,
+    Incidents,
+    Points,
+    check_comparable,
+    detecting_above,
+    find_zones,
+    first_alarms,
+    prefix_end,
+    ranges_of_series,
+    scores_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from .windows import Margin, Points
-    from .zones import Incidents, Zones
+    from .windows import Margin, Zones
 
+
+if TYPE_CHECKING:
     Added: TypeAlias = Callable[[Incidents, Points, Zones, "Floats | None"], "Ints"]
 
 Ints: TypeAlias = "NDArray[np.int64]"
@@ -204,3 +217,311 @@ def final(counts: Counted, rule: AlarmRule, kept: Ints) -> Final:
     first = FirstAlarms(counts.first.zone[stays], kept[counts.first.prediction[stays]], counts.first.above[stays])
     detects = np.isneginf(counts.above) if rule.is_any else counts.tp > 0
     return Final(kept, counts.tp, detects, counts.outside, first)
+
+
+# Alarms within a cooldown after an earlier one, which are one alarm with it, at every threshold.
+#
+# Of the predictions of a series that count at a threshold, in the order of positions, the first is kept, and after
+# each kept one the next that comes at least the cooldown later. This is a largest set of predictions that are so far
+# apart, so that a lower threshold never keeps fewer. But it may keep others: an alarm that enters earlier silences
+# one that was kept, which may bring back a third. Whether a prediction is kept therefore depends on the threshold,
+# and what is kept is found anew at every *level*, a set of scores that all thresholds treat alike.
+#
+# From which prediction the next one may be kept depends on positions alone. So all levels of all series follow their
+# chains side by side, one step for each kept prediction, and find the next prediction that counts by doubling.
+
+
+_ROWS_AT_A_TIME = 1 << 20
+_LARGEST = int(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The states that the predictions of a series can be in: one for each of their levels.
+
+    Attributes:
+        series: Series of every state, shape (S,), in order.
+        level: Its level: predictions of this level and of higher ones count; falling within a series.
+    """
+
+    series: Ints
+    level: Ints
+
+    @classmethod
+    def of(cls, predictions: Points, level: Ints) -> Levels:
+        """The states of all series.
+
+        Args:
+            predictions: Predictions.
+            level: Level of each, shape (predictions,), at least 0; higher scores have the same or a higher one.
+        """
+        order = np.lexsort((-level, predictions.series))
+        series, levels = predictions.series[order], level[order]
+        is_new = np.ones(len(order), dtype=np.bool_)
+        is_new[1:] = (series[1:] > series[:-1]) | (levels[1:] < levels[:-1])
+        return cls(series[is_new], levels[is_new])
+
+    @property
+    def lowest(self) -> Ints:
+        """Number of the state of every series in which all its predictions count."""
+        return np.flatnonzero(np.append(self.series[1:] != self.series[:-1], np.ones(min(1, len(self.series)), bool)))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept in some states.
+
+    Attributes:
+        state: Number of the state, shape (N,), in order.
+        prediction: Number of the kept prediction, in order within a state.
+    """
+
+    state: Ints
+    prediction: Ints
+
+
+def later_by(predictions: Points, cooldown: float) -> Ints:
+    """Number of the first prediction of the same series that comes at least the cooldown later.
+
+    Args:
+        predictions: Predictions.
+        cooldown: Above 0, in the unit of the positions. The difference of floating-point positions is rounded once.
+
+    Returns:
+        Shape (predictions,); one after the last prediction of the series if there is none.
+
+    Raises:
+        ValueError: integers are so far apart that int64 cannot hold the difference.
+    """
+    position = predictions.position
+    if not len(position):
+        return np.empty(0, dtype=np.int64)
+    check_comparable(position, position)
+    begin, end = ranges_of_series(predictions.series, predictions.series)
+    gap: Any = np.float64(cooldown) if position.dtype == np.float64 else np.int64(_whole(cooldown))
+    return prefix_end(position, position, begin, end, lambda difference: difference > -gap)
+
+
+def _whole(cooldown: float) -> int:
+    """The smallest whole number that is no less, or the largest that int64 holds."""
+    return _LARGEST if math.isinf(cooldown) else min(math.ceil(cooldown), _LARGEST)
+
+
+class Chains:
+    """Follows from every kept prediction to the next.
+
+    Args:
+        predictions: Predictions.
+        level: Level of each, as for `Levels.of`.
+        cooldown: As for `later_by`.
+    """
+
+    def __init__(self, predictions: Points, level: Ints, cooldown: float) -> None:
+        self._predictions = predictions
+        self._later = later_by(predictions, cooldown)
+        self._highest = [level]  # the highest level of 1, 2, 4, … predictions from each one on
+        starts = np.flatnonzero(np.diff(predictions.series, prepend=-1))
+        longest = int(np.diff(starts, append=len(level)).max(initial=1))
+        width = 1
+        while width < longest:
+            table = self._highest[-1]
+            doubled = table.copy()
+            doubled[:-width] = np.maximum(table[:-width], table[width:])
+            self._highest.append(doubled)
+            width *= 2
+
+    def every(self, levels: Levels, beside: Ints) -> Iterator[Kept]:
+        """What is kept in every state, about a million kept predictions at a time.
+
+        O(kept · log n), kept being the sum over all states, and n the number of predictions of a series.
+
+        Args:
+            levels: The states.
+            beside: How many other rows each state needs, shape (S,), for the size of a batch.
+        """
+        lowest = levels.lowest  # where a series keeps most
+        most = np.bincount(self.kept(levels, lowest).state, minlength=len(levels.series))[lowest]
+        until = np.cumsum(np.repeat(most, np.diff(lowest, prepend=-1)) + beside)
+        start = 0
+        while start < len(until):
+            before = until[start - 1] if start else 0
+            stop = max(start + 1, int(np.searchsorted(until, before + _ROWS_AT_A_TIME, side="right")))
+            yield self.kept(levels, np.arange(start, stop))
+            start = stop
+
+    def kept(self, levels: Levels, states: Ints) -> Kept:
+        """What is kept in some states, which are numbers in order."""
+        state, series, level = states, levels.series[states], levels.level[states]
+        at = np.searchsorted(self._predictions.series, series, side="left")
+        end = np.searchsorted(self._predictions.series, series, side="right")
+        of_states, of_predictions = [], []
+        while len(state):
+            at = self._next(at, end, level)
+            is_inside = at < end
+            state, at, end, level = state[is_inside], at[is_inside], end[is_inside], level[is_inside]
+            of_states.append(state)
+            of_predictions.append(at)
+            at = self._later[at]
+        state = np.concatenate([np.empty(0, dtype=np.int64), *of_states])
+        order = np.argsort(state, kind="stable")
+        return Kept(state[order], np.concatenate([np.empty(0, dtype=np.int64), *of_predictions])[order])
+
+    def _next(self, at: Ints, end: Ints, level: Ints) -> Ints:
+        """The first prediction from each one on that has at least this level; the end if there is none."""
+        for power in reversed(range(len(self._highest))):
+            further = at + (1 << power)
+            is_lower = (further <= end) & (self._highest[power].take(at, mode="clip") < level)
+            at = np.where(is_lower, further, at)
+        return at
+
+
+# The changes of `alarms` where alarms within the cooldown after an earlier one are one alarm with it.
+
+
+Table = TypeVar("Table", Changes, Alerts)
+
+_COUNTS = ("n_predicted", "tp", "n_false", "n_ignored")
+_NO_ALARM = -1
+
+
+@dataclass(frozen=True)
+class Cooldown:
+    """How long an alarm silences those that follow, and at which scores the state is wanted.
+
+    Attributes:
+        length: Above 0, in the unit of the positions: an alarm that comes at least as much later is a new one.
+        level: Level of every prediction, as for `Levels.of`.
+    """
+
+    length: float
+    level: Ints
+
+
+def changes_by_level(
+    truth: Incidents, predictions: Points, rule: AlarmRule, score: Floats | None, cooldown: Cooldown
+) -> tuple[Changes, Alerts, Final]:
+    """All changes; what is kept is matched anew at every level at which it is something else than above.
+
+    Args:
+        truth: True points.
+        predictions: Predicted points.
+        rule: What detects, and what becomes of repeats.
+        score: Finite scores of the predictions; None: all enter together.
+        cooldown: The cooldown.
+
+    Returns:
+        As `changes_by_score`. The first rows of the changes count every prediction as merged, in order; at the lowest
+        score of a level, further rows bring what is kept there and no longer merged.
+    """
+    levels, chains = Levels.of(predictions, cooldown.level), Chains(predictions, cooldown.level, cooldown.length)
+    states = _States(truth, predictions, rule, levels, _lowest_scores(predictions, score, cooldown.level))
+    tables = [states.changes(kept) for kept in states.changed(chains, cooldown.level)]
+    size = len(predictions.position)
+    shown, zeros = np.full(size, np.nan) if score is None else score, np.zeros(size, dtype=np.int64)
+    merged = Changes(predictions.series, shown, zeros, zeros, zeros, zeros, np.ones_like(zeros))
+    nothing = np.empty(0, dtype=np.int64)
+    no_alert = Alerts(nothing, nothing, np.empty(0), nothing)
+    kept = chains.kept(levels, levels.lowest).prediction
+    remaining = Points(predictions.series[kept], predictions.position[kept])
+    return (
+        _joined([merged, *(changes for changes, _ in tables)]),
+        _joined([no_alert, *(alerts for _, alerts in tables)]),
+        final(counted(truth, remaining, rule, None), rule, kept),
+    )
+
+
+def _joined(tables: Sequence[Table]) -> Table:
+    """One table below the other."""
+    names = [field.name for field in fields(tables[0])]
+    return type(tables[0])(*(np.concatenate([getattr(table, name) for table in tables]) for name in names))
+
+
+def _lowest_scores(predictions: Points, score: Floats | None, level: Ints) -> Floats:
+    """The lowest score of every state, in the order of `Levels`."""
+    order = np.lexsort((-level, predictions.series))
+    if score is None or not len(order):
+        return np.full(len(np.unique(predictions.series)), np.nan)
+    series, levels = predictions.series[order], level[order]
+    is_new = np.append(True, (series[1:] > series[:-1]) | (levels[1:] < levels[:-1]))
+    return np.minimum.reduceat(score[order], np.flatnonzero(is_new))
+
+
+class _States:
+    """Compares every state of a series with the one before it, at the next higher level.
+
+    Args:
+        truth: True points.
+        predictions: Predicted points.
+        rule: What detects, and what becomes of repeats.
+        levels: The states.
+        score: The lowest score of every state.
+    """
+
+    def __init__(self, truth: Incidents, predictions: Points, rule: AlarmRule, levels: Levels, score: Floats) -> None:
+        self._truth = truth
+        self._predictions = predictions
+        self._rule = rule
+        self._levels = levels
+        self._score = score
+        self._latest = Kept(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        sides = (np.searchsorted(truth.starts.series, levels.series, side=side) for side in ("left", "right"))
+        self._first_truth, self._stop_truth = sides
+
+    def changed(self, chains: Chains, level: Ints) -> Iterator[Kept]:
+        """What is kept in the states that keep a prediction of their own level; the others keep what was kept above."""
+        for kept in chains.every(self._levels, self._stop_truth - self._first_truth):
+            is_changed = np.zeros(len(self._levels.series), dtype=np.bool_)
+            is_changed[kept.state[level[kept.prediction] == self._levels.level[kept.state]]] = True
+            rows = is_changed[kept.state]
+            yield Kept(kept.state[rows], kept.prediction[rows])
+
+    def changes(self, kept: Kept) -> tuple[Changes, Alerts]:
+        """What changes in some states, which follow those that were asked for before."""
+        n_before = min(1, len(self._latest.state))  # the latest state is there again, to be compared with
+        state = np.concatenate([self._latest.state, kept.state])
+        prediction = np.concatenate([self._latest.prediction, kept.prediction])
+        states, number = np.unique(state, return_inverse=True)
+        if len(states):
+            self._latest = Kept(state[state == states[-1]], prediction[state == states[-1]])
+        follows = np.zeros(len(states), dtype=np.bool_)
+        series = self._levels.series[states]
+        follows[1:] = series[1:] == series[:-1]
+        lengths = (self._stop_truth - self._first_truth)[states]
+        copies = np.repeat(self._first_truth[states] - (np.cumsum(lengths) - lengths), lengths)
+        copies = copies + np.arange(len(copies))
+        counts = counted(
+            self._copied(np.repeat(np.arange(len(states)), lengths), copies),
+            Points(number, self._predictions.position[prediction]),
+            self._rule,
+            None,
+        )
+        totals = [np.bincount(number, getattr(counts, name), len(states)).astype(np.int64) for name in _COUNTS]
+        totals.append(-np.bincount(number, minlength=len(states)))
+        differences = [total - np.where(follows, np.roll(total, 1), 0) for total in totals]
+        changes = Changes(series[n_before:], self._score[states[n_before:]], *(d[n_before:] for d in differences))
+        first = np.full(len(copies), _NO_ALARM)
+        first[counts.first.zone] = prediction[counts.first.prediction]
+        return changes, self._alerts(states, lengths, follows, copies, first, n_before)
+
+    def _copied(self, state: Ints, copies: Ints) -> Incidents:
+        """True points once for every state of their series."""
+        starts = Points(state, self._truth.starts.position[copies])
+        if self._truth.end is self._truth.starts.position:
+            return Incidents.points(starts)
+        return Incidents(starts, self._truth.end[copies])
+
+    def _alerts(
+        self, states: Ints, lengths: Ints, follows: np.ndarray, copies: Ints, first: Ints, n_before: int
+    ) -> Alerts:
+        """Where the first alarm of a true point is another than in the state before."""
+        rows = np.arange(len(copies))
+        before = np.where(np.repeat(follows, lengths), first[rows - np.repeat(lengths, lengths)], _NO_ALARM)
+        is_new = (first != before) & (rows >= lengths[:n_before].sum())
+        begins, ends = np.flatnonzero(is_new & (first >= 0)), np.flatnonzero(is_new & (before >= 0))
+        score = np.repeat(self._score[states], lengths)
+        return Alerts(
+            np.concatenate([copies[begins], copies[ends]]),
+            np.concatenate([first[begins], before[ends]]),
+            np.concatenate([score[begins], score[ends]]),
+            np.concatenate([np.ones(len(begins), dtype=np.int64), np.full(len(ends), -1)]),
+        )

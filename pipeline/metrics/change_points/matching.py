@@ -19,13 +19,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ..matching.maximum import match_greedily
-from .windows import best_of_ranges, find_windows, nearest_truth, scores_of
+from ..matching.bipartite import component_starts, match_greedily
+from .windows import Points, best_of_ranges, find_windows, nearest_truth, scores_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
-    from .windows import Margin, Points
+    from .windows import Margin, Windows
+
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -163,3 +166,222 @@ def _distance(truth: Points, predictions: Points, number: Ints) -> Floats:
     matched = np.flatnonzero(number >= 0)
     distance[matched] = np.abs(predictions.position[matched] - truth.position[number[matched]])
     return distance
+
+
+# Greedy matching: true points choose a free prediction one after the other, as in roerich and TCPDBench.
+#
+# Such a greedy rule does not always find a largest matching, and its result depends on the order in which the true
+# points choose. One more prediction changes at most one choice at every turn, so that one pass over the turns gives
+# the whole curve. Points affect each other only within a component that is linked by the margin.
+
+
+Bools: TypeAlias = "NDArray[np.bool_]"
+
+_CELLS_AT_A_TIME = 1 << 17
+
+
+def added_as_roerich(
+    truth: Points,
+    predictions: Points,
+    margin: Margin,
+    score: Floats | None = None,
+    *,
+    truth_order: Ints | None = None,
+    prediction_order: Ints | None = None,
+) -> Ints:
+    """The rule of `roerich.metrics.precision_recall_scores`: the first free prediction in input order.
+
+    True points choose in input order. Each takes the first prediction within the margin whose position has not been
+    taken, so that only one of several predictions at the same position can match. roerich itself uses `≤` (a closed
+    margin).
+
+    With input in ascending order this gives the largest matching of the distinct positions, because first fit is then
+    the earliest-deadline rule, and it costs as little. Otherwise a component of t true points and p predictions costs
+    O(t p log p), and p times as much if predictions share a position.
+
+    Args:
+        truth: True points.
+        predictions: Predicted points.
+        margin: The margin.
+        score: Finite scores of the predictions; None: all enter together.
+        truth_order: Rank of every true point in the input, any numbers; None: by position.
+        prediction_order: Rank of every prediction likewise.
+
+    Returns:
+        What every prediction adds to the true positives when predictions enter by descending score: 0 or 1, or -1
+        where a repeated position comes earlier in the input and loses a match; shape (predictions,), int64.
+    """
+    if _ascends(truth, truth_order) and _ascends(predictions, prediction_order):
+        return _added_by_first_fit(truth, predictions, margin, score)
+    order = np.arange(len(predictions.position)) if prediction_order is None else prediction_order
+    return _GreedyMatching(truth, predictions, margin, truth_order, order).added(score)
+
+
+def _ascends(points: Points, order: Ints | None) -> bool:
+    """Whether the positions of every series ascend in input order; the order of equal positions does not matter."""
+    if order is None:
+        return True
+    new = np.flatnonzero(points.is_new)
+    latest = np.maximum.reduceat(order, new) if len(new) else order
+    earliest = np.minimum.reduceat(order, new) if len(new) else order
+    next_series = points.series[new[1:]] > points.series[new[:-1]]
+    return bool((next_series | (earliest[1:] > latest[:-1])).all())
+
+
+def _added_by_first_fit(truth: Points, predictions: Points, margin: Margin, score: Floats | None) -> Ints:
+    """The largest matching of the distinct positions, each of which has the highest of its scores."""
+    added = np.zeros(len(predictions.position), dtype=np.int64)
+    new = np.flatnonzero(predictions.is_new)
+    scores = scores_of(predictions, score)
+    best = best_of_ranges(scores, new, np.append(new[1:], len(added)))
+    windows = find_windows(truth, Points(predictions.series[new], predictions.position[new]), margin)
+    added[best[match_greedily(windows.first, windows.stop, scores[best])]] = 1
+    return added
+
+
+def added_nearest(truth: Points, predictions: Points, margin: Margin, score: Floats | None = None) -> Ints:
+    """The rule of TCPDBench (van den Burg & Williams 2020): the nearest free prediction.
+
+    True points choose by ascending position (in their code: in the order of a Python set). Each takes the nearest free
+    prediction within the margin, the earlier one if two are equally near. TCPDBench itself uses `≤` (a closed margin)
+    and sets of positions. A component of t true points and p predictions costs O(t p log p).
+
+    Args:
+        truth: True points.
+        predictions: Predicted points.
+        margin: The margin.
+        score: Finite scores of the predictions; None: all enter together.
+
+    Returns:
+        0 or 1 for every prediction, shape (predictions,), int64.
+    """
+    return _GreedyMatching(truth, predictions, margin, None, None).added(score)
+
+
+class _GreedyMatching:
+    """The points and their windows, with the rule by which a true point chooses.
+
+    Args:
+        truth: True points.
+        predictions: Predicted points.
+        margin: The margin.
+        truth_order: Turn of every true point, any numbers; None: by position.
+        prediction_order: Preference of all true points among the predictions, smallest first; a position can then be
+            taken only once. None: every true point prefers the prediction nearest to it, and predictions at the same
+            position can be taken separately.
+    """
+
+    def __init__(
+        self,
+        truth: Points,
+        predictions: Points,
+        margin: Margin,
+        truth_order: Ints | None,
+        prediction_order: Ints | None,
+    ) -> None:
+        self._truth = truth
+        self._predictions = predictions
+        self._windows = find_windows(truth, predictions, margin)
+        self._truth_order = np.arange(len(truth.position)) if truth_order is None else truth_order
+        self._prediction_order = prediction_order
+
+    def added(self, score: Floats | None) -> Ints:
+        """What every prediction adds to the true positives when predictions enter by descending score."""
+        added = np.zeros(len(self._predictions.position), dtype=np.int64)
+        scores = scores_of(self._predictions, score)
+        for true_points, candidates in _components_by_size(self._windows):
+            turns = np.argsort(self._truth_order[true_points], axis=1, kind="stable")
+            choosers = np.take_along_axis(true_points, turns, axis=1)
+            entering = np.argsort(-scores[candidates], axis=1, kind="stable")
+            entered = np.take_along_axis(candidates, entering, axis=1)
+            added[entered] = self._is_taken(choosers, candidates, entering)
+            if self._prediction_order is not None:
+                again = np.flatnonzero((np.diff(self._predictions.position[candidates], axis=1) == 0).any(axis=1))
+                added[entered[again]] = self._added_with_repeats(choosers[again], candidates[again], entering[again])
+        return added
+
+    def _is_taken(self, choosers: Ints, candidates: Ints, entering: Ints) -> Bools:
+        """Whether one more true point is matched after each prediction has entered.
+
+        A prediction that enters is one more candidate at the first turn. If it is chosen there, the prediction chosen
+        before becomes one more candidate at the next turn, and so on. At every turn, the chosen prediction is therefore
+        the running best of those that have come in.
+
+        Args:
+            choosers: True points in the order of their turns, shape (components, T).
+            candidates: Predictions, shape (components, P).
+            entering: Columns of `candidates` in the order in which they enter, shape (components, P); -1 for none.
+        """
+        offered, nobody = entering, candidates.shape[1]
+        for turn in range(choosers.shape[1]):
+            chooser = choosers[:, turn, np.newaxis]
+            # the rank of every candidate in the preference of this true point; `nobody` outside its window
+            ranked = np.argsort(self._preference(chooser, candidates), axis=1, kind="stable")
+            rank = np.empty_like(ranked)
+            np.put_along_axis(rank, ranked, np.arange(nobody)[np.newaxis], axis=1)
+            near = (self._windows.first[candidates] <= chooser) & (chooser < self._windows.stop[candidates])
+            rank = _with_last(np.where(near, rank, nobody), nobody)
+            # the best of the candidates offered so far is chosen
+            rank_offered = np.take_along_axis(rank, offered, axis=1)
+            best = np.minimum.accumulate(rank_offered, axis=1)
+            best_before = np.concatenate([np.full((len(candidates), 1), nobody), best[:, :-1]], axis=1)
+            # a better newcomer displaces the previous choice, which is offered at the next turn in its place
+            displaced = np.take_along_axis(_with_last(ranked, -1), best_before, axis=1)
+            offered = np.where(rank_offered < best_before, displaced, offered)
+        # where nothing is left over after the last turn, the prediction that entered added a match
+        return np.asarray((offered < 0) & (entering >= 0))
+
+    def _preference(self, chooser: Ints, candidates: Ints) -> Ints | Floats:
+        if self._prediction_order is not None:
+            return self._prediction_order[candidates]
+        return np.asarray(np.abs(self._predictions.position[candidates] - self._truth.position[chooser]))
+
+    def _added_with_repeats(self, choosers: Ints, candidates: Ints, entering: Ints) -> Ints:
+        """What predictions add, in the order in which they enter, in components where some share a position.
+
+        Of the predictions at one position only the earliest in the input is a candidate, and a prediction that enters
+        later can take over that role. The true positives are therefore counted anew after each entry.
+        """
+        # candidates by position and, within one position, by input order
+        sorted_candidates = np.argsort(self._preference(choosers[:, :1], candidates), axis=1, kind="stable")
+        position = np.take_along_axis(self._predictions.position[candidates], sorted_candidates, axis=1)
+        sorted_candidates = np.take_along_axis(sorted_candidates, np.argsort(position, axis=1, kind="stable"), axis=1)
+        position = np.sort(position, axis=1)
+        is_new = np.append(np.ones((len(candidates), 1), dtype=np.bool_), position[:, 1:] > position[:, :-1], axis=1)
+        # the column where the position of each candidate begins, and when each enters
+        start = np.maximum.accumulate(np.where(is_new, np.arange(candidates.shape[1]), 0), axis=1)
+        enters = np.take_along_axis(np.argsort(entering, axis=1), sorted_candidates, axis=1)
+        true_positives = np.zeros((len(candidates), candidates.shape[1] + 1), dtype=np.int64)
+        for count in range(1, candidates.shape[1] + 1):
+            # of the candidates that have entered, the first at each position
+            entered = enters < count
+            earlier: Ints = np.cumsum(entered, axis=1) - entered
+            first = entered & (earlier == np.take_along_axis(earlier, start, axis=1))
+            true_positives[:, count] = self._is_taken(choosers, candidates, np.where(first, sorted_candidates, -1)).sum(
+                axis=1
+            )
+        return np.diff(true_positives, axis=1)
+
+
+def _with_last(values: Ints, last: int) -> Ints:
+    """Values with one more column, which the index -1 refers to."""
+    return np.concatenate([values, np.full((len(values), 1), last)], axis=1)
+
+
+def _components_by_size(windows: Windows) -> Iterator[tuple[Ints, Ints]]:
+    """Components of one size at a time: numbers of their true points (C, T) and of their predictions (C, P)."""
+    near = np.flatnonzero(windows.first < windows.stop)
+    if not len(near):
+        return
+    starts = component_starts(windows.first[near], windows.stop[near])
+    ends = np.append(starts[1:], len(near))
+    low, high = windows.first[near[starts]], windows.stop[near[ends - 1]]
+    shapes, kind = np.unique(np.column_stack([high - low, ends - starts]), axis=0, return_inverse=True)
+    order = np.argsort(kind, kind="stable")
+    bounds = np.searchsorted(kind[order], np.arange(len(shapes) + 1))
+    for number, (n_truth, n_predictions) in enumerate(shapes):
+        chosen = order[bounds[number] : bounds[number + 1]]
+        step = max(1, _CELLS_AT_A_TIME // int(max(n_truth, n_predictions)))
+        for at in range(0, len(chosen), step):
+            components = chosen[at : at + step, np.newaxis]
+            yield low[components] + np.arange(n_truth), near[starts[components] + np.arange(n_predictions)]

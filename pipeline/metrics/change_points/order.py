@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ..sorting import in_rising_order
-from .annotators import distinct_points
+from .segmentation import distinct_points
 from .windows import Points
 
 if TYPE_CHECKING:

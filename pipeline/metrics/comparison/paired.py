@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from ...records import dataclass
-from ...tables.ratios import RATIOS
+from ...tables.columns import RATIOS
 from ..uncertainty.jackknife import leave_one_out
 from .paired_tests import sign_flip_p_value
 from .pooled import Errors, jackknife_errors

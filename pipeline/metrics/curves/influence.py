@@ -12,18 +12,29 @@ Student's t, come from the fourth moment of the shifts: 2 V² / Var(V) (Satterth
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from ...records import dataclass
 from ..uncertainty.bootstrap import area_quantiles
-from ..uncertainty.clusters import Spread, combined_spread, effective_number, spread_of_shifts
+from ..uncertainty.clusters import (
+    CELLS_OF_BOTH,
+    Spread,
+    combined_spread,
+    effective_number,
+    replicate_of_both,
+    spread_of_shifts,
+)
+from .running_sums import running_sums
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from numpy.typing import NDArray
 
-    from ..uncertainty.resampling import Resampling
+    from ..uncertainty.bootstrap import Resampling
+
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
@@ -241,3 +252,335 @@ def variance_of_means(
         nothing = np.zeros_like(sizes)
         spreads.append(spread_of_clusters((sizes, nothing), (sums, nothing), 0.0, in_time=in_time))
     return combined_spread(spreads).variance
+
+
+# Influences of rows on areas as steps over the scores: of all groups at once, in long arrays.
+#
+# `influence` says what an influence is; `ordered_areas` and `trapezoidal_area` derive those of the three areas. There
+# they are added up for the errors of areas; here each is known by itself, so that they can be added up over the rows
+# of any unit. The influence of a row depends on its label and its score alone: on the tie that the row belongs to,
+# and for `pr_auc`, which knows the scores from thresholds only, on the highest threshold that retrieves it.
+
+
+Integers: TypeAlias = "NDArray[np.int64]"
+
+
+@dataclass(frozen=True)
+class Influences:
+    """What rows add to an area, by the step that their score lies on.
+
+    Attributes:
+        positive: Shape (steps,): ψ of a positive on each step.
+        negative: Shape (steps,): ψ of a negative.
+        slope: Shape (groups,): derivative of the area with respect to the logit of the share of positives.
+    """
+
+    positive: Floats
+    negative: Floats
+    slope: Floats
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps over the scores of several groups; arrays of shape (steps,) in ascending order of group and score.
+
+    Attributes:
+        group: Index of the group; non-decreasing.
+        positive: Of ties: weight of the positives on each step. Of thresholds: weight that each of them retrieves.
+        negative: The same of the negatives.
+        positives: Shape (groups,): weight of all positives.
+        negatives: Shape (groups,): weight of all negatives.
+    """
+
+    group: Integers
+    positive: Floats
+    negative: Floats
+    positives: Floats
+    negatives: Floats
+
+    @classmethod
+    def of_ties(cls, group: Integers, positive: Floats, negative: Floats, groups: int) -> Steps:
+        """Ties of so many groups: each adds to the weight of its group."""
+        totals = (np.bincount(group, weights=side, minlength=groups) for side in (positive, negative))
+        return cls(group, positive, negative, *(np.asarray(total, dtype=np.float64) for total in totals))
+
+    @property
+    def first(self) -> Integers:
+        """Index of the lowest step of each group that has one."""
+        return np.flatnonzero(np.diff(self.group, prepend=-1))
+
+    @property
+    def last(self) -> Integers:
+        """Index of the highest step of each group that has one."""
+        return np.flatnonzero(np.diff(self.group, append=len(self.positives)))
+
+    def per_group(self, values: Floats) -> Floats:
+        """Sum of values of steps over each group, 0 for a group without steps."""
+        return np.asarray(np.bincount(self.group, weights=values, minlength=len(self.positives)), dtype=np.float64)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def influences_of_ties(ties: Steps) -> dict[str, Influences]:
+    """Influences on `average_precision` and `roc_auc`, as `ordered_areas` derives them.
+
+    Args:
+        ties: Distinct scores; or cells of scores, whose rows are then taken to tie.
+    """
+    first, p, q = ties.first, ties.positive, ties.negative
+    all_p, all_q = ties.positives[ties.group], ties.negatives[ties.group]
+    # T and F, the weight at or above each tie, as totals minus what lies below
+    to_p, to_q = running_sums(p, first), running_sums(q, first)
+    hits, false = np.maximum(all_p - to_p + p, p), np.maximum(all_q - to_q + q, q)
+    # T / (T + F), and the running sums of p F / (T + F)² and p T / (T + F)²
+    has_positives = p > 0
+    precision = np.where(hits + false > 0, hits / (hits + false), 0.0)
+    rate = np.where(has_positives, p / (hits + false) ** 2, 0.0)
+    up, down = running_sums(rate * false, first), running_sums(rate * hits, first)
+    steps = np.where(has_positives, p * precision * (1 - precision), 0.0)
+    slope = ties.per_group(steps) / ties.positives
+    return {
+        "average_precision": Influences(precision + up, -all_q / all_p * down, slope),
+        "roc_auc": Influences((to_q - q / 2) / all_q, (hits - p / 2) / all_p, np.zeros_like(slope)),
+    }
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def influences_of_thresholds(thresholds: Steps) -> Influences:
+    """Influences on `pr_auc`, as `trapezoidal_area` derives them; that of a row which no threshold retrieves is 0.
+
+    Args:
+        thresholds: What they retrieve.
+    """
+    first, last, hits, false = thresholds.first, thresholds.last, thresholds.positive, thresholds.negative
+    all_p, all_q = thresholds.positives[thresholds.group], thresholds.negatives[thresholds.group]
+    retrieved = hits + false
+    is_retrieving = retrieved > 0
+    # of a group without positives 0, since what is not a number would spoil the running sums of the others
+    precision, recall = np.where(is_retrieving, hits / retrieved, 0.0), np.where(all_p > 0, hits / all_p, 0.0)
+    # worth of a true point: the mean precision of the next higher threshold and its own; of the highest its own
+    higher_precision, higher_recall = _next(precision, last), _next(recall, last)
+    is_highest = is_retrieving & (_next(retrieved, last) <= 0)
+    worth = np.where(is_highest, precision, (higher_precision + precision) / 2)
+    # derivative of the area by the precision at each threshold: half the recall between its neighbours
+    lower_recall = np.concatenate([recall[:1], recall[:-1]])
+    lower_recall[first] = recall[first]
+    by_precision = np.where(is_retrieving, (lower_recall - higher_recall + np.where(is_highest, recall, 0.0)) / 2, 0.0)
+    # derivatives of the precision by tp and by fp; a point counts at every threshold that retrieves it
+    of_positive = np.where(is_retrieving, by_precision * false / retrieved**2, 0.0)
+    of_negative = np.where(is_retrieving, by_precision * hits / retrieved**2, 0.0)
+    positive = worth + running_sums(of_positive, first) * all_p
+    slope = thresholds.per_group(by_precision * precision * (1 - precision))
+    return Influences(positive, -running_sums(of_negative, first) * all_q, slope)
+
+
+def _next(values: Floats, last: Integers) -> Floats:
+    """The value of the next higher step of the same group; 0 for the highest."""
+    following = np.concatenate([values[1:], np.zeros(min(len(values), 1))])
+    following[last] = 0
+    return following
+
+
+def steps_of_scores(
+    groups: tuple[Integers, Integers], thresholds: Floats, scores: Floats, *, at_or_above: bool
+) -> Integers:
+    """Index of the highest threshold of its group that retrieves each score; -1: none does.
+
+    Args:
+        groups: Index of the group of each threshold and of each score.
+        thresholds: In ascending order of group and value.
+        scores: In any order; minus infinity is retrieved by none.
+        at_or_above: Whether a score equal to a threshold is retrieved.
+    """
+    number = np.concatenate([groups[0], groups[1]])
+    value = np.concatenate([thresholds, scores])
+    is_score = np.arange(len(value)) >= len(thresholds)
+    # a threshold that retrieves a score equal to it comes before that score
+    order = np.lexsort((is_score if at_or_above else ~is_score, value, number))
+    until = np.cumsum(~is_score[order]) - 1
+    reached = np.empty(len(value), dtype=np.int64)
+    reached[order] = until
+    steps = reached[len(thresholds) :]
+    starts = np.searchsorted(groups[0], groups[1], side="left")
+    return np.where(steps >= starts, steps, -1)
+
+
+# Contributions of units to areas: values whose plain mean is the area, and whose spread is its sampling error.
+#
+# An area is no mean over units, since what a row adds to it depends on all others. To first order it is one: leaving
+# a unit out shifts the area by the influences of its rows. With n units, and z_u the shift of unit u, the
+# pseudo-values
+#
+#     v_u = area + (n - 1) (z_u - mean of z)
+#
+# have the area as their mean (Tukey 1958; Efron & Stein 1981), and sd(v) / √n is its standard error. For rows that
+# are independent and z from the von Mises expansion of the area under the ROC curve it is that of DeLong, DeLong &
+# Clarke-Pearson (1988), and the paired t statistic of the values of two systems is the statistic of their test.
+
+
+Pair: TypeAlias = "tuple[Floats, Floats]"  # of the positives and of the negatives
+Independent = Literal["rows", "clusters"]
+
+_FEWEST_UNITS = 2  # a spread needs two
+
+
+@dataclass(frozen=True)
+class UnitSums:
+    """Sums over the rows of units; arrays of shape (units,).
+
+    Attributes:
+        group: Index of the group.
+        weights: Weight of the positives and of the negatives.
+        influences: Sum of w ψ of the positives and of the negatives.
+    """
+
+    group: Integers
+    weights: Pair
+    influences: Pair
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def contributions(sums: UnitSums, area: Floats, slope: Floats, independent: Independent) -> Floats:
+    """Contributions of units to an area.
+
+    What a unit shifts in a class of which it holds the share h is divided by 1 - h for clusters, so far moves the area
+    if the cluster is left out (`influence.shifts_of_clusters`), and by √(1 - h) for rows, which gives each class of n
+    rows the factor n / (n - 1) of `influence.variance_of_rows`.
+
+    Args:
+        sums: Of the units.
+        area: Shape (groups,): the areas; nan where undefined.
+        slope: Shape (groups,): derivative of the area with respect to the logit of the share of positives; 0: the
+            numbers of positives and of negatives would be the same in another sample.
+        independent: What is: units that are single rows, or clusters of them.
+
+    Returns:
+        Shape (units,); nan for a unit without weight, and in a group in which fewer than two units hold positives or a
+        single one holds negatives: then nothing tells how much others would differ.
+    """
+    size = len(area)
+    has_weight = (sums.weights[0] + sums.weights[1]) > 0
+    holders = [_per_group(sums.group, weight > 0, size) for weight in sums.weights]
+    shifts = np.zeros(len(sums.group))
+    for weight, influence, sign in zip(sums.weights, sums.influences, (1.0, -1.0), strict=True):
+        total, mean = (_per_group(sums.group, values, size) for values in (weight, influence))
+        mean = np.where(total > 0, mean / total, 0.0)
+        all_of_class = total[sums.group]
+        others = np.where(all_of_class - weight > _ROUNDING * all_of_class, all_of_class - weight, all_of_class)
+        centred = influence - weight * (mean - sign * slope)[sums.group]
+        left = others if independent == "clusters" else np.sqrt(all_of_class * others)
+        shifts += np.where(weight > 0, centred / left, 0.0)
+    number = _per_group(sums.group, has_weight, size)
+    scale = number - 1 if independent == "clusters" else np.sqrt(number * (number - 1))
+    centred = shifts - (_per_group(sums.group, shifts, size) / number)[sums.group]
+    is_known = (holders[0] >= _FEWEST_UNITS) & (holders[1] != 1)
+    values = np.where(is_known, area, np.nan)[sums.group] + scale[sums.group] * centred
+    return np.where(has_weight, values, np.nan)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def ratio_contributions(group: Integers, values: Floats, weights: Floats, size: int) -> Floats:
+    """Contributions of units to a ratio of sums, such as the cost per row, from the ratio without each of them.
+
+    The pseudo-values R + (n - 1) (mean of R_u - R_u), with R_u the ratio without unit u, have R as their mean, and
+    their spread is that of the delete-one jackknife (Tukey 1958). Of units of one weight they are the values over that
+    weight.
+
+    Args:
+        group: Index of the group of each unit.
+        values: Sum over the rows of each unit, of what the numerator adds up.
+        weights: Weight of each unit, of which the denominator is the sum.
+        size: Number of groups.
+
+    Returns:
+        Shape (units,); nan for a unit without weight, and in a group in which fewer than two units have one.
+    """
+    has_weight = weights > 0
+    of_values, of_weights, number = (
+        _per_group(group, np.where(has_weight, sums, 0.0), size) for sums in (values, weights, np.ones_like(weights))
+    )
+    without = (of_values[group] - values) / (of_weights[group] - weights)
+    mean = _per_group(group, np.where(has_weight, without, 0.0), size) / number
+    pseudo = (of_values / of_weights)[group] + (number[group] - 1) * (mean[group] - without)
+    return np.where(has_weight & (number[group] >= _FEWEST_UNITS), pseudo, np.nan)
+
+
+def _per_group(group: Integers, values: NDArray[np.float64] | NDArray[np.bool_], size: int) -> Floats:
+    sums = np.bincount(group, weights=values.astype(np.float64), minlength=size)
+    return np.asarray(sums, dtype=np.float64)
+
+
+# Weights and influences of rows by replicate, and the sampling error of areas that follows from them.
+#
+# Rows with two parents, such as a user and an item, have a replicate of each. Their sums are made by the first
+# parent, by the second, and by the intersections of both, in one pass over the rows; see `uncertainty.spread`.
+
+
+CLASSES = ("positive", "negative")
+
+
+class ReplicateSums:
+    """Sums of weights, and of weights times influences, by group, class and replicate of each clustering.
+
+    Args:
+        groups: Number of groups.
+        areas: Names of the areas whose influences are added up.
+        replicates: Number of replicates; 0: rows are independent, and nothing is added.
+        second_replicates: Number of those of the second parent of rows that have two; 0 if they have one.
+        in_time: Whether replicates follow each other in time.
+    """
+
+    def __init__(
+        self,
+        groups: int,
+        areas: Sequence[str],
+        replicates: int,
+        second_replicates: int = 0,
+        *,
+        in_time: bool = False,
+    ) -> None:
+        self._in_time = in_time
+        of_second = (second_replicates, CELLS_OF_BOTH) if second_replicates else ()
+        self._sizes = (replicates, *of_second)  # of each clustering; their replicates follow one another on axis 1
+        names = [f"{kind}_{side}" for kind in ("weight", *areas) for side in CLASSES]
+        self._sums = {name: np.zeros((groups, sum(self._sizes))) for name in names}
+
+    def adding(
+        self, group: Integers, replicate: Integers, second_replicate: Integers | None
+    ) -> Callable[[str, Floats], None]:
+        """A function that adds values of these rows to the sums of a name.
+
+        Args:
+            group: Index of the group of each row.
+            replicate: Index of its replicate.
+            second_replicate: That of its second parent; None if it has one parent.
+        """
+        clusterings = [replicate]
+        if second_replicate is not None:
+            clusterings += [second_replicate, replicate_of_both(replicate, second_replicate)]
+        offsets = np.cumsum(self._sizes) - self._sizes
+        width = sum(self._sizes)
+        cells = [group * width + offset + numbers for offset, numbers in zip(offsets, clusterings, strict=True)]
+
+        def add(name: str, values: Floats) -> None:
+            sums = self._sums[name]
+            for cell in cells:
+                sums += np.bincount(cell, weights=values, minlength=sums.size).reshape(sums.shape)
+
+        return add
+
+    def spread_and_shifts(self, area: str, slope: Floats) -> tuple[Spread, Shifts]:
+        """The sampling error of an area in every group, and what each replicate of the first parent moves.
+
+        Args:
+            area: Its name.
+            slope: Shape (groups,); as for `influence.variance_of_rows`.
+        """
+        shifts = [shifts_of_clusters(*sums, slope, in_time=self._in_time) for sums in self._of_clusterings(area)]
+        return combined_spread([of_clustering.spread for of_clustering in shifts]), shifts[0]
+
+    def _of_clusterings(self, area: str) -> Iterator[tuple[Pair, Pair]]:
+        """Weights and influences of both classes, each of shape (replicates, groups), by each clustering."""
+        names = [f"{kind}_{side}" for kind in ("weight", area) for side in CLASSES]
+        for size, end in zip(self._sizes, np.cumsum(self._sizes), strict=True):
+            weights = [self._sums[name][:, end - size : end].T for name in names]
+            yield (weights[0], weights[1]), (weights[2], weights[3])

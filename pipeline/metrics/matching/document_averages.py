@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from ...tables.ratios import RATIOS, ratios
+from ...tables.columns import RATIOS, ratios
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from ...records import dataclass
-from .bipartite import UNMATCHED, Edges, first_come_matching, maximum_matching
-from .equal import WORD_BITS, match_equal, numbered, packed
+from .bipartite import UNMATCHED, WORD_BITS, Edges, first_come_matching, match_equal, maximum_matching, numbered, packed
 
 if TYPE_CHECKING:
+    import polars as pl
     from numpy.typing import NDArray
+
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -253,3 +254,18 @@ def _solve(edges: Edges, orders: tuple[Ints, Ints], score: Floats, assignment: A
     hit = matching != UNMATCHED
     matched[orders[0][hit]] = orders[1][matching[hit]]
     return matched
+
+
+# What makes the texts of two mentions equal.
+
+
+def normalised_text(column: pl.Expr) -> pl.Expr:
+    """Text without differences in case, Unicode composition and white space; NULL stays NULL.
+
+    Case is folded by converting to lower, upper and again lower case, which also unifies ß, ẞ and ss, and ς and σ. Runs
+    of white space become one blank, and none is left at the ends. Letters and their accents are composed (NFC). The
+    result differs from Unicode case folding in one letter: the dotless ı becomes i.
+    """
+    lower = column.str.normalize("NFC").str.to_lowercase()
+    case_folded = lower.str.to_uppercase().str.to_lowercase().str.normalize("NFC")
+    return case_folded.str.replace_all(r"\s+", " ").str.strip_chars()

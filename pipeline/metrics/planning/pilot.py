@@ -32,10 +32,13 @@ import scipy
 from ...records import dataclass
 from ..uncertainty.jackknife import binomial_limits, t_quantile, tail
 from ..uncertainty.proportions import mean_limits
-from .searching import smallest_factor
+from .power import detectable, expected_power, smallest_factor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from .power import Question
+
 
 Scale: TypeAlias = Literal["share", "jaccard", "mean", "logit", "log", "lack", "plain"]
 
@@ -231,3 +234,256 @@ def _share_limits(share: float, size: float, confidence: float, degrees: float) 
 
 def _f1(jaccard: float) -> float:
     return 2 * jaccard / (1 + jaccard)
+
+
+# More clusters, or more rows in the same clusters: what the intra-cluster correlation says.
+#
+# The variance of a share over clusters of m rows is that of independent rows times the design effect 1 + (m - 1) ρ,
+# where ρ is the correlation of two rows of a cluster (Kish 1965, Survey Sampling, chapter 5). With r times the rows
+# in the same clusters it is multiplied by (1 + (r m - 1) ρ) / (r (1 + (m - 1) ρ)), and however many rows there are it
+# does not fall below m ρ / (1 + (m - 1) ρ) of what it was: only more clusters take it further. Where clusters are of
+# unequal size, m is the mean size of the cluster of a row, Σ n² / Σ n. Of a ratio that is over some of the rows of
+# each cluster, such as those that are kept, the number in a cluster varies as a Poisson number does, with the mean λ,
+# and m is 1 + λ.
+
+
+_ROUNDING = 1e-9
+
+
+def intracluster_correlation(design_effect: float, rows_per_cluster: float) -> float:
+    """Correlation of two rows of a cluster, (d - 1) / (m - 1).
+
+    Args:
+        design_effect: Variance over that of independent rows.
+        rows_per_cluster: Mean size of the cluster of a row.
+
+    Returns:
+        At most 1, below 0 where rows of a cluster are less alike than others; nan for a row per cluster.
+    """
+    if not rows_per_cluster > 1 + _ROUNDING:
+        return math.nan
+    return min((design_effect - 1) / (rows_per_cluster - 1), 1.0)
+
+
+def variance_with_more_rows(times: float, correlation: float, rows_per_cluster: float) -> float:
+    """Variance with so many times the rows in the same clusters, over that of the pilot.
+
+    Args:
+        times: ≥ 1, may be infinite.
+        correlation: As from `intracluster_correlation`; below 0 it counts as 0.
+        rows_per_cluster: Of the pilot.
+    """
+    rho = max(correlation, 0.0)
+    effect = 1 + (rows_per_cluster - 1) * rho
+    return ((1 - rho) / times + rows_per_cluster * rho) / effect
+
+
+def rows_for_variance(wanted: float, correlation: float, rows_per_cluster: float) -> float:
+    """How many times the rows in the same clusters multiply the variance by this; infinite if no number does.
+
+    Args:
+        wanted: The variance that is wanted over that of the pilot, > 0.
+        correlation: As for `variance_with_more_rows`.
+        rows_per_cluster: Likewise.
+    """
+    rho = max(correlation, 0.0)
+    room = wanted * (1 + (rows_per_cluster - 1) * rho) - rows_per_cluster * rho
+    return (1 - rho) / room if room > 0 else math.inf
+
+
+# How far the spread of a pilot can be trusted: the upper limit of its variance.
+#
+# The variance of a pilot is itself an estimate. With ν degrees of freedom its upper limit is V ν / χ²(0.2; ν): in 80
+# of 100 pilots the true variance lies below. A plan that rests on the limit reaches what is wanted in about 80 of 100
+# cases, one that rests on the estimate in about half of them (Browne 1995, Statistics in Medicine 14, 1933-1940;
+# Kieser & Wassmer 1996, Biometrical Journal 38, 941-949).
+#
+# Of a normal sample ν is n - 1. Shares of clusters are not normal: the relative variance of V is 2 / (n - 1) + κ / n
+# with their excess kurtosis κ, and ν is two over that (Satterthwaite 1946). κ is that of a beta-binomial distribution
+# with the share, the rows per cluster and the intra-cluster correlation of the pilot; of single rows, that of a
+# binomial one, where near a share of 1/2 the variance is known nearly without error. Where clusters are of unequal
+# size, the squares of their sizes are still more unequal: n_e² / n clusters of n with the effective number n_e take
+# the place of n_e. This lies between the clusters that count where variances grow with sizes and those where they
+# grow with their squares.
+#
+# Of areas and of matches without labels what a row adds is taken as normal, and their number in a cluster as Poisson:
+# then κ is 3 over their mean number. Where limits lie on a scale, such as that of the logarithm, their width goes
+# along with the number itself, whose error adds to that of V.
+#
+# Measured in `benchmarks/sample_sizes.py`.
+
+
+ASSURANCE = 0.8  # of reaching what is wanted
+_OF_NORMAL = 3.0  # fourth moment over the squared variance
+_FEWEST_DEGREES, _MOST_DEGREES = 1.0, 1e9
+_SHARES = frozenset({"share", "jaccard"})
+_LEAST_CORRELATION, _MOST_CORRELATION = 1e-6, 1 - 1e-6
+
+
+def inflation_limit(degrees: float, assurance: float = ASSURANCE) -> float:
+    """The upper limit of a variance over its estimate.
+
+    Args:
+        degrees: Degrees of freedom of the estimate, > 0.
+        assurance: One-sided level of the limit.
+
+    Returns:
+        ν / χ²(1 - assurance; ν); near 1 for many degrees.
+    """
+    return degrees / float(scipy.special.chdtri(degrees, assurance))
+
+
+def kurtosis_of_shares(share: float, correlation: float, rows: float) -> float:
+    """Excess kurtosis of the hits of a cluster, if they are beta-binomial.
+
+    Args:
+        share: From 0 to 1; of 0 and 1, which do not vary, 0 is returned.
+        correlation: Of two rows of a cluster, from 0 to 1.
+        rows: Rows per cluster, ≥ 1; 1: single rows.
+    """
+    if not 0 < share < 1:
+        return 0.0
+    if rows <= 1:
+        return (1 - 6 * share * (1 - share)) / (share * (1 - share))
+    rho = min(max(correlation, _LEAST_CORRELATION), _MOST_CORRELATION)
+    a, b = share * (1 - rho) / rho, (1 - share) * (1 - rho) / rho
+    total, product = a + b, a * b
+    scale = total**2 * (1 + total) / (rows * product * (total + 2) * (total + 3) * (total + rows))
+    moment = total * (total - 1 + 6 * rows) + 3 * product * (rows - 2) + 6 * rows**2
+    moment -= 3 * product * rows * (6 - rows) / total + 18 * product * rows**2 / total**2
+    return scale * moment - 3
+
+
+def kurtosis_of_values(mean: float, variance: float) -> float:
+    """Excess kurtosis of values from 0 to 1, if they have a beta distribution.
+
+    Args:
+        mean: Between 0 and 1, exclusive.
+        variance: Of a value, above 0 and below mean × (1 - mean).
+    """
+    total = max(mean * (1 - mean) / variance - 1, 1e-6)
+    a, b = mean * total, (1 - mean) * total
+    top = (a - b) ** 2 * (total + 1) - a * b * (total + 2)
+    return 6 * top / (a * b * (total + 2) * (total + 3))
+
+
+def variance_degrees(pilot: Pilot) -> float:
+    """Degrees of freedom of the variance of a pilot."""
+    relative = _error_of_rows(pilot) if math.isinf(pilot.effective) else _error_of_clusters(pilot)
+    relative += _error_of_scale(pilot)
+    return float(np.clip(2 / max(relative, 2 / _MOST_DEGREES), _FEWEST_DEGREES, _MOST_DEGREES))
+
+
+def _error_of_rows(pilot: Pilot) -> float:
+    """Relative variance of the variance where rows are independent."""
+    if pilot.scale not in _SHARES:
+        number = pilot.units if math.isnan(pilot.rows) else pilot.rows
+        return 2 / max(number - 1, 1.0)
+    return (2 + kurtosis_of_shares(pilot.share, 0.0, 1.0)) / pilot.binomial_size
+
+
+def _error_of_clusters(pilot: Pilot) -> float:
+    """The same where clusters are."""
+    alike = max(pilot.effective**2 / max(pilot.units, pilot.effective), FEWEST_UNITS)
+    return 2 / max(alike - 1, 1.0) + _kurtosis(pilot) / max(pilot.effective, 1.0)
+
+
+def _error_of_scale(pilot: Pilot) -> float:
+    """What the number itself adds, as the width of an interval on its scale depends on it."""
+    slope = {"log": 1.0, "lack": 1.0, "logit": abs(1 - 2 * pilot.value)}.get(pilot.scale, 0.0)
+    return 4 * slope**2 * pilot.error_on_scale**2 if slope else 0.0
+
+
+def _kurtosis(pilot: Pilot) -> float:
+    """Excess kurtosis of what a cluster adds; 0 where nothing is known of it."""
+    if pilot.scale == "mean" and 0 < pilot.value < 1:
+        return max(kurtosis_of_values(pilot.value, pilot.variance * pilot.size), 0.0)
+    if pilot.scale not in _SHARES:
+        return 0.0 if math.isnan(pilot.rows) else _OF_NORMAL * pilot.effective / max(pilot.rows, 1.0)
+    rows = pilot.rows_per_cluster
+    if math.isnan(rows):
+        return max(kurtosis_of_shares(pilot.share, 0.0, 1.0), 0.0) * pilot.effective / pilot.binomial_size
+    correlation = intracluster_correlation(pilot.rows / pilot.binomial_size, rows)
+    return max(kurtosis_of_shares(pilot.share, correlation if math.isfinite(correlation) else 0.0, rows), 0.0)
+
+
+def cautious(pilot: Pilot, assurance: float = ASSURANCE) -> tuple[Pilot, float]:
+    """The pilot on the safe side, and by what its variance is multiplied.
+
+    A share of 0 or 1 shows no variance: the limit of the share itself takes the place of that of its variance.
+
+    Args:
+        pilot: The pilot.
+        assurance: One-sided level of the limit.
+    """
+    if pilot.scale in _SHARES and pilot.share in {0.0, 1.0}:
+        unseen = 1 - (1 - assurance) ** (1 / pilot.binomial_size)
+        return pilot.moved(unseen if pilot.share == 0.0 else 1 - unseen), 1.0
+    return pilot, inflation_limit(variance_degrees(pilot), assurance)
+
+
+# How many units two runs need, each on units of its own, so that a difference between their numbers is found.
+#
+# The standard error of a difference of independent numbers is the root of the sum of their squared errors, with the
+# degrees of freedom of Welch (1947). Of two shares one lies the difference away from the other, on the side where
+# shares vary more, towards 1/2. A comparison on the same units needs fewer of them: see `power`.
+
+
+_SHARES_AND_MEANS = frozenset({"share", "jaccard", "mean"})
+
+
+def other_run(pilot: Pilot, difference: float) -> Pilot | None:
+    """The pilot with the number that lies the difference away, where it varies more; None if there is no such share.
+
+    Args:
+        pilot: The pilot.
+        difference: > 0.
+    """
+    if pilot.scale not in _SHARES_AND_MEANS:
+        return pilot
+    candidates = [value for value in (pilot.value - difference, pilot.value + difference) if 0 < value < 1]
+    if not candidates:
+        return None
+    nearest = min(candidates, key=lambda value: abs(value - 1 / 2))
+    if pilot.scale == "mean":
+        return pilot
+    return pilot.moved(nearest / (2 - nearest) if pilot.scale == "jaccard" else nearest)
+
+
+def error_of_difference(pilot: Pilot, other: Pilot, factor: float, *, inflation: float = 1.0) -> tuple[float, float]:
+    """Standard error of the difference of two runs with so many times the units, and its degrees of freedom.
+
+    Args:
+        pilot: The first run.
+        other: The other one, as from `other_run`.
+        factor: Units of each run over those of the pilot.
+        inflation: By what the variance of a unit is multiplied.
+    """
+    squares = [run.error(factor, inflation=inflation) ** 2 for run in (pilot, other)]
+    spread = sum(square**2 / pilot.degrees(factor) for square in squares)
+    return math.sqrt(sum(squares)), (sum(squares) ** 2 / spread if spread > 0 else math.inf)
+
+
+def factor_for_difference(
+    pilot: Pilot, other: Pilot, question: Question, *, inflation: float = 1.0, degrees: float = math.inf
+) -> float | None:
+    """The smallest factor with which the test has the power; None if none has.
+
+    Args:
+        pilot: The first run.
+        other: As from `other_run`.
+        question: What is to be found, of the claim `different`.
+        inflation: By what the variance of a unit is multiplied.
+        degrees: Degrees of freedom of the variance of the pilot, as for `power.units_for`.
+    """
+
+    def is_enough(factor: float) -> bool:
+        of_both = error_of_difference(pilot, other, factor, inflation=inflation)
+        return expected_power(question, *of_both, degrees) >= question.power
+
+    return smallest_in_both_ways(pilot, is_enough)
+
+
+def detectable_now(pilot: Pilot, question: Question) -> float | None:
+    """The difference that two runs of the size of the pilot show with the power; None if there is none."""
+    return detectable(question, *error_of_difference(pilot, pilot, 1.0))

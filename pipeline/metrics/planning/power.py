@@ -1,19 +1,4 @@
-r"""How many units a test needs to find a difference, or to show that there is none that matters.
-
-Two systems on the same units are tested by the mean of their differences within units, by Student's t: under a true
-difference δ the statistic is noncentral t with the noncentrality δ √n / s and n - 1 degrees of freedom (Cohen 1988;
-Julious 2004, Statistics in Medicine 23, 1921-1986).
-
-| claim | the test | power |
-|---|---|---|
-| the systems differ | two-sided at level α | P(\|t\| > t(1 - α / 2)) |
-| one is not worse by the margin | one-sided at level α | P(t > t(1 - α)) with margin - \|δ\| in the place of δ |
-| they differ by less than the margin | both one-sided tests at level α (Schuirmann 1987) | both reject |
-
-The power of the last is exact for normal differences: given the standard deviation s both tests are about one normal
-number, and the mean of that probability is taken over the χ² distribution of s² (Phillips 1990, Journal of
-Pharmacokinetics and Biopharmaceutics 18, 137-144).
-"""
+"""The smallest number that is enough."""
 
 from __future__ import annotations
 
@@ -25,10 +10,81 @@ import numpy as np
 import scipy
 
 from ...records import dataclass
-from .searching import smallest_factor, smallest_number
+from ..before_after.audit import audited_precision
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
+
+
+MOST_UNITS = 10**12  # beyond which no plan is made
+_SMALLEST_FACTOR, _LARGEST_FACTOR = 1e-9, 1e9
+_HALVINGS = 100
+
+
+def smallest_number(is_enough: Callable[[int], bool], fewest: int, most: int = MOST_UNITS) -> int | None:
+    """The smallest whole number that is enough; every larger one is taken to be enough, too.
+
+    Args:
+        is_enough: Whether a number is.
+        fewest: The first number that is tried.
+        most: The last one.
+
+    Returns:
+        The number; None if not even `most` is enough.
+    """
+    high = fewest
+    while not is_enough(high):
+        if high >= most:
+            return None
+        fewest, high = high + 1, min(2 * high + 1, most)
+    while fewest < high:
+        middle = (fewest + high) // 2
+        fewest, high = (fewest, middle) if is_enough(middle) else (middle + 1, high)
+    return high
+
+
+def smallest_factor(
+    is_enough: Callable[[float], bool], lowest: float = _SMALLEST_FACTOR, highest: float = _LARGEST_FACTOR
+) -> float | None:
+    """The smallest factor that is enough; every larger one is taken to be enough, too.
+
+    Args:
+        is_enough: Whether a factor is.
+        lowest: The first factor that is tried, above 0.
+        highest: The last one.
+
+    Returns:
+        The factor, to one in 10^12; None if not even `highest` is enough.
+    """
+    if is_enough(lowest):
+        return lowest
+    if not is_enough(highest):
+        return None
+    low, high = math.log(lowest), math.log(highest)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_enough(math.exp(middle)) else (middle, high)
+    return math.exp(high)
+
+
+# How many units a test needs to find a difference, or to show that there is none that matters.
+#
+# Two systems on the same units are tested by the mean of their differences within units, by Student's t: under a true
+# difference δ the statistic is noncentral t with the noncentrality δ √n / s and n - 1 degrees of freedom (Cohen 1988;
+# Julious 2004, Statistics in Medicine 23, 1921-1986).
+#
+# | claim | the test | power |
+# |---|---|---|
+# | the systems differ | two-sided at level α | P(\|t\| > t(1 - α / 2)) |
+# | one is not worse by the margin | one-sided at level α | P(t > t(1 - α)) with margin - \|δ\| in the place of δ |
+# | they differ by less than the margin | both one-sided tests at level α (Schuirmann 1987) | both reject |
+#
+# The power of the last is exact for normal differences: given the standard deviation s both tests are about one
+# normal number, and the mean of that probability is taken over the χ² distribution of s² (Phillips 1990, Journal of
+# Pharmacokinetics and Biopharmaceutics 18, 137-144).
+
 
 Claim: TypeAlias = Literal["different", "not_worse", "equivalent"]
 
@@ -167,3 +223,44 @@ def detectable(question: Question, error: float, degrees: float) -> float | None
     if times is None:
         return None
     return times * error + (0.0 if question.claim == "different" else abs(question.difference))
+
+
+# How many matches people must check so that the precision of these matches is known to a wanted width.
+#
+# The target is the share of correct matches among the M matches of the data set, and the interval that of the stage
+# (`before_after.audit.audited_precision`), which knows that M is finite: with all of them checked it has no width.
+
+
+def width_with_labels(matches: int, labels: int, precision: float, confidence: float) -> float:
+    """Width of the interval of the precision of so many matches, if so many of them are checked.
+
+    Between two numbers of correct matches it is interpolated.
+
+    Args:
+        matches: All matches.
+        labels: Checked ones, from 1 to all.
+        precision: Share of correct ones among those that are checked.
+        confidence: Level of the interval.
+    """
+    right = precision * labels
+    below = math.floor(right)
+    numbers = np.array([below, min(below + 1, labels)], dtype=np.int64)
+    of_both = audited_precision(np.full(2, matches), np.full(2, labels), numbers, confidence=confidence)
+    first_width, second_width = of_both.upper - of_both.lower
+    return float(first_width + (right - below) * (second_width - first_width))
+
+
+def labels_for(matches: int, precision: float, width: float, confidence: float) -> int:
+    """The smallest number of checked matches with which the interval is no wider, at most all of them.
+
+    Args:
+        matches: All matches.
+        precision: The share of correct ones that is expected.
+        width: Upper less lower limit, > 0.
+        confidence: Level of the interval.
+    """
+
+    def is_enough(labels: int) -> bool:
+        return width_with_labels(matches, labels, precision, confidence) <= width
+
+    return smallest_number(is_enough, 1, matches) or matches

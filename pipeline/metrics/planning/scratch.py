@@ -16,9 +16,8 @@ import numpy as np
 import scipy
 
 from ..uncertainty.jackknife import logit_interval, t_quantile
-from .doubt import ASSURANCE
-from .pilot import Pilot, Scale
-from .searching import smallest_number
+from .pilot import ASSURANCE, Pilot, Scale
+from .power import smallest_number
 
 _FEWEST = 2
 

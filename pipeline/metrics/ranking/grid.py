@@ -1,10 +1,4 @@
-"""Average precision under random selection: the first ranks on a grid, the ranks below by their moments.
-
-Let S be what the first T ranks contribute to m AP. Given k hits among them, all arrangements of these hits are equally
-likely, whatever n and m are: one table of the distribution of S serves all queries. Under random selection k is
-hypergeometric, and what the ranks below T contribute, given k, has a mean and variance in closed form. Its distribution
-is taken to be a shifted lognormal with the skewness that gives m AP its exact third moment.
-"""
+"""The shifted lognormal distribution with a given skewness."""
 
 from __future__ import annotations
 
@@ -13,19 +7,51 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 
 from ...records import dataclass
-from .hypergeometric import hypergeometric_pmf, hypergeometric_tail
-from .moments import (
+from .average_precision import (
     average_precision_moments,
     average_precision_moments_of,
     average_precision_skewness,
     harmonic_sums,
 )
-from .shifted_lognormal import shifted_lognormal_tail
+from .hypergeometric import hypergeometric_pmf, hypergeometric_tail
 
 if TYPE_CHECKING:
     from ..uncertainty.jackknife import Floats
+
+
+_SYMMETRIC = 1e-6  # skewness below which the distribution is taken as normal
+
+
+def shifted_lognormal_tail(standard: Floats, skewness: float) -> Floats:
+    """P(Z ≥ standard) for a lognormal Z, shifted and scaled to mean 0 and variance 1; reflected for negative skewness.
+
+    With r = exp(σ²) - 1, σ being the standard deviation of the logarithm, the skewness is (r + 3) √r.
+
+    Args:
+        standard: Standardised values, any shape.
+        skewness: The third standardised moment.
+    """
+    if abs(skewness) < _SYMMETRIC:
+        return np.asarray(scipy.special.ndtr(-standard))
+    # √r solves x³ + 3 x = |skewness|
+    root = 2 * math.sinh(math.asinh(abs(skewness) / 2) / 3)
+    sigma = math.sqrt(math.log1p(root * root))
+    sign = math.copysign(1.0, skewness)
+    with np.errstate(divide="ignore"):
+        quantile = np.log(np.maximum(1 + sign * root * standard, 0.0)) / sigma + sigma / 2
+    return np.asarray(scipy.special.ndtr(-sign * quantile))
+
+
+# Average precision under random selection: the first ranks on a grid, the ranks below by their moments.
+#
+# Let S be what the first T ranks contribute to m AP. Given k hits among them, all arrangements of these hits are
+# equally likely, whatever n and m are: one table of the distribution of S serves all queries. Under random selection
+# k is hypergeometric, and what the ranks below T contribute, given k, has a mean and variance in closed form. Its
+# distribution is taken to be a shifted lognormal with the skewness that gives m AP its exact third moment.
+
 
 HITS = 32  # largest number of hits among the first ranks for which the table has a row
 STEP = 0.01  # between neighbouring sums, on the log scale

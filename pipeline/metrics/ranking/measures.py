@@ -6,19 +6,23 @@ For a tie, a measure takes its mean over all orders of the documents in the tie 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from ...records import dataclass
-from .ties import tie_gains
+from .average_precision import tie_gains
+from .notation import EXPONENTIAL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from ..uncertainty.jackknife import Floats
+    from .notation import RankingMeasure
+
 
 Interpolation: TypeAlias = Literal["trec_eval_10", "trec_eval_9"]
 
@@ -196,3 +200,288 @@ def _interpolated(ties: Ties, above: Floats, relevant: Floats, added: float) -> 
         enough = reached >= np.floor(level * relevant[ranking] + added)
         precisions[ranking[starts], column] = np.maximum.reduceat(np.where(enough, precision, 0.0), starts)
     return precisions
+
+
+# Expected reciprocal rank: a reader looks at documents in order and stops at the one that satisfies.
+
+
+_CELLS = 1 << 20  # of one matrix of ties and ranks
+
+
+def expected_reciprocal_rank(ties: Ties, grades: Grades, stop: Floats, count: int, counted: Floats) -> Floats:
+    """Σ_rank 1 / rank · R_rank Π_{i < rank} (1 - R_i), R being the probability to stop at a document.
+
+    Chapelle, Metzler, Zhang and Grinspan (2009) take R = (2^relevance - 1) / 2^(highest relevance). For a tie of g
+    documents after N others, let E_j be the mean of the product of 1 - R over all sets of j of its documents. The
+    document at place j + 1 of a random order stops a reader who came that far with the probability E_j - E_{j + 1}, so
+    that the tie adds
+
+        Π_above (1 - R)  Σ_{j=0…c-1} (E_j - E_{j+1}) / (N + j + 1)
+
+    Args:
+        ties: The ties of all rankings.
+        grades: The judged documents of the ties.
+        stop: Probability to stop at each of them, shape (G,), below 1.
+        count: Number of rankings.
+        counted: Ranks of every tie that count, c, shape (B,).
+
+    Returns:
+        Shape (count,).
+    """
+    number = len(ties.size)
+    passing = np.ones(number)
+    np.multiply.at(passing, grades.of, (1 - stop) ** grades.number)
+    satisfied = grades.totals(stop, number)
+    added = np.where(counted > 0, satisfied / (ties.before + 1), 0.0)  # of single documents
+    tied = np.flatnonzero((ties.size > 1) & (counted > 0) & (satisfied > 0))
+    # E_j is at most the mean of 1 - R to the power of j (Maclaurin's inequality): few readers come far
+    mean = np.clip(satisfied[tied] / ties.size[tied], np.finfo(np.float64).tiny, 0.999)
+    counted = counted.copy()
+    counted[tied] = np.minimum(counted[tied], np.ceil(np.log(_NEGLIGIBLE) / np.log1p(-mean)))
+    for chunk in _chunks(tied, counted):
+        added[chunk] = _stops(ties, grades, stop, chunk, counted)
+    return np.bincount(ties.ranking, _reached(ties, passing) * added, count).astype(np.float64)
+
+
+def _reached(ties: Ties, passing: Floats) -> Floats:
+    """Product of what the earlier ties of the same ranking let pass."""
+    reached = np.ones(len(passing))
+    index = np.arange(len(passing)) - np.searchsorted(ties.ranking, ties.ranking)
+    order = np.argsort(index, kind="stable")
+    ends = np.cumsum(np.bincount(index))
+    for start, end in pairwise(ends.tolist()):
+        later = order[start:end]
+        reached[later] = reached[later - 1] * passing[later - 1]
+    return reached
+
+
+def _chunks(tied: NDArray[np.int64], counted: Floats) -> Iterator[NDArray[np.int64]]:
+    """Ties with about as many ranks, together."""
+    ordered = tied[np.argsort(counted[tied], kind="stable")]
+    start = 0
+    while start < len(ordered):
+        size = max(1, int(_CELLS // (counted[ordered[start]] + 1)))
+        while size > 1 and counted[ordered[min(start + size, len(ordered)) - 1]] * size > 2 * _CELLS:
+            size //= 2
+        yield ordered[start : start + size]
+        start += size
+
+
+def _stops(ties: Ties, grades: Grades, stop: Floats, chunk: NDArray[np.int64], counted: Floats) -> Floats:
+    """Σ (E_j - E_{j+1}) / (N + j + 1) of some ties.
+
+    E_j of m documents follows from that of one fewer: ((m - j) E_j + j (1 - R) E_{j - 1}) / m for the one with R.
+    """
+    row_of = np.full(len(ties.size), -1, dtype=np.int64)
+    row_of[chunk] = np.arange(len(chunk))
+    is_in = (row_of[grades.of] >= 0) & (stop > 0)
+    number = grades.number[is_in].astype(np.int64)
+    row = np.repeat(row_of[grades.of[is_in]], number)
+    passing = np.repeat(1 - stop[is_in], number)
+    order = np.argsort(row, kind="stable")
+    row, passing = row[order], passing[order]
+    index = np.arange(len(row)) - np.searchsorted(row, row)  # of the document among those of its tie
+    n_stopping = np.bincount(row, minlength=len(chunk))
+    by_index, ends = np.argsort(index, kind="stable"), np.cumsum(np.bincount(index))
+    ranks = np.arange(int(counted[chunk].max()) + 1)
+    means = (ranks <= (ties.size[chunk] - n_stopping)[:, None]).astype(np.float64)
+    for step, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
+        rows, factor = row[by_index[start:end]], passing[by_index[start:end], None]
+        size = (ties.size[chunk] - n_stopping)[rows, None] + step + 1
+        before = means[rows]
+        shifted = np.concatenate([np.zeros((len(rows), 1)), before[:, :-1]], axis=1)
+        means[rows] = ((size - ranks) * before + ranks * factor * shifted) / size
+    weights = np.where(ranks[:-1] < counted[chunk, None], 1 / (ties.before[chunk, None] + ranks[:-1] + 1), 0.0)
+    return np.asarray(((means[:, :-1] - means[:, 1:]) * weights).sum(axis=1))
+
+
+# Measures of rankings down to a cutoff, with relevance as a grade, for all rankings at once.
+#
+# Of documents with equal scores every order is equally likely, and a measure is its mean over these orders, in closed
+# form (McSherry and Najork 2008); where ties are broken, every tie holds one document. Throughout, a tie holds g
+# documents after N others, of which the first c = min(g, k - N), at least 0, count down to the cutoff k.
+
+
+@dataclass(frozen=True)
+class GradedRankings:
+    """Rankings with the relevance of their documents.
+
+    Attributes:
+        ties: Ties that hold judged documents.
+        grades: The judged documents of these ties.
+        judged: The judged documents of the query of every ranking, retrieved or not.
+        n_retrieved: Number of documents of every ranking, shape (rankings,).
+    """
+
+    ties: Ties
+    grades: Grades
+    judged: Grades
+    n_retrieved: Floats
+
+    @property
+    def count(self) -> int:
+        """Number of rankings."""
+        return len(self.n_retrieved)
+
+    def per_tie(self, values: Floats) -> Floats:
+        """Sum of values of the judged documents of every tie."""
+        return self.grades.totals(values, len(self.ties.size))
+
+    def per_ranking(self, values: Floats) -> Floats:
+        """Sum of values of every tie, by ranking."""
+        return np.bincount(self.ties.ranking, values, self.count).astype(np.float64)
+
+
+def measure_values(measure: RankingMeasure, rankings: GradedRankings, level: float) -> Floats:
+    """A measure of every ranking, shape (rankings,).
+
+    Args:
+        measure: The measure.
+        rankings: The rankings.
+        level: Least relevance of a relevant document, unless the measure says it.
+
+    Returns:
+        Values from 0 to 1; nan where no document of the query counts as relevant, or of graded measures none has a
+        relevance above 0. Judged@k is defined for every query.
+    """
+    if measure.kind == "Judged":
+        return _judged(measure, rankings)
+    if measure.kind == "nDCG":
+        return _ndcg(measure, rankings)
+    level = level if measure.rel is None else measure.rel
+    relevance = rankings.judged.relevance
+    counts = (relevance > 0) if measure.is_graded else (relevance >= level)
+    n_relevant = rankings.judged.totals(counts.astype(np.float64), rankings.count)
+    values = _graded(measure, rankings) if measure.is_graded else _binary(measure, rankings, level, n_relevant)
+    return np.where(n_relevant > 0, values, np.nan)
+
+
+def _graded(measure: RankingMeasure, rankings: GradedRankings) -> Floats:
+    highest = measure.max_grade or 0.0
+    if measure.kind == "ERR":
+        stop = (np.exp2(rankings.grades.relevance) - 1) / np.exp2(highest)
+        return expected_reciprocal_rank(
+            rankings.ties, rankings.grades, stop, rankings.count, _counted(measure, rankings)
+        )
+    return _persistent(measure, rankings, rankings.per_tie(rankings.grades.relevance / highest))
+
+
+def _binary(measure: RankingMeasure, rankings: GradedRankings, level: float, n_relevant: Floats) -> Floats:
+    """Measures that know relevant documents and others.
+
+    P@k and R@k are hits / k and hits / R; a tie adds c r / g expected hits.
+    """
+    ties, counted = rankings.ties, _counted(measure, rankings)
+    hits = rankings.per_tie((rankings.grades.relevance >= level).astype(np.float64))
+    above = sums_before(ties.ranking, hits)
+    if measure.kind == "AP":
+        gains = tie_gains(ties.before, above, ties.size, hits, counted)
+        return _over(rankings.per_ranking(gains), n_relevant)
+    if measure.kind == "RR":
+        found_at = Ties(ties.ranking, ties.before, ties.size, hits, ties.misses)
+        return reciprocal_ranks(found_at, above, rankings.count, measure.k or np.inf)
+    if measure.kind == "Success":
+        return _success(rankings, hits, counted)
+    if measure.kind == "RBP":
+        return _persistent(measure, rankings, hits)
+    first = rankings.per_ranking(hits * counted / ties.size)
+    return first / (measure.k or 1) if measure.kind == "P" else _over(first, n_relevant)
+
+
+def _counted(measure: RankingMeasure, rankings: GradedRankings) -> Floats:
+    """Ranks of every tie that are not beyond the cutoff, c."""
+    ties = rankings.ties
+    return ties.size if measure.k is None else np.clip(measure.k - ties.before, 0, ties.size)
+
+
+def _judged(measure: RankingMeasure, rankings: GradedRankings) -> Floats:
+    """Share of the first min(k, n) documents that are judged, n being the number of retrieved ones; 0 without any."""
+    judged = rankings.per_tie(np.ones(len(rankings.grades.of)))
+    first = rankings.per_ranking(judged * _counted(measure, rankings) / rankings.ties.size)
+    return _over(first, np.minimum(measure.k or np.inf, rankings.n_retrieved))
+
+
+def _ndcg(measure: RankingMeasure, rankings: GradedRankings) -> Floats:
+    """DCG over that of the judged documents in the best order, each down to k (Järvelin and Kekäläinen 2002).
+
+    DCG = Σ gain / log2(1 + rank), the gain being the relevance, or 2 to the power of it, less 1 (Burges et al. 2005).
+    A tie whose gains sum to G adds G / g Σ_{i=1…c} 1 / log2(1 + N + i).
+    """
+    ties, judged = rankings.ties, rankings.judged
+    gains = rankings.per_tie(_gain(measure, rankings.grades.relevance)) / ties.size
+    dcg = rankings.per_ranking(gains * discounts(ties.before, _counted(measure, rankings)))
+    # every judged document by itself, in the same order of sums as a perfect ranking has them
+    before = sums_before(judged.of, judged.number)
+    number = judged.number if measure.k is None else np.clip(measure.k - before, 0, judged.number)
+    repeats = np.where(judged.relevance > 0, number, 0).astype(np.int64)
+    of, gain = (np.repeat(values, repeats) for values in (judged.of, _gain(measure, judged.relevance)))
+    rank = np.arange(len(of)) - np.searchsorted(of, of) + 1.0
+    ideal = np.bincount(of, gain * (1 / np.log2(1 + rank)), rankings.count)
+    return np.asarray(np.divide(dcg, ideal, out=np.full(rankings.count, np.nan), where=ideal > 0))
+
+
+def _gain(measure: RankingMeasure, relevance: Floats) -> Floats:
+    return np.exp2(relevance) - 1 if measure.gain == EXPONENTIAL else relevance
+
+
+def discounts(before: Floats, count: Floats) -> Floats:
+    """Σ_{i=1…c} 1 / log2(1 + N + i) for N documents before and c ranks, both of one shape."""
+    sums = np.where(count == 1, 1 / np.log2(2 + before), 0.0)
+    several = count > 1
+    if several.any():
+        ranks = np.arange(1, int((before + count)[several].max()) + 1)
+        until = np.concatenate([[0.0], np.cumsum(1 / np.log2(1 + ranks))])
+        start = before[several].astype(np.int64)
+        sums[several] = until[start + count[several].astype(np.int64)] - until[start]
+    return sums
+
+
+def _persistent(measure: RankingMeasure, rankings: GradedRankings, gains: Floats) -> Floats:
+    """Rank-biased precision, (1 - p) Σ gain p^(rank - 1) (Moffat and Zobel 2008).
+
+    A tie whose gains sum to G adds G / g p^N (1 - p^c).
+    """
+    ties, p = rankings.ties, measure.p
+    weights = p**ties.before * -np.expm1(_counted(measure, rankings) * np.log(p))
+    return rankings.per_ranking(gains / ties.size * weights)
+
+
+def _success(rankings: GradedRankings, hits: Floats, counted: Floats) -> Floats:
+    """Probability that a relevant document is among the first k: 1 less the product over ties of C(g - r, c) / C(g, c).
+
+    The quotient is a product of min(r, c) factors, as C(g - r, c) / C(g, c) = C(g - c, r) / C(g, r).
+    """
+    ties = rankings.ties
+    missing = np.ones(len(hits))
+    fewer, more = np.minimum(hits, counted), np.maximum(hits, counted)
+    active, step = np.flatnonzero(fewer > 0), 0
+    while len(active):
+        left = ties.size[active] - step
+        missing[active] *= np.clip(left - more[active], 0, None) / left
+        step += 1
+        active = active[(fewer[active] > step) & (missing[active] > 0)]
+    none = np.ones(rankings.count)
+    np.multiply.at(none, ties.ranking, missing)
+    return 1 - none
+
+
+# Judged documents by their relevance.
+
+
+@dataclass(frozen=True)
+class Grades:
+    """Judged documents of ties, or of the queries of rankings, by relevance; each array has shape (G,).
+
+    Attributes:
+        of: Number of the tie, or of the ranking, ascending; of a ranking, the highest relevance comes first.
+        relevance: The relevance, at least 0.
+        number: Number of documents that have it.
+    """
+
+    of: NDArray[np.int64]
+    relevance: Floats
+    number: Floats
+
+    def totals(self, values: Floats, count: int) -> Floats:
+        """Sum of values of the documents by tie or ranking, shape (count,)."""
+        return np.bincount(self.of, values * self.number, count).astype(np.float64)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import scipy
 
-from ..cores import on_all_cores
+from ..sorting import on_all_cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,23 +1,9 @@
-"""Bootstrap-t limits of statistics of clusters, from the counts of replicates.
-
-Replicates are drawn with replacement, as many as there are, and the statistic is taken again from the counts of those
-drawn. How often each is drawn is multinomial, so that totals of resamples are products of a matrix of weights with the
-counts, and rows are not needed. Every resample has a standard error of its own, from the influences of its replicates
-(the infinitesimal jackknife), by which its distance from the estimate is divided. Quantiles of these studentised
-distances take the place of those of Student's t (Efron & Tibshirani 1993, chapter 12.5; with clusters Cameron, Gelbach
-& Miller 2008). Every threshold has quantiles of its own; see `Resampling.quantiles`.
-
-Statistics are taken on the scale on which they are nearly normal: ratios as differences of logarithms, which for a
-share of hits and misses is the logit, areas on the logit scale, and ratios with an uncertain denominator as
-N - r D with the ratio r of the sample, which gives limits like those of Fieller (Hwang 1995).
-
-A resample that has no value, such as a share of nothing, counts as beyond both limits. Where so many have none, or an
-infinite one, that a limit would be infinite, there is none (nan), and callers take that of the closed form.
-"""
+"""How the bootstrap draws replicates again, and which of the ordered results bound the tails."""
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -26,14 +12,102 @@ import scipy
 from ...records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from .jackknife import Limits
-    from .resampling import Resampling
 
-Floats: TypeAlias = "NDArray[np.float64]"
+
+if TYPE_CHECKING:
+    Floats: TypeAlias = NDArray[np.float64]
+
+DEFAULT_RESAMPLES, FEWEST_RESAMPLES, MOST_RESAMPLES = 999, 99, 100_000
+MOST_UNITS = 1_000  # units that are resampled each by itself; more of them are put together
+_WEIGHTS_AT_ONCE = 4_000_000
+_NEAR = 1e-9
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How replicates are drawn again.
+
+    Attributes:
+        resamples: Number of resamples, B.
+        seed: The same seed draws the same replicates.
+    """
+
+    resamples: int = DEFAULT_RESAMPLES
+    seed: int = 0
+
+    def weights(self, replicates: int) -> Iterator[Floats]:
+        """How often each of G replicates is drawn: blocks of resamples, shape (b, G), whole numbers that add up to G.
+
+        The same resamples come whatever the size of the blocks.
+        """
+        if self.resamples * replicates <= _WEIGHTS_AT_ONCE:
+            yield _all_weights(self, replicates)
+            return
+        rng, at_once = np.random.default_rng(self.seed), max(1, _WEIGHTS_AT_ONCE // replicates)
+        for start in range(0, self.resamples, at_once):
+            yield _drawn(rng, replicates, min(at_once, self.resamples - start))
+
+    def rank(self, confidence: float) -> int:
+        """Which of the ordered values bounds the tail on each side, from 1; 0: too few resamples for the confidence."""
+        return math.floor((self.resamples + 1) * (1 - confidence) / 2 + _NEAR)
+
+    def quantiles(self, distances: Floats, confidence: float) -> tuple[Floats, Floats]:
+        """Quantiles of studentised distances, shape (B, …): those with equal tails, or the symmetric ones if farther.
+
+        Those with equal tails follow the skewness of the sample, which may be that of one large cluster: on the short
+        side they can be as near as one standard error. Quantiles of the absolute distances (Hall 1988) bound them from
+        below. A distance that is nan counts as beyond both limits.
+
+        Returns:
+            Lower and upper quantile, shape (…); infinite where so many distances are.
+        """
+        rank = self.rank(confidence)
+        if rank == 0:
+            nothing = np.full(distances.shape[1:], np.inf)
+            return -nothing, nothing
+        is_missing, last = np.isnan(distances), len(distances)
+        low = np.partition(np.where(is_missing, -np.inf, distances), rank - 1, axis=0)[rank - 1]
+        above = np.where(is_missing, np.inf, distances)
+        high = np.partition(above, last - rank, axis=0)[-rank]
+        of_both = math.floor((last + 1) * (1 - confidence) + _NEAR)
+        symmetric = np.partition(np.abs(above), last - of_both, axis=0)[-of_both]
+        return np.minimum(low, -symmetric), np.maximum(high, symmetric)
+
+
+def _drawn(rng: np.random.Generator, replicates: int, resamples: int) -> Floats:
+    shares = np.full(replicates, 1 / replicates)
+    return rng.multinomial(replicates, shares, size=resamples).astype(np.float64)
+
+
+@lru_cache(maxsize=2)
+def _all_weights(resampling: Resampling, replicates: int) -> Floats:
+    weights = _drawn(np.random.default_rng(resampling.seed), replicates, resampling.resamples)
+    weights.flags.writeable = False
+    return weights
+
+
+# Bootstrap-t limits of statistics of clusters, from the counts of replicates.
+#
+# Replicates are drawn with replacement, as many as there are, and the statistic is taken again from the counts of
+# those drawn. How often each is drawn is multinomial, so that totals of resamples are products of a matrix of weights
+# with the counts, and rows are not needed. Every resample has a standard error of its own, from the influences of its
+# replicates (the infinitesimal jackknife), by which its distance from the estimate is divided. Quantiles of these
+# studentised distances take the place of those of Student's t (Efron & Tibshirani 1993, chapter 12.5; with clusters
+# Cameron, Gelbach & Miller 2008). Every threshold has quantiles of its own; see `Resampling.quantiles`.
+#
+# Statistics are taken on the scale on which they are nearly normal: ratios as differences of logarithms, which for a
+# share of hits and misses is the logit, areas on the logit scale, and ratios with an uncertain denominator as
+# N - r D with the ratio r of the sample, which gives limits like those of Fieller (Hwang 1995).
+#
+# A resample that has no value, such as a share of nothing, counts as beyond both limits. Where so many have none, or
+# an infinite one, that a limit would be infinite, there is none (nan), and callers take that of the closed form.
+
+
 Valued: TypeAlias = "tuple[Floats, Sequence[Floats]]"  # a statistic, and its derivatives by the totals
 Statistic: TypeAlias = "Callable[[Sequence[Floats], Sequence[Floats]], Valued]"  # of totals and those of the sample
 

@@ -24,8 +24,7 @@ import numpy as np
 import polars as pl
 
 from ...records import dataclass
-from ...tables.columns import by_group
-from ...tables.sweep import REPLICATE, THRESHOLD, add_up, at_or_above
+from ...tables.columns import REPLICATE, THRESHOLD, add_up, at_or_above, by_group
 from .jackknife import leave_one_out
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ...tables.sweep import Boundary
+    from ...tables.columns import Boundary
     from .serial import Cycle
 
 Counts: TypeAlias = "NDArray[Any]"  # int64, or float64 for decimals and doubles

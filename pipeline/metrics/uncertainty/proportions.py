@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ...records import dataclass
-from ...tables.ratios import RATIOS
+from ...tables.columns import RATIOS
 from .bootstrap import otherwise, share_limits
 from .clusters import (
     Spread,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .resampling import Resampling
+    from .bootstrap import Resampling
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Limits: TypeAlias = "tuple[Floats, Floats]"

@@ -9,18 +9,15 @@ from ...stages.stage import DOUBT
 from ..text.blocks import Cells, Heading, Items, Paragraph
 from ..text.plain import UNBROKEN
 from ..text.summary import heading_of
-from .changes import record_changes
-from .metric_changes import metric_changes, named_group
-from .shared_units import paired_differences
-from .tested import is_doubtful
+from .changes import metric_changes, named_group, record_changes
+from .tested import is_doubtful, paired_differences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..published import PublishedRun
     from ..text.blocks import Block
-    from .changes import Change, InputChange, RecordChanges
-    from .metric_changes import MetricChange, MetricChanges, MetricValue
+    from .changes import Change, InputChange, MetricChange, MetricChanges, MetricValue, RecordChanges
     from .tested import Tested
 
 MOST_ROWS = 20  # of a stage, in text

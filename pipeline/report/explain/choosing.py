@@ -12,15 +12,15 @@ import polars as pl
 from ...errors import UsageError
 from ...records import dataclass
 from ...runs.config_faults import near
+from ...tables.columns import THRESHOLD
 from ...tables.groupings import TOTAL, Grouping, group_text, internal_name, spellings, users_name
 from ...tables.schemas import GROUPING
-from ...tables.sweep import THRESHOLD
-from .other_columns import at_threshold, other_measures
+from .wording import at_threshold, other_measures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...stages.evidence import Evidence, Measure
+    from ...stages.sections import Evidence, Measure
     from ..published import PublishedStage
 
 REFERENCE, MEASURE = "recall_reference", "measure"

@@ -13,16 +13,17 @@ from ...runs.provenance import code_sha256
 from ...runs.recorded import changed_files, open_recorded, recorded_config
 from ...runs.rendering import render_opened
 from ...stages.sections import Asked
-from ...stages.standard_numbers import CROSS_FITTED
+from ...stages.standard_figures import CROSS_FITTED
 from .choosing import Choice, Wish, choose
 from .evidence import chosen_sections, columns_to_show, rows_behind
-from .formulas import figure, first_fitting
 from .profiles import Compared, compare_with, find_profile
 from .wording import (
     account_in_words,
     bindings_of,
     deciding_parameters,
+    figure,
     files_in_words,
+    first_fitting,
     interval_in_words,
     meaning_of,
     why_undefined,
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...runs.opening import OpenedStage
-    from ...stages.evidence import Evidence
+    from ...stages.sections import Evidence
     from ..published import PublishedRun, PublishedStage
     from .evidence import ShownSection
-    from .formulas import Step
+    from .wording import Step
 
 
 @dataclass(frozen=True)

@@ -10,22 +10,20 @@ import polars as pl
 from ...errors import ConfigError, DataError, UsageError
 from ...records import dataclass
 from ...runs.config_faults import near
-from ...runs.recorded import open_recorded
-from ...runs.recounting import recount
+from ...runs.recorded import open_recorded, recount
 from ...stages.profiles import Recounted
 from ...tables.groupings import users_name
 from .choosing import same_group
 from .evidence import MOST_ROWS, ShownSection, named
-from .formulas import figure
+from .wording import figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ...interrupts import StopRequest
     from ...runs.opening import OpenedStage
-    from ...stages.evidence import Evidence
     from ...stages.profiles import Convention, Profile
-    from ...stages.sections import Section
+    from ...stages.sections import Evidence, Section
     from ..published import PublishedRun, PublishedStage
     from .choosing import Choice
 

@@ -1,30 +1,186 @@
-"""The report: one page that needs nothing but itself, made from a published run."""
+"""The section of one stage: main result, tiles, charts, groups, and how it was measured."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import re
+from itertools import chain, zip_longest
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
+from ...errors import CannotCreateError, os_fault
+from ...runs.stage_results import texts_once
+from ...runs.written import report_file
 from ..figures.charts import is_flat, template
-from ..figures.colours import PALETTE
-from ..words import counted, doubt_text, headline, utc_time
-from .content import StageContent, stage_content
-from .drawing_script import drawing_script
-from .encoding import Lists, encoded
-from .gate_box import gate_box
-from .history import history, kept_runs
-from .markup import Markup, element, escaped, inert_json, joined
-from .stage_section import chart_figure, stage_section
-from .tiles import tile_limits
-from .warning_box import notes_box, warning_box
+from ..figures.panels import PALETTE
+from ..figures.pictures import page_svg
+from ..text.summary import notes_in_words, summary_of_gates
+from ..words import counted, described, doubt_text, headline, utc_time
+from .content import StageContent, measured, stage_content
+from .drawing import Lists, drawing_script, encoded, key
+from .markup import Markup, drawing, element, escaped, inert_json, joined
+from .multiples import history, kept_runs, multiples
+from .tiles import group_table, tile_limits, tiles
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from ...stages.figures import KeyNumber
     from ..figures.panels import Group, Panels
     from ..published import PublishedRun
+
+
+MOST_ROWS_IN_PICTURE = 150
+
+
+def stage_section(content: StageContent, run: PublishedRun, results: Path) -> Markup:
+    """Make the section of a stage.
+
+    Args:
+        content: What to show.
+        run: The run that it belongs to.
+        results: The results folder, for the queries that give the same numbers.
+    """
+    published = content.published
+    name, kind = published.name, published.stage.kind
+    heading = element("h2", name, None if name == kind else joined(" ", element("span", kind, class_="kind")))
+    charts = [chart_figure(drawn, f"{content.anchor}-{index}", content) for index, drawn in enumerate(content.figures)]
+    return element(
+        "section",
+        heading,
+        element("p", element("strong", "Not of this run: "), published.carried, class_="carried", role="note")
+        if published.carried
+        else None,
+        element("p", content.rows_in_words, class_="facts"),
+        element("p", content.sentence, class_="sentence"),
+        _picker(content),
+        tiles(content),
+        element("div", *charts, class_="charts") if charts else None,
+        group_table(content),
+        multiples(content),
+        measured(published, run, results),
+        id=content.anchor,
+    )
+
+
+def _picker(content: StageContent) -> Markup | None:
+    """The control that chooses the group; it works on phones and with a keyboard."""
+    if len(content.groups) < 2:  # noqa: PLR2004 - nothing to choose
+        return None
+    options = [element("option", group.label, value=str(number)) for number, group in enumerate(content.groups)]
+    chooser = element("select", *options, id=f"{content.anchor}-group", autocomplete="off")
+    label = element("label", "Numbers and charts of", for_=f"{content.anchor}-group")
+    return element("div", label, chooser, class_="picker needs-script")
+
+
+def chart_figure(drawn: Panels, name: str, content: StageContent) -> Markup:
+    """One figure: title, key, chart, caption, and a table that is filled when it is opened.
+
+    Args:
+        drawn: The figure.
+        name: Its name in the page.
+        content: The stage that it belongs to.
+    """
+    figure = drawn.figure
+    group = content.shown if content.shown is not None and content.shown in drawn.spans else drawn.first
+    picture = drawn.at_most(MOST_ROWS_IN_PICTURE)
+    label = "" if figure.across or group.is_total else f": {group.label}"
+    title = element("h3", figure.title, element("span", label, class_="of"))
+    svg = drawing(page_svg(picture, group, prefix=f"{name}-"))
+    chart = element("div", svg, class_="chart", role="img", tabindex="0", aria_label=described(drawn, group))
+    table = element("details", element("summary", "The numbers as a table"), class_="needs-script")
+    caption = element("figcaption", element("p", figure.caption, class_="caption"))
+    return element("figure", title, key(figure), chart, caption, table, id=name)
+
+
+# The warnings of all stages, above every number: each in a line that opens, the worst first, many folded.
+
+
+SHOWN = 3
+LONGEST_LEAD = 110
+_LEAD = re.compile(r"(?:input [^:]+: )?.*?: ")
+
+
+def warning_box(contents: list[StageContent], absent: Mapping[str, str]) -> Markup:
+    """Make the box: the first warning of every stage comes before the second of any, as stages begin with the worst.
+
+    Args:
+        contents: The stages.
+        absent: A sentence about every stage that has no tables, by name: these come before all others.
+    """
+    warned = [[(content, warning) for warning in content.published.warnings] for content in contents]
+    ordered = [pair for pair in chain.from_iterable(zip_longest(*warned)) if pair is not None]
+    if not ordered and not absent:
+        return element("p", "No warnings.", class_="calm")
+    several = len(contents) > 1
+    entries = [element("li", element("strong", f"{name}:"), f" {sentence}") for name, sentence in absent.items()]
+    entries += [_entry(content, warning, several=several) for content, warning in ordered]
+    folded = None
+    if len(entries) > SHOWN:
+        summary = element("summary", f"{len(entries) - SHOWN:,} more")
+        folded = element("details", summary, element("ul", *entries[SHOWN:]))
+    heading = element("h2", f"{counted(len(entries), 'warning')} before you use these numbers")
+    return element("div", heading, element("ul", *entries[:SHOWN]), folded, class_="warnings", role="note")
+
+
+def notes_box(contents: list[StageContent]) -> Markup | None:
+    """Make the folded list of what changes no decision; None without any."""
+    notes = texts_once({content.published.name: content.published.notes for content in contents})
+    if not notes:
+        return None
+    listed = element("ul", *(element("li", text) for text in notes))
+    return element("details", element("summary", notes_in_words(notes)), listed, class_="notes")
+
+
+def _entry(content: StageContent, warning: str, *, several: bool) -> Markup:
+    """One warning: what is wrong, and below it, once opened, what follows and what to do."""
+    lead, consequence = _parted(warning)
+    link = joined(element("a", content.published.name, href=f"#{content.anchor}"), ": ") if several else None
+    if not consequence:
+        return element("li", link, lead)
+    opened = element("details", element("summary", element("strong", lead)), consequence, class_="warning", open=True)
+    return element("li", link, opened)
+
+
+def _parted(warning: str) -> tuple[str, str]:
+    """What is wrong, in few words, and the rest; a warning whose first words are many is cut after some of them."""
+    match = _LEAD.match(warning)
+    lead = match[0] if match and match[0].count("(") == match[0].count(")") else ""
+    if 0 < len(lead) <= LONGEST_LEAD:
+        return lead.rstrip(), warning[len(lead) :]
+    if len(warning) <= LONGEST_LEAD:
+        return warning, ""
+    cut = warning[:LONGEST_LEAD].rsplit(" ", 1)[0]
+    return f"{cut} …", f"… {warning[len(cut) :].lstrip()}"
+
+
+# The gates of a run on its page: failures above all else, what passed folded.
+
+
+def gate_box(rows: Sequence[Mapping[str, Any]]) -> Markup | None:
+    """Make the box from the rows of the table `gates`; None without any."""
+    summary = summary_of_gates(rows)
+    if summary is None:
+        return None
+    passed = element("ul", *(element("li", text) for text in summary.passed))
+    if not summary.failed:
+        return element("div", _folded(summary.headline, passed), class_="gates")
+    failures = [element("li", text) for text in summary.failed]
+    n_more = len(failures) - SHOWN
+    more = _folded(f"{n_more:,} more", element("ul", *failures[SHOWN:])) if n_more > 0 else None
+    folded = _folded("Passed", passed) if summary.passed else None
+    shown = element("ul", *failures[:SHOWN])
+    return element("div", element("h2", summary.headline), shown, more, folded, class_="failed", role="alert")
+
+
+def _folded(title: str, content: Markup) -> Markup:
+    return element("details", element("summary", title), content)
+
+
+# The report: one page that needs nothing but itself, made from a published run.
+
 
 MOST_ROWS = 200  # of a group in a chart
 FEWEST_ROWS = 20
@@ -167,3 +323,41 @@ def _figure_data(drawn: Panels, name: str, groups: tuple[Group, ...], lists: Lis
         "series": [series.name for series in figure.series],
         "panels": encoded(drawn.at_most(most), groups, lists),
     }
+
+
+# Write the report of a run as a file.
+
+
+FILE_NAME = "report.html"
+
+
+def write_report(run: PublishedRun, results: Path, path: Path | None = None) -> Path:
+    """Write the page of a run, whole or not at all.
+
+    Args:
+        run: The run.
+        results: Its results folder, absolute.
+        path: The file; default: `report.html` in the results folder.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        CannotCreateError: the file cannot be written there.
+    """
+    file = path or results / FILE_NAME
+    if file.is_dir():
+        message = f"the report {file} is a folder"
+        raise CannotCreateError(message, remedy="Name a file with --output.")
+    own = report_file(file)
+    if own.fault:
+        message = f"the report {file} cannot be written: it {own.fault}"
+        raise CannotCreateError(message, remedy=own.remedy)
+    content = report(run, results).encode()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        fault = os_fault(error, f"the folder {file.parent} cannot be written")
+        raise CannotCreateError(fault.message, remedy="Name another file with --output.") from error
+    own.replace(content)
+    return file

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..figures.colours import look_of_role
-from ..words import doubt_text, headline, limits_text
-from .markup import Markup, element
+from ..figures.panels import look_of_role
+from ..words import counted, doubt_text, headline, limits_text
+from .markup import Markup, element, joined
 
 if TYPE_CHECKING:
     from ...stages.figures import KeyNumber
+    from ..figures.panels import Group
     from .content import StageContent
 
 
@@ -73,3 +74,84 @@ def scale(number: KeyNumber | None) -> Markup:
 
 def _within(value: float) -> float:
     return min(max(value, 0.0), 1.0)
+
+
+# The table of all groups of a stage: one row for each, with its key numbers, intervals as bars and in digits.
+
+
+FEWEST_TO_FIND = 8
+MOST_WITH_DIGITS = 3  # numbers with intervals as bars and in digits; with more, digits are for phones
+
+
+def group_table(content: StageContent) -> Markup | None:
+    """Make the table of groups; None if there is nothing to compare."""
+    if len(content.groups) < 2 or not content.number_names:  # noqa: PLR2004 - one group alone
+        return None
+    count = counted(len(content.groups), "group")
+    note = "A row chooses the group that numbers and charts show."
+    if content.left_out:
+        note += f" {content.left_out:,} more groups are in the tables."
+    find = element("input", type="search", placeholder="Find a group", aria_label="Find a group", autocomplete="off")
+    tools = element(
+        "div", find, element("span", count, class_="count", aria_live="polite"), class_="tools needs-script"
+    )
+    beside = {name: _beside(content, name) for name in content.number_names}
+    groupings = sorted({group.grouping for group in content.groups if not group.is_total})
+    alone = groupings[0] if len(groupings) == 1 else ""
+    rows = [_row(content, group, group.short if alone else group.label, beside) for group in content.groups]
+    table = element("table", _head(alone or "group", beside), element("tbody", *rows), class_="groups")
+    return joined(
+        element("h4", f"Groups ({len(content.groups):,})"),
+        element("p", note, class_="note needs-script"),
+        tools if len(content.groups) >= FEWEST_TO_FIND else None,
+        element("div", table, class_="scroll"),
+    )
+
+
+def _head(groups: str, beside: dict[str, list[tuple[str, str]]]) -> Markup:
+    cells = [_header(groups, -1)]
+    for number, (name, columns) in enumerate(beside.items()):
+        cells.append(_header(name, number))
+        cells += [element("th", text, class_=class_) for text, class_ in columns]
+    return element("thead", element("tr", *cells))
+
+
+def _beside(content: StageContent, name: str) -> list[tuple[str, str]]:
+    """The columns beside a number: its interval in digits, and a bar for ratios."""
+    numbers = [named[name] for named in content.numbers.values() if name in named]
+    is_ratio, crowded = numbers[0].format == "percent", len(content.number_names) > MOST_WITH_DIGITS
+    columns = []
+    if any(number.lower is not None for number in numbers):
+        columns.append(("interval", "digits narrow" if is_ratio and crowded else "digits"))
+    if is_ratio:
+        columns.append(("0–100%", "bar"))
+    return columns
+
+
+def _header(text: str, number: int) -> Markup:
+    return element("th", element("button", text, type="button", data_number=str(number)), scope="col")
+
+
+def _row(content: StageContent, group: Group, name_of_group: str, beside: dict[str, list[tuple[str, str]]]) -> Markup:
+    cells = [element("th", name_of_group, scope="row")]
+    for name, columns in beside.items():
+        number = content.numbers.get(group, {}).get(name)
+        cells.append(_value(number))
+        for _, class_ in columns:
+            cells.append(element("td", scale(number), class_="bar") if class_ == "bar" else _digits(number, class_))
+    selected = "true" if group == content.shown else "false"
+    return element("tr", *cells, tabindex="-1", data_group=str(content.groups.index(group)), aria_selected=selected)
+
+
+def _value(number: KeyNumber | None) -> Markup:
+    if number is None:
+        return element("td", "–", class_="undefined")
+    return element("td", headline(number), class_="undefined" if number.value is None else None)
+
+
+def _digits(number: KeyNumber | None, class_: str) -> Markup:
+    if number is None:
+        return element("td", "–", class_=class_)
+    doubt = doubt_text(number.quality)
+    mark = element("span", " *", class_="few", title=doubt) if doubt else None
+    return element("td", limits_text(number) or "–", mark, class_=class_)

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
-from ...metrics.planning.doubt import ASSURANCE, inflation_limit
+from ...metrics.planning.pilot import ASSURANCE, factor_for_difference, inflation_limit, other_run
 from ...metrics.planning.power import units_for
 from ...metrics.planning.scratch import (
     of_expected_share,
@@ -15,16 +15,15 @@ from ...metrics.planning.scratch import (
     rows_for_share_assured,
     units_for_mean,
 )
-from ...metrics.planning.two_runs import factor_for_difference, other_run
 from ...records import dataclass
-from . import wording
-from .sample_plan import PlannedUnits, Plans, SamplePlan
+from . import writing
+from .writing import PlannedUnits, Plans, SamplePlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ...metrics.planning.pilot import Pilot, Scale
-    from .goals import Goal
+    from .pilots import Goal
 
 AREA = "roc_auc"
 _OVER = {  # what a ratio is over
@@ -133,7 +132,7 @@ def _of_units(expectation: Expectation, goal: Goal) -> SamplePlan:
         needed = units_for_mean(deviation, goal.width, level)
         safe = units_for_mean(deviation, goal.width, level, ASSURANCE)
         what = (
-            f"For a {wording.level(level)} interval of {_mean(expectation)} that is {wording.amount(goal.width)} wide"
+            f"For a {writing.level(level)} interval of {_mean(expectation)} that is {writing.amount(goal.width)} wide"
         )
         basis = f"Student's t, with a standard deviation of {deviation:g} between units"
     else:
@@ -143,7 +142,7 @@ def _of_units(expectation: Expectation, goal: Goal) -> SamplePlan:
         safe = units_for(question, wider)
         what = _claim(goal)
         basis = f"Student's t, with a standard deviation of {deviation:g} of the differences within units"
-    notes = () if goal.width is not None else tuple(wording.notes_of_test(goal, level))
+    notes = () if goal.width is not None else tuple(writing.notes_of_test(goal, level))
     return _finished(expectation, goal, (PlannedUnits("units", None, needed, safe, basis),), what, notes)
 
 
@@ -153,16 +152,16 @@ def _mean(expectation: Expectation) -> str:
 
 def _claim(goal: Goal) -> str:
     """What a test of two systems on the same units is to show."""
-    truth = "equally good" if not goal.difference else f"truly {wording.amount(abs(goal.difference))} apart"
-    sure = f"with a probability of {wording.level(goal.power)}"
+    truth = "equally good" if not goal.difference else f"truly {writing.amount(abs(goal.difference))} apart"
+    sure = f"with a probability of {writing.level(goal.power)}"
     if goal.margin is None:
         return (
-            f"To find a difference of {wording.amount(abs(goal.wanted))} between two systems on the same units {sure}"
+            f"To find a difference of {writing.amount(abs(goal.wanted))} between two systems on the same units {sure}"
         )
     if goal.claim == "equivalent":
-        margin = wording.amount(goal.margin)
+        margin = writing.amount(goal.margin)
         return f"To show that two systems that are {truth} differ by less than {margin} on the same units {sure}"
-    margin = wording.amount(goal.margin)
+    margin = writing.amount(goal.margin)
     return f"To show that a system is not worse than another by {margin}, if they are {truth}, on the same units {sure}"
 
 
@@ -180,7 +179,7 @@ def _of_area(expectation: Expectation, goal: Goal, spell: Callable[[str], str]) 
     if rows is not None:
         for noun, of_class in (("positives", share), ("negatives", 1 - share)):
             units.append(PlannedUnits(noun, None, math.ceil(rows * of_class), None, f"{of_class:.3g} of the rows"))
-    what = f"For a {wording.level(level)} interval of {AREA} that is {wording.amount(goal.width)} wide around {area:g}"
+    what = f"For a {writing.level(level)} interval of {AREA} that is {writing.amount(goal.width)} wide around {area:g}"
     return _finished(expectation, goal, tuple(units), what, ())
 
 
@@ -196,18 +195,18 @@ def _of_rows(expectation: Expectation, goal: Goal, spell: Callable[[str], str]) 
         needed = rows_for_share(pilot, goal.width)
         safe = rows_for_share_assured(pilot, goal.width) if 0 < value < 1 else None
         what = (
-            f"For a {wording.level(level)} interval of {expectation.name} that is {wording.amount(goal.width)} wide "
+            f"For a {writing.level(level)} interval of {expectation.name} that is {writing.amount(goal.width)} wide "
             f"around {value:g}"
         )
         notes = tuple(_at_most(pilot, goal.width, needed))
     else:
         needed, safe = _rows_of_two_runs(pilot, goal), None
-        sure = f"with a probability of {wording.level(goal.power)}"
-        apart = f"{value:g} and {wording.amount(abs(goal.wanted))} away from it"
+        sure = f"with a probability of {writing.level(goal.power)}"
+        apart = f"{value:g} and {writing.amount(abs(goal.wanted))} away from it"
         what = f"To tell two runs apart whose {expectation.name} is {apart} {sure}, in each"
         notes = (
             "each run has rows of its own; on the same units a comparison needs fewer",
-            *wording.notes_of_test(goal, level),
+            *writing.notes_of_test(goal, level),
         )
     over = _OVER.get(expectation.metric, "rows")
     units = [PlannedUnits(over, None, needed, safe, _effect(expectation))]
@@ -262,9 +261,9 @@ def _finished(
         message = f"no number of {first.unit} is enough"
         raise UsageError(message, remedy="Ask for less.")
     safe = first.needed_cautious
-    beside = "" if safe is None or safe == first.needed else f" ({wording.about(safe)} to be on the safe side)"
+    beside = "" if safe is None or safe == first.needed else f" ({writing.about(safe)} to be on the safe side)"
     comma = "" if what.endswith("in each") else ","
-    sentence = f"{what}{comma} about {wording.about(first.needed)} {first.unit} are needed{beside}."
+    sentence = f"{what}{comma} about {writing.about(first.needed)} {first.unit} are needed{beside}."
     if beside:
         notes = (*notes, "on the safe side: in about 80 of 100 samples like the expected ones it is reached")
     return SamplePlan(

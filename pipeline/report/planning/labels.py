@@ -9,22 +9,22 @@ import polars as pl
 import scipy
 
 from ...errors import UsageError
-from ...metrics.planning.doubt import ASSURANCE
-from ...metrics.planning.labels import labels_for, width_with_labels
-from ...tables.sweep import THRESHOLD
+from ...metrics.planning.pilot import ASSURANCE
+from ...metrics.planning.power import labels_for, width_with_labels
+from ...tables.columns import THRESHOLD
 from ...visible_text import percent
 from ..explain.choosing import Wish, choose, same_group
-from . import wording
+from . import writing
 from .pilots import sizes_of
-from .sample_plan import PlannedUnits, SamplePlan
+from .writing import PlannedUnits, SamplePlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ...stages.sample_sizes import Labelled, SampleSizes
+    from ...stages.units import Labelled, SampleSizes
     from ..explain.choosing import Choice
     from ..published import PublishedStage
-    from .goals import Goal
+    from .pilots import Goal
 
 _OF_JEFFREYS = 0.5
 
@@ -153,11 +153,11 @@ def _sentence(
     n_labels: int,
 ) -> str:
     number, where = matches
-    said = f"about {wording.about(needed[0])} of the {number:,} matches{where} are to be checked"
-    said += f" ({wording.about(needed[1])} to be on the safe side)"
-    beside = f", {wording.times(needed[0] / n_labels)} times the {n_labels:,} that are checked" if n_labels else ""
+    said = f"about {writing.about(needed[0])} of the {number:,} matches{where} are to be checked"
+    said += f" ({writing.about(needed[1])} to be on the safe side)"
+    beside = f", {writing.times(needed[0] / n_labels)} times the {n_labels:,} that are checked" if n_labels else ""
     return (
-        f"For a {wording.level(level)} interval of {labelled.metric} that is {wording.amount(goal.wanted)} wide, "
+        f"For a {writing.level(level)} interval of {labelled.metric} that is {writing.amount(goal.wanted)} wide, "
         f"{said}{beside}."
     )
 

@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
-from ...metrics.planning.clusters import intracluster_correlation, rows_for_variance, variance_with_more_rows
-from ...metrics.planning.doubt import cautious, inflation_limit, variance_degrees
-from ...metrics.planning.pilot import OF_SHARES
-from ...metrics.planning.power import detectable, units_for
-from ...metrics.planning.searching import smallest_factor
-from ...metrics.planning.two_runs import detectable_now, factor_for_difference, other_run
+from ...metrics.planning.pilot import (
+    OF_SHARES,
+    cautious,
+    detectable_now,
+    factor_for_difference,
+    inflation_limit,
+    intracluster_correlation,
+    other_run,
+    rows_for_variance,
+    variance_degrees,
+    variance_with_more_rows,
+)
+from ...metrics.planning.power import detectable, smallest_factor, units_for
 from ...metrics.uncertainty.qualities import FEWEST_CLUSTERS
 from ...records import dataclass
+from ...runs.places import results_at
 from ..explain.choosing import Wish, choose
-from . import wording
+from ..published import kept_run, latest_run
+from . import writing
+from .expectations import plan_expectation
 from .labels import asks_for_labels, plan_of_labels
 from .pilots import Measured, measured, sizes_of
-from .sample_plan import PlannedUnits, Plans, SamplePlan
+from .writing import PlannedUnits, Plans, SamplePlan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...metrics.planning.pilot import Pilot
     from ..published import PublishedRun, PublishedStage
-    from .goals import Goal
+    from .expectations import Expectation
+    from .pilots import Goal
+
 
 _TESTED = "difference"
 _ROUNDING = 1e-10
@@ -112,7 +127,7 @@ def _for_width(pilot: Measured, goal: Goal) -> _Factors:
     safe_side, inflation = cautious(of_pilot)
     safe = safe_side.factor_for(goal.wanted, level, inflation=inflation)
     safe = None if safe is None else max(safe, factor)
-    sentence = wording.sentence_of_width(pilot, goal, _needed(pilot, factor), safe)
+    sentence = writing.sentence_of_width(pilot, goal, _needed(pilot, factor), safe)
     return _Factors(factor, safe, of_pilot.width, sentence)
 
 
@@ -134,7 +149,7 @@ def _for_two_runs(pilot: Measured, goal: Goal) -> _Factors:
     safe = factor_for_difference(safe_side, other_on_safe_side, question, inflation=inflation)
     safe = None if safe is None else max(safe, factor)
     now = detectable_now(of_pilot, question)
-    return _Factors(factor, safe, now, wording.sentence_of_two_runs(pilot, goal, _needed(pilot, factor), safe, now))
+    return _Factors(factor, safe, now, writing.sentence_of_two_runs(pilot, goal, _needed(pilot, factor), safe, now))
 
 
 def _for_pair(pilot: Measured, goal: Goal) -> _Factors:
@@ -154,7 +169,7 @@ def _for_pair(pilot: Measured, goal: Goal) -> _Factors:
     safe = None if safe is None else max(safe, units)
     now = detectable(question, error, number - 1)
     cautious_factor = None if safe is None else safe / number
-    sentence = wording.sentence_of_pair(pilot, goal, (units, units / number), cautious_factor, now)
+    sentence = writing.sentence_of_pair(pilot, goal, (units, units / number), cautious_factor, now)
     return _Factors(units / number, cautious_factor, now, sentence)
 
 
@@ -178,7 +193,7 @@ def _plan(pilot: Measured, goal: Goal, factors: _Factors) -> SamplePlan:
     effect, correlation = _alike(pilot)
     notes = (*choice.notes, *pilot.notes, *_notes(pilot, goal, factors, correlation))
     if goal.name != "width":
-        notes = (*notes, *wording.notes_of_test(goal, level))
+        notes = (*notes, *writing.notes_of_test(goal, level))
     threshold = choice.row.get("threshold", choice.row.get("tolerance_km"))
     return SamplePlan(
         stage=pilot.stage.name,
@@ -198,7 +213,7 @@ def _plan(pilot: Measured, goal: Goal, factors: _Factors) -> SamplePlan:
         factor_cautious=factors.cautious,
         units=tuple(_units(pilot, factors, effect)),
         sentence=factors.sentence,
-        notes=(*notes, wording.ON_THE_SAFE_SIDE),
+        notes=(*notes, writing.ON_THE_SAFE_SIDE),
         design_effect=effect,
         correlation=correlation,
     )
@@ -219,10 +234,10 @@ def _alike(pilot: Measured) -> tuple[float | None, float | None]:
 def _notes(pilot: Measured, goal: Goal, factors: _Factors, correlation: float | None) -> list[str]:
     of_pilot = pilot.pilot
     cut = [limit for limit in (of_pilot.lower, of_pilot.upper) if of_pilot.is_cut(limit)]
-    notes = [wording.note_of_cut(limit) for limit in cut]
+    notes = [writing.note_of_cut(limit) for limit in cut]
     effective = of_pilot.effective * factors.needed
     if effective < FEWEST_CLUSTERS:
-        notes.append(wording.note_of_few(effective, FEWEST_CLUSTERS))
+        notes.append(writing.note_of_few(effective, FEWEST_CLUSTERS))
     if goal.name == "width" and correlation is not None and factors.needed > 1:
         notes.append(_more_rows(pilot, goal, correlation))
     return notes
@@ -230,7 +245,7 @@ def _notes(pilot: Measured, goal: Goal, factors: _Factors, correlation: float | 
 
 def _more_rows(pilot: Measured, goal: Goal, correlation: float) -> str:
     if correlation < _ALIKE:
-        return wording.note_of_unlike_rows(pilot)
+        return writing.note_of_unlike_rows(pilot)
     of_pilot, level = pilot.pilot, goal.level(pilot.pilot.confidence)
     rows = of_pilot.rows_per_cluster
 
@@ -239,7 +254,7 @@ def _more_rows(pilot: Measured, goal: Goal, correlation: float) -> str:
 
     precision = smallest_factor(lambda times: of_pilot.width_with(1.0, level, inflation=1 / times) <= goal.wanted)
     enough = math.inf if precision is None else rows_for_variance(1 / precision, correlation, rows)
-    return wording.note_of_rows(pilot, goal.wanted, (width(2.0), width(math.inf)), enough)
+    return writing.note_of_rows(pilot, goal.wanted, (width(2.0), width(math.inf)), enough)
 
 
 def _units(pilot: Measured, factors: _Factors, effect: float | None) -> list[PlannedUnits]:
@@ -254,7 +269,7 @@ def _basis(pilot: Measured, effect: float | None) -> str:
     if math.isfinite(of_pilot.effective) and round(of_pilot.effective) != of_pilot.units:
         words.append(f"count as {of_pilot.effective:,.0f}")
     if effect is not None:
-        words.append(f"design effect {wording.times(effect)}")
+        words.append(f"design effect {writing.times(effect)}")
     return ", ".join(words)
 
 
@@ -262,3 +277,72 @@ def _scaled(noun: str, now: int | None, factors: _Factors, basis: str) -> Planne
     needed = None if now is None else _whole(now, factors.needed)
     safe = None if now is None or factors.cautious is None else _whole(now, factors.cautious)
     return PlannedUnits(noun, now, needed, safe, basis)
+
+
+# Everything that `thresher plan` is asked, from the command line or from Python.
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A plan that is asked for.
+
+    Attributes:
+        results: The output of a pilot run, a folder or an address; None: there is no pilot.
+        stage: Name of its stage; empty: every one that has the number.
+        run: A kept run; empty: the latest.
+        wish: The number of the pilot.
+        expectation: What is expected without one.
+        goal: What is wanted.
+        spell: How a parameter is written where the person writes it.
+    """
+
+    results: str | None
+    stage: str
+    run: str
+    wish: Wish
+    expectation: Expectation
+    goal: Goal
+    spell: Callable[[str], str]
+
+
+def plans_of(asked: Asked) -> Plans:
+    """Return the plans.
+
+    Raises:
+        ThresherError: what is asked for does not fit together, the results cannot be read, or nothing can be planned.
+    """
+    goal = asked.goal.checked(asked.spell)
+    if asked.results is None:
+        _refuse_choices(asked)
+        return plan_expectation(asked.expectation, goal, asked.spell)
+    _refuse_expectations(asked)
+    with results_at(asked.results) as folder:
+        published = kept_run(folder, asked.run) if asked.run else latest_run(folder)
+        return plan_run(published, asked.stage, asked.wish, goal)
+
+
+def _refuse_choices(asked: Asked) -> None:
+    """Refuse what chooses among the numbers of a pilot where there is none."""
+    wish = asked.wish
+    chosen = {
+        "stage": bool(asked.stage),
+        "run": bool(asked.run),
+        "criterion": bool(wish.criterion),
+        "group": bool(wish.group),
+        "threshold": wish.threshold is not None,
+    }
+    for name, is_there in chosen.items():
+        if is_there:
+            message = f"{asked.spell(name)} chooses among the numbers of a pilot, and there is none"
+            raise UsageError(message, remedy="Name its results.")
+
+
+def _refuse_expectations(asked: Asked) -> None:
+    """Refuse what is expected where a pilot tells it, and two ways of choosing a threshold."""
+    for field in fields(asked.expectation):
+        if field.name != "metric" and getattr(asked.expectation, field.name) is not None:
+            message = f"{asked.spell(field.name)} says what is expected without a pilot, which tells it itself"
+            raise UsageError(message, remedy="Leave it out, or the results.")
+    if asked.wish.criterion and asked.wish.threshold is not None:
+        message = f"{asked.spell('criterion')} and {asked.spell('threshold')} both choose a threshold"
+        raise UsageError(message, remedy="Give one of them.")

@@ -1,20 +1,125 @@
-"""What a run shows a person: warnings, and for each stage its best thresholds, a sentence and a curve."""
+"""A paragraph for a methods section about every stage of a run, with its numbers filled in."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...records import dataclass
+from ...runs.gates.failing import is_failure
 from ...runs.stage_results import texts_once
+from ...stages.methods import Measured
 from ...visible_text import rows_in_words
+from ..words import counted
 from .blocks import Cells, Curve, Heading, Items, Paragraph
-from .gates import blocks_of_gates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from ...runs.stage_results import StageResult
     from ..published import PublishedRun, PublishedStage
     from .blocks import Block
+
+
+def blocks_of_methods(run: PublishedRun, stages: Sequence[PublishedStage]) -> Iterator[Block]:
+    """Return a paragraph for every stage, with its name above it if there are several."""
+    for stage in stages:
+        if len(stages) > 1:
+            yield Heading(stage.name, level=2)
+        yield Paragraph(paragraph_of(run, stage))
+
+
+def paragraph_of(run: PublishedRun, stage: PublishedStage) -> str:
+    """Return what a methods section says of a stage."""
+    measured = Measured(
+        parameters=stage.parameters,
+        facts=run.record["facts"][stage.name],
+        bindings=run.record["bindings"][stage.name],
+        accounts=stage.accounts,
+        tables=stage.tables,
+    )
+    sentences = [_capitalised(sentence) for sentence in stage.stage.methods(measured) if sentence]
+    carried = run.record["results"][stage.name].get("carried_from") or {}
+    version = carried.get("version") or run.record["versions"]["thresher"]
+    return " ".join([*sentences, f"All numbers were computed with thresher {version}."])
+
+
+def _capitalised(sentence: str) -> str:
+    return f"{sentence[0].upper()}{sentence[1:]}"
+
+
+# What the gates of a run found, for people: failures first, then what passed; the rest is among the warnings.
+
+
+if TYPE_CHECKING:
+    Row = Mapping[str, Any]
+
+MOST_GROUPS = 10  # of one gate that are told one by one
+
+
+@dataclass(frozen=True)
+class GateSummary:
+    """The gates of a run in words.
+
+    Attributes:
+        failed: What failed and makes the run exit with 3.
+        passed: What passed.
+        headline: How many gates there are, and how they went.
+    """
+
+    failed: tuple[str, ...]
+    passed: tuple[str, ...]
+    headline: str
+
+
+def summary_of_gates(rows: Sequence[Row]) -> GateSummary | None:
+    """Return what there is to say of rows of the table `gates`; None without any."""
+    if not rows:
+        return None
+    by_gate: dict[str, list[Row]] = {}
+    for row in rows:
+        by_gate.setdefault(row["gate"], []).append(row)
+    failed = {gate: [row for row in of_gate if is_failure(row)] for gate, of_gate in by_gate.items()}
+    passed = {gate: [row for row in of_gate if row["outcome"] == "passed"] for gate, of_gate in by_gate.items()}
+    n_failed, n_passed = sum(map(bool, failed.values())), sum(map(_all_passed, by_gate.values()))
+    numbers = {"failed": n_failed, "passed": n_passed, "with warnings": len(by_gate) - n_failed - n_passed}
+    outcomes = ", ".join(f"{number:,} {word}" for word, number in numbers.items() if number)
+    return GateSummary(
+        failed=tuple(_lines(failed, by_gate)),
+        passed=tuple(_lines(passed, by_gate)),
+        headline=f"{counted(len(by_gate), 'gate')}: {outcomes}",
+    )
+
+
+def blocks_of_gates(rows: Sequence[Row], stages: Collection[str] | None = None) -> Iterator[Block]:
+    """Return what there is to say of rows of the table `gates`, failures first.
+
+    Args:
+        rows: The rows.
+        stages: The stages that are wanted; None: all.
+    """
+    summary = summary_of_gates([row for row in rows if stages is None or row["stage"] in stages])
+    if summary is not None:
+        yield Items(summary.headline, summary.failed, tone="failure" if summary.failed else "plain")
+        if summary.passed:
+            yield Items("Passed:", summary.passed)
+
+
+def _all_passed(rows: Sequence[Row]) -> bool:
+    return all(row["outcome"] == "passed" for row in rows)
+
+
+def _lines(chosen: Mapping[str, Sequence[Row]], by_gate: Mapping[str, Sequence[Row]]) -> Iterator[str]:
+    """Yield a line for each row, and one for all those of a gate that are too many."""
+    for gate, rows in chosen.items():
+        shown = rows if len(rows) <= MOST_GROUPS else rows[: MOST_GROUPS // 2 if is_failure(rows[0]) else 0]
+        yield from (f"{gate}: {row['sentence']}" for row in shown)
+        if len(shown) < len(rows):
+            word = "fail" if is_failure(rows[0]) else "pass"
+            yield f"{gate}: {len(rows):,} of {len(by_gate[gate]):,} groups {word}; the table gates has all"
+
+
+# What a run shows a person: warnings, and for each stage its best thresholds, a sentence and a curve.
+
 
 GROUP = "group"
 NUMBERS_BEGIN = frozenset("0123456789-\u2013\u2212")

@@ -1,15 +1,18 @@
-"""One gate judged: the numbers of its groups, a test of each, p-values adjusted over all of them, outcomes."""
+"""The rows of result tables that gates judge, read from the folder of a run."""
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+import polars as pl
 
-from ...metrics.comparison.one_sided import (
+from ...metrics.comparison.significance import adjust_p_values
+from ...metrics.comparison.student import (
     Estimates,
     p_values_above,
     p_values_below,
@@ -17,18 +20,278 @@ from ...metrics.comparison.one_sided import (
     p_values_of_drop,
     p_values_of_rise,
 )
-from ...metrics.comparison.significance import adjust_p_values
+from ...metrics.uncertainty.limits import UNDEFINED_INTERVAL
+from ...metrics.uncertainty.qualities import N_EFFECTIVE
 from ...records import dataclass
-from ...tables.groupings import written_groups
-from .rows import group_of
-from .settings import OF_DIFFERENCES
+from ...tables.columns import THRESHOLD
+from ...tables.groupings import TOTAL, values_text, written_groups
+from ...tables.metrics_table import CRITERION, metric_key, quality_of
+from ...tables.schemas import GROUPING
+from .settings import OF_DIFFERENCES, curves, limited_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ...metrics.uncertainty.qualities import Quality
-    from .rows import Group, JudgedRow
+    from ...stages.stage import Stage
+    from ...tables.schemas import Table
     from .settings import Condition, Gate
+
+
+if TYPE_CHECKING:
+    Row: TypeAlias = Mapping[str, Any]
+    ReadTable: TypeAlias = Callable[[str], pl.DataFrame | None]
+
+Group: TypeAlias = "tuple[tuple[str, str | None], ...]"  # columns with their values as text, sorted by column
+REFERENCE = "recall_reference"
+SIZES = (
+    ("n",),
+    ("n_gold",),
+    ("n_queries",),
+    ("m_before", "m_after"),
+    ("tp", "fp", "fn", "tn"),
+    ("n_true", "n_predicted"),
+)
+_OPTIONAL = frozenset({"tn"})
+
+
+@dataclass(frozen=True)
+class JudgedRow:
+    """One number of one group.
+
+    Attributes:
+        grouping: The grouping, as the tables name it.
+        columns: Its columns with their values; none: the total.
+        table: The table of the number.
+        criterion: What tells its row from others of the group, as the table `metrics` writes it; None: nothing.
+        threshold: Its threshold, if it has one.
+        value: The number; None where undefined.
+        lower: Its lower limit; None without an interval.
+        upper: Its upper limit, likewise.
+        degrees: Degrees of freedom of its variance, from the effective number of clusters; infinite without clusters.
+        quality: How far the limits can be trusted; None without limits.
+        missing: Why number or interval is missing; empty if nothing is known of it.
+        n_rows: How many rows it rests on; None where its table does not tell.
+        is_share: Whether it is a share, which people read in percent.
+    """
+
+    grouping: str
+    columns: Mapping[str, Any]
+    table: str
+    criterion: str | None
+    threshold: float | None
+    value: float | None
+    lower: float | None
+    upper: float | None
+    degrees: float
+    quality: str | None
+    missing: str
+    n_rows: float | None
+    is_share: bool
+
+    @property
+    def group(self) -> Group:
+        """What identifies the group in every run, whatever the types of its columns there."""
+        return group_of(self.columns)
+
+    @property
+    def group_json(self) -> str:
+        """The group as the table `metrics` writes it."""
+        return json.dumps(dict(self.columns), ensure_ascii=False, default=str)
+
+    @property
+    def group_text(self) -> str:
+        """The group for people; empty for the total."""
+        return values_text(list(self.columns.values())) if self.columns else ""
+
+
+def group_of(columns: Mapping[str, Any]) -> Group:
+    """Return what identifies a group: its columns with their values as text, in the order of the columns' names."""
+    return tuple(sorted((name, None if value is None else _text(value)) for name, value in columns.items()))
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def judged_rows(
+    gate: Gate,
+    stage: Stage,
+    read: ReadTable,
+    *,
+    next_above: bool = False,
+    like: Mapping[Group, JudgedRow] | None = None,
+) -> tuple[dict[Group, JudgedRow], str]:
+    """Return the rows that a gate judges by group, and which table was not made; empty if one was read.
+
+    Args:
+        gate: The gate.
+        stage: The task of its stage.
+        read: Reads a table of the stage; None where it was not made.
+        next_above: Whether the row of the next threshold above holds at a threshold that a curve lacks, as where every
+            distinct score is one and equal scores are retrieved; else that of the next below.
+        like: The rows of these are compared with: those of the same criterion and, where the thresholds of a curve are
+            given and not the scores, of the same threshold; None: they are compared with no other rows.
+    """
+    not_made, is_read = "", False
+    for table in _candidates(gate, stage):
+        frame = read(table.name)
+        if frame is None:
+            not_made = not_made or f"the table {table.name} was not made"
+            continue
+        is_read = True
+        wanted = set(gate.columns)
+        by_group = _by_group(_rows(gate, table, frame, next_above=next_above), wanted)
+        by_threshold = gate.threshold is not None and not next_above
+        judged = {
+            group: _of_group(gate, table, rows, (like or {}).get(group), by_threshold=by_threshold)
+            for group, rows in by_group.items()
+        }
+        if gate.threshold is not None and like is None:
+            judged |= _out_of_reach(gate, table, frame, judged, next_above=next_above)
+        if judged:
+            return judged, ""
+    return {}, "" if is_read else not_made
+
+
+def _candidates(gate: Gate, stage: Stage) -> Iterator[Table]:
+    """Yield the tables in which a number may stand, in the order of the stage."""
+    tables = curves(stage) if gate.threshold is not None else stage.tables
+    return (
+        table
+        for table in tables
+        if (limited_columns(table) if gate.metric is None else gate.metric in limited_columns(table))
+    )
+
+
+def _by_group(rows: Sequence[Row], columns: set[str]) -> dict[Group, list[Row]]:
+    """Return the rows of the grouping with these columns, by group."""
+    by_group: dict[Group, list[Row]] = {}
+    for row in rows:
+        if _columns_of(row) == columns:
+            by_group.setdefault(group_of(_group(row)), []).append(row)
+    return by_group
+
+
+def _of_group(
+    gate: Gate, table: Table, rows: Sequence[Row], other: JudgedRow | None, *, by_threshold: bool
+) -> JudgedRow:
+    """Return the row of a group that a gate means; if it is compared with another row, the one that may be."""
+    if other is None or (by_threshold and other.threshold is None):
+        return _judged(gate, table, _chosen(rows, table))
+    alike = [
+        row
+        for row in rows
+        if criterion_of(row, metric_key(table)) == other.criterion
+        and (not by_threshold or _float(row.get(THRESHOLD)) == other.threshold)
+    ]
+    if alike:
+        return _judged(gate, table, _chosen(alike, table))
+    at = f"the threshold {other.threshold:.10g}" if by_threshold else other.criterion
+    return _without_number(gate, table, rows[0], f"there is none at {at}")
+
+
+def _out_of_reach(
+    gate: Gate, table: Table, frame: pl.DataFrame, judged: Mapping[Group, JudgedRow], *, next_above: bool
+) -> dict[Group, JudgedRow]:
+    """Return the groups whose curves do not reach the threshold of the gate, without a number."""
+    missing = f"its curve has no threshold {'at or above' if next_above else 'at or below'} {gate.threshold:.10g}"
+    points = list(frame.filter(pl.col(THRESHOLD).is_not_null()).iter_rows(named=True))
+    return {
+        group: _without_number(gate, table, rows[0], missing)
+        for group, rows in _by_group(points, set(gate.columns)).items()
+        if group not in judged
+    }
+
+
+def _without_number(gate: Gate, table: Table, row: Row, missing: str) -> JudgedRow:
+    judged = _judged(gate, table, row)
+    return replace(
+        judged, threshold=None, value=None, lower=None, upper=None, quality=None, missing=missing, n_rows=None
+    )
+
+
+def _rows(gate: Gate, table: Table, frame: pl.DataFrame, *, next_above: bool) -> list[Row]:
+    """Return the rows that the gate may mean: of a curve at its threshold, else those that are no points of a curve."""
+    if gate.threshold is not None:
+        at = pl.col(THRESHOLD)
+        side = frame.filter(at >= gate.threshold if next_above else at <= gate.threshold)
+        side = side.sort(THRESHOLD, descending=next_above, maintain_order=True)
+        keys = [name for name in frame.columns if name not in {column.name for column in table.columns}]
+        return list(side.unique([*keys, *metric_key(table)], keep="last", maintain_order=True).iter_rows(named=True))
+    of_no_curve = frame.filter(pl.col(THRESHOLD).is_null()) if THRESHOLD in table.key else frame
+    rows: list[Row] = list(of_no_curve.iter_rows(named=True))
+    if gate.criterion is None:
+        return rows
+    return [row for row in rows if criterion_of(row, metric_key(table)) == gate.criterion]
+
+
+def criterion_of(row: Row, key: Sequence[str]) -> str | None:
+    """Return what tells a row from the others of its group, as the table `metrics` writes it."""
+    values = ((name, str(row[name]).removesuffix(".0")) for name in key)
+    return ", ".join(value if name == CRITERION else f"{name}={value}" for name, value in values) or None
+
+
+def _chosen(rows: Sequence[Row], table: Table) -> Row:
+    """Return the row of a group that a gate without a criterion means.
+
+    It is the first criterion of the config, as in the summary of the run, never the recall reference; the largest
+    tolerance or cutoff; the micro average; else the first.
+    """
+    key = metric_key(table)
+    if CRITERION in key:
+        ranks = {
+            text: rank for rank, text in enumerate(table.criteria)
+        }  # rows of earlier versions are in another order
+        return min(rows, key=lambda row: (row[CRITERION] == REFERENCE, ranks.get(row[CRITERION], len(ranks))))
+    if key and all(isinstance(row[key[0]], int | float) for row in rows):
+        return max(rows, key=lambda row: row[key[0]])
+    return next((row for row in rows if row.get("average") == "micro"), rows[0])
+
+
+def _judged(gate: Gate, table: Table, row: Row) -> JudgedRow:
+    metric = gate.metric or limited_columns(table)[0]
+    value, lower, upper = (_float(row.get(name)) for name in (metric, f"{metric}_lower", f"{metric}_upper"))
+    effective = _float(row.get(N_EFFECTIVE))
+    return JudgedRow(
+        grouping=row[GROUPING.name],
+        columns=_group(row),
+        table=table.name,
+        criterion=criterion_of(row, metric_key(table)),
+        threshold=_float(row.get(THRESHOLD)),
+        value=value,
+        lower=lower,
+        upper=upper,
+        degrees=math.inf if effective is None else max(effective - 1, 1.0),
+        quality=quality_of(row, metric) if lower is not None or upper is not None else None,
+        missing=str(row.get("undefined" if value is None else UNDEFINED_INTERVAL) or ""),
+        n_rows=_size(row),
+        is_share=any(column.is_share for column in table.columns if column.name == f"{metric}_lower"),
+    )
+
+
+def _size(row: Row) -> float | None:
+    """Return how many rows a row of results rests on: the first that its table tells of `SIZES`."""
+    for names in SIZES:
+        if all(row.get(name) is not None for name in names if name not in _OPTIONAL):
+            return float(sum(row.get(name) or 0 for name in names))
+    return None
+
+
+def _group(row: Row) -> dict[str, Any]:
+    return {} if row[GROUPING.name] == TOTAL else {name: row[name] for name in row[GROUPING.name].split(",")}
+
+
+def _columns_of(row: Row) -> set[str]:
+    return set() if row[GROUPING.name] == TOTAL else set(row[GROUPING.name].split(","))
+
+
+def _float(value: object) -> float | None:
+    return None if value is None else float(value)  # type: ignore[arg-type]  # a number of a result table
+
+
+# One gate judged: the numbers of its groups, a test of each, p-values adjusted over all of them, outcomes.
+
 
 Outcome: TypeAlias = Literal["passed", "failed", "undecided"]
 DEFAULT_LEVEL = 0.95  # of intervals, where a run does not tell

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import ThresherError
 from ...safe_files import read_file
 from ..config import Config
-from ..substitution import substituted
+from ..variables import substituted
 from .files import JSON, JUNIT, GateFiles
 
 if TYPE_CHECKING:

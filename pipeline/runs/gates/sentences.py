@@ -12,8 +12,7 @@ from .settings import OF_DIFFERENCES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .judging import Verdict
-    from .rows import JudgedRow
+    from .judging import JudgedRow, Verdict
     from .settings import Gate
 
 MOST_SENTENCES = 5  # of one gate among the warnings

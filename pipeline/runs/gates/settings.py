@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ...errors import ConfigError, together
-from ...metrics.comparison.one_sided import NIGHTS_PER_YEAR, confidence_for
+from ...metrics.comparison.student import NIGHTS_PER_YEAR, confidence_for
 from ...stages.parameters import NAME
-from ...tables.sweep import THRESHOLD
+from ...tables.columns import THRESHOLD
 from ..config_faults import near
 
 if TYPE_CHECKING:

@@ -1,12 +1,15 @@
-"""A bucket of a remote store: listing, looking at and copying objects, with bounded retries and errors in sentences."""
+"""Addresses of objects on remote stores, as people write them: `s3://bucket/key`, `gs://…`, `az://…`."""
 
 from __future__ import annotations
 
+import fnmatch
+import glob
 import os
 import random
 import re
 import threading
 from contextlib import contextmanager
+from dataclasses import field
 from datetime import timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,14 +17,104 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...errors import ConfigError, DataError, NoInputError, PermissionDenied, ThresherError, UnavailableError
 from ...records import dataclass
 from ...visible_text import cleaned
-from ..paths import shortened
-from .addresses import ACCOUNTS
+from ..finding import SUM_ENDING, is_hidden
+from ..paths import plain_text, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import BinaryIO
 
-    from .addresses import Address
+
+SCHEMES = {"s3": "S3", "gs": "Google Cloud Storage", "az": "Azure Blob Storage"}
+SEPARATOR = "://"
+ACCOUNTS = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT")  # variables of the environment
+_SPELLINGS = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "azure": "az", "adl": "az"}  # of Hadoop and of table formats
+_IN_ACCOUNT = re.compile(r"(?:abfss?|wasbs?)://(?P<container>[^/@]+)@(?P<account>[^/.]+)[^/]*/(?P<key>.*)", re.DOTALL)
+_ADDRESS = re.compile(rf"(?P<scheme>{'|'.join(SCHEMES)})://(?P<bucket>[^/]*)(?:/(?P<key>.*))?", re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True)
+class Address:
+    """An object, a folder or a pattern in a bucket.
+
+    Attributes:
+        scheme: `s3`, `gs` or `az`.
+        bucket: The bucket, or container.
+        key: What stands behind it, without a slash at the end.
+    """
+
+    scheme: str
+    bucket: str
+    key: str
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The names of which the key consists."""
+        return tuple(self.key.split("/")) if self.key else ()
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the library takes its key: one with a control character it takes for no key at all."""
+        return _CONTROL.search(self.key) is None
+
+    def at(self, key: str) -> Address:
+        """Return the address of another key of the same bucket."""
+        return Address(self.scheme, self.bucket, key)
+
+    def __str__(self) -> str:
+        return f"{self.scheme}{SEPARATOR}{self.bucket}/{self.key}"
+
+
+def is_remote(text: str) -> bool:
+    """Whether a text is an address on a store that inputs can be read from."""
+    return _ADDRESS.fullmatch(text) is not None
+
+
+def parse_address(text: str, *, what: str) -> Address:
+    """Return the address that a text means.
+
+    Args:
+        text: A text for which `is_remote` holds.
+        what: What it is for, in messages.
+
+    Raises:
+        ConfigError: it names no bucket, or a pattern of buckets, holds credentials, or a name that no key can have.
+    """
+    match = _ADDRESS.fullmatch(plain_text(text, what=what))
+    scheme, bucket, key = ("", "", "") if match is None else (match["scheme"], match["bucket"], match["key"] or "")
+    if "@" in bucket or ":" in bucket:
+        message = f"{what}: an address on {scheme}{SEPARATOR} has credentials in it"
+        raise ConfigError(message, remedy="Write s3://bucket/key, and set credentials as environment variables.")
+    if not bucket or glob.has_magic(bucket) or _CONTROL.search(bucket):
+        message = f"{what}: {cleaned(shortened(text), layout='')} names no bucket"
+        raise ConfigError(message, remedy=f"Write {scheme}{SEPARATOR}bucket/folder, with the name of one bucket.")
+    key = key.removesuffix("/")
+    if any(name in {"", ".", ".."} for name in key.split("/")) and key:
+        message = f"{what}: {shortened(text)} has an empty name, . or .. in its key"
+        raise ConfigError(message, remedy="Write the key as the store lists it; such keys cannot be read.")
+    return Address(scheme, bucket, key)
+
+
+def address_in_table(written: str) -> Address | None:
+    """Return the address of a file that a table lists, as its writers spell it; nothing in it is encoded.
+
+    None: it is no address on a store that inputs can be read from, is in another account of Azure than the environment
+    names, or has credentials in it.
+    """
+    if in_account := _IN_ACCOUNT.fullmatch(written):
+        accounts = {os.environ.get(name) for name in ACCOUNTS} - {None, ""}
+        is_own = not accounts or in_account["account"] in accounts
+        return Address("az", in_account["container"], in_account["key"]) if is_own else None
+    scheme, _, bucket_and_key = written.partition(SEPARATOR)
+    scheme = _SPELLINGS.get(scheme, scheme)
+    bucket, _, key = bucket_and_key.partition("/")
+    has_credentials = "@" in bucket or ":" in bucket
+    return Address(scheme, bucket, key) if scheme in SCHEMES and bucket and key and not has_credentials else None
+
+
+# A bucket of a remote store: listing, looking at and copying objects, with bounded retries and errors in sentences.
+
 
 T = TypeVar("T")
 RETRIES, TRIES = 5, 3  # of every request, and of those whose answer breaks off
@@ -276,3 +369,82 @@ def _without_secrets(text: str) -> str:
         if len(value) >= _SHORTEST_SECRET and _SECRET_NAMES.search(name):
             text = text.replace(value, "…")
     return text
+
+
+# Which keys of a bucket a text means: as among files, an object, all below a folder, or what a pattern matches.
+
+
+_ANY_DEPTH = "**"
+_Names = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Matches:
+    """What a folder or pattern matches.
+
+    Attributes:
+        chosen: Keys to be read.
+        passed_over: Visible keys below folders that it matches, whose names end otherwise than files of the format.
+    """
+
+    chosen: list[str] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
+
+
+def fixed_part(names: _Names) -> _Names:
+    """Return the names before the first one that is a pattern."""
+    number = next((at for at, name in enumerate(names) if glob.has_magic(name)), len(names))
+    return names[:number]
+
+
+def match_keys(keys: Iterable[str], folder: _Names, pattern: _Names, endings: tuple[str, ...]) -> Matches:
+    """Sort the keys of a bucket by whether a folder, or a pattern below it, means them.
+
+    Args:
+        keys: Keys of objects.
+        folder: The names of the folder, taken as they are.
+        pattern: Names below it, with `*`, `?`, `[…]` and `**`; none: the folder itself is meant.
+        endings: Endings of the names of files in folders, in lower case.
+    """
+    matches = Matches()
+    depth = len(folder)
+    of_folders = _without_any_depth_at_end(pattern)
+    is_of_files = pattern != () and of_folders == pattern
+    for key in sorted(keys):
+        names = tuple(key.split("/"))
+        below = names[depth:]
+        if names[:depth] != folder:
+            continue
+        if is_of_files and _fits(below, pattern):
+            matches.chosen.append(key)
+        elif _is_visible(below, of_folders) and not key.endswith(SUM_ENDING):
+            (matches.chosen if key.lower().endswith(endings) else matches.passed_over).append(key)
+    return matches
+
+
+def _without_any_depth_at_end(pattern: _Names) -> _Names:
+    """Return the pattern of the folders that are searched: a `**` at the end is the folder with all below it."""
+    while pattern[-1:] == (_ANY_DEPTH,):
+        pattern = pattern[:-1]
+    return pattern
+
+
+def _is_visible(names: _Names, pattern: _Names) -> bool:
+    """Whether names lead to a file below a folder that a pattern matches, through no hidden name from there on."""
+    return any(_fits(names[:n], pattern) and not any(map(is_hidden, names[n:])) for n in range(len(names)))
+
+
+def _fits(names: _Names, pattern: _Names) -> bool:
+    """Whether names fit a pattern one by one; as in a shell, `*` and `**` match no name that starts with `.`."""
+    if not pattern:
+        return not names
+    if pattern[0] == _ANY_DEPTH:
+        depth = next((at for at, name in enumerate(names) if name.startswith(".")), len(names))
+        return any(_fits(names[number:], pattern[1:]) for number in range(depth + 1))
+    return bool(names) and _is_match(names[0], pattern[0]) and _fits(names[1:], pattern[1:])
+
+
+def _is_match(name: str, pattern: str) -> bool:
+    if not glob.has_magic(pattern):
+        return name == pattern
+    return fnmatch.fnmatchcase(name, pattern) and (pattern.startswith(".") or not name.startswith("."))

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from ...errors import NoInputError
 from ..table_formats.delta import needed_log
-from ..table_formats.folders import elsewhere
-from ..table_formats.recognising import DELTA_LOG, ICEBERG_FOLDER
-from .addresses import SEPARATOR, address_in_table
+from ..table_formats.folders import DELTA_LOG, ICEBERG_FOLDER, elsewhere
+from .store import SEPARATOR, address_in_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,9 +19,8 @@ if TYPE_CHECKING:
 
     from ..parquet_files import DataFile
     from ..spooling import TemporaryFolder
-    from .addresses import Address
-    from .copies import CopiedObject
-    from .store import RemoteObject
+    from .reading import CopiedObject
+    from .store import Address, RemoteObject
 
 
 class Objects(Protocol):

@@ -10,8 +10,7 @@ from urllib.parse import unquote
 
 from ...errors import DataError, NoInputError
 from ..paths import shortened
-from .live_files import LiveFile, LiveTable, moment, not_installed
-from .recognising import DELTA
+from .folders import DELTA, LiveFile, LiveTable, moment, not_installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -9,8 +9,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import DataError, NoInputError
-from .live_files import LiveFile, LiveTable, moment, not_installed
-from .recognising import ICEBERG, ICEBERG_ENDINGS, ICEBERG_HINT
+from .folders import ICEBERG, ICEBERG_ENDINGS, ICEBERG_HINT, LiveFile, LiveTable, moment, not_installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

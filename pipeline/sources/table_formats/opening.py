@@ -6,16 +6,14 @@ import os
 from typing import TYPE_CHECKING
 
 from .delta import delta_table
-from .folders import LocalFolder
+from .folders import DELTA, ICEBERG, ICEBERG_ENDINGS, LocalFolder, format_of_table
 from .iceberg import iceberg_table
-from .recognising import DELTA, ICEBERG, ICEBERG_ENDINGS, format_of_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ..inputs import Input
-    from .folders import TableFolder
-    from .live_files import LiveTable
+    from .folders import LiveTable, TableFolder
 
 
 def table_at(path: Path, spec: Input, *, name: str) -> LiveTable | None:

@@ -11,9 +11,9 @@ import scipy
 import sqlglot.expressions as exp
 
 from ...errors import ConfigError, DataError
+from ...metrics.before_after.assumption import predicted
 from ...metrics.before_after.audit import audited_precision, combined_precision
-from ...metrics.before_after.kappa import LogRatio, kappa_limits, kappa_variance, placebo_ratio
-from ...metrics.before_after.placebo import predicted
+from ...metrics.before_after.sensitivity import LogRatio, kappa_limits, kappa_variance, placebo_ratio
 from ...metrics.uncertainty.limits import with_quality
 from ...plan import rows
 from ...plan.checks import duplicate_check, file_check, missing_check
@@ -21,10 +21,9 @@ from ...plan.counts import Query, Sweep
 from ...plan.nodes import After, Check, CrossCheck, Node, Relation
 from ...plan.plan import Plan
 from ...queries.load import statement
-from ...tables.columns import doubles, nulls
+from ...tables.columns import THRESHOLD, at_or_above, doubles, lowest_retrieved, nulls
 from ...tables.schemas import GROUPING
-from ...tables.sweep import THRESHOLD, at_or_above, lowest_retrieved
-from . import marks, trend
+from . import assumption, uncertainty
 from .uncertainty import groups_of
 
 if TYPE_CHECKING:
@@ -32,13 +31,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ...metrics.before_after.assumption import Prediction
     from ...metrics.before_after.audit import AuditedPrecision
-    from ...metrics.before_after.placebo import Prediction
     from ...metrics.uncertainty.cube import Cube
-    from ...metrics.uncertainty.reasons import Reason
+    from ...metrics.uncertainty.qualities import Reason
     from ...sources.bins import Grid
     from ...sources.source import Source
-    from ...tables.sweep import Boundary
+    from ...tables.columns import Boundary
     from .contract import Audit, BeforeAfterParameters
     from .uncertainty import EstimatedGroup
 
@@ -181,7 +180,7 @@ def table(
     audited = at_or_above(counts["audit"], keys, COLUMNS, params.threshold_values)
     drifts = _drifts(params, counts, keys)
     table = pl.concat([_group(group, audited, drifts, params).select(order) for group in groups_of(curve, cube)])
-    parents = marks.clusters(cube, params) if params.is_replicated else None
+    parents = uncertainty.clusters(cube, params) if params.is_replicated else None
     table = table.with_columns((pl.col("n_audited") - pl.col("n_right")).alias("_n_wrong"))
     names = ("precision_audited", "precision_combined", "kappa")
     return with_quality(table, names, clusters=parents, keys=keys, events=("n_right", "_n_wrong")).drop("_n_wrong")
@@ -196,9 +195,9 @@ def _drifts(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], k
     if not params.lag_thresholds or params.window is None or params.uncertainty == "none":
         return counts["counts"].select(*keys, *nulls((THRESHOLD, *DRIFT))).clear()
     window = params.window
-    days = (window.before + window.gap + window.after) / 2 / trend.HOURS
+    days = (window.before + window.gap + window.after) / 2 / assumption.HOURS
     width = 2 * float(scipy.special.ndtri(0.5 + params.confidence / 2))
-    slopes = trend.table(params, counts, keys).drop_nulls(["slope", "slope_lower", "slope_upper"])
+    slopes = assumption.trend_table(params, counts, keys).drop_nulls(["slope", "slope_lower", "slope_upper"])
     return slopes.select(
         *keys,
         THRESHOLD,

@@ -7,21 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ...errors import DataError
 from ...metrics.before_after.estimates import RATIOS, reference_rows, with_ratios, with_recalls
+from ...tables.columns import THRESHOLD, lowest_retrieved
 from ...tables.schemas import GROUPING
-from ...tables.sweep import THRESHOLD, lowest_retrieved
 from ..durations import EVERYTHING
-from ..evidence import Evidence, Measure
-from ..influence import WITHOUT, by_influence
-from ..sections import EXPLAINED_ROWS, Section, Sheet
+from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section, Sheet
+from ..units import WITHOUT, by_influence
 from .audit import KEY, SAMPLE
-from .pairs import USED_PAIRS
+from .inputs import USED_PAIRS
+from .lags import N_COLUMNS
 from .units import TABLE as EVENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from ...plan.rows import Grouped
+    from ...sources.source import Source
     from ..sections import Asked
+    from .contract import BeforeAfterParameters, Compared
+
 
 _ESTIMATES = "before_after_estimates"
 _POSITIVES, _RATE, _FALSE = (
@@ -213,3 +218,43 @@ EVIDENCE = Evidence(
     quantities=_quantities,
     decides=("window", "compared", "boundary", "recall_reference", "invalid_scores", "duplicates", "cluster"),
 )
+
+
+# Where the numbers of compared pairs come from: rows of pairs, numbers per event, or the two timelines.
+
+
+def resolve_compared(params: BeforeAfterParameters, events: Source | None, articles: Source | None) -> Compared:
+    """Find where the numbers of compared pairs come from, unless the config says so.
+
+    Raises:
+        DataError: the inputs lack what the config asks for.
+    """
+    counted = has(events, *N_COLUMNS)
+    timed = has(events, "event_time") and has(articles, "article_time") and params.window is not None
+    default: Compared = "events" if counted else "timelines" if timed else "pairs"
+    compared = params.compared or default
+    if compared == "events" and not counted:
+        message = 'compared = "events" needs the input events with n_before and n_after'
+        raise DataError(message, remedy='Map them, or use compared = "pairs" if every compared pair is a row.')
+    if compared == "timelines" and not timed:
+        message = 'compared = "timelines" needs events with event_time and articles with article_time'
+        raise DataError(message, remedy='Map them, for example columns = { event_time = "date" }.')
+    return compared
+
+
+def check_grouping(compared: Compared, by: Sequence[Grouped]) -> None:
+    """Refuse groups whose number of compared pairs is not known.
+
+    Raises:
+        DataError: the pairs are counted per event, and a grouping column is one of articles.
+    """
+    for grouped in by:
+        if compared == "events" and grouped.source == "articles":
+            message = f"by: {grouped.label!r} is a column of articles, but the compared pairs are given per event"
+            remedy = 'Their number for each value is not known: use compared = "timelines" if the data allow it.'
+            raise DataError(message, remedy=remedy)
+
+
+def has(source: Source | None, *names: str) -> bool:
+    """Whether an input is given and has all of some fields."""
+    return source is not None and all(source.has(name) for name in names)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import DataError
 from ...plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check, negative_check
-from .timelines import N_COLUMNS
+from .lags import N_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

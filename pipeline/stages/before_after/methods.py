@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from ...tables.columns import THRESHOLD
 from ...tables.groupings import TOTAL
 from ...tables.schemas import GROUPING
-from ...tables.sweep import THRESHOLD
 from .. import methods
-from . import verdict as assumption
+from ..units import Counted, Labelled, SampleSizes
+from . import assumption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from ...metrics.planning.pilot import Scale
     from ..methods import Measured
+
 
 NOUNS = {"pairs": "pairs", "events": "events", "articles": "articles"}
 UNITS = {"event_id": "events", "day": "days", "article_id": "articles"}
@@ -105,3 +108,37 @@ def _placebo(tables: Mapping[str, pl.DataFrame]) -> str:
         f"A placebo test of the rates of matches near to the event and far from it, both before it, {verdict} equal "
         f"false positive rates (p = {p_value:.2g}, wild bootstrap: Davidson and Flachaire 2008)."
     )
+
+
+# What the numbers of before_after rest on: events, with their pairs.
+#
+# Limits of precision lie on the scale of the logarithm of 1 - P, those of recall and F1 are Fieller's, which are
+# nearly symmetric about the number where they are narrow.
+
+
+_AFTER, _BEFORE = "matches after the event", "matches before the event"
+_VERSIONS = ("", "_uncorrected")
+_RATIOS: dict[str, Scale] = {"precision": "lack", "recall": "plain", "f1": "plain"}
+SAMPLE_SIZES = SampleSizes(
+    nouns={"event_id": "events", "day": "days", "article_id": "articles"},
+    inputs={"event_id": "events"},
+    counts=(
+        Counted("compared pairs", ("n_before", "n_after")),
+        Counted(_AFTER, ("m_after",)),
+        Counted(_BEFORE, ("m_before",)),
+    ),
+    rests_on={
+        "fpr": _BEFORE,
+        **{f"precision{version}": _BEFORE for version in _VERSIONS},
+        **{f"{name}{version}": _AFTER for name in ("recall", "f1") for version in _VERSIONS},
+    },
+    scales={"fpr": "log", **{f"{name}{version}": scale for name, scale in _RATIOS.items() for version in _VERSIONS}},
+    bounds={
+        **{f"precision{version}": (0.0, 1.0) for version in _VERSIONS},
+        **{f"{name}{version}": (0.0, 1.0) for name in ("recall", "f1") for version in _VERSIONS},
+    },
+    clusters="before_after_operating_points",
+    labelled=Labelled(
+        "precision_audited", "before_after_audit", "n_audited", "n_right", population="m_after", estimate="precision"
+    ),
+)

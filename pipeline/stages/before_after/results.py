@@ -10,25 +10,21 @@ import polars as pl
 from ...errors import DataError
 from ...metrics.before_after import estimates as estimator
 from ...metrics.before_after import sensitivity
-from ...metrics.before_after.kappa_bands import with_bands
-from ...metrics.curves.choice_columns import COST, cost_column
-from ...metrics.curves.operating_points import pick
+from ...metrics.before_after.sensitivity import with_bands
+from ...metrics.curves.operating_points import COST, cost_column, pick
 from ...metrics.uncertainty.cube import Cube
-from ...metrics.uncertainty.limits import with_numbers, with_quality
-from ...metrics.uncertainty.marks import warnings_of_marks
+from ...metrics.uncertainty.limits import warnings_of_marks, with_numbers, with_quality
 from ...metrics.uncertainty.serial import SHORTEST_SPAN, Cycle
+from ...tables.columns import REPLICATE, THRESHOLD, at_or_above
 from ...tables.groupings import group_text
 from ...tables.schemas import GROUPING
-from ...tables.sweep import REPLICATE, THRESHOLD, at_or_above
 from ...visible_text import of_every
 from ..stage import Summary, f1_curve, integer, interval, number, of_group
-from ..standard_numbers import CHOICE, SAME_DATA, on_other_data, words_of_choice
-from . import adjusted, audit, gold, marks, placebo, plausibility, reference, strata, trend
-from . import verdict as assumption
-from .crossing import CROSSED, MOST_REPLICATES
-from .estimate_tables import COUNT_NAMES
-from .gold_difference import with_difference
-from .uncertainty import with_design_effects, with_intervals, with_safe_limits
+from ..standard_figures import CHOICE, SAME_DATA, on_other_data, words_of_choice
+from . import assumption, audit, gold, inputs, strata, uncertainty
+from .gold import with_difference
+from .tables import COUNT_NAMES
+from .uncertainty import CROSSED, MOST_REPLICATES, with_design_effects, with_intervals, with_safe_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,8 +48,8 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
         threshold=params.recall_reference.threshold,
         reference_recall=recall,
     )
-    parents_of_pairs = marks.clusters(cube, params)
-    parents = marks.with_correlated_days(parents_of_pairs, curve, cube)
+    parents_of_pairs = uncertainty.clusters(cube, params)
+    parents = uncertainty.with_correlated_days(parents_of_pairs, curve, cube)
     curve = with_intervals(curve, cube, params, parents)
     points = _operating_points(curve, cube, params, parents)
     first = points.filter(pl.col("criterion") == params.operating_points[0].text).select(*keys, THRESHOLD)
@@ -75,7 +71,7 @@ def cube_of(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], k
     cube = Cube.of(counts["counts"], keys, params.threshold_values, params.boundary, crossed)
     if parent != "day":
         return cube
-    days = 0.0 if params.window is None else params.window.before / trend.HOURS
+    days = 0.0 if params.window is None else params.window.before / assumption.HOURS
     return replace(cube, cycle=Cycle(MOST_REPLICATES, max(days, SHORTEST_SPAN)))
 
 
@@ -128,15 +124,15 @@ def _optional_tables(
     if curve.is_empty():
         return
     if params.uncertainty != "none":
-        tested = placebo.table(curve, cube, params)
+        tested = assumption.placebo_table(curve, cube, params)
         events = ("m_far", "m_near")
-        yield placebo.TABLE, with_quality(tested, ["log_rate_ratio"], clusters=parents, keys=keys, events=events)
+        yield assumption.PLACEBO, with_quality(tested, ["log_rate_ratio"], clusters=parents, keys=keys, events=events)
     if strata.COUNTED in counts:
-        yield adjusted.TABLE, adjusted.table(curve, counts, cube, params)
+        yield strata.TABLE, strata.table(curve, counts, cube, params)
     if params.lag_thresholds:
-        slopes = trend.table(params, counts, keys)
-        of_days = parents if trend.is_crossed(counts) else marks.clusters(cube, params, crossed=False)
-        yield trend.TABLE, with_quality(slopes, ["slope"], clusters=of_days, keys=keys, events=("matches",))
+        slopes = assumption.trend_table(params, counts, keys)
+        of_days = parents if assumption.is_crossed(counts) else uncertainty.clusters(cube, params, crossed=False)
+        yield assumption.TREND, with_quality(slopes, ["slope"], clusters=of_days, keys=keys, events=("matches",))
     if "audit" in counts:
         yield audit.TABLE, audit.table(curve, counts, cube, params)
 
@@ -153,9 +149,9 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     total = tables["before_after_estimates"].filter(pl.col(GROUPING.name) == "all")
     messages: list[str] = []
     if not total.is_empty():
-        doubtful = (plausibility.one_sided(total), plausibility.strictest_precision(total), reference.doubtful(tables))
+        doubtful = (inputs.one_sided(total), inputs.strictest_precision(total), assumption.doubtful(tables))
         messages += (words for words in doubtful if words is not None)
-    messages += marks.warnings(tables)
+    messages += uncertainty.warnings(tables)
     of_others: tuple[Quality, ...] = ("assumption_failed", "one_parent", "correlated_days")  # who tell of them
     messages += warnings_of_marks(tables, without=of_others)
     messages += assumption.warnings(tables)
@@ -216,7 +212,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
             sentence
             for sentence in (
                 of_group(first_row, _sentence(first_row)),
-                reference.verdict(tables),
+                assumption.verdict_on_reference(tables),
                 assumption.verdict(tables),
             )
             if sentence

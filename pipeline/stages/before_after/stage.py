@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...metrics.curves.choice_columns import cost_column
+from ...metrics.curves.operating_points import cost_column
 from ..stage import Stage, UnitTable
 from . import figures, methods, planning, results
 from .contract import (
@@ -14,10 +14,9 @@ from .contract import (
     PAIRS,
     BeforeAfterParameters,
 )
-from .estimate_tables import COUNT_TABLE
 from .evidence import EVIDENCE
-from .sample_sizes import SAMPLE_SIZES
-from .tables import TABLES
+from .methods import SAMPLE_SIZES
+from .tables import COUNT_TABLE, TABLES
 
 STAGE = Stage(
     kind="before_after",

@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
 import numpy as np
 import polars as pl
 
+from ...errors import DataError
 from ...metrics.before_after import estimates as estimator
-from ...metrics.before_after.days import spread_of
-from ...metrics.before_after.intervals import INTERVAL_NAMES, MIN_REPLICATES, intervals
-from ...metrics.before_after.placebo import NearAndFar, realised_precision_interval
-from ...metrics.before_after.simultaneous import precision_at_least
-from ...metrics.before_after.sums import Sides
+from ...metrics.before_after.assumption import NearAndFar, realised_precision_interval
+from ...metrics.before_after.days import correlation_of_days, spread_of
+from ...metrics.before_after.estimates import Sides
+from ...metrics.before_after.intervals import INTERVAL_NAMES, MIN_REPLICATES, intervals, precision_at_least
 from ...metrics.uncertainty.jackknife import leave_one_out
-from ...metrics.uncertainty.limits import Interval, with_limits
-from ...metrics.uncertainty.qualities import DESIGN_EFFECT
+from ...metrics.uncertainty.limits import Interval, clusters_of_parents, marked, with_limits
+from ...metrics.uncertainty.qualities import DESIGN_EFFECT, INTERVAL_QUALITY
 from ...metrics.uncertainty.serial import InTime
+from ...plan import rows
+from ...plan.counts import CountFunction
+from ...plan.nodes import Relation
+from ...queries.load import statement
 from ...records import dataclass
-from ...tables.columns import doubles, nulls
-from ...tables.sweep import THRESHOLD
+from ...tables.columns import REPLICATE, THRESHOLD, doubles, nulls
+from .contract import Parent
+from .inputs import fit_given_numbers, time_of_article
+from .lags import COUNTS_AROUND, crossed_counts, timelines_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from ...metrics.before_after.references import Choice
-    from ...metrics.before_after.sums import Counts
+    from ...metrics.before_after.estimates import Counts
+    from ...metrics.before_after.intervals import Choice
+    from ...metrics.before_after.timelines import Span
     from ...metrics.uncertainty.cube import Cube, GroupCounts
     from ...metrics.uncertainty.jackknife import Floats
-    from .contract import BeforeAfterParameters
+    from .contract import BeforeAfterParameters, Compared
+    from .inputs import TimedBy
+    from .matchers import Matchers
+
 
 REALISED = "precision_realised"
 
@@ -108,8 +119,8 @@ def _sides(counts: GroupCounts) -> Sides:
 
 def groups_of(curve: pl.DataFrame, cube: Cube) -> Iterator[EstimatedGroup]:
     """Every group of the estimates."""
-    for rows, counts in cube.beside(curve):
-        yield EstimatedGroup(rows, counts)
+    for thresholds, counts in cube.beside(curve):
+        yield EstimatedGroup(thresholds, counts)
 
 
 def with_intervals(
@@ -208,3 +219,177 @@ def _known(group: EstimatedGroup, params: BeforeAfterParameters) -> _Known:
     """What is known of the reference of a group."""
     reference = params.recall_reference
     return {"reference": group.reference, "reference_recalls": reference.recalls, "choice": reference.choice}
+
+
+# How far intervals of before_after can be trusted: the parents of its pairs, and how unequal these are.
+
+
+MATCHES = ("m_before", "m_after")
+
+
+def clusters(cube: Cube, params: BeforeAfterParameters, *, crossed: bool = True) -> pl.DataFrame:
+    """`clusters_of` the parents of the pairs of every group, by their matches, with `one_parent` where it holds.
+
+    Args:
+        cube: The counts that intervals rest on.
+        params: The parameters of the stage.
+        crossed: Whether the intervals know the second parent wherever its counts are known.
+    """
+    if params.second_parent is None:  # the config says that events alone are parents
+        return clusters_of_parents(cube, MATCHES)
+    if not crossed or not cube.crossed:
+        return marked(clusters_of_parents(replace(cube, crossed=()), MATCHES), "one_parent")
+    return marked(clusters_of_parents(cube, MATCHES), "one_parent", _without_second_parent(cube))
+
+
+def with_correlated_days(clusters: pl.DataFrame, curve: pl.DataFrame, cube: Cube) -> pl.DataFrame:
+    """`clusters` with `correlated_days` where neighbouring days are alike in how often pairs match by chance.
+
+    Args:
+        clusters: What `clusters` gives.
+        curve: Estimates, one row per group × threshold.
+        cube: The counts that they rest on.
+    """
+    if cube.cycle is None or not cube.within_budget(curve.height):
+        return clusters
+    correlated = [
+        group.rows.head(1).select(cube.keys)
+        for group in groups_of(curve, cube)
+        if correlation_of_days([sides.with_data for sides in group.clusterings]) is not None
+    ]
+    return marked(clusters, "correlated_days", pl.concat(correlated)) if correlated else clusters
+
+
+def warnings(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
+    """Whether days in a row go together in any group, and what to do."""
+    if (tables["before_after_estimates"][INTERVAL_QUALITY] == "correlated_days").any():
+        yield (
+            "neighbouring days are alike in how often pairs match by chance: limits allow for it as far as these days "
+            "tell, see interval_quality (correlated_days); more days tell more, and where it is weekdays that differ, "
+            'strata = "weekday" takes it out'
+        )
+
+
+def _without_second_parent(cube: Cube) -> pl.DataFrame:
+    """The groups whose intervals know events alone: the second parent has no compared pairs before the event."""
+    keys = list(cube.keys)
+    compared = cube.crossed[0].filter(pl.col("n_before") > 0).group_by(keys).agg(pl.col(REPLICATE).n_unique())
+    known = compared.filter(pl.col(REPLICATE) >= MIN_REPLICATES)
+    return cube.counts.select(keys).unique().join(known, on=keys, how="anti", nulls_equal=True)
+
+
+# The second parent of a pair: pairs of one event are alike, and so are those of one article, or of one day.
+#
+# Intervals rest on how counts vary between independent units. A pair has two: its event, and its article with the day
+# that the article shares with others. Counts are made by both, and by their intersections (see
+# `metrics.uncertainty`).
+
+
+CROSSED: dict[Parent, tuple[str, str]] = {  # count tables
+    "day": ("counts_of_days", "counts_of_events_and_days"),
+    "article_id": ("counts_of_articles", "counts_of_events_and_articles"),
+}
+MOST_REPLICATES = 64  # of days, in turn, and of articles, so that counts by both parents stay few
+PAIRS_OF_BOTH = "pairs_with_both_parents"
+PARENTS: tuple[Parent, ...] = get_args(Parent)
+_WORDS = {"day": "day", "article_id": "article"}
+
+
+def unknown_parent(lacking: Mapping[Parent, str]) -> str:
+    """The warning that the pairs have no second parent, with what would give them one, see `choose_parent`."""
+    return (
+        "intervals may be too narrow (one_parent): they know that pairs of one event are alike, but not that pairs of "
+        "one article or one day are, because it is not known how many of these were compared. Give "
+        f'{lacking["day"]}; or write cluster = "event_id" if articles are not shared by events'
+    )
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The second parent of a run.
+
+    Attributes:
+        parent: Whether it is the article, or the day on which the article appeared (UTC).
+        timed_by: For days: where the time of the article of a pair comes from. A pair whose article is not listed there
+            is in replicate 0.
+        compared: Where the numbers of compared pairs come from.
+    """
+
+    parent: Parent
+    timed_by: TimedBy | None
+    compared: Compared
+
+    @property
+    def tables(self) -> tuple[str, str]:
+        """The count tables by the second parent and by both."""
+        return CROSSED[self.parent]
+
+    def relations(self, groups: Sequence[str]) -> Iterator[Relation]:
+        """The pairs with the replicate of their second parent.
+
+        Args:
+            groups: Columns of the pairs by which they are counted.
+        """
+        if self.parent == "day" and self.timed_by != "articles":
+            columns = {"time_of_article": time_of_article(self.timed_by)}
+            yield Relation(PAIRS_OF_BOTH, statement("before_after/pairs_with_days", groups, columns=columns))
+            return
+        if self.parent == "day":
+            yield Relation("replicates_of_articles", statement("before_after/days_of_articles"), keep=True)
+        else:
+            source = "pairs_read" if self.compared == "pairs" else "articles_read"
+            yield from rows.replicate_relations(source, "article_id", MOST_REPLICATES, of="articles")
+        yield Relation(PAIRS_OF_BOTH, statement("before_after/pairs_with_article_replicates", groups))
+
+    def compared_pairs(self, by: Sequence[rows.Grouped], span: Span, matchers: Matchers) -> CountFunction:
+        """Numbers of compared pairs by the second parent and by both, from the timelines.
+
+        They count for nothing where the timelines do not fit the numbers that are given.
+
+        Args:
+            by: The grouping columns.
+            span: The window.
+            matchers: The grouping columns that name the matcher.
+        """
+        has_given_numbers = self.compared == "events"
+
+        def compute(frames: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
+            events, articles = frames["events"], frames["articles"]
+            if has_given_numbers and not fit_given_numbers(events, articles, span):
+                events = events.clear()
+            counts = crossed_counts(events, articles, span, matchers.known(segment))
+            return matchers.repeated(counts, frames, segment)
+
+        reads = timelines_by(by, *(["n_before"] if has_given_numbers else []))
+        groups = [grouped.name for grouped in by if grouped.source == "articles"]
+        file = "timeline_of_articles_by_day" if self.parent == "day" else "timeline_of_articles_with_replicates"
+        reads["articles"] = statement(f"before_after/{file}", groups)
+        return CountFunction(
+            "before_after/crossed_timelines",
+            reads | matchers.frames(),
+            compute,
+            COUNTS_AROUND,
+            into=self.tables[0],
+            crossed=self.tables,
+        )
+
+
+def choose_parent(wanted: Parent | Literal["auto"], lacking: Mapping[Parent, str]) -> Parent | None:
+    """Choose the second parent of the pairs; None: there is none.
+
+    By default it is the day where the times of the articles are known, else the article where every compared pair is a
+    row, and none where the numbers of compared pairs of a day or an article are not known.
+
+    Args:
+        wanted: The parent that the config names, or `auto`.
+        lacking: Of every parent, what would make its numbers of compared pairs known, in words; empty: they are.
+
+    Raises:
+        DataError: those of the parent that the config names are not.
+    """
+    if wanted == "auto":
+        return next((parent for parent in PARENTS if not lacking[parent]), None)
+    if lacking[wanted]:
+        message = f"cluster: the compared pairs of every {_WORDS[wanted]} are not known"
+        raise DataError(message, remedy=f"Give {lacking[wanted]}, or cluster by the events alone.")
+    return wanted

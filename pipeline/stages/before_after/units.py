@@ -12,10 +12,10 @@ from ...metrics.before_after.timelines import counts_around
 from ...plan.nodes import After
 from ...plan.optional_tables import OptionalTable
 from ...queries.load import statement
+from ...tables.columns import THRESHOLD, lowest_retrieved
 from ...tables.schemas import GROUPING
-from ...tables.sweep import THRESHOLD, lowest_retrieved
-from .estimate_tables import EVENT_COLUMNS
-from .timelines import N_COLUMNS, articles_of_timeline, events_of_timeline
+from .lags import N_COLUMNS, articles_of_timeline, events_of_timeline
+from .tables import EVENT_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ...metrics.before_after.timelines import Span
     from ...sources.source import Source
-    from ...tables.sweep import Boundary
+    from ...tables.columns import Boundary
     from .contract import Compared
     from .matchers import Matchers
 

@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...tables.sweep import THRESHOLD
-from ..figure_blocks import (
+from ...tables.columns import THRESHOLD
+from ..figures import (
     CRITERION,
     GAP,
+    Axis,
+    Figure,
+    Rule,
+    Series,
     caption,
     chosen_rows,
     drawn,
@@ -22,10 +26,8 @@ from ..figure_blocks import (
     thinned,
     with_limits,
 )
-from ..figures import Axis, Figure, Rule, Series
-from ..standard_figures import across_groups, path_of_thresholds
-from ..standard_numbers import Wanted
-from .alarm_contract import ALARM_POINTS, ALARMS
+from ..standard_figures import Wanted, across_groups, path_of_thresholds
+from .contract import ALARM_POINTS, ALARMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

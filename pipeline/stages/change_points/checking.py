@@ -18,8 +18,7 @@ from ...plan.checks import (
 from ...plan.nodes import CrossCheck
 from ...queries.load import statement
 from ...visible_text import rows_in_words
-from .input_contracts import ANNOTATOR, END, POSITION, SERIES_ID, START
-from .lengths import is_duration
+from .contract import ANNOTATOR, END, POSITION, SERIES_ID, START, is_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

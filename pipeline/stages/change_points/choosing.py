@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ...metrics.curves.choices import Candidates
 from ...metrics.curves.cross_fitting import FOLDS
-from ...metrics.curves.outcome_counts import Outcomes
-from ...tables.ratios import divide
-from ...tables.sweep import THRESHOLD
+from ...metrics.curves.operating_points import Candidates, Outcomes
+from ...tables.columns import THRESHOLD, divide
 from .uncertainty import limits_of, retrieved
 
 if TYPE_CHECKING:

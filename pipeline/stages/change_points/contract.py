@@ -1,24 +1,300 @@
-"""Parameters and result tables of change_points."""
+"""Inputs of change_points."""
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator, model_validator
 
-from ...metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
-from ...metrics.curves.choice_columns import cost_columns, criterion_column
-from ...metrics.curves.operating_points import Criterion, each_once
+from ...metrics.change_points.windows import Margin
+from ...metrics.curves.operating_points import COLUMNS as CHOSEN_ELSEWHERE
+from ...metrics.curves.operating_points import Criterion, cost_columns, criterion_column, each_once
 from ...metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
-from ...sources.inputs import Input
+from ...sources.inputs import Field as InputField
+from ...sources.inputs import Input, InputContract
 from ...tables.groupings import unlike_but_for_case
-from ...tables.schemas import Column, Table, limits_of_share, of_chosen_row
+from ...tables.schemas import Column, Table, limits_of, limits_of_share, of_chosen_row
+from ..durations import parse_microseconds
 from ..parameters import EvenThresholds, StageParameters
 from ..stage import CLUSTER
-from .alarm_contract import ALARM_COUNTS, ALARM_POINTS, ALARMS
-from .input_contracts import ANNOTATOR, SERIES_ID
-from .lengths import Length
-from .margins import MarginSides
+
+ANNOTATOR = "annotator_id"
+SERIES_ID = "series_id"
+POSITION, START, END = "position", "start", "end"
+INCIDENTS = "incidents"  # what true points are where they last
+
+PREDICTIONS = InputContract(
+    "predictions",
+    (
+        InputField(SERIES_ID, "key", "the series", required=True),
+        InputField(POSITION, "position", "where the change is: an index, a number or a time", required=True),
+        InputField("score", "number", "score of the prediction; higher means more confident"),
+    ),
+    "one row per predicted change point",
+    required=True,
+    evaluated=True,
+)
+ANNOTATIONS = InputContract(
+    "annotations",
+    (
+        InputField(SERIES_ID, "key", "the series", required=True),
+        InputField(POSITION, "position", "where the change is, of the same type as in predictions"),
+        InputField(START, "position", "where an incident that lasts starts, in place of position"),
+        InputField(END, "position", "where it ends"),
+        InputField(ANNOTATOR, "key", "who marked it"),
+    ),
+    "one row per true change point, or incident, as marked by each annotator",
+    required=True,
+    evaluated=True,
+)
+SERIES = InputContract(
+    "series",
+    (
+        InputField(SERIES_ID, "key", "a series that was annotated", required=True),
+        InputField("n_obs", "integer", "number of its observations; needed for covering"),
+        InputField(START, "position", "where its observation starts; needed with end for false alarms over time"),
+        InputField(END, "position", "where its observation ends"),
+    ),
+    "one row per annotated series",
+    evaluated=True,
+)
+RUNS = InputContract(
+    "runs",
+    (InputField(SERIES_ID, "key", "a series that was searched for change points", required=True),),
+    "one row per series and value of the grouping columns of predictions that was run, also those that found nothing",
+)
+CODERS = InputContract(
+    "coders",
+    (
+        InputField(SERIES_ID, "key", "a series", required=True),
+        InputField(ANNOTATOR, "key", "who looked at it", required=True),
+    ),
+    "one row per series and annotator, also those who marked nothing",
+    evaluated=True,
+)
+
+
+# Lengths of time, or of positions, as a config writes them.
+
+
+def _length(value: object) -> object:
+    """A positive number, or a positive duration, as it is written."""
+    if isinstance(value, str):
+        if parse_microseconds(value) > 0:
+            return value
+    elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0:
+        return value
+    message = f'{value!r}: write a number above 0, or a duration such as "6h"'
+    raise ValueError(message)
+
+
+Length = Annotated[int | float | str, BeforeValidator(_length)]  # an int stays exact
+
+
+def is_duration(length: Any) -> bool:  # noqa: ANN401 - a number or a duration
+    """Whether a length is for positions that are times."""
+    return isinstance(length, str)
+
+
+def in_positions(length: Any) -> float:  # noqa: ANN401 - a number or a duration
+    """A length in the unit of the positions: microseconds where it is a duration."""
+    return parse_microseconds(length) if isinstance(length, str) else length
+
+
+# The margin of change_points as a config writes it.
+
+
+class MarginSides(BaseModel):
+    """How far a prediction may lie from a true point.
+
+    Attributes:
+        before: How much earlier: a number in the unit of the positions, or a duration where they are times.
+        after: How much later.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    forms: ClassVar[str] = 'a number, a duration such as "2h", or a table { before = …, after = … }'
+
+    before: int | float | str  # an int stays exact
+    after: int | float | str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_for_both(cls, value: object) -> object:
+        return {"before": value, "after": value} if isinstance(value, int | float | str) else value
+
+    @field_validator("before", "after", mode="before")
+    @classmethod
+    def _side(cls, value: object) -> object:
+        if isinstance(value, str):
+            parse_microseconds(value)
+            return value
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not math.isfinite(value) or value < 0:  # type: ignore[arg-type, operator]
+            message = f'{value!r}: write a number from 0 on, or a duration such as "2h"'
+            raise ValueError(message)
+        return value
+
+    @model_validator(mode="after")
+    def _alike(self) -> MarginSides:
+        if isinstance(self.before, str) != isinstance(self.after, str):
+            message = "both sides must be numbers, or both durations"
+            raise ValueError(message)
+        return self
+
+    @property
+    def is_duration(self) -> bool:
+        """Whether it is for positions that are times."""
+        return isinstance(self.before, str)
+
+    @property
+    def has_zero(self) -> bool:
+        """Whether a side is 0."""
+        return 0 in {_number(self.before), _number(self.after)}
+
+    def closed(self, *, closed: bool) -> Margin:
+        """The margin in the unit of the positions: microseconds where it is a duration.
+
+        Args:
+            closed: Whether a distance equal to the margin matches.
+        """
+        return Margin(_number(self.before), _number(self.after), closed=closed)
+
+
+def _number(side: Any) -> float:  # noqa: ANN401 - a number or a duration
+    return parse_microseconds(side) if isinstance(side, str) else side
+
+
+# Tables and counts of change points as alarms.
+
+
+ALARM_TABLES = ("change_points_alarms", "change_points_alarm_points")
+QUANTILES = {"lead_p10": 0.1, "lead_p25": 0.25, "median_lead": 0.5, "lead_p75": 0.75, "lead_p90": 0.9}
+ALL_PREDICTIONS = "all_predictions"
+SWEPT_ALARMS = ("n_false", "n_ignored", "n_merged", "n_alerted", "n_ahead", "lead_sum")
+LEADS = "leads"  # the count table of leads
+
+_MEANINGS = {
+    "n_false": "false alarms",
+    "n_ignored": "alarms that count neither as true nor as false",
+    "n_merged": "alarms that are one with an earlier one, by the cooldown",
+    "n_alerted": "true points with an alarm in their zone",
+    "n_ahead": "true points whose first alarm comes before them",
+    "lead_sum": "the leads of the first alarms, added up",
+}
+ALARM_COUNTS = (
+    *(
+        Column(name, "DECIMAL" if name == "lead_sum" else "BIGINT", f"what the bin adds to: {meaning}; alarms only")
+        for name, meaning in _MEANINGS.items()
+    ),
+    *(
+        Column(
+            f"{name}_always",
+            "DECIMAL" if name == "lead_sum" else "BIGINT",
+            f"the same of predictions that count at every threshold: {meaning}; alarms only",
+        )
+        for name, meaning in _MEANINGS.items()
+    ),
+    Column("observed", "DECIMAL", "observed time, in the unit of the positions, of times in microseconds; alarms only"),
+)
+
+_UNIT = "in the unit of the positions, hours for times"
+_COUNTS = (
+    Column("n_series", "BIGINT", "runs on one series; with separate annotators each counts"),
+    Column("n_true", "BIGINT", "true points, or incidents"),
+    Column("n_predicted", "BIGINT", "alarms that detect something or are false, as in `change_points_curve`"),
+    Column("tp", "BIGINT", "true points that are detected, by the rule of matching"),
+    Column("n_false", "BIGINT", "false alarms"),
+    Column("n_ignored", "BIGINT", "repeats that count neither as true nor as false"),
+    Column("n_merged", "BIGINT", "predictions that are one alarm with an earlier one, by the cooldown"),
+    Column(
+        "observed", "DOUBLE", "observed time of all runs, in units of `per`; NULL: `per` is not given", nullable=True
+    ),
+    Column("per", "VARCHAR", "the unit of time, as the config has it; NULL: it is not given", nullable=True),
+)
+_RATES = (
+    Column(
+        "false_alarm_rate",
+        "DOUBLE",
+        "n_false / observed: false alarms per unit of time; NULL: `per` is not given, or no time was observed",
+        nullable=True,
+    ),
+    *limits_of("false_alarm_rate"),
+    Column(
+        "time_between_false_alarms",
+        "DOUBLE",
+        "observed / n_false, in units of `per`; NULL: no false alarm, or no rate",
+        nullable=True,
+    ),
+    *limits_of("time_between_false_alarms"),
+    Column("recall", "DOUBLE", "tp / n_true: share that is detected; NULL: no true point", nullable=True),
+    *limits_of_share("recall"),
+)
+_LED = (
+    Column("n_alerted", "BIGINT", "true points with an alarm in their zone, under every rule"),
+    Column("n_ahead", "BIGINT", "those of them whose first alarm comes before they start"),
+)
+_MEAN = Column(
+    "mean_lead", "DOUBLE", f"mean of start − first alarm, {_UNIT}; above 0 it is ahead; NULL: no alarm", nullable=True
+)
+_REASONS = (
+    Column(
+        "undefined",
+        "VARCHAR",
+        "why a ratio is NULL: the [reasons](methods/change_points.md#rates-and-leads); NULL: all are defined",
+        nullable=True,
+    ),
+    Column(
+        "undefined_interval",
+        "VARCHAR",
+        "why an interval is NULL: the [reasons](methods/change_points.md#intervals); NULL: all intervals are given",
+        nullable=True,
+    ),
+    QUALITY_COLUMN,
+)
+_ALARMS = (
+    Column("threshold", "DOUBLE", "score from which a prediction counts; NULL: nothing has a score", nullable=True),
+    *_COUNTS,
+    *_RATES,
+    *_LED,
+    _MEAN,
+    *_REASONS,
+)
+
+
+def _quantile(name: str, share: float) -> tuple[Column, ...]:
+    words = "median" if name == "median_lead" else f"{share:.0%} quantile"
+    return (
+        Column(name, "DOUBLE", f"{words} of these leads, {_UNIT}; NULL: no alarm", nullable=True),
+        *limits_of(name),
+    )
+
+
+_POINTS = (
+    Column(
+        "criterion",
+        "VARCHAR",
+        f"what the threshold was chosen for; `{ALL_PREDICTIONS}` where nothing has a score",
+    ),
+    *_ALARMS[: _ALARMS.index(_MEAN)],
+    Column(
+        "share_ahead", "DOUBLE", "n_ahead / n_alerted: share that is told ahead of time; NULL: no alarm", nullable=True
+    ),
+    *limits_of_share("share_ahead"),
+    _MEAN,
+    *limits_of("mean_lead"),
+    *(column for name, share in QUANTILES.items() for column in _quantile(name, share)),
+    *_REASONS,
+)
+ALARMS = Table("change_points_alarms", "one row per group and threshold", _ALARMS, ("threshold",))
+ALARM_POINTS = Table(
+    "change_points_alarm_points", "one row per group and criterion that chose a threshold", _POINTS, ("criterion",)
+)
+
+
+# Parameters and result tables of change_points.
+
 
 Matching = Literal["one_to_one", "any", "roerich", "ruptures", "nearest"]
 Annotators = Literal["union", "separate", "tcpd"]

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...plan.counts import Query
+from ...plan.counts import Query, Transform
 from ...plan.nodes import Relation
-from ...plan.transforms import Transform
 from ...queries.dialect import column, double
 from ...queries.load import statement
-from ..evidence import Evidence, Measure
-from ..influence import untold, with_influence
-from ..sections import EXPLAINED_ROWS, Section
-from .alarm_contract import ALARMS, LEADS
-from .alarm_points import FALSE, MERGED, REPEAT, TRUE
-from .input_contracts import INCIDENTS, SERIES_ID
+from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
+from ..units import untold, with_influence
+from .alarms import FALSE, MERGED, REPEAT, TRUE
+from .contract import ALARMS, INCIDENTS, LEADS, SERIES_ID
 from .points import RUN
 from .profiles import PROFILES
 from .relations import OUTCOMES, RUNS_OF_SERIES

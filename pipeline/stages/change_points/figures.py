@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ..figure_blocks import of_best, rising, shown
-from ..figures import Axis, Figure, Rule, Series
+from ..figures import Axis, Figure, Rule, Series, of_best, rising, shown
 from ..standard_figures import (
     BIN,
     NUMBER,
+    Wanted,
     by_threshold,
     histogram,
     histogram_of_shares,
+    key_numbers_of,
     precision_recall,
     ratios_of_groups,
 )
-from ..standard_numbers import Wanted, key_numbers_of
 from .alarm_figures import alarm_figures, numbers_of, with_rates
 from .results import best_on_other_data, best_rows
 

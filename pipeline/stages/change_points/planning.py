@@ -9,21 +9,17 @@ import numpy as np
 
 from ...errors import DataError
 from ...plan import rows
-from ...plan.counts import Query, Sweep
+from ...plan.counts import Query, Sweep, Transform
 from ...plan.optional_tables import OptionalTable
 from ...plan.plan import Plan
-from ...plan.roles import pooled_systems
-from ...plan.transforms import Transform
+from ...plan.plausibility import pooled_systems
 from ...records import dataclass
-from ...sources.keys import KeyMatch
+from ...sources.bindings import KeyMatch
 from ...sources.types import TIME_TYPES
 from ...tables.groupings import users_name
-from . import checking, units
-from .alarm_contract import ALARM_TABLES, LEADS
-from .alarm_points import AlarmMatcher
-from .contract import COUNT_NAMES
-from .input_contracts import ANNOTATOR, INCIDENTS, SERIES_ID
-from .lengths import in_positions
+from . import checking, results
+from .alarms import AlarmMatcher
+from .contract import ALARM_TABLES, ANNOTATOR, COUNT_NAMES, INCIDENTS, LEADS, SERIES_ID, in_positions
 from .points import RUN, Matcher
 from .relations import OUTCOMES, Inputs, Relations
 
@@ -202,6 +198,6 @@ class _Planner:
 
     def _after_results(self, relations: Relations) -> Iterator[After]:
         if self._series.is_possible:
-            yield units.series_table(relations, tcpd=self.params.annotators == "tcpd", covered=self.covered)
+            yield results.series_table(relations, tcpd=self.params.annotators == "tcpd", covered=self.covered)
         if self._delays.is_possible:
-            yield units.delays_table(relations)
+            yield results.delays_table(relations)

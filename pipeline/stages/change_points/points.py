@@ -9,14 +9,20 @@ import polars as pl
 
 from ...errors import DataError
 from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR
-from ...metrics.change_points.annotators import mean_over_annotators, with_origin
-from ...metrics.change_points.greedy_matching import added_as_roerich, added_nearest
-from ...metrics.change_points.matching import added_any, added_as_ruptures, added_one_to_one, matched_truth
+from ...metrics.change_points.matching import (
+    added_any,
+    added_as_roerich,
+    added_as_ruptures,
+    added_nearest,
+    added_one_to_one,
+    matched_truth,
+)
 from ...metrics.change_points.order import distinct_in_order, in_order
 from ...metrics.change_points.segmentation import covering as covering_of
+from ...metrics.change_points.segmentation import mean_over_annotators, with_origin
 from ...metrics.change_points.windows import Margin, Points, find_windows, nearest_truth
 from ...records import dataclass
-from ...tables.columns import doubles
+from ...tables.columns import doubles, quotient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,6 +31,8 @@ if TYPE_CHECKING:
 
     from .contract import Annotators, Matching
 
+
+if TYPE_CHECKING:
     Rule: TypeAlias = Callable[[Points, Points, Margin, NDArray[np.float64] | None], NDArray[np.int64]]
 
 RUN = "run_number"
@@ -258,3 +266,27 @@ def _copies(series: NDArray[np.int64], wanted: NDArray[np.int64]) -> _Copies:
     start = np.cumsum(lengths) - lengths
     index = np.arange(lengths.sum()) + np.repeat(begin - start, lengths)
     return _Copies(index, lengths)
+
+
+# Precision, recall and F1 of counts, each rounded once.
+
+
+def with_ratios(frame: pl.DataFrame, recalls: tuple[str, str] | None) -> pl.DataFrame:
+    """The frame with precision, recall, f1, and why one is `undefined`.
+
+    Args:
+        frame: Columns n_true, n_predicted, tp.
+        recalls: Columns of a sum of recalls and of their number, where recall is a mean (`tcpd`); F1 then is the
+            harmonic mean, as precision and recall count different things, else it comes from the counts.
+    """
+    precision = quotient(frame["tp"], frame["n_predicted"]).alias("precision")
+    if recalls is None:
+        recall = quotient(frame["tp"], frame["n_true"])
+        f1 = quotient(2 * frame["tp"], frame["n_predicted"] + frame["n_true"])
+    else:
+        recall = quotient(frame[recalls[0]], frame[recalls[1]])
+        f1 = quotient(2 * precision * recall, precision + recall)
+        f1 = pl.select(pl.when((precision + recall) == 0).then(0.0).otherwise(f1)).to_series()
+    nothing = pl.when(pl.col("n_predicted") == 0).then(pl.lit("no_prediction"))
+    undefined = nothing.when(pl.col("n_true") == 0).then(pl.lit("no_positive")).alias("undefined")
+    return frame.with_columns(precision, recall.alias("recall"), f1.alias("f1"), undefined)

@@ -14,7 +14,7 @@ from ...queries.dialect import column
 from ...queries.load import statement
 from ...records import dataclass
 from ...tables.groupings import internal_name
-from .input_contracts import ANNOTATOR, END, POSITION, SERIES_ID, START
+from .contract import ANNOTATOR, END, POSITION, SERIES_ID, START
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

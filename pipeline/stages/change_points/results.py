@@ -2,56 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
+import sqlglot.expressions as exp
 
 from ...metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
-from ...metrics.curves.choices import operating_points
+from ...metrics.curves.operating_points import operating_points
 from ...metrics.uncertainty.cube import Cube
-from ...metrics.uncertainty.limits import with_clusters
-from ...metrics.uncertainty.marks import warnings_of_marks
+from ...metrics.uncertainty.limits import warnings_of_marks, with_clusters
 from ...metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE
-from ...tables.columns import by_group, nulls
-from ...tables.groupings import group_text, grouping_columns
-from ...tables.ratios import quotient
+from ...plan.nodes import After
+from ...queries.load import statement
+from ...tables.columns import IN_TIME, THRESHOLD, add_up, as_key, at_or_above, by_group, nulls, quotient
+from ...tables.groupings import Grouping, group_text, grouping_columns
 from ...tables.schemas import GROUPING
-from ...tables.sweep import IN_TIME, THRESHOLD, add_up, at_or_above
 from ...visible_text import of_every
-from ..stage import (
-    Summary,
-    doubt,
-    f1_curve,
-    groups_without,
-    integer,
-    interval,
-    number,
-    of_group,
-    percent,
-)
-from ..standard_numbers import (
-    CHOICE,
-    SAME_DATA,
-    beside_best,
-    on_other_data,
-    words_of_choice,
-)
+from ..stage import CLUSTER, Summary, doubt, f1_curve, groups_without, integer, interval, number, of_group, percent
+from ..standard_figures import CHOICE, SAME_DATA, beside_best, on_other_data, words_of_choice
 from .alarm_figures import RATE, unit_of, with_rates
-from .alarm_results import alarm_tables
+from .alarms import alarm_tables
 from .choosing import IGNORED, candidates, f_beta, outcomes, with_ignored
-from .contract import AREAS, CURVE
-from .ratios import with_ratios
+from .contract import AREAS, CURVE, DELAYS, SERIES_COLUMNS, SERIES_ID
+from .points import RUN, with_ratios
 from .uncertainty import SIZES, with_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from numpy.typing import NDArray
 
+    from ...tables.schemas import Column
     from .contract import ChangePointsParameters
+    from .relations import Relations
 
+
+if TYPE_CHECKING:
     Counts: TypeAlias = NDArray[np.int64]
 
 SWEPT = ("n_predicted", "tp", "recall_sum")
@@ -246,3 +234,59 @@ def _sentence(row: Mapping[str, object]) -> str:
         f"{start}, {right}, and {of_every(recall)} true points are found, of {integer(row['n_true'])} in all"
         f"{words_of_choice(row)}."
     )
+
+
+# Tables of single runs and of single matches of change_points, which are read once more at the end.
+
+
+CLUSTERS = "clusters"  # frame of the clusters of series
+Finish = Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], pl.DataFrame]
+
+
+def series_table(relations: Relations, *, tcpd: bool, covered: bool) -> After:
+    """One row per run, over all its predictions."""
+
+    def finish(runs: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        runs = with_ratios(runs.with_columns(one=pl.lit(1)), ("mean_recall", "one") if tcpd else None)
+        mean = quotient(runs["delay_sum"], runs["n_delays"]).alias("mean_delay")
+        rows = _named(runs.with_columns(mean), frames["runs"], relations, SERIES_COLUMNS)
+        if CLUSTERS not in frames:
+            return rows
+        clusters = frames[CLUSTERS].with_columns(as_key(frames[CLUSTERS][CLUSTER]))
+        return rows.join(clusters, on=SERIES_ID, how="left", maintain_order="left")
+
+    covering: dict[str, exp.Expr] = {} if covered else {"covering": exp.cast(exp.null(), "DOUBLE")}
+    query = statement(f"change_points/{'alarm_series' if relations.alarmed else 'series'}", columns=covering)
+    clusters = {} if relations.cluster == SERIES_ID else {CLUSTERS: statement("change_points/clusters_of_series")}
+    return _follow_up("series", query, relations, finish, clusters)
+
+
+def delays_table(relations: Relations) -> After:
+    """One row per matched prediction."""
+
+    def finish(matches: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        return _named(matches, frames["runs"], relations, DELAYS)
+
+    return _follow_up("delays", statement("change_points/delays"), relations, finish)
+
+
+def _follow_up(
+    table: str,
+    query: exp.Query,
+    relations: Relations,
+    finish: Finish,
+    further: Mapping[str, exp.Query] = MappingProxyType({}),
+) -> After:
+    frames = {"runs": statement("change_points/keys_of_runs", [grouped.name for grouped in relations.by]), **further}
+    return After(f"change_points_{table}", None, query, {}, frames, finish)
+
+
+def _named(rows: pl.DataFrame, runs: pl.DataFrame, relations: Relations, columns: Sequence[Column]) -> pl.DataFrame:
+    """Rows with the grouping columns and the series of their run, as one grouping."""
+    by = [grouped.name for grouped in relations.by]
+    if runs.schema[SERIES_ID].is_decimal():  # signed and unsigned integers in one column
+        unsigned = bool((runs[SERIES_ID] >= 0).all())
+        runs = runs.with_columns(pl.col(SERIES_ID).cast(pl.UInt64 if unsigned else pl.Int64))
+    grouping = pl.lit(Grouping(tuple(by)).label).alias(GROUPING.name)
+    names = [column.name for column in columns]
+    return rows.join(runs, on=RUN, how="inner").select(grouping, *by, *names)

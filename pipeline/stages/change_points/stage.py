@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from ..stage import Stage, UnitTable
 from . import figures, methods, planning, results
-from .contract import COUNTS, TABLES, ChangePointsParameters, further_columns
+from .contract import (
+    ANNOTATIONS,
+    CODERS,
+    COUNTS,
+    PREDICTIONS,
+    RUNS,
+    SERIES,
+    TABLES,
+    ChangePointsParameters,
+    further_columns,
+)
 from .evidence import EVIDENCE
-from .input_contracts import ANNOTATIONS, CODERS, PREDICTIONS, RUNS, SERIES
-from .sample_sizes import SAMPLE_SIZES
+from .methods import SAMPLE_SIZES
 
 STAGE = Stage(
     kind="change_points",

@@ -11,15 +11,15 @@ import polars as pl
 from ...metrics.curves.cross_fitting import at_choices
 from ...metrics.uncertainty.limits import Interval, clusters_of, marked_in_time, with_limits
 from ...metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters
-from ...tables.ratios import RATIOS
+from ...tables.columns import RATIOS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...metrics.curves.cross_fitting import Ints
+    from ...metrics.uncertainty.bootstrap import Resampling
     from ...metrics.uncertainty.cube import Cube, GroupCounts
     from ...metrics.uncertainty.proportions import Limits
-    from ...metrics.uncertainty.resampling import Resampling
     from .contract import ChangePointsParameters
 
     Floats: TypeAlias = NDArray[np.float64]

@@ -19,16 +19,8 @@ from ...tables.schemas import GROUPING, STAGE_COLUMN, Column
 from .. import STAGES, find_stage
 from ..stage import CLUSTER
 from ..upstream import UpstreamParameters
-from .fitting import (
-    EVENT_COUNTS,
-    NEEDS_GROUPS,
-    NEEDS_PAIRS,
-    PAIRED_TESTS,
-    POOLED,
-    UNPAIRED_TESTS,
-    Test,
-)
-from .sides import MARKS, stages_with
+from .group_units import MARKS, stages_with
+from .qualities import EVENT_COUNTS, NEEDS_GROUPS, NEEDS_PAIRS, PAIRED_TESTS, POOLED, UNPAIRED_TESTS, Test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

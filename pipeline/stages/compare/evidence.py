@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...plan.nodes import Relation
-from ..evidence import Evidence, Measure
-from ..sections import EXPLAINED_ROWS, Section
+from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
 from .planning import COUNT, METRIC
 
 if TYPE_CHECKING:

@@ -9,13 +9,14 @@ import polars as pl
 from ...tables.groupings import TOTAL, group_text
 from ...tables.schemas import GROUPING
 from .. import methods
-from .sentences import gap_sentences, margin_sentences, system_text
-from .summary import has_rows, one_test_a_pair
+from ..units import Counted, SampleSizes
+from .summary import gap_sentences, has_rows, margin_sentences, one_test_a_pair, system_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ..methods import Measured
+
 
 TESTS = {
     "paired_t": "the paired t test (Student 1908)",
@@ -118,3 +119,17 @@ def _difference(row: Mapping[str, object], level: str) -> str:
 
 def _test(row: Mapping[str, object]) -> str:
     return TESTS[str(row["test"])].partition(" (")[0]
+
+
+# What the numbers of compare rest on: units that two systems have in common.
+
+
+SAMPLE_SIZES = SampleSizes(
+    nouns={"unit": "units"},
+    unit="unit",
+    units={"unit": "n_units"},
+    counts=(Counted("units of the first system", ("n_units_a",)), Counted("units of the second", ("n_units_b",))),
+    scales={"difference": "plain", "ratio": "log"},
+    has_groups=False,
+    is_paired=True,
+)

@@ -21,9 +21,12 @@ from ...metrics.comparison.paired_tests import (
     wilcoxon_signed_rank,
     win_tie_loss,
 )
-from ...metrics.comparison.pooled import effective_counts, effective_units, jackknife_errors, pooled_ratios
-from ...metrics.comparison.ratio import (
+from ...metrics.comparison.pooled import (
     UNDEFINED_RATIO,
+    effective_counts,
+    effective_units,
+    jackknife_errors,
+    pooled_ratios,
     ratio_of_jackknifed,
     ratio_of_no_hits,
     ratio_on_same_units,
@@ -35,9 +38,10 @@ from ...metrics.uncertainty.jackknife import leave_one_out
 from ...metrics.uncertainty.qualities import N_CLUSTERS
 from ...metrics.uncertainty.serial import over_time
 from ...records import dataclass
-from ...tables.ratios import RATIOS
-from .fitting import EVENT_COUNTS, chosen
+from ...tables.columns import RATIOS
 from .qualities import (
+    EVENT_COUNTS,
+    chosen,
     hits_and_misses,
     quality_of_counts,
     quality_of_matchers,
@@ -51,9 +55,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...metrics.comparison.paired_tests import PairedT, PairedTest
-    from ...metrics.comparison.ratio import Ratio
+    from ...metrics.comparison.pooled import Ratio
     from ...metrics.uncertainty.jackknife import Floats
-    from .fitting import Compared, Test
+    from .qualities import Compared, Test
     from .rows import ComparedMetric, PairOfSystems, Row
 
     Integers = NDArray[np.int64]

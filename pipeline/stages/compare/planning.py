@@ -20,10 +20,9 @@ from ...queries.load import statement
 from ...records import dataclass
 from ...sources.inputs import Field
 from ...sources.source import PASSES_WHERE
+from ...tables.columns import RATIOS, REPLICATE
 from ...tables.groupings import cluster_name, users_name
-from ...tables.ratios import RATIOS
-from ...tables.sweep import REPLICATE
-from .fitting import CELLS, EVENT_COUNTS, POOLED, fitting
+from .qualities import CELLS, EVENT_COUNTS, POOLED, fitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from ...plan.checks import Faults
     from ...sources.source import Source
     from .contract import CompareParameters
-    from .fitting import Compared
+    from .qualities import Compared
 
 METRIC, COUNT = "metric:", "count:"  # prefixes of the fetched columns
 IN_ORDER = "in_order"  # what puts units, or their clusters, in the order of time, if they have one

@@ -10,10 +10,9 @@ from ...metrics.comparison.significance import adjust_p_values
 from ...tables.groupings import grouping_columns
 from ...tables.schemas import GROUPING, polars_types
 from .contract import further_columns
-from .group_units import units_of_group, with_order
-from .margin_rows import margin_rows, with_decisions
+from .group_units import marked, units_of_group, with_order
 from .planning import IN_ORDER
-from .sides import marked
+from .rows import margin_rows, with_decisions
 from .tables import MARGINS, POSTERIORS, TESTS
 
 if TYPE_CHECKING:

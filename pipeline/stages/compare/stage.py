@@ -6,7 +6,7 @@ from ..stage import Stage
 from . import figures, methods, planning, results, summary
 from .contract import COUNTS, UNITS, CompareParameters, further_columns
 from .evidence import EVIDENCE
-from .sample_sizes import SAMPLE_SIZES
+from .methods import SAMPLE_SIZES
 from .tables import TABLES
 
 STAGE = Stage(

@@ -11,20 +11,20 @@ import numpy as np
 from ...metrics.comparison.bootstrap_t import bootstrap_of_groups
 from ...metrics.comparison.clustered import Clusters
 from ...metrics.comparison.paired import ratios_of_matcher
-from ...metrics.comparison.permutation import permuted_means, permuted_ratios
-from ...metrics.comparison.ratio import UNDEFINED_RATIO, ratio_of_independent
+from ...metrics.comparison.pooled import UNDEFINED_RATIO, ratio_of_independent
 from ...metrics.comparison.separate import (
     event_estimates,
     is_constant,
     largest_skewness,
     means_of,
+    permuted_means,
+    permuted_ratios,
     pooled_estimates,
 )
 from ...metrics.comparison.student import difference_of, mean_of
-from ...tables.ratios import RATIOS
-from .fitting import chosen
+from ...tables.columns import RATIOS
 from .pairs import has_ratio, ratio_without_hits, undefined_of_pooled
-from .qualities import jackknifed, quality_of_counts, quality_of_groups, quality_of_matchers
+from .qualities import chosen, jackknifed, quality_of_counts, quality_of_groups, quality_of_matchers
 from .rows import MadeTest
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ...metrics.comparison.ratio import Ratio
+    from ...metrics.comparison.pooled import Ratio
     from ...metrics.comparison.student import Student
     from ...metrics.uncertainty.jackknife import Floats
-    from .fitting import Compared, Test
+    from .qualities import Compared, Test
     from .rows import ComparedMetric, PairOfSystems
 
     Labels = tuple[NDArray[np.int64], NDArray[np.int64]]

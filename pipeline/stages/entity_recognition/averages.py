@@ -10,9 +10,7 @@ import polars as pl
 from ...metrics.matching.document_averages import POOLED_AVERAGES
 from ...metrics.uncertainty.limits import Interval, compared_at, limit_columns
 from ...metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters, may_days_be_alike
-from ...tables.columns import doubles
-from ...tables.ratios import RATIOS, ratios
-from ...tables.sweep import THRESHOLD
+from ...tables.columns import RATIOS, THRESHOLD, doubles, ratios
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,9 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...metrics.matching.document_averages import Average
+    from ...metrics.uncertainty.bootstrap import Resampling
     from ...metrics.uncertainty.proportions import Limits
-    from ...metrics.uncertainty.reasons import Reason
-    from ...metrics.uncertainty.resampling import Resampling
+    from ...metrics.uncertainty.qualities import Reason
     from .documents import Group
 
 Floats: TypeAlias = "NDArray[np.float64]"

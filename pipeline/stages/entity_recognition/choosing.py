@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ...metrics.curves.choices import Candidates, f_beta_of_counts, ratios_of_counts
 from ...metrics.curves.cross_fitting import at_choices
-from ...metrics.curves.outcome_counts import Outcomes
+from ...metrics.curves.operating_points import Candidates, Outcomes, f_beta_of_counts, ratios_of_counts
 from ...metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from ...tables.ratios import RATIOS, divide
+from ...tables.columns import RATIOS, divide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...metrics.curves.cross_fitting import Ints
+    from ...metrics.uncertainty.bootstrap import Resampling
     from ...metrics.uncertainty.jackknife import Floats, Limits
-    from ...metrics.uncertainty.resampling import Resampling
     from .documents import Group
 
 

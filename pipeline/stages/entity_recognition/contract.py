@@ -6,14 +6,13 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from ...metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
-from ...metrics.curves.choice_columns import cost_columns, criterion_column
-from ...metrics.curves.operating_points import Criterion, each_once
+from ...metrics.curves.operating_points import COLUMNS as CHOSEN_ELSEWHERE
+from ...metrics.curves.operating_points import Criterion, cost_columns, criterion_column, each_once
 from ...metrics.matching.document_averages import Average
 from ...metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
-from ...tables.ratios import RATIOS
+from ...tables.columns import RATIOS
 from ...tables.schemas import Column, Table, limits_of_share, of_chosen_row
 from ..mentions.rules import Match, MentionParameters
 from ..parameters import EvenThresholds

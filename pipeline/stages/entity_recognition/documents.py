@@ -1,4 +1,9 @@
-"""Counts of one group by replicate, and the sums over its documents, at every threshold."""
+"""Sums of the documents' precision, recall and F1 over all documents, as they change from threshold to threshold.
+
+A document's ratios change only at thresholds where it has predictions, so each document adds what changes there: adding
+up from above gives the sums at every threshold, and no table of documents × thresholds is made. Rows are read in the
+order of documents, in blocks, so that sums are the same for the same data, to the last digit, and memory is bounded.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +16,262 @@ import polars as pl
 
 from ...metrics.uncertainty.cube import GroupCounts
 from ...metrics.uncertainty.proportions import Confusion
+from ...plan.counts import Reduction
+from ...queries.load import statement
 from ...records import dataclass
-from ...tables.sweep import THRESHOLD
-from .document_sums import SUMS
+from ...tables.columns import RATIOS, REPLICATE, THRESHOLD, doubles
+from ...tables.schemas import GROUPING
+from ..mentions.rules import DOCUMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    import sqlglot.expressions as exp
     from numpy.typing import NDArray
 
-    from ...tables.sweep import Boundary
+    from ...sources.bins import Grid
+    from ...tables.columns import Boundary
+    from ...tables.groupings import Grouping
+    from .contract import EntityRecognitionParameters
+
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
+Bools: TypeAlias = "NDArray[np.bool_]"
+
+TABLE = "sums_of_documents"
+SUMS = (*RATIOS, *(f"n_{name}" for name in RATIOS), "n_documents")
+TYPES: dict[str, type[pl.DataType]] = {REPLICATE: pl.Int64} | dict.fromkeys((THRESHOLD, *SUMS), pl.Float64)
+_DENSE = 1 << 20
+
+
+def sums_of_documents(
+    params: EntityRecognitionParameters, grid: Grid | None, *, scored: bool, listed: bool
+) -> Reduction:
+    """The table of sums.
+
+    Its rows are group, replicate and threshold; NULL: what documents add before any prediction is retrieved, or with
+    all predictions where they have no scores. `precision`, `recall` and `f1` are sums of the documents' ratios, `n_…`
+    the numbers of documents where the ratio is defined.
+
+    Args:
+        params: The parameters, with the groupings.
+        grid: The thresholds; None: every score is one.
+        scored: Whether predictions have scores.
+        listed: Whether documents may be without any mention, and have to be listed.
+    """
+    reads = {"scores": statement("entity_recognition/scores")} if scored and grid is None else {}
+
+    def reduce(blocks: Iterator[pl.DataFrame], frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        thresholds = _Thresholds.of(grid, frames.get("scores"))
+        totals: dict[Grouping, pl.DataFrame] = {}
+        for block in _whole_documents(blocks):
+            bins = thresholds.bins(block)
+            for grouping in params.groupings:
+                sums = _sums(*_counted_in(block, bins, params, grouping), grouping, thresholds)
+                totals[grouping] = _added(totals[grouping], sums) if grouping in totals else sums
+        tables = [frame.with_columns(pl.lit(grouping.label).alias(GROUPING.name)) for grouping, frame in totals.items()]
+        if not tables:
+            keys: dict[str, type[pl.DataType]] = dict.fromkeys((GROUPING.name, *params.by_columns), pl.String)
+            return pl.DataFrame(schema=keys | TYPES)
+        return pl.concat(tables, how="diagonal")
+
+    mentions = mentions_of_documents(params.by_columns, listed=listed)
+    rows = statement("entity_recognition/mentions_by_document", params.by_columns, relations=mentions)
+    return Reduction(TABLE, rows, reads, reduce)
+
+
+def mentions_of_documents(by: Sequence[str], *, listed: bool) -> dict[str, str | exp.Query]:
+    """What to read as `mentions`: with a row for every document, where documents may be without any mention.
+
+    Args:
+        by: The grouping columns.
+        listed: Whether there are such documents.
+    """
+    return {"mentions": statement("entity_recognition/mentions_and_documents", by)} if listed else {}
+
+
+@dataclass(frozen=True)
+class _Thresholds:
+    """The thresholds, rising, and how they retrieve.
+
+    Attributes:
+        values: Shape (K,); empty where predictions have no scores and are all retrieved at once.
+        grid: The same as a grid; None: the values are the scores.
+    """
+
+    values: Floats
+    grid: Grid | None
+
+    @classmethod
+    def of(cls, grid: Grid | None, scores: pl.DataFrame | None) -> _Thresholds:
+        """Those of a grid, else the scores, else none."""
+        if grid is not None:
+            return cls(np.asarray(grid.thresholds), grid)
+        return cls(np.empty(0) if scores is None else np.unique(scores["score"].to_numpy()), None)
+
+    @property
+    def edges(self) -> Floats:
+        """The threshold of every bin, nan for bin 0; bin 1 is nan where there are no thresholds."""
+        return np.concatenate([[np.nan], self.values if len(self.values) else [np.nan]])
+
+    def bins(self, block: pl.DataFrame) -> Ints:
+        """Bin of every row: the number of thresholds that retrieve the prediction; 0: none does, or there is none."""
+        scores = block["score"].fill_null(0.0).to_numpy()
+        if not len(self.values):
+            bins = np.ones(len(scores), dtype=np.int64)
+        elif self.grid is not None:
+            bins = self.grid.bins(scores)
+        else:
+            bins = np.searchsorted(self.values, scores, side="right")
+        return np.where(block["is_predicted"].to_numpy(), bins, 0)
+
+
+def _whole_documents(blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Blocks of the same rows that end with a document."""
+    held: pl.DataFrame | None = None
+    for block in blocks:
+        rows = block if held is None else pl.concat([held, block])
+        documents = rows[DOCUMENT].to_numpy()
+        end = int(np.searchsorted(documents, documents[-1])) if len(documents) else 0
+        if end:
+            yield rows[:end]
+        held = rows[end:]
+    if held is not None and held.height:
+        yield held
+
+
+def _counted_in(
+    block: pl.DataFrame, bins: Ints, params: EntityRecognitionParameters, grouping: Grouping
+) -> tuple[pl.DataFrame, Ints]:
+    """The rows that count in a grouping: a document that is listed has no type, so only where types are one."""
+    if params.type_group is None or params.type_group not in grouping.columns:
+        return block, bins
+    has_one = pl.col("is_gold") | pl.col("is_predicted") | pl.col(params.type_group).is_not_null()
+    counts = block.select(has_one.alias("counts")).to_series()
+    return block.filter(counts), bins[counts.to_numpy()]
+
+
+def _sums(block: pl.DataFrame, bins: Ints, grouping: Grouping, thresholds: _Thresholds) -> pl.DataFrame:
+    """The sums of one block for one grouping."""
+    labels, group = _groups(block, grouping.columns)
+    replicate = block[REPLICATE].to_numpy().astype(np.int64)
+    n_replicates, edges = 1 + int(replicate.max(initial=0)), thresholds.edges
+    cell, edge, sums = _changes(_rows_by_unit(block, group, replicate, bins, len(edges)))
+    group, replicate = np.divmod(cell, n_replicates)
+    keys = pl.Series(REPLICATE, replicate), doubles(THRESHOLD, edges[edge])
+    frame = pl.DataFrame([*keys, *(pl.Series(name, values) for name, values in sums.items())])
+    return frame if labels is None else pl.concat([labels[group], frame], how="horizontal")
+
+
+def _groups(block: pl.DataFrame, grouping: tuple[str, ...]) -> tuple[pl.DataFrame | None, Ints]:
+    """The groups of a block, and the number of that of every row."""
+    if not grouping:
+        return None, np.zeros(block.height, dtype=np.int64)
+    labels = block.select(grouping).unique(maintain_order=True)
+    numbered = labels.with_row_index("_group")
+    rows = block.select(grouping).join(numbered, on=grouping, how="left", nulls_equal=True, maintain_order="left")
+    return labels, rows["_group"].to_numpy().astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of one block in the order of units, which are documents of a group, and of falling bins.
+
+    Attributes:
+        unit: Number of the unit.
+        cell: Number of the group and replicate.
+        bin: Bin, 0 for what no threshold retrieves.
+        is_gold: Whether there is a gold mention.
+        size: Number of cells and of bins.
+    """
+
+    unit: Ints
+    cell: Ints
+    bin: Ints
+    is_gold: Bools
+    size: tuple[int, int]
+
+
+def _rows_by_unit(block: pl.DataFrame, group: Ints, replicate: Ints, bins: Ints, n_bins: int) -> _Rows:
+    documents = block[DOCUMENT].to_numpy()
+    n_groups, n_replicates = (1 + int(number.max(initial=0)) for number in (group, replicate))
+    unit = (documents - documents[:1]) * n_groups + group
+    order = np.argsort(unit * n_bins + (n_bins - 1 - bins), kind="stable")
+    cell = group * n_replicates + replicate
+    is_gold = block["is_gold"].to_numpy()
+    return _Rows(unit[order], cell[order], bins[order], is_gold[order], (n_groups * n_replicates, n_bins))
+
+
+def _changes(rows: _Rows) -> tuple[Ints, Ints, dict[str, Floats]]:
+    """Cell, bin and sums of what every bin changes; bin 0: what documents add without any prediction."""
+    retrieved = rows.bin > 0
+    # one row per unit and bin, from the highest bin down: running counts of tp, fp and gold mentions at its end
+    ends = _ends(rows.unit, rows.bin)
+    flags = (retrieved & rows.is_gold, retrieved & ~rows.is_gold, rows.is_gold)
+    counts = [np.cumsum(flag)[ends] for flag in flags]
+    unit, cell, edge = (column[ends] for column in (rows.unit, rows.cell, rows.bin))
+    # the running counts go on over units: those before the first bin of a unit are taken off
+    last = _ends(unit)
+    sizes = np.diff(last, prepend=-1)
+    first = last - sizes + 1
+    before = [np.append(0, count)[:-1] for count in counts]
+    base = [np.repeat(count[first], sizes) for count in before]
+    n_gold = np.repeat(counts[2][last] - before[2][first], sizes)
+    # tp and fp with the bin and without it; what a bin changes is the difference of the ratios
+    now, then = ((count[0] - base[0], count[1] - base[1]) for count in (counts, before))
+    changed = np.flatnonzero(edge > 0)
+    new, old = (_ratios(*(count[changed] for count in (*confusion, n_gold))) for confusion in (now, then))
+    # without any prediction recall and F1 are 0, and defined where there is a gold mention
+    start = {"n_recall": n_gold[first] > 0, "n_f1": n_gold[first] > 0, "n_documents": np.ones(len(first), np.bool_)}
+
+    # sums by cell and bin; the start of a unit stands in bin 0
+    code = cell * rows.size[1] + edge
+    starts = cell[first] * rows.size[1]
+    codes, number = _numbered(np.append(starts, code[changed]), rows.size[0] * rows.size[1])
+    at_start, at_change = number[: len(starts)], number[len(starts) :]
+    sums = {name: np.zeros(len(codes)) for name in SUMS}
+    for name in new:
+        sums[name] += np.bincount(at_change, new[name] - old[name], len(codes))
+    for name, values in start.items():
+        sums[name] += np.bincount(at_start, values, len(codes))
+    return codes // rows.size[1], codes % rows.size[1], sums
+
+
+def _ends(*columns: Ints) -> Ints:
+    """The last row of every run of equal rows."""
+    new = np.ones(len(columns[0]), dtype=np.bool_)
+    new[:-1] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return np.flatnonzero(new)
+
+
+def _ratios(tp: Ints, fp: Ints, n_gold: Ints) -> dict[str, Floats]:
+    """Ratios, 0 where they are undefined, and whether they are defined, 0 or 1."""
+    quotients = ((tp, tp + fp), (tp, n_gold), (2 * tp, tp + fp + n_gold))
+    ratios = {}
+    for name, (numerator, denominator) in zip(RATIOS, quotients, strict=True):
+        ratios[name] = np.divide(numerator, denominator, out=np.zeros(len(denominator)), where=denominator > 0)
+        ratios[f"n_{name}"] = (denominator > 0).astype(np.float64)
+    return ratios
+
+
+def _numbered(codes: Ints, size: int) -> tuple[Ints, Ints]:
+    """The codes that occur, rising, and the index of every code among them."""
+    if size > _DENSE:
+        occurring, number = np.unique(codes, return_inverse=True)
+        return occurring, number
+    seen = np.zeros(size, dtype=np.bool_)
+    seen[codes] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[codes]
+
+
+def _added(totals: pl.DataFrame, sums: pl.DataFrame) -> pl.DataFrame:
+    keys = [name for name in totals.columns if name not in SUMS]
+    return pl.concat([totals, sums]).group_by(keys, maintain_order=True).agg(pl.col(SUMS).sum())
+
+
+# Counts of one group by replicate, and the sums over its documents, at every threshold.
+
 
 EVERYTHING = float("-inf")  # the threshold of a group without scores, whose predictions are all retrieved at once
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...metrics.matching.document_averages import POOLED_AVERAGES
-from ...tables.ratios import RATIOS, ratios
-from ..evidence import Evidence, Measure
-from ..influence import WITHOUT, by_influence, untold, with_influence
-from ..sections import EXPLAINED_ROWS, Section
+from ...tables.columns import RATIOS, ratios
+from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
+from ..units import WITHOUT, by_influence, untold, with_influence
 from .profiles import PROFILES
 
 if TYPE_CHECKING:

@@ -6,22 +6,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...tables.ratios import divide
-from ...tables.sweep import THRESHOLD
-from ..figure_blocks import (
-    caption,
-    drawn,
-    intervals,
-    keys_of,
-    of_best,
-    ratio_series,
-    rising,
-    shares,
-    shown,
+from ...tables.columns import THRESHOLD, divide
+from ..figures import Axis, Figure, caption, drawn, intervals, keys_of, of_best, ratio_series, rising, shares, shown
+from ..standard_figures import (
+    Wanted,
+    by_threshold,
+    histogram_of_shares,
+    key_numbers_of,
+    precision_recall,
+    ratios_of_groups,
 )
-from ..figures import Axis, Figure
-from ..standard_figures import by_threshold, histogram_of_shares, precision_recall, ratios_of_groups
-from ..standard_numbers import Wanted, key_numbers_of
 from .results import best_on_other_data, best_rows
 
 if TYPE_CHECKING:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from .. import methods
-from ..mentions.methods import rule_in_words
-from ..standard_numbers import on_other_data
+from ..mentions.rules import rule_in_words
+from ..standard_figures import on_other_data
+from ..units import Counted, SampleSizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..methods import Measured
+
 
 NOUNS = {"predicted": "predicted mentions", "gold": "gold mentions"}
 AVERAGES = {
@@ -53,3 +55,21 @@ def _results(measured: Measured, scores: pl.DataFrame) -> Iterator[str]:
     if rows.is_empty():
         rows = scores.filter(pl.col("average") == measured.parameters["averages"][0], pl.col("threshold").is_null())
     yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)
+
+
+# What the numbers of entity_recognition rest on: documents, with their mentions.
+
+
+_GOLD, _PREDICTED = "gold mentions", "predicted mentions"
+SAMPLE_SIZES = SampleSizes(
+    nouns={"doc_id": "documents"},
+    units={"doc_id": "n_documents"},
+    counts=(
+        Counted(_GOLD, ("tp", "fn")),
+        Counted(_PREDICTED, ("tp", "fp")),
+        Counted("gold or predicted mentions", ("tp", "fp", "fn"), is_listed=False),
+    ),
+    rests_on={"precision": _PREDICTED, "recall": _GOLD, "f1": "gold or predicted mentions"},
+    scales={"precision": "share", "recall": "share", "f1": "jaccard"},
+    clusters="entity_recognition_scores",
+)

@@ -12,20 +12,19 @@ from ...errors import DataError, Note
 from ...metrics.matching.document_averages import POOLED_AVERAGES
 from ...plan import rows
 from ...plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check
-from ...plan.counts import Query, Sweep
+from ...plan.counts import Query, Reduction, Sweep, Transform
 from ...plan.nodes import Frame, Relation
 from ...plan.optional_tables import OptionalTable
 from ...plan.plan import Plan
-from ...plan.roles import pooled_systems
-from ...plan.transforms import Reduction, Transform
+from ...plan.plausibility import pooled_systems
 from ...queries.load import statement
 from ...records import dataclass
-from ...sources.keys import KeyMatch
-from ...tables.sweep import lowest_retrieved
+from ...sources.bindings import KeyMatch
+from ...tables.columns import lowest_retrieved
 from ..mentions.rows import MentionRows, resolve_by
 from ..mentions.rules import DOCUMENT
 from .contract import COUNT_NAMES
-from .document_sums import mentions_of_documents, sums_of_documents
+from .documents import mentions_of_documents, sums_of_documents
 from .matching import SHOWN, matcher
 from .outcomes import TABLE as OUTCOMES
 from .outcomes import follow_up

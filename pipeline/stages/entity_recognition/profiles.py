@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...tables.ratios import RATIOS
+from ...tables.columns import RATIOS
 from ..profiles import Convention, Profile
 
 _ALL = -1.7976931348623157e308  # below every score

@@ -7,31 +7,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ...metrics.curves.choices import operating_points
+from ...metrics.curves.operating_points import operating_points
 from ...metrics.matching.document_averages import POOLED_AVERAGES
-from ...metrics.uncertainty.limits import clusters_of, marked, with_numbers, with_quality
-from ...metrics.uncertainty.marks import warnings_of_marks
-from ...tables.columns import as_key, by_group
+from ...metrics.uncertainty.limits import clusters_of, marked, warnings_of_marks, with_numbers, with_quality
+from ...tables.columns import IN_TIME, RATIOS, REPLICATE, THRESHOLD, add_up, as_key, by_group
 from ...tables.groupings import group_text, grouping_columns
-from ...tables.ratios import RATIOS
 from ...tables.schemas import GROUPING, polars_types
-from ...tables.sweep import IN_TIME, REPLICATE, THRESHOLD, add_up
 from ...visible_text import of_every
 from ..mentions.rules import DOCUMENT
 from ..stage import Summary, f1_curve, groups_without, integer, interval, number, of_group
-from ..standard_numbers import (
-    CHOICE,
-    OTHER_DATA,
-    SAME_DATA,
-    beside_best,
-    on_other_data,
-    words_of_choice,
-)
+from ..standard_figures import CHOICE, OTHER_DATA, SAME_DATA, beside_best, on_other_data, words_of_choice
 from .averages import are_alike_in_time, average_of
 from .choosing import candidates, f_beta, outcomes
 from .contract import CHOSEN, COUNT_NAMES, SCORES
-from .document_sums import TABLE as SUMS_OF_DOCUMENTS
-from .document_sums import TYPES as TYPES_OF_SUMS
+from .documents import TABLE as SUMS_OF_DOCUMENTS
+from .documents import TYPES as TYPES_OF_SUMS
 from .documents import group_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...metrics.geocoding.contributions import ERRORS, error_contributions
+from ...metrics.geocoding.accuracy import ERRORS, error_contributions
 from ...plan.nodes import After
 from ...queries.load import statement
 from ...tables.columns import as_key, doubles

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...metrics.geocoding.contributions import errors_without
-from ...tables.sweep import lowest_retrieved
-from ..evidence import Evidence, Measure
-from ..influence import OF_COUNTS, WITHOUT, by_influence, untold, with_influence
-from ..sections import EXPLAINED_ROWS, Section
+from ...metrics.geocoding.accuracy import errors_without
+from ...tables.columns import lowest_retrieved
+from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
+from ..units import OF_COUNTS, WITHOUT, by_influence, untold, with_influence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ...tables.sweep import Boundary
+    from ...tables.columns import Boundary
     from ..sections import Asked
 
 _MEASURES = {

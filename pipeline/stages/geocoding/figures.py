@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...metrics.uncertainty.qualities import INTERVAL_QUALITY
-from ...tables.ratios import divide
-from ..figure_blocks import caption, drawn, intervals, keys_of, ratio_series, shares, shown
-from ..figures import Axis, Figure, Rule, Series
-from ..standard_figures import ratios_of_groups
-from ..standard_numbers import Wanted, key_numbers_of
+from ...tables.columns import divide
+from ..figures import Axis, Figure, Rule, Series, caption, drawn, intervals, keys_of, ratio_series, shares, shown
+from ..standard_figures import Wanted, key_numbers_of, ratios_of_groups
 from .results import TOLERANCE, at_usual_tolerance
 
 if TYPE_CHECKING:

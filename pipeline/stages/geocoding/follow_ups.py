@@ -16,14 +16,14 @@ from ...metrics.uncertainty.jackknife import (
     log_interval,
     t_quantile,
 )
-from ...metrics.uncertainty.marks import quality_of_sizes
+from ...metrics.uncertainty.limits import quality_of_sizes
 from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, worst
 from ...metrics.uncertainty.serial import may_neighbours_be_alike
 from ...plan.nodes import After, CrossCheck
 from ...queries.load import statement
+from ...tables.columns import REPLICATE
 from ...tables.groupings import Grouping
 from ...tables.schemas import GROUPING, polars_types
-from ...tables.sweep import REPLICATE
 from .contract import ERRORS, OUTCOMES
 
 if TYPE_CHECKING:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import methods
-from ..mentions.methods import rule_in_words
+from ..mentions.rules import rule_in_words
+from ..units import Counted, SampleSizes
 from .results import TOLERANCE, at_usual_tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..methods import Measured
+
 
 NOUNS = {"predicted": "predicted places", "gold": "gold places"}
 DISTANCES = {
@@ -68,3 +70,21 @@ def _results(measured: Measured) -> Iterator[str]:
                 f"The mean error{f' of {group}' if group else ''} was {row['mean_km']:.1f} km{limits}, the median "
                 f"{row['median_km']:.1f} km."
             )
+
+
+# What the numbers of geocoding rest on: documents, or mentions, with their places.
+
+
+_GOLD, _LOCATED = "gold mentions", "located mentions"
+SAMPLE_SIZES = SampleSizes(
+    nouns={"doc_id": "documents", "mention_id": "gold mentions"},
+    counts=(
+        Counted(_GOLD, ("n_gold",)),
+        Counted(_LOCATED, ("n_attempted",)),
+        Counted(_LOCATED, ("n_located",)),
+    ),
+    rests_on={"precision": _LOCATED, "recall": _GOLD, "f1": _GOLD},
+    scales={"precision": "share", "recall": "share", "f1": "jaccard", "mean_km": "log"},
+    clusters="geocoding_scores",
+    sized_by=_GOLD,
+)

@@ -11,26 +11,23 @@ from ...errors import ConfigError, DataError
 from ...metrics.geocoding.distance import geodesic
 from ...plan import rows
 from ...plan.checks import doubtful_groups, duplicate_check, missing_check
-from ...plan.counts import Query, Sweep
+from ...plan.counts import Query, Sweep, Transform
 from ...plan.optional_tables import OptionalTable
 from ...plan.plan import Plan
-from ...plan.roles import Roles, UnmappedId, pooled_systems
-from ...plan.transforms import Transform
+from ...plan.plausibility import Roles, UnmappedId, pooled_systems
 from ...queries.load import statement
 from ...records import dataclass
+from ...sources.bindings import KeyMatch
 from ...sources.bins import Grid
-from ...sources.keys import KeyMatch
+from ...tables.columns import lowest_retrieved
 from ...tables.groupings import users_name
-from ...tables.sweep import lowest_retrieved
 from ..mentions.rows import MentionRows
-from .aligned import AlignedPlaces
 from .contract import COUNT_NAMES
-from .coordinates import PLACE, coordinate_checks
 from .documents import TABLE as UNITS
 from .documents import documents
 from .follow_ups import TABLE as OUTCOMES
 from .follow_ups import errors, exchanged, outcomes
-from .locating import SEVERAL, SPAN, by_matching, of_pairs
+from .locating import PLACE, SEVERAL, SPAN, AlignedPlaces, by_matching, coordinate_checks, of_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

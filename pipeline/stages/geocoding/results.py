@@ -8,13 +8,18 @@ import polars as pl
 
 from ...metrics.geocoding.accuracy import add_ratios
 from ...metrics.uncertainty.cube import Cube
-from ...metrics.uncertainty.limits import clusters_of, intervals_of, marked_in_time, with_clusters, with_limits
-from ...metrics.uncertainty.marks import warnings_of_marks
+from ...metrics.uncertainty.limits import (
+    clusters_of,
+    intervals_of,
+    marked_in_time,
+    warnings_of_marks,
+    with_clusters,
+    with_limits,
+)
 from ...metrics.uncertainty.proportions import Confusion, intervals_of_clusters
+from ...tables.columns import IN_TIME, RATIOS, THRESHOLD, divide
 from ...tables.groupings import group_text
-from ...tables.ratios import RATIOS, divide
 from ...tables.schemas import GROUPING
-from ...tables.sweep import IN_TIME, THRESHOLD
 from ..stage import Summary, groups_without, integer, interval, number, of_group
 from .contract import COUNT_NAMES, SCORES
 from .planning import grid

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ...metrics.geocoding.contributions import ERRORS
+from ...metrics.geocoding.accuracy import ERRORS
 from ..stage import Stage, UnitTable
 from . import figures, methods, planning, results
 from .contract import COUNTS, GOLD, PREDICTED, TABLES, GeocodingParameters
 from .documents import TABLE as UNITS
 from .evidence import EVIDENCE
-from .sample_sizes import SAMPLE_SIZES
+from .methods import SAMPLE_SIZES
 
 STAGE = Stage(
     kind="geocoding",

@@ -16,7 +16,7 @@ from ...queries.load import statement
 from ...records import dataclass
 from ...sources.inputs import Field
 from ...sources.source import SCORE_STATE
-from ...tables.sweep import REPLICATE
+from ...tables.columns import REPLICATE
 from .rules import DOCUMENT, FARTHEST_CHARACTER, FILE_ORDER, PLACE, TYPE
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field, field_validator
 
-from ...metrics.matching.equal import packed
+from ...metrics.matching.bipartite import packed
 from ...metrics.matching.spans import (
     Assignment,
     Mentions,
@@ -17,16 +17,17 @@ from ...metrics.matching.spans import (
     match_overlapping,
     match_spans,
     match_texts,
+    normalised_text,
 )
-from ...metrics.matching.texts import normalised_text
 from ...metrics.sorting import rising_order
 from ...tables.groupings import internal_name
 from ..parameters import StageParameters
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
+
 
 Match = Literal["span", "text", "overlap", "text_near"]
 DOCUMENT, SYSTEM = "_document", "_system"
@@ -195,3 +196,28 @@ def _combined(first: list[NDArray[np.int64]], second: list[NDArray[np.int64]]) -
     """One number for each pair of two numbers."""
     size = 1 + max(int(each.max(initial=0)) for each in second)
     return [left * size + right for left, right in zip(first, second, strict=True)]
+
+
+# The rule by which mentions are matched, for a methods section.
+
+
+def rule_in_words(parameters: Mapping[str, object]) -> str:
+    """Say which mentions may be matched and how they are, as the end of a sentence."""
+    share = f"at least {parameters['minimum_overlap']:.10g} of the characters in "
+    of_share = share + ("the gold mention" if parameters["overlap_of"] == "gold" else "either")
+    rules = {
+        "span": "whose first and last characters are equal",
+        "text": "whose normalised texts are equal",
+        "overlap": f"that have {of_share if parameters['minimum_overlap'] else 'a character'} in common",
+        "text_near": (
+            f"whose normalised texts are equal and whose centres lie less than {parameters['max_centre_distance']:g} "
+            "characters apart (Gritta et al. 2018)"
+        ),
+    }
+    types = ", and whose types are equal" if parameters["match_type"] else ""
+    how = (
+        "by a largest one-to-one matching"
+        if parameters["assignment"] == "maximum"
+        else "one to one, every gold mention in the order of the file taking the first prediction that is free"
+    )
+    return f"mentions of one document {rules[str(parameters['match'])]}{types}, {how}"

@@ -8,8 +8,7 @@ import polars as pl
 
 from ...queries.load import statement
 from ...tables.schemas import GROUPING
-from ..evidence import Evidence, Measure
-from ..sections import EXPLAINED_ROWS, Section
+from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
 from .contract import INTERPOLATED, MEASURE_NAMES, MEASURE_TABLE
 from .profiles import TREC_EVAL
 

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ..figure_blocks import (
+from ..figures import (
     RATIO_NAMES,
+    Axis,
+    Figure,
+    Series,
     caption,
     drawn,
     intervals,
@@ -23,11 +26,9 @@ from ..figure_blocks import (
     visible,
     with_limits,
 )
-from ..figures import Axis, Figure, Series
-from ..standard_figures import across_groups, histogram_of_shares
-from ..standard_numbers import Wanted, key_numbers_of
-from .by_name import measure_names, quality_of, with_measures
+from ..standard_figures import Wanted, across_groups, histogram_of_shares, key_numbers_of
 from .contract import MEASURE_TABLE
+from .means import measure_names, quality_of, with_measures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""One row per ranking, with its measures, from the places of its judged documents."""
+"""Places of judged documents among all documents of their rankings."""
 
 from __future__ import annotations
 
@@ -8,22 +8,211 @@ import numpy as np
 import polars as pl
 
 from ...errors import DataError
-from ...metrics.ranking.grades import Grades
-from ...metrics.ranking.measures import Judged, Measures, Ties, measures
+from ...metrics.ranking.measures import GradedRankings, Grades, Judged, Measures, Ties, measure_values, measures
+from ...metrics.ranking.notation import EXPONENTIAL, MOST_GRADE
+from ...metrics.ranking.ranks import Documents, RankCounter
 from ...records import dataclass
+from ...tables.columns import IN_TIME, REPLICATE, doubles
 from ...tables.groupings import users_name
-from ...tables.sweep import IN_TIME, REPLICATE
 from ..stage import CLUSTER
 from .contract import INTERPOLATED
-from .grading import GRADES, Grading
-from .places import NUMBER, RELEVANCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from .contract import RankingParameters
+
+
+NUMBER = "_ranking"
+VALUE = "_value"
+NAME = "_name"
+RELEVANCE = "relevance"
+BLOCK_ROWS = 1 << 20
+
+
+def judged_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Judged documents with their ranks less one, `n_before`; equal values come in descending order of names.
+
+    Args:
+        judged: Judged documents: number of the ranking, value (-0 is 0), name, `n_hits`, `n_misses`, and `relevance`
+            where gains are taken of it.
+        blocks: All documents of these rankings: number, value and name.
+
+    Returns:
+        Whole rankings in blocks of about a million rows, with `n_documents`, which is 1, `n_hits`, `n_misses`, and
+        `relevance` if the documents have it.
+    """
+    marked = judged.with_columns(pl.col(VALUE) + 0.0).sort(NUMBER, VALUE, NAME, descending=[False, True, True])
+    places = _counted(marked, blocks)
+    yield from _whole_rankings(
+        marked.with_columns(pl.Series("n_before", places.before()), pl.lit(1, dtype=pl.Int64).alias("n_documents"))
+    )
+
+
+def tied_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Ties with a judged document, the documents above each (`n_before`) and in it (`n_documents`).
+
+    A tie has one row, or one for each relevance in it, where documents have that.
+
+    Args:
+        judged: As for `judged_places`, without names.
+        blocks: As for `judged_places`, without names.
+    """
+    graded = [RELEVANCE] if RELEVANCE in judged.columns else []
+    rows = judged.group_by(NUMBER, pl.col(VALUE) + 0.0, *graded).agg(pl.col("n_hits", "n_misses").sum())
+    rows = rows.sort(NUMBER, VALUE, *graded, descending=[False, True, *(True for _ in graded)])
+    tie = rows.select(pl.struct(NUMBER, VALUE).rle_id().cast(pl.Int64)).to_series()
+    places = _counted(rows.filter(tie.is_first_distinct()), blocks)
+    yield from _whole_rankings(
+        rows.with_columns(
+            pl.Series("n_before", places.before()).gather(tie), pl.Series("n_documents", places.equal()).gather(tie)
+        )
+    )
+
+
+def _counted(marked: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> RankCounter | _NothingMarked:
+    if marked.is_empty():
+        return _NothingMarked()
+    places = RankCounter(_documents(marked))
+    for block in blocks:
+        places.add(_documents(block))
+    return places
+
+
+class _NothingMarked:
+    """What there is to say of no document: a part of the rankings may hold no judged one."""
+
+    def before(self) -> NDArray[np.int64]:
+        """No number of documents."""
+        return np.zeros(0, dtype=np.int64)
+
+    equal = before
+
+
+def _documents(frame: pl.DataFrame) -> Documents:
+    name = frame[NAME] if NAME in frame.columns else None
+    return Documents(frame[NUMBER].to_numpy(), frame[VALUE].to_numpy(), name)
+
+
+def _whole_rankings(places: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Blocks that end where a ranking ends, at least one."""
+    graded = [RELEVANCE] if RELEVANCE in places.columns else []
+    places = places.select(NUMBER, "n_before", "n_documents", "n_hits", "n_misses", *graded)
+    number = places[NUMBER]
+    if number.is_empty():
+        yield places
+    start = 0
+    while start < len(number):
+        last = number[min(start + BLOCK_ROWS, len(number)) - 1]
+        end = int(number.search_sorted(last, side="right"))
+        yield places[start:end]
+        start = end
+
+
+# The measures that the config asks for by name, for every ranking.
+
+
+N_DOCUMENTS = "n_documents"
+GRADES = "judged_grades"  # frame of the judged documents of every query by relevance
+_ROW = "_ranking_row"
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Grading:
+    """Makes one column for each measure.
+
+    Attributes:
+        params: The parameters of the stage.
+        judged: Judged documents by query and relevance, with `n_documents`; None: those of a ranking are its own.
+        key: The columns by which rankings find theirs.
+    """
+
+    params: RankingParameters
+    judged: pl.DataFrame | None
+    key: Sequence[str]
+
+    def __post_init__(self) -> None:
+        if self.judged is not None:
+            self._refuse(self.judged[RELEVANCE])
+
+    def queries_that_count(self) -> pl.DataFrame:
+        """Keys of the queries in which a measure is defined, so that it matters whether they were retrieved."""
+        if self.judged is None or not self.params.measures:
+            return pl.DataFrame()
+        highest = self.judged.group_by(self.key).agg(pl.col(RELEVANCE).max())
+        asked = self.params.ranking_measures
+        levels = [self.params.relevance_level if measure.rel is None else measure.rel for measure in asked]
+        counts = [
+            pl.lit(measure.kind == "Judged")
+            | (pl.col(RELEVANCE) > 0 if measure.is_graded else pl.col(RELEVANCE) >= level)
+            for measure, level in zip(asked, levels, strict=True)
+        ]
+        return highest.filter(pl.any_horizontal(counts)).select(self.key)
+
+    def columns(self, rankings: pl.DataFrame, ties: Ties, grades: Grades) -> Iterator[pl.Series]:
+        """A column for each measure; NULL where it is undefined.
+
+        Args:
+            rankings: The rankings that the ties are of, in that order, with the key and n_retrieved.
+            ties: Their ties.
+            grades: Judged documents of the ties.
+
+        Raises:
+            DataError: a relevance is no grade that a measure can take; or documents that repeat make a value above 1.
+        """
+        if not self.params.measures:
+            return
+        if self.judged is None:
+            self._refuse(pl.Series(grades.relevance))
+        judged = _added_up(ties, grades) if self.judged is None else _judged_of(rankings, self.judged, self.key)
+        n_retrieved = rankings["n_retrieved"].cast(pl.Float64).to_numpy()
+        graded = GradedRankings(ties, grades, judged, n_retrieved)
+        for measure in self.params.ranking_measures:
+            values = measure_values(measure, graded, self.params.relevance_level)
+            if (values > 1 + _ROUNDING).any():
+                message = f"input ranking: {measure.name} exceeds 1, since documents repeat"
+                raise DataError(message, remedy='Set duplicates = "max" to keep the highest of each.')
+            yield doubles(measure.name, np.minimum(values, 1.0))
+
+    def _refuse(self, relevance: pl.Series) -> None:
+        """Stop at a relevance of which gains cannot be taken."""
+        if relevance.is_empty():
+            return
+        highest = float(relevance.cast(pl.Float64).to_numpy().max())
+        for measure in self.params.ranking_measures:
+            most = measure.max_grade or (MOST_GRADE if measure.gain == EXPONENTIAL else np.inf)
+            if highest > most:
+                message = f"measures: {measure.name} takes a relevance of at most {most:g}, and there is {highest:g}"
+                remedy = f"Write the highest relevance of the scale into the name: {measure.kind}(max_grade=…)."
+                if measure.gain == EXPONENTIAL:
+                    remedy = "Take nDCG with its usual gain, the relevance, or a smaller scale."
+                raise DataError(message, remedy=remedy)
+
+
+def _judged_of(rankings: pl.DataFrame, judged: pl.DataFrame, key: Sequence[str]) -> Grades:
+    """The judged documents of the query of every ranking."""
+    rows = rankings.select(*key).with_row_index(_ROW)
+    return _grades(rows.join(judged.select(*key, RELEVANCE, N_DOCUMENTS), on=list(key), nulls_equal=True))
+
+
+def _added_up(ties: Ties, grades: Grades) -> Grades:
+    """The judged documents of every ranking, of those of its ties."""
+    columns = {_ROW: ties.ranking[grades.of], RELEVANCE: grades.relevance, N_DOCUMENTS: grades.number}
+    return _grades(pl.DataFrame(columns))
+
+
+def _grades(rows: pl.DataFrame) -> Grades:
+    added = rows.group_by(_ROW, pl.col(RELEVANCE).cast(pl.Float64)).agg(pl.col(N_DOCUMENTS).sum())
+    ordered = added.sort(_ROW, RELEVANCE, descending=[False, True])
+    columns = (ordered[_ROW].cast(pl.Int64), *(ordered[name].cast(pl.Float64) for name in (RELEVANCE, N_DOCUMENTS)))
+    return Grades(*(column.to_numpy() for column in columns))
+
+
+# One row per ranking, with its measures, from the places of its judged documents.
+
 
 QUERY = "query_id"
 CLUSTERS = "clusters_of_queries"  # frame, if queries lie in clusters

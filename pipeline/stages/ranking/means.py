@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from ...metrics.uncertainty.bootstrap import otherwise, share_limits
+from ...metrics.ranking.grid import shifted_lognormal_tail
+from ...metrics.ranking.notation import is_measure
+from ...metrics.ranking.random_selection import (
+    average_precision_moments_of,
+    average_precision_p_values,
+    average_precision_skewness,
+    hits_moments,
+    hits_p_value,
+    monte_carlo_tail_of_mean,
+    zhang_su_2012_moments,
+)
+from ...metrics.uncertainty.bootstrap import MOST_UNITS, otherwise, share_limits
 from ...metrics.uncertainty.clusters import spread_of_shifts
 from ...metrics.uncertainty.jackknife import FEWEST_DEGREES, tail
-from ...metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_series
-from ...metrics.uncertainty.marks import quality_of_sizes
+from ...metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_series, quality_of_sizes
 from ...metrics.uncertainty.proportions import mean_limits
-from ...metrics.uncertainty.qualities import (
-    INTERVAL_QUALITY,
-    N_CLUSTERS,
-    N_EFFECTIVE,
-)
-from ...metrics.uncertainty.resampling import MOST_UNITS
+from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS, N_EFFECTIVE
 from ...metrics.uncertainty.serial import may_neighbours_be_alike
 from ...tables.columns import doubles, texts
+from ..figures import keys_of
 from ..stage import CLUSTER
+from .contract import MEASURE_TABLE, QUERY_TABLE
 from .lists import PLACE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from ...metrics.uncertainty.bootstrap import Resampling
     from ...metrics.uncertainty.jackknife import Limits
-    from ...metrics.uncertainty.resampling import Resampling
     from .contract import RankingParameters
+
 
 _QUERY = "query_id"
 
@@ -195,3 +204,232 @@ def _runs(frame: pl.DataFrame, keys: Sequence[str]) -> tuple[NDArray[np.int64], 
         return np.zeros(frame.height, dtype=np.int64), frame.select()
     runs = frame.select(pl.struct(list(keys)).rle_id().cast(pl.Int64)).to_series()
     return runs.to_numpy(), frame.select(keys).filter(runs.is_first_distinct())
+
+
+# Means of the measures that the config names, beside the summary of every group.
+
+
+def measure_names(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    """The measures of a run in the order of its config; none where the config names none."""
+    return tuple(name for name in tables[QUERY_TABLE].columns if is_measure(name))
+
+
+def quality_of(name: str) -> str:
+    """The column of `with_measures` that says how far the limits of a measure can be trusted."""
+    return f"{name}_{INTERVAL_QUALITY}"
+
+
+def with_measures(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """The summary of every group with the mean of each measure, its limits and their quality: `nDCG@10_lower`."""
+    summary = tables["ranking_summary"]
+    keys = keys_of(summary)
+    for name in measure_names(tables):
+        columns = {"mean": name, INTERVAL_QUALITY: quality_of(name)}
+        columns |= {f"mean_{side}": f"{name}_{side}" for side in ("lower", "upper")}
+        means = tables[MEASURE_TABLE].filter(pl.col("measure") == name).select(*keys, *columns)
+        summary = summary.join(means.rename(columns), on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return summary
+
+
+# Means over queries under random selection.
+
+
+MOST_RANKS = 20_000_000  # over which third moments are summed
+MOST_DRAWN = 2_000  # hits, or misses where they are fewer, of all rankings whose means are drawn
+REPLICATES = 99_999
+SKEWED = 1.0  # skewness of a mean from which random rankings are drawn
+
+Found = tuple[float, str, str]
+
+
+def null_of_means(groups: Groups) -> Iterator[pl.Series]:
+    """map_expected, map_variance, map_p_value, its method and why it is missing.
+
+    Under random selection rankings are independent, so that variances and third central moments add up. A ranking
+    without relevant document that counts 0 is a constant.
+    """
+    constant = groups.column("n_relevant") == 0
+    moments = {}
+    for name in ("ap_expected", "ap_variance", "_exact_mean", "_exact_variance"):
+        moments[name] = np.where(constant, 0.0, groups.column(name))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        yield doubles("map_expected", groups.mean(moments["ap_expected"]))
+        yield doubles("map_variance", groups.mean(moments["ap_variance"]) / groups.n)
+    tests = list(_p_values(groups, moments["_exact_mean"], moments["_exact_variance"]))
+    yield doubles("map_p_value", np.array([value for value, _, _ in tests], dtype=np.float64))
+    yield texts("map_p_value_method", (method for _, method, _ in tests))
+    yield texts("undefined_p_value", (reason for _, _, reason in tests))
+
+
+def _p_values(groups: Groups, means: NDArray[np.float64], variances: NDArray[np.float64]) -> Iterator[Found]:
+    """p-value, method and reason of every group.
+
+    The mean is taken as shifted lognormal with its three moments, or as normal where third moments would be summed over
+    too many ranks. If it is very skewed, random rankings are drawn.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = groups.mean(variances) / groups.n
+        third, method = _third_moments(groups, variances)
+        skewness = groups.total(third) / groups.n**3 / variance**1.5
+        standard = (groups.mean(groups.column("average_precision")) - groups.mean(means)) / np.sqrt(variance)
+    tied = groups.total(groups.column("mixed")) > 0
+    alone = _alone(groups)
+    left = MOST_DRAWN
+    for group in range(groups.size):
+        if tied[group]:
+            yield np.nan, "", "ties"
+        elif group in alone:
+            yield alone[group]
+        elif variance[group] == 0:
+            yield 1.0, method, ""
+        elif np.isnan(standard[group]):
+            yield np.nan, "", ""
+        elif skewness[group] <= SKEWED:
+            yield float(shifted_lognormal_tail(standard[group], float(skewness[group]))), method, ""
+        else:
+            total, n, m = _varying(groups, group, variances)
+            left -= int(np.minimum(m, n - m).sum())
+            yield _drawn(total, n, m) if left >= 0 else (np.nan, "", "budget")
+
+
+def _varying(
+    groups: Groups, group: int, variances: NDArray[np.float64]
+) -> tuple[float, NDArray[np.int64], NDArray[np.int64]]:
+    """Sum of average precision, and sizes, of the rankings of a group that are not always the same."""
+    varying = (groups.group == group) & (variances > 0)
+    n, m = (groups.column(name)[varying].astype(np.int64) for name in ("n", "n_relevant"))
+    return float(groups.column("average_precision")[varying].sum()), n, m
+
+
+def _drawn(total: float, n: NDArray[np.int64], m: NDArray[np.int64]) -> Found:
+    value = monte_carlo_tail_of_mean(total, n.tolist(), m.tolist(), replicates=REPLICATES, seed=0)
+    return value, "monte_carlo", ""
+
+
+def _third_moments(groups: Groups, variance: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
+    """Third central moments of average precision; zeros where they would take too long."""
+    asked = np.flatnonzero(variance > 0)
+    n, m = (groups.column(name)[asked] for name in ("n", "n_relevant"))
+    sizes, number = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
+    third = np.zeros(len(variance))
+    if sizes[:, 0].sum() > MOST_RANKS:
+        return third, "normal"
+    skewness = np.array([average_precision_skewness(int(size), int(relevant)) for size, relevant in sizes])
+    third[asked] = skewness[number.ravel()] * variance[asked] ** 1.5 if len(asked) else 0.0
+    return third, "lognormal"
+
+
+def _alone(groups: Groups) -> dict[int, tuple[float, str, str]]:
+    """p-value, its method and why it is missing of the groups with one ranking: its own."""
+    alone = np.flatnonzero(groups.n[groups.group] == 1)
+    rows = groups.rankings.select("ap_p_value", "ap_p_value_method", "undefined_p_value")[alone.tolist()].rows()
+    numbers = groups.group[alone].tolist()
+    return {
+        number: (np.nan if value is None else value, method or "", reason or "")
+        for number, (value, method, reason) in zip(numbers, rows, strict=True)
+    }
+
+
+# Moments and p-values of rankings under random selection, as columns beside the measures.
+
+
+MOST_SIZES = 200
+MOST_RANKINGS = 2_000
+
+
+def pool(params: RankingParameters) -> pl.Expr:
+    """Documents that a ranking was made from."""
+    return pl.col("n_retrieved") if params.n_candidates is None else pl.lit(params.n_candidates, dtype=pl.Int64)
+
+
+def why_no_null(params: RankingParameters) -> pl.Expr:
+    """Why nothing is known of a ranking under random selection; NULL where it is."""
+    outside = pl.col("n_relevant") - pl.col("n_relevant_retrieved") > pl.col("n") - pl.col("n_retrieved")
+    alone = (pl.col("n_relevant") == 1) & (params.null == "zhang_su_2012")
+    return (
+        pl.when(~pl.col("judged"))
+        .then(pl.lit("unjudged"))
+        .when(pl.col("n_relevant") == 0)
+        .then(pl.lit("no_relevant"))
+        .when(pl.col("n_retrieved") == 0)
+        .then(pl.lit("no_retrieved"))
+        .when(pl.col("n") < pl.col("n_retrieved"))
+        .then(pl.lit("small_pool"))
+        .when(outside)
+        .then(pl.lit("unranked_relevant"))
+        .when(alone)
+        .then(pl.lit("one_relevant"))
+    )
+
+
+def with_average_precision_null(rankings: pl.DataFrame, params: RankingParameters) -> pl.DataFrame:
+    """Adds ap_expected, ap_variance, ap_p_value, its method and why it is missing, and the exact moments.
+
+    Args:
+        rankings: Columns n, n_relevant, average_precision, mixed, and `no_null` (see `why_no_null`).
+        params: The parameters of the stage.
+    """
+    has_null = rankings["no_null"].is_null().to_numpy()
+    n, m = (rankings[name].to_numpy()[has_null] for name in ("n", "n_relevant"))
+    exact = average_precision_moments_of(n, m)
+    shown = exact if params.null == "exact" else _as_printed(n, m)
+    names = ("_exact_mean", "_exact_variance", "ap_expected", "ap_variance")
+    columns = zip(names, (*exact, *shown), strict=True)
+    series = [_spread(name, values, has_null) for name, values in columns]
+    return rankings.with_columns(*series, *_p_values_of_rankings(rankings, has_null))
+
+
+def _spread(name: str, values: NDArray[np.float64], rows: NDArray[np.bool_]) -> pl.Series:
+    """Values of some rows as a column, NULL in the others."""
+    column = np.full(len(rows), np.nan)
+    column[rows] = values
+    return doubles(name, column)
+
+
+def _as_printed(n: NDArray[np.int64], m: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    sizes, number = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the run says it once
+        moments = np.array([zhang_su_2012_moments(*size) for size in sizes.tolist()]).reshape(-1, 2)
+    of_rankings = moments[number.ravel()]
+    return of_rankings[:, 0], of_rankings[:, 1]
+
+
+def _p_values_of_rankings(rankings: pl.DataFrame, has_null: NDArray[np.bool_]) -> Iterator[pl.Series]:
+    mixed = rankings["mixed"].to_numpy()
+    asked = has_null & ~mixed
+    ap, n, m = (rankings[name].cast(pl.Float64).to_numpy()[asked] for name in ("average_precision", "n", "n_relevant"))
+    sizes = len(np.unique(np.stack([n, m], axis=1), axis=0))
+    reason = np.where(mixed & has_null, "ties", "")
+    values, methods = np.full(len(has_null), np.nan), np.full(len(has_null), "", dtype=object)
+    if sizes <= MOST_SIZES and len(ap) <= MOST_RANKINGS:
+        values[asked], methods[asked] = average_precision_p_values(ap, n.astype(np.int64), m.astype(np.int64))
+    else:
+        reason = np.where(asked, "budget", reason)
+    yield doubles("ap_p_value", values)
+    yield texts("ap_p_value_method", methods)
+    yield texts("undefined_p_value", reason)
+
+
+def with_hits_null(cutoffs: pl.DataFrame) -> pl.DataFrame:
+    """Adds the hypergeometric moments of precision and recall, and the p-value of the hits.
+
+    Args:
+        cutoffs: Columns k, n, n_relevant, hits, straddled, and `no_null` (see `why_no_null`).
+    """
+    has_null = cutoffs["no_null"].is_null().to_numpy()
+    n, m, k, hits = (cutoffs[name].cast(pl.Float64).to_numpy()[has_null] for name in ("n", "n_relevant", "k", "hits"))
+    first = np.minimum(k, n)
+    mean, variance = hits_moments(n, m, first)
+    p_value = hits_p_value(hits, n, m, first)
+    straddled = cutoffs["straddled"].to_numpy()
+    p_value[straddled[has_null]] = np.nan
+    columns = {
+        "precision_expected": mean / k,
+        "precision_variance": variance / k**2,
+        "recall_expected": mean / m,
+        "recall_variance": variance / m**2,
+        "p_value": p_value,
+    }
+    reason = texts("undefined_p_value", np.where(straddled & has_null, "ties", ""))
+    return cutoffs.with_columns(*(_spread(name, values, has_null) for name, values in columns.items()), reason)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from ...metrics.ranking.notation import measure_of
 from ...visible_text import percent
 from .. import methods
-from .by_name import measure_names, with_measures
+from ..units import SampleSizes
+from .means import measure_names, with_measures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..methods import Measured
+
 
 TIES = {
     "trec": "documents of equal rank by document id, descending, as trec_eval orders them",
@@ -79,3 +81,16 @@ def _definitions(names: Sequence[str]) -> Iterator[str]:
         words.append(EXPONENTIAL)
     if words:
         yield f"{'; '.join(words)}."
+
+
+# What the numbers of ranking rest on: queries, of whose values they are means.
+
+
+SAMPLE_SIZES = SampleSizes(
+    nouns={"query_id": "queries"},
+    unit="query_id",
+    units={"query_id": "n_queries"},
+    other_scale="mean",
+    clusters="ranking_summary",
+    has_groups=False,
+)

@@ -17,22 +17,19 @@ from ...plan.checks import (
     missing_check,
     one_cluster_check,
 )
-from ...plan.counts import Query
+from ...plan.counts import Query, RankedAmong, Reduction
 from ...plan.nodes import Check, Relation
 from ...plan.optional_tables import OptionalTable
 from ...plan.plan import Plan
-from ...plan.roles import pooled_systems
-from ...plan.transforms import RankedAmong, Reduction
+from ...plan.plausibility import pooled_systems
 from ...queries.dialect import column, double
 from ...queries.load import page, statement
 from ...records import dataclass
-from ...sources.keys import KeyMatch
+from ...sources.bindings import KeyMatch
+from ...tables.columns import IN_TIME
 from ...tables.groupings import cluster_name, users_name
-from ...tables.sweep import IN_TIME
 from .contract import COUNTS, MEASURE_TABLE
-from .grading import GRADES
-from .lists import CLUSTERS, Lists
-from .places import NUMBER, judged_places, tied_places
+from .lists import CLUSTERS, GRADES, NUMBER, Lists, judged_places, tied_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

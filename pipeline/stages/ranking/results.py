@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...errors import Note
-from ...metrics.uncertainty.marks import warnings_of_marks
+from ...metrics.uncertainty.limits import warnings_of_marks
 from ...metrics.uncertainty.qualities import FEWEST_CLUSTERS
-from ...tables.columns import as_key
+from ...tables.columns import REPLICATE, as_key
 from ...tables.groupings import TOTAL, Grouping, group_text
 from ...tables.schemas import GROUPING
-from ...tables.sweep import REPLICATE
 from ...visible_text import of_every
 from ..stage import CLUSTER, Summary, groups_with, integer, interval, of_group, percent
-from .by_name import measure_names, quality_of, with_measures
-from .chance import null_of_means
 from .contract import (
     CUTOFF_MEANS,
     CUTOFFS,
@@ -30,8 +27,17 @@ from .contract import (
     further_columns,
 )
 from .lists import PLACE
-from .means import Groups
-from .selection import pool, why_no_null, with_average_precision_null, with_hits_null
+from .means import (
+    Groups,
+    measure_names,
+    null_of_means,
+    pool,
+    quality_of,
+    why_no_null,
+    with_average_precision_null,
+    with_hits_null,
+    with_measures,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,7 +14,7 @@ from .contract import (
     further_columns,
 )
 from .evidence import EVIDENCE
-from .sample_sizes import SAMPLE_SIZES
+from .methods import SAMPLE_SIZES
 
 STAGE = Stage(
     kind="ranking",

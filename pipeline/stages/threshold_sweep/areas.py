@@ -14,8 +14,7 @@ from ...metrics.uncertainty.clusters import Spread, area_interval, combined_spre
 from ...metrics.uncertainty.cube import Cube, GroupCounts
 from ...metrics.uncertainty.limits import Interval, limit_columns, with_numbers, with_quality
 from ...metrics.uncertainty.qualities import FEWEST_OF_CLASS, N_CLUSTERS, N_EFFECTIVE
-from ...tables.columns import by_group, doubles, nulls
-from ...tables.sweep import IN_TIME, REPLICATE, add_up
+from ...tables.columns import IN_TIME, REPLICATE, add_up, by_group, doubles, nulls
 from .contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, LIKELIHOOD
 from .uncertainty import SEEN, kind_of_counts, with_fewest_seen
 

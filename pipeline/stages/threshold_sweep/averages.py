@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_names
-from ...metrics.uncertainty.marks import worst_of
+from ...metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_names, worst_of
 from ...metrics.uncertainty.proportions import PROPORTIONS
 from ...metrics.uncertainty.qualities import INTERVAL_QUALITY
-from ...tables.columns import nulls
+from ...tables.columns import THRESHOLD, add_up, nulls
 from ...tables.groupings import Grouping
 from ...tables.schemas import GROUPING, polars_types
-from ...tables.sweep import THRESHOLD, add_up
 from .tables import AVERAGES
 from .uncertainty import kind_of_counts
 

@@ -9,11 +9,10 @@ import sqlglot.expressions as exp
 
 from ...queries.dialect import column, double
 from ...queries.load import statement
-from ..evidence import Evidence, Measure
-from ..influence import untold, with_influence
-from ..sections import EXPLAINED_ROWS, Section
+from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
+from ..units import untold, with_influence
 from .calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
-from .identity import INPUTS, identity, location_of_known
+from .outcomes import INPUTS, identity, location_of_known
 from .profiles import SCIKIT_LEARN
 
 if TYPE_CHECKING:

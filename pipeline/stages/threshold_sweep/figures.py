@@ -6,19 +6,18 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...tables.ratios import divide
-from ..figure_blocks import (
-    caption,
-    intervals,
-    keys_of,
-    rising,
-    shares,
-    shown,
-    with_limits,
+from ...tables.columns import divide
+from ..figures import Figure, Rule, Series, caption, intervals, keys_of, rising, shares, shown, with_limits
+from ..standard_figures import (
+    QUALITY_IN_SAMPLE,
+    Wanted,
+    across_groups,
+    by_threshold,
+    key_numbers_of,
+    on_other_data,
+    path_of_thresholds,
+    precision_recall,
 )
-from ..figures import Figure, Rule, Series
-from ..standard_figures import across_groups, by_threshold, path_of_thresholds, precision_recall
-from ..standard_numbers import QUALITY_IN_SAMPLE, Wanted, key_numbers_of, on_other_data
 from .bands.figures import with_band
 from .calibration.figures import calibration_figures
 from .decisions.costs import COST_PER_ROW, is_about_cost

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from .. import methods
-from ..standard_numbers import on_other_data
-from .calibration.methods import calibration_sentences
-from .decisions.methods import decisions
+from ..standard_figures import on_other_data
+from ..units import Counted, SampleSizes
+from .calibration.figures import calibration_sentences
+from .decisions.figures import decisions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..methods import Measured
+
 
 PROPORTIONS = (
     "of precision, recall and F1 are beta quantiles (Clopper and Pearson 1934; Brown, Cai and DasGupta 2001){design}; "
@@ -80,3 +82,36 @@ def _sizes(areas: pl.DataFrame) -> Iterator[str]:
     for row in shown:
         group = methods.named_group(row)
         yield f"{row['n_positive']:,} of {row['n']:,} predictions{f' of {group}' if group else ''} are positive."
+
+
+# What the numbers of threshold_sweep rest on: rows, or clusters of them.
+
+
+_POSITIVES, _KEPT = "positives", "kept predictions"
+SAMPLE_SIZES = SampleSizes(
+    nouns={"rows": "predictions"},
+    counts=(
+        Counted("predictions", ("tp", "fp", "fn", "tn")),
+        Counted("predictions", ("n",)),
+        Counted(_POSITIVES, ("tp", "fn")),
+        Counted(_POSITIVES, ("n_positive",)),
+        Counted("negatives", ("fp", "tn"), is_listed=False),
+        Counted(_KEPT, ("tp", "fp")),
+        Counted("positive or kept predictions", ("tp", "fp", "fn"), is_listed=False),
+    ),
+    rests_on={
+        "precision": _KEPT,
+        "recall": _POSITIVES,
+        "fpr": "negatives",
+        "f1": "positive or kept predictions",
+        **dict.fromkeys(("average_precision", "pr_auc", "roc_auc"), _POSITIVES),
+    },
+    scales={
+        "precision": "share",
+        "recall": "share",
+        "fpr": "share",
+        "f1": "jaccard",
+        **dict.fromkeys(("average_precision", "pr_auc", "roc_auc"), "logit"),
+    },
+    clusters="threshold_sweep_areas",
+)

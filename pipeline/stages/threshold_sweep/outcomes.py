@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...records import dataclass
+from ...tables.columns import THRESHOLD
 from ...tables.schemas import GROUPING
-from ...tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ...tables.columns import Boundary
     from ...tables.groupings import Grouping
-    from ...tables.sweep import Boundary
+    from ..sections import Asked
+
 
 TABLE = "threshold_sweep_outcomes"
 POINTS = "threshold_sweep_operating_points"
@@ -124,3 +126,23 @@ def _nearest(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     ordered = near.sort(order, nulls_last=True, descending=[name == "score" for name in order])
     number = pl.int_range(pl.len())
     return ordered.filter((number.over(keys) if keys else number) < ROWS_OF_A_SAMPLE)
+
+
+# What tells people which prediction a row is.
+
+
+LOCATION = ("source_file", "file_row_number")
+INPUTS = {"predictions": {name: name for name in LOCATION}}
+
+
+def identity(asked: Asked) -> tuple[str, ...]:
+    """What tells people which row it is, beside its place in the files: its groups, its id and its clusters."""
+    predictions = asked.plan.sources[0]
+    clusters = (asked.params.cluster_column, asked.params.second_cluster_column)
+    ids = ("id",) if predictions.is_mapped("id") else ()
+    return tuple(dict.fromkeys((*asked.by, *ids, *(name for name in clusters if name is not None))))
+
+
+def location_of_known(asked: Asked) -> tuple[str, ...]:
+    """The place of rows in the files, where they have an id that tells which they are."""
+    return LOCATION if "id" in identity(asked) else ()

@@ -10,7 +10,8 @@ import sqlglot.expressions as exp
 
 from ...plan import rows
 from ...plan.area_work import MOST_CELLS as MOST_SINGLE
-from ...plan.areas import Areas
+from ...plan.area_work import Areas
+from ...plan.cells import Fineness, LossesOfCells, SweptCells
 from ...plan.checks import (
     doubtful_groups,
     doubtful_scores,
@@ -21,19 +22,17 @@ from ...plan.checks import (
 )
 from ...plan.counts import Query, Sums, Sweep
 from ...plan.nodes import Check, Relation
-from ...plan.optional_tables import OptionalTable
+from ...plan.optional_tables import OptionalTable, Sample
 from ...plan.plan import Plan
-from ...plan.roles import Roles
-from ...plan.samples import Sample
-from ...plan.swept_cells import Fineness, LossesOfCells, SweptCells
+from ...plan.plausibility import Roles
 from ...queries.dialect import column, double, is_finite
 from ...queries.kept import kept
 from ...queries.load import statement
 from ...records import dataclass
 from ...sources.rows import is_passed_in
 from ...sources.source import SCORE_GIVEN
-from ...tables.sweep import SECOND_REPLICATE
-from .calibration import probabilities
+from ...tables.columns import SECOND_REPLICATE
+from .calibration import results
 from .contract import (
     COUNT_NAMES,
     CROSSED,
@@ -44,7 +43,7 @@ from .contract import (
 )
 from .outcomes import POINTS, OutcomeSampler
 from .outcomes import TABLE as OUTCOMES
-from .requested import requested_tables
+from .tables import requested_tables
 from .units import UnitsOfSweep
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ class _Planner:
             optional=(
                 self.outcomes,
                 self.units.table,
-                *probabilities.optional_tables(self.params, self.predictions),
+                *results.optional_tables(self.params, self.predictions),
                 *requested_tables(self.params, weighted=self.weighted),
             ),
         )
@@ -296,7 +295,7 @@ class _Planner:
         )
 
     def _calibration(self, by: Sequence[str]) -> Iterator[Node]:
-        return probabilities.nodes(self.params, self.predictions, by, replicated=self.replicated, beside=self.beside)
+        return results.nodes(self.params, self.predictions, by, replicated=self.replicated, beside=self.beside)
 
     def _checks(self) -> Iterator[Check]:
         if self.weighted:
@@ -304,7 +303,7 @@ class _Planner:
             yield outside_check(self.predictions, "weight", 0.0, MOST_WEIGHT)
             yield _no_weight(self.predictions)
             yield _tiny_weight(self.predictions)
-        yield from probabilities.checks(self.params, self.predictions)
+        yield from results.checks(self.params, self.predictions)
         for cluster in dict.fromkeys([*self._clusters(), *([] if self.order is None else [self.order])]):
             yield missing_check(self.predictions, cluster)
         if self.params.duplicates == "error" and self.predictions.is_mapped("id"):  # a name too common to guess

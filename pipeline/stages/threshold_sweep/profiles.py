@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...tables.sweep import THRESHOLD
+from ...tables.columns import THRESHOLD
 from ..profiles import Convention, Profile
 from ..sections import Section
-from .identity import INPUTS, identity, location_of_known
+from .outcomes import INPUTS, identity, location_of_known
 
 if TYPE_CHECKING:
     from ..profiles import Recounted

@@ -6,40 +6,32 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...metrics.curves.choices import operating_points
+from ...metrics.curves.operating_points import operating_points
 from ...metrics.uncertainty.cube import Cube
-from ...metrics.uncertainty.limits import with_numbers
-from ...metrics.uncertainty.marks import warnings_of_marks
+from ...metrics.uncertainty.limits import warnings_of_marks, with_numbers
 from ...metrics.uncertainty.proportions import PROPORTIONS
+from ...tables.columns import IN_TIME, THRESHOLD, divide, ratios
 from ...tables.groupings import group_text
-from ...tables.ratios import divide, ratios
 from ...tables.schemas import GROUPING
-from ...tables.sweep import IN_TIME, THRESHOLD
 from ...visible_text import of_every
 from ..stage import Summary, f1_curve, groups_with, groups_without, integer, interval, number, of_group
-from ..standard_numbers import (
-    CHOICE,
-    QUALITY_IN_SAMPLE,
-    SAME_DATA,
-    on_other_data,
-    words_of_choice,
-)
+from ..standard_figures import CHOICE, QUALITY_IN_SAMPLE, SAME_DATA, on_other_data, words_of_choice
 from .areas import areas_table
 from .averages import averages_table
 from .bands.results import bands_table
 from .calibration.columns import RELIABILITY_TABLE
-from .calibration.probabilities import few_outside
-from .calibration.results import calibration_tables
-from .choosing import candidates, f_beta, outcomes
+from .calibration.results import calibration_tables, few_outside
 from .contract import COUNT_NAMES, CROSSED, HEAVIEST
-from .decisions.allocations import not_allocated
 from .decisions.costs import COST_PER_ROW, cost_cell, cost_text, is_about_cost
-from .decisions.pooled_points import Swept
+from .decisions.pooled_points import Swept, not_allocated
 from .decisions.results import at_own_thresholds, decision_tables, with_costs
 from .uncertainty import (
     CONFUSION,
+    candidates,
     clusters_of_groups,
+    f_beta,
     kind_of_counts,
+    outcomes,
     with_heaviest,
     with_intervals,
 )

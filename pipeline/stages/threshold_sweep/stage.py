@@ -8,9 +8,9 @@ from .areas import AREAS
 from .contract import COUNTS, PREDICTIONS, ThresholdSweepParameters
 from .decisions.costs import further_columns
 from .evidence import EVIDENCE
-from .sample_sizes import SAMPLE_SIZES
+from .methods import SAMPLE_SIZES
 from .tables import TABLES
-from .unit_columns import COST, UNITS
+from .units import COST, UNITS
 
 STAGE = Stage(
     kind="threshold_sweep",

@@ -1,4 +1,4 @@
-"""The table threshold_sweep_units: counts of every unit at the chosen threshold, and its contributions to the areas."""
+"""Columns of the table threshold_sweep_units."""
 
 from __future__ import annotations
 
@@ -10,32 +10,86 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ...errors import ConfigError
-from ...metrics.curves.contributions import UnitSums, contributions, ratio_contributions
+from ...metrics.curves.influence import Steps, UnitSums, contributions, ratio_contributions
 from ...metrics.curves.operating_points import CRITERION
-from ...metrics.curves.unit_influences import Steps
 from ...plan.checks import missing_check
 from ...plan.optional_tables import OptionalTable
-from ...plan.unit_sums import AREAS, PLACE, UNIT, GroupCurves
-from ...plan.units import Units
+from ...plan.units import AREAS, PLACE, UNIT, GroupCurves, Units
 from ...queries.dialect import column, double, is_finite
 from ...queries.load import statement
 from ...records import dataclass
 from ...sources.source import SCORE_GIVEN
-from ...tables.columns import as_key, doubles
+from ...tables.columns import THRESHOLD, as_key, doubles, lowest_retrieved
 from ...tables.groupings import users_name
-from ...tables.schemas import GROUPING
-from ...tables.sweep import THRESHOLD, lowest_retrieved
-from .unit_columns import CELLS, CONFUSION, COST, TABLE
+from ...tables.schemas import GROUPING, Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ...metrics.curves.contributions import Independent, Pair
+    from ...metrics.curves.influence import Independent, Pair
     from ...plan.nodes import Check
-    from ...plan.unit_sums import SummedUnits
+    from ...plan.units import SummedUnits
     from ...sources.source import Source
     from ...tables.groupings import Grouping
     from .contract import ThresholdSweepParameters
+
+
+TABLE = "threshold_sweep_units"
+CELLS = ("tp", "fp", "fn", "tn")
+CONFUSION = (*CELLS, *(f"{name}_weight" for name in CELLS))
+
+_NO_THRESHOLD = "NULL: no threshold was chosen"
+_WORDS = {
+    "tp": "rows with a true label that the threshold retrieves",
+    "fp": "retrieved rows with a false label",
+    "fn": "other rows with a true label",
+    "tn": "other rows with a false label",
+}
+
+
+def _contribution(area: str, never: str) -> Column:
+    return Column(
+        area,
+        "DOUBLE",
+        f"its [contribution](methods/threshold_sweep.md#units) to `{area}`, whose mean over the units is the area; "
+        f"NULL: {never}, no weight, or a single unit with positives or with negatives",
+        nullable=True,
+    )
+
+
+COLUMNS = (
+    Column("unit", "KEY", "the value of the (first) cluster column, else the id"),
+    Column("n", "BIGINT", "rows of the unit"),
+    Column("n_positive", "BIGINT", "of these, rows with a true label"),
+    Column("weight", "DOUBLE", "weight of its rows; NULL: no weights", nullable=True),
+    Column("weight_positive", "DOUBLE", "weight of its rows with a true label; NULL: no weights", nullable=True),
+    Column(
+        "threshold",
+        "DOUBLE",
+        "the threshold of its group: that of the first operating point that has one; NULL: none was chosen",
+        nullable=True,
+    ),
+    *(Column(name, "BIGINT", f"{words}; {_NO_THRESHOLD}", nullable=True) for name, words in _WORDS.items()),
+    *(
+        Column(f"{name}_weight", "DOUBLE", f"weight of the {name}; {_NO_THRESHOLD}, or no weights", nullable=True)
+        for name in CELLS
+    ),
+    _contribution("average_precision", "no positive"),
+    _contribution("pr_auc", "no positive"),
+    _contribution("roc_auc", "no positive or no negative"),
+)
+UNITS = Table(TABLE, "one row per group and unit", COLUMNS, ("unit",))
+COST = Column(
+    "cost_per_row",
+    "DOUBLE",
+    "its [contribution](methods/threshold_sweep.md#units) to the cost per row at the threshold, whose mean over the "
+    "units is that cost; NULL: the threshold was not chosen for a cost, no weight, or a single unit",
+    nullable=True,
+)
+
+
+# The table threshold_sweep_units: counts of every unit at the chosen threshold, and its contributions to the areas.
+
 
 ID = "id"
 MOST_ROWS, MOST_ITEMS = 1_000_000, 250_000

@@ -1,14 +1,9 @@
-"""The mirror of results on a store: a results folder here that holds what is published there, verified by content.
-
-Everything that reads or makes results works on the mirror as on any results folder. A run is there whole: it is brought
-into `.incoming/`, its manifest checked against the chain, its files against the manifest, and put in its place by one
-rename. A file whose content on the store is not what was published is empty in the mirror, so that whoever reads the
-run finds it damaged.
-"""
+"""What a mirror has of the objects that may change: their ETags, and the hashes of their contents."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,7 +14,7 @@ from ...errors import ThresherError
 from ...records import dataclass
 from ...safe_files import remove_own
 from ..chain import Link, parse_link
-from ..durable import DamagedError, make_folder, own_sha256, read_own, storage_errors, write_whole
+from ..durable import DamagedError, make_folder, own_sha256, read_own, storage_errors, write_json, write_whole
 from ..layout import (
     ATTEMPTS,
     CATALOG,
@@ -34,14 +29,67 @@ from ..layout import (
     run_id_of,
 )
 from ..manifest import Manifest, faults, parse_manifest
-from .notes import Notes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from ..manifest import PublishedFile
-    from .objects import Entry, Objects, Version
+    from .remote_folder import Entry, Objects, Version
+
+
+NAME = ".synced.json"
+
+
+class Notes:
+    """The notes of a mirror; where they are lost, objects are read once more.
+
+    Args:
+        root: The folder of the mirror.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / NAME
+        self._notes: dict[str, list[str]] = {}
+        with suppress(DamagedError, ThresherError, ValueError, TypeError, AttributeError):
+            read = json.loads(read_own(self._path))
+            self._notes = {str(key): [str(etag), str(sha256)] for key, (etag, sha256) in read.items()}
+
+    def is_here(self, key: str, etag: str) -> bool:
+        """Whether an object was brought, or sent, with this ETag."""
+        return bool(etag) and self._notes.get(key, [""])[0] == etag
+
+    def is_noted(self, key: str) -> bool:
+        """Whether an object was there."""
+        return key in self._notes
+
+    def keep_only(self, folder: str, keys: Iterable[str]) -> None:
+        """Forget the objects of a folder that are no longer there."""
+        present = set(keys)
+        gone = [key for key in self._notes if key.startswith(f"{folder}/") and key not in present]
+        for key in gone:
+            del self._notes[key]
+
+    def holds(self, key: str, content: bytes) -> bool:
+        """Whether an object has this content on the store, as far as is noted."""
+        return self._notes.get(key, ["", ""])[1] == hashlib.sha256(content).hexdigest()
+
+    def note(self, key: str, etag: str, content: bytes) -> None:
+        """Note what an object holds."""
+        self._notes[key] = [etag, hashlib.sha256(content).hexdigest()]
+
+    def write(self) -> None:
+        """Write the notes."""
+        write_json(self._path, self._notes)
+
+
+# The mirror of results on a store: a results folder here that holds what is published there, verified by content.
+#
+# Everything that reads or makes results works on the mirror as on any results folder. A run is there whole: it is
+# brought into `.incoming/`, its manifest checked against the chain, its files against the manifest, and put in its
+# place by one rename. A file whose content on the store is not what was published is empty in the mirror, so that
+# whoever reads the run finds it damaged.
+
 
 READINGS = 5
 THREADS = 8

@@ -18,7 +18,7 @@ from ...records import dataclass
 from ..durable import DamagedError, own_sha256, read_own
 from ..layout import ATTEMPTS, CATALOG, CHAIN, CURRENT, MANIFEST, RUNS, Layout
 from .mirror import THREADS, Mirror, Pointer
-from .objects import LostRaceError
+from .remote_folder import LostRaceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

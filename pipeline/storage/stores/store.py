@@ -22,13 +22,13 @@ from ...records import dataclass
 from ...safe_files import remove_own
 from ..durable import make_folder, storage_errors
 from ..layout import Layout
+from .mirror import NAME as NOTES
 from .mirror import Mirror
-from .notes import NAME as NOTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .objects import Objects
+    from .remote_folder import Objects
 
 DEFAULT_LIMIT = 20 * 1000**3
 PATIENCE = 600.0  # seconds that a reader waits for another one to bring the mirror up to date

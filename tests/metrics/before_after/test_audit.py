@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from pipeline.metrics.before_after.assumption import Prediction, predicted
 from pipeline.metrics.before_after.audit import (
     VAGUE_WEIGHT,
     _Prior,
@@ -19,8 +20,7 @@ from pipeline.metrics.before_after.audit import (
     audited_precision,
     combined_precision,
 )
-from pipeline.metrics.before_after.kappa import kappa_variance, placebo_ratio
-from pipeline.metrics.before_after.placebo import Prediction, predicted
+from pipeline.metrics.before_after.sensitivity import kappa_variance, placebo_ratio
 
 SURE = np.array([1e6])  # degrees of freedom with which t is normal
 

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.metrics.before_after.estimates import estimates
+from pipeline.metrics.before_after.assumption import placebo, placebo_joint, realised_precision_interval
+from pipeline.metrics.before_after.estimates import Sides, estimates
 from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
-from pipeline.metrics.before_after.placebo import placebo, placebo_joint, realised_precision_interval
-from pipeline.metrics.before_after.sums import Sides
 from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.metrics.before_after.kappa import DOUBT, LogRatio, kappa_limits, kappa_variance, placebo_ratio
+from pipeline.metrics.before_after.sensitivity import DOUBT, LogRatio, kappa_limits, kappa_variance, placebo_ratio
 
 
 def test_the_range_is_that_of_a_gamma_distribution_with_mean_1() -> None:

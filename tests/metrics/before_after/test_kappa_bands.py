@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.metrics.before_after.estimates import estimates
-from pipeline.metrics.before_after.kappa_bands import KAPPAS, ratios_over_kappa, with_bands
+from pipeline.metrics.before_after.sensitivity import KAPPAS, ratios_over_kappa, with_bands
 
 ONE = int(np.argmin(np.abs(KAPPAS - 1)))
 

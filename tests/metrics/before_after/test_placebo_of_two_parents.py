@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.metrics.before_after.placebo import NearAndFar, placebo, placebo_joint
+from pipeline.metrics.before_after.assumption import NearAndFar, placebo, placebo_joint
 from pipeline.metrics.uncertainty.jackknife import p_value, sign_flip_test, tail
 from pipeline.metrics.uncertainty.pairing import mid_p_odds, mid_p_tail
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
-from pipeline.metrics.before_after.references import Choice, doubt_in_choice
-from pipeline.metrics.before_after.sums import Sides, Sums
+from pipeline.metrics.before_after.estimates import Sides, Sums
+from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, Choice, doubt_in_choice, intervals
+from pipeline.metrics.uncertainty.clusters import JackknifeSpread
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
-from pipeline.metrics.uncertainty.spread import JackknifeSpread
 from pipeline.simulations.before_after_counts import Setting, simulate
 
 if TYPE_CHECKING:

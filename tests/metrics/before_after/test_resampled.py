@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from pipeline.metrics.before_after.estimates import Sides, Sums
 from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
 from pipeline.metrics.before_after.resampled import resampled
-from pipeline.metrics.before_after.sums import Sides, Sums
+from pipeline.metrics.uncertainty.bootstrap import Resampling
+from pipeline.metrics.uncertainty.clusters import JackknifeSpread
 from pipeline.metrics.uncertainty.jackknife import fieller_interval, leave_one_out
-from pipeline.metrics.uncertainty.resampling import Resampling
-from pipeline.metrics.uncertainty.spread import JackknifeSpread
 from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from pipeline.metrics.before_after.intervals import intervals
-from pipeline.metrics.before_after.simultaneous import precision_at_least, single_confidence
-from pipeline.metrics.before_after.sums import Sides
+from pipeline.metrics.before_after.estimates import Sides
+from pipeline.metrics.before_after.intervals import intervals, precision_at_least, single_confidence
 from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from pipeline.metrics.before_after.placebo import placebo
+from pipeline.metrics.before_after.assumption import placebo
 
 if TYPE_CHECKING:
     from types import ModuleType

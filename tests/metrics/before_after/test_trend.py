@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from pipeline.metrics.before_after.trend import MIN_REPLICATES_FOR_TREND, Trend, trend
+from pipeline.metrics.before_after.assumption import MIN_REPLICATES_FOR_TREND, Trend, trend
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

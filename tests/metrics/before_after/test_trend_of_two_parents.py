@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.metrics.before_after.trend import CrossedMatches, Trend, trend
+from pipeline.metrics.before_after.assumption import CrossedMatches, Trend, trend
 
 EVENTS, LAGS, PAIRS = 60, 7, 20  # compared pairs of every event on every day before it
 MIDDLES = np.arange(-LAGS, 0) + 0.5

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.metrics.calibration.cells import NEAREST, Cells
+from pipeline.metrics.calibration.bins import NEAREST, Cells
 
 probabilities = st.one_of(
     st.floats(0, 1),

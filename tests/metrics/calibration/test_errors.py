@@ -10,16 +10,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, chi2, norm
 
+from pipeline.metrics.calibration.bins import BinSums, Moments, pooled
 from pipeline.metrics.calibration.errors import Variances, calibration_errors
 from pipeline.metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows
-from pipeline.metrics.calibration.pooling import pooled
 from pipeline.metrics.calibration.significance import (
     hosmer_lemeshow_of_clusters,
     hosmer_lemeshow_of_rows,
     spiegelhalter_of_clusters,
     spiegelhalter_of_rows,
 )
-from pipeline.metrics.calibration.sums import BinSums, Moments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -75,7 +74,7 @@ SCORES = [[0.1, 0.1, 0.2], [0.4, 0.5, 0.5, 0.6], [0.8, 0.9, 0.95]]
 
 def test_expected_values_over_all_labels_of_calibrated_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Debiased reliability is 0 on average but for rounding, and the mean of ECE is what it is said to be."""
-    monkeypatch.setattr("pipeline.metrics.calibration.pooling.LEAST", 0.0)
+    monkeypatch.setattr("pipeline.metrics.calibration.bins.LEAST", 0.0)
     outcomes = list(labellings(SCORES))  # each is a group of three bins
     chances = np.array([chance for _, chance in outcomes])
     sums = sums_of(SCORES * len(outcomes), [rows for labels, _ in outcomes for rows in labels])

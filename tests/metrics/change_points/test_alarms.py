@@ -11,17 +11,30 @@ from alarms_by_hand import Terms, by_hand
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.metrics.change_points.alarms import AlarmRule, Alerts, Changes, Final, changes_by_score
+from pipeline.metrics.change_points.alarms import (
+    AlarmRule,
+    Alerts,
+    Changes,
+    Cooldown,
+    Final,
+    changes_by_level,
+    changes_by_score,
+)
 from pipeline.metrics.change_points.matching import added_one_to_one
-from pipeline.metrics.change_points.silenced_alarms import Cooldown, changes_by_level
-from pipeline.metrics.change_points.windows import Margin, Points, scores_of
-from pipeline.metrics.change_points.zones import Incidents, added_to_incidents, detected_by_best
+from pipeline.metrics.change_points.windows import (
+    Incidents,
+    Margin,
+    Points,
+    added_to_incidents,
+    detected_by_best,
+    scores_of,
+)
 
 if TYPE_CHECKING:
     from alarms_by_hand import Alarm, Incident
     from numpy.typing import NDArray
 
-    from pipeline.metrics.change_points.zones import Zones
+    from pipeline.metrics.change_points.windows import Zones
 
 
 @dataclass(frozen=True)
@@ -173,8 +186,8 @@ def test_points_count_as_incidents_that_end_where_they_start(scene: Scene) -> No
 @given(scenes())
 def test_batches_of_a_few_rows_make_no_difference(scene: Scene) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.metrics.change_points.cooldown._ROWS_AT_A_TIME", 3)
-        patch.setattr("pipeline.metrics.change_points.zones._PAIRS_AT_A_TIME", 2)
+        patch.setattr("pipeline.metrics.change_points.alarms._ROWS_AT_A_TIME", 3)
+        patch.setattr("pipeline.metrics.change_points.windows._PAIRS_AT_A_TIME", 2)
         changes, alerts, _ = scene.changes()
     for threshold in range(6):
         assert at(scene, changes, alerts, threshold) == by_hand(scene.alarms, scene.incidents, scene.terms, threshold)

@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given
 from point_series import Case, cases, one_series
 
-from pipeline.metrics.change_points import greedy_matching
-from pipeline.metrics.change_points.greedy_matching import added_as_roerich, added_nearest
-from pipeline.metrics.change_points.matching import added_any, added_as_ruptures, added_one_to_one
+from pipeline.metrics.change_points import matching
+from pipeline.metrics.change_points.matching import (
+    added_any,
+    added_as_roerich,
+    added_as_ruptures,
+    added_nearest,
+    added_one_to_one,
+)
 from pipeline.metrics.change_points.windows import Margin
 
 if TYPE_CHECKING:
@@ -134,7 +139,7 @@ def test_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     truth, predictions = one_series(rng.integers(0, 900, 60).tolist()), one_series(rng.integers(0, 900, 80).tolist())
     score, margin = rng.random(80), Margin(9, 9, closed=True)
     at_once = added_nearest(truth, predictions, margin, score)
-    monkeypatch.setattr(greedy_matching, "_CELLS_AT_A_TIME", 5)
+    monkeypatch.setattr(matching, "_CELLS_AT_A_TIME", 5)
     assert (added_nearest(truth, predictions, margin, score) == at_once).all()
 
 

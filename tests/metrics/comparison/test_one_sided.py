@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.metrics.comparison.one_sided import (
+from pipeline.metrics.comparison.student import (
     Estimates,
     confidence_for,
     p_values_above,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.metrics.comparison.ratio import (
+from pipeline.metrics.comparison.pooled import (
     Ratio,
     ratio_of_independent,
     ratio_of_jackknifed,

@@ -10,12 +10,13 @@ import pytest
 from scipy import stats
 
 from pipeline.metrics.comparison.bootstrap_t import bootstrap_of_groups
-from pipeline.metrics.comparison.permutation import permuted_means, permuted_ratios
 from pipeline.metrics.comparison.pooled import pooled_ratios
 from pipeline.metrics.comparison.separate import (
     event_estimates,
     largest_skewness,
     means_of,
+    permuted_means,
+    permuted_ratios,
     pooled_estimates,
     skewness_of_difference,
 )

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pipeline.metrics.curves import allocation
-from pipeline.metrics.curves.allocation import NOTHING, allocate
+from pipeline.metrics.curves import decisions
+from pipeline.metrics.curves.decisions import NOTHING, allocate
 
 
 def drawn(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -39,6 +39,6 @@ def test_no_other_combination_of_thresholds_has_more_hits_or_as_many_with_fewer_
 def test_a_search_that_is_too_large_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     group = (np.array([4, 2, 1]), np.array([3, 2, 1]))
     assert allocate([group, group], 4) == [1, 1]
-    monkeypatch.setattr(allocation, "MOST_STEPS", 5)
+    monkeypatch.setattr(decisions, "MOST_STEPS", 5)
     assert allocate([group, group], 4) is None
     assert allocate([], 4) == []

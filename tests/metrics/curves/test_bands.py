@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from pipeline.metrics.curves.bands import Draws, band_of_clusters, band_of_rows
-from pipeline.metrics.curves.critical_values import CURVES, RATIOS
+from pipeline.metrics.curves.bands import CURVES, RATIOS, Draws, band_of_clusters, band_of_rows
 from pipeline.metrics.uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
 
 if TYPE_CHECKING:

@@ -10,8 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from pipeline.metrics.curves.area_bounds import average_precision_bounds
-from pipeline.metrics.curves.cell_grids import PIECES, CellGrid, OpenCells, finer, rounded_outwards
+from pipeline.metrics.curves.area_bounds import (
+    PIECES,
+    CellGrid,
+    OpenCells,
+    average_precision_bounds,
+    finer,
+    rounded_outwards,
+)
 
 Floats = NDArray[np.float64]
 

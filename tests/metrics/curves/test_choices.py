@@ -6,9 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.metrics.curves.choices import Candidates, f_beta_of_counts, ratios_of_counts
-from pipeline.metrics.curves.operating_points import Criterion
-from pipeline.metrics.curves.outcome_counts import Outcomes
+from pipeline.metrics.curves.operating_points import Candidates, Criterion, Outcomes, f_beta_of_counts, ratios_of_counts
 from pipeline.stages.change_points.choosing import _f_beta_of_mean_recall
 
 TP, FP, FN = (np.array([counts], dtype=np.float64) for counts in ([4, 3, 2, 1], [9, 3, 1, 0], [0, 1, 2, 3]))

@@ -12,15 +12,14 @@ from scipy.stats import t as student
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from pipeline.metrics.comparison.paired_tests import paired_t
-from pipeline.metrics.curves.contributions import UnitSums, contributions
+from pipeline.metrics.curves.influence import Steps, UnitSums, contributions
 from pipeline.metrics.curves.trapezoidal_area import pr_auc
-from pipeline.metrics.curves.unit_influences import Steps
-from pipeline.plan.unit_sums import GroupCurves, sums_of_rows
+from pipeline.plan.units import GroupCurves, sums_of_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeline.metrics.curves.contributions import Independent
+    from pipeline.metrics.curves.influence import Independent
 
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from pipeline.metrics.curves.critical_values import (
-    critical_values,
-    largest_of_clusters,
-    largest_of_rows,
-    spread_out,
-)
+from pipeline.metrics.curves.bands import critical_values, largest_of_clusters, largest_of_rows, spread_out
 from pipeline.metrics.uncertainty.proportions import Confusion
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from pipeline.metrics.curves.choices import f_beta_of_counts
 from pipeline.metrics.curves.cross_fitting import by_fold, cross_fitted, split_rows
+from pipeline.metrics.curves.operating_points import f_beta_of_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from pipeline.metrics.curves.operating_points import Cost, Criterion, pick
-from pipeline.metrics.curves.outcome_counts import Outcomes
+from pipeline.metrics.curves.operating_points import Cost, Criterion, Outcomes, pick
 
 CURVE = pl.DataFrame(
     {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.curves.packed_scores import PackedScores, SizesDifferError
+from pipeline.metrics.curves.ordered_areas import PackedScores, SizesDifferError
 
 ENDS = [0.0, -0.0, 5e-324, -5e-324, np.finfo(float).max, np.finfo(float).min, 1.0, -1.0, np.nextafter(1.0, 2.0)]
 SCORES = st.sampled_from(ENDS) | st.floats(allow_nan=False, allow_infinity=False)

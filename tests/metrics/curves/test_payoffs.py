@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.curves.payoffs import Payoffs, of_smaller
+from pipeline.metrics.curves.decisions import Payoffs, of_smaller
 from pipeline.metrics.uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
 
 

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_areas import average_precision, pr_auc_at, roc_auc, shifts, slope
 
-from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_shifts
-from pipeline.metrics.curves.unit_influences import (
+from pipeline.metrics.curves.influence import (
     Influences,
     Steps,
     influences_of_thresholds,
     influences_of_ties,
     steps_of_scores,
 )
+from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_shifts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from pipeline.metrics.geocoding.accuracy import error_statistics
-from pipeline.metrics.geocoding.contributions import ERRORS, error_contributions
+from pipeline.metrics.geocoding.accuracy import ERRORS, error_contributions, error_statistics
 
 if TYPE_CHECKING:
     from pipeline.metrics.geocoding.accuracy import Missing

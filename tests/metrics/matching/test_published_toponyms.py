@@ -21,8 +21,8 @@ from pipeline.metrics.matching.spans import (
     match_overlapping,
     match_spans,
     match_texts,
+    normalised_text,
 )
-from pipeline.metrics.matching.texts import normalised_text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.metrics.planning.doubt import (
+from pipeline.metrics.planning.pilot import (
+    Pilot,
     cautious,
     inflation_limit,
     kurtosis_of_shares,
     kurtosis_of_values,
     variance_degrees,
 )
-from pipeline.metrics.planning.pilot import Pilot
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 
 

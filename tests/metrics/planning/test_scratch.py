@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from pipeline.metrics.before_after.audit import audited_precision
-from pipeline.metrics.planning.labels import labels_for, width_with_labels
-from pipeline.metrics.planning.power import Question, power_of
+from pipeline.metrics.planning.pilot import detectable_now, error_of_difference, factor_for_difference, other_run
+from pipeline.metrics.planning.power import Question, labels_for, power_of, width_with_labels
 from pipeline.metrics.planning.scratch import (
     auc_error,
     of_expected_share,
@@ -17,7 +17,6 @@ from pipeline.metrics.planning.scratch import (
     rows_for_share_assured,
     units_for_mean,
 )
-from pipeline.metrics.planning.two_runs import detectable_now, error_of_difference, factor_for_difference, other_run
 from pipeline.metrics.uncertainty.jackknife import binomial_limits, logit_interval, tail
 
 

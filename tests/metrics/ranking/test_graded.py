@@ -11,9 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.metrics.ranking.graded import GradedRankings, discounts, measure_values
-from pipeline.metrics.ranking.grades import Grades
-from pipeline.metrics.ranking.measures import Ties
+from pipeline.metrics.ranking.measures import GradedRankings, Grades, Ties, discounts, measure_values
 from pipeline.metrics.ranking.notation import PARAMETERS, measure_of, name_of
 
 if TYPE_CHECKING:

@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 
-from pipeline.metrics.uncertainty import bootstrap, resampling
-from pipeline.metrics.uncertainty.bootstrap import area_limits, area_quantiles, ratio_limits, share_limits
+from pipeline.metrics.uncertainty import bootstrap
+from pipeline.metrics.uncertainty.bootstrap import Resampling, area_limits, area_quantiles, ratio_limits, share_limits
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.metrics.uncertainty.resampling import Resampling
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,7 +74,7 @@ def test_every_order_and_every_size_of_blocks_gives_the_same_limits(monkeypatch:
     assert np.array_equal(expected, share_limits(hits, misses, CONFIDENCE, Resampling(199, seed=4)))
     assert not np.array_equal(expected, share_limits(hits, misses, CONFIDENCE, Resampling(199, seed=5)))
     monkeypatch.setattr(bootstrap, "_CELLS_AT_ONCE", 400)
-    monkeypatch.setattr(resampling, "_WEIGHTS_AT_ONCE", 1000)
+    monkeypatch.setattr(bootstrap, "_WEIGHTS_AT_ONCE", 1000)
     assert np.array_equal(expected, share_limits(hits, misses, CONFIDENCE, DRAWS))
 
 
@@ -96,7 +95,7 @@ def test_sums_on_the_grid_are_exact_in_any_order() -> None:
 
 @pytest.mark.parametrize("blocks", [1, 1000])
 def test_every_resample_draws_as_many_replicates_as_there_are(monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
-    monkeypatch.setattr(resampling, "_WEIGHTS_AT_ONCE", blocks)
+    monkeypatch.setattr(bootstrap, "_WEIGHTS_AT_ONCE", blocks)
     weights = np.concatenate(list(Resampling(499, seed=1).weights(20)))
     assert weights.shape == (499, 20)
     assert (weights.sum(axis=1) == 20).all()

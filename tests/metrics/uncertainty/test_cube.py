@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 from pipeline.metrics.uncertainty import cube as cubes
 from pipeline.metrics.uncertainty.cube import Cube, GroupCounts, jackknifed
 from pipeline.metrics.uncertainty.jackknife import covariance
-from pipeline.tables.sweep import Boundary
+from pipeline.tables.columns import Boundary
 
 KEYS = ["group", "other"]
 NAMES = ["hits", "misses"]

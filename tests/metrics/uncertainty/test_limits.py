@@ -25,8 +25,7 @@ from pipeline.metrics.uncertainty.limits import (
     with_limits,
     with_quality,
 )
-from pipeline.metrics.uncertainty.qualities import MEANINGS, Quality
-from pipeline.metrics.uncertainty.reasons import Reason
+from pipeline.metrics.uncertainty.qualities import MEANINGS, Quality, Reason
 
 NAN = float("nan")
 NAMES = ("precision", "recall")

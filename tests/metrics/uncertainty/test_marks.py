@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.uncertainty.limits import clusters_of
-from pipeline.metrics.uncertainty.marks import quality_of_events, quality_of_sizes, warnings_of_marks, worst_of
+from pipeline.metrics.uncertainty.limits import (
+    clusters_of,
+    quality_of_events,
+    quality_of_sizes,
+    warnings_of_marks,
+    worst_of,
+)
 from pipeline.metrics.uncertainty.qualities import MEANINGS, Quality, worst
 
 NAMES: list[Quality] = list(MEANINGS)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from pipeline.metrics.uncertainty.clusters import JackknifeSpread
 from pipeline.metrics.uncertainty.jackknife import covariance, effective_degrees, leave_one_out
-from pipeline.metrics.uncertainty.spread import JackknifeSpread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

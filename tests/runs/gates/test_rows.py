@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from pipeline.runs.gates.rows import group_of, judged_rows
+from pipeline.runs.gates.judging import group_of, judged_rows
 from pipeline.runs.gates.settings import Gate
 from pipeline.stages import find_stage
 
 if TYPE_CHECKING:
-    from pipeline.runs.gates.rows import Group, JudgedRow
+    from pipeline.runs.gates.judging import Group, JudgedRow
     from pipeline.stages.stage import Stage
 
 LIMITS = {"precision": 0.5, "precision_lower": 0.4, "precision_upper": 0.6, "interval_quality": "good"}

@@ -17,7 +17,7 @@ from object_store import SECRET, Fault, ObjectStore
 from running import run_stages, stage_config
 
 import pipeline
-from pipeline.engines.truths import truths
+from pipeline.engines.expression_types import truths
 from pipeline.errors import (
     ConfigError,
     DataError,
@@ -27,10 +27,10 @@ from pipeline.errors import (
     ThresherError,
     UnavailableError,
 )
-from pipeline.sources.files import FoundFiles, find_files
 from pipeline.sources.inputs import Input
+from pipeline.sources.listing import FoundFiles, find_files
 from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.remote.copies import Copies, bytes_of
+from pipeline.sources.remote.reading import Copies, bytes_of
 
 if TYPE_CHECKING:
     from pipeline.runs.run import Run

@@ -18,14 +18,13 @@ from pyiceberg.catalog.sql import SqlCatalog
 from running import run_stages, stage_config
 
 import pipeline
-from pipeline.engines.truths import truths
+from pipeline.engines.expression_types import truths
 from pipeline.errors import DataError, NoInputError, PermissionDenied, UnavailableError
-from pipeline.sources.files import FoundFiles, find_files
 from pipeline.sources.inputs import Input
+from pipeline.sources.listing import FoundFiles, find_files
 from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.remote.addresses import Address, address_in_table
-from pipeline.sources.remote.copies import Copies
-from pipeline.sources.remote.reading import RemoteFiles
+from pipeline.sources.remote.reading import Copies, RemoteFiles
+from pipeline.sources.remote.store import Address, address_in_table
 from pipeline.sources.remote.tables import RemoteFolder
 from pipeline.sources.table_formats.delta import needed_log
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.before_after.audit import audited_precision
-from pipeline.metrics.before_after.kappa import DOUBT
+from pipeline.metrics.before_after.sensitivity import DOUBT
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,9 +12,9 @@ import pytest
 from running import before_after_config, read_table, run_stages
 
 from pipeline.errors import ConfigError, DataError
+from pipeline.metrics.before_after.assumption import NearAndFar, placebo
+from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import intervals
-from pipeline.metrics.before_after.placebo import NearAndFar, placebo
-from pipeline.metrics.before_after.sums import Sides
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping

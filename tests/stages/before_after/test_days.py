@@ -13,8 +13,8 @@ from stage_examples import EXAMPLES
 
 from pipeline.metrics.uncertainty.serial import Cycle
 from pipeline.stages.before_after.contract import BeforeAfterParameters
-from pipeline.stages.before_after.crossing import CROSSED
 from pipeline.stages.before_after.results import cube_of
+from pipeline.stages.before_after.uncertainty import CROSSED
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,9 +15,8 @@ from polars.testing import assert_frame_equal
 from running import read_table, rows_by_status, run_before_after
 
 from pipeline.errors import DataError
-from pipeline.metrics.before_after.lag_agreement import lag_agreement
-from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, Span
-from pipeline.stages.before_after.plausibility import given_windows
+from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, Span, lag_agreement
+from pipeline.stages.before_after.inputs import given_windows
 
 if TYPE_CHECKING:
     from pathlib import Path

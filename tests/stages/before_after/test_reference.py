@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.stages.before_after.reference import doubtful, verdict
+from pipeline.stages.before_after.assumption import doubtful, verdict_on_reference
 
 ROW: dict[str, Any] = {
     "grouping": "all",
@@ -33,7 +33,7 @@ def tables(points: list[dict[str, Any]] | None = None, **changes: object) -> dic
 
 def test_a_sound_reference_needs_no_words() -> None:
     assert doubtful(tables()) is None
-    assert verdict(tables()) == ""
+    assert verdict_on_reference(tables()) == ""
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_words_name_the_reference_and_both_recalls() -> None:
         "14% of the matches after it are right",
         "the recall reference, 2",
     )
-    warning, sentence = doubtful(words), verdict(words)
+    warning, sentence = doubtful(words), verdict_on_reference(words)
     assert warning is not None
     assert warning.startswith("precision and recall depend on")
     assert "before_after_sensitivity" in warning
@@ -81,12 +81,12 @@ def test_the_words_name_the_reference_and_both_recalls() -> None:
 )
 def test_without_a_chosen_threshold_both_recalls_are_left_out(points: list[dict[str, Any]]) -> None:
     words = tables(points, fpr=0.5)
-    assert "uncorrected" not in verdict(words)
+    assert "uncorrected" not in verdict_on_reference(words)
     assert "uncorrected" not in str(doubtful(words))
 
 
 def test_precision_that_cannot_be_estimated_is_an_unknown_share() -> None:
-    assert "an unknown share of the matches" in verdict(tables(fpr=0.5, precision=None))
+    assert "an unknown share of the matches" in verdict_on_reference(tables(fpr=0.5, precision=None))
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_a_reference_that_tells_nothing_is_told(reason: str, words: str) -> None
 def test_no_reference_at_all_is_told(reason: str, words: str) -> None:
     without = tables(is_reference=False, undefined=reason)
     assert words in str(doubtful(without))
-    assert verdict(without) == ""
+    assert verdict_on_reference(without) == ""

@@ -9,7 +9,7 @@ import pytest
 from running import estimates_of, read_table, rows_by_status, run_before_after
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.tables.sweep import add_up
+from pipeline.tables.columns import add_up
 
 if TYPE_CHECKING:
     from pathlib import Path

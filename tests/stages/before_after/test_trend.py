@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from running import read_table, run_before_after
 
-from pipeline.metrics.before_after.trend import trend
+from pipeline.metrics.before_after.assumption import trend
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from running import read_table, run_before_after, run_stages
 
-from pipeline.stages.before_after.verdict import UNTESTED, verdict, warnings
+from pipeline.stages.before_after.assumption import UNTESTED, verdict, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

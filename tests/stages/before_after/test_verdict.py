@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from running import read_table, run_before_after
 
-from pipeline.stages.before_after.verdict import failed_groups
+from pipeline.stages.before_after.assumption import failed_groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.metrics.change_points.windows import Margin
-from pipeline.stages.change_points.margins import MarginSides
+from pipeline.stages.change_points.contract import MarginSides
 
 MICROSECONDS = 1_000_000
 

@@ -155,7 +155,7 @@ def test_integers_beyond_doubles_are_exact(tmp_path: Path) -> None:
 def test_parts_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = random_points(np.random.default_rng(3), "integers")
     whole = points_tables(tmp_path / "whole", data, by=["method"], margin=5)
-    monkeypatch.setattr("pipeline.plan.transforms.BATCH_ROWS", 40)
+    monkeypatch.setattr("pipeline.plan.counts.BATCH_ROWS", 40)
     parts = points_tables(tmp_path / "parts", data, by=["method"], margin=5)
     assert all(whole[name].equals(parts[name]) for name in whole)
 
@@ -173,7 +173,7 @@ def test_parts_hold_about_as_many_rows_each(tmp_path: Path, monkeypatch: pytest.
 
     own = Matcher.match
     monkeypatch.setattr(Matcher, "match", match)
-    monkeypatch.setattr("pipeline.plan.transforms.BATCH_ROWS", 100)
+    monkeypatch.setattr("pipeline.plan.counts.BATCH_ROWS", 100)
     table = points_tables(tmp_path, data, margin=1)["series"]
     assert sum(sizes) == 2 * len(series) == 922
     assert len(sizes) == 10
@@ -188,7 +188,7 @@ def test_parts_lose_no_series_without_points(tmp_path: Path, monkeypatch: pytest
     data |= {"series": listed, "runs": listed.join(pl.DataFrame({"method": METHODS}), how="cross")}
     whole = points_tables(tmp_path / "whole", data, by=["method"], margin=5)
     assert whole["series"].height == len(METHODS) * (SERIES + 10)
-    monkeypatch.setattr("pipeline.plan.transforms.BATCH_ROWS", 40)
+    monkeypatch.setattr("pipeline.plan.counts.BATCH_ROWS", 40)
     parts = points_tables(tmp_path / "parts", data, by=["method"], margin=5)
     assert all(whole[name].equals(parts[name]) for name in whole)
 

@@ -14,7 +14,7 @@ from deriving import figures_of, stage_of
 from pipeline.metrics.comparison.separate import pooled_estimates
 from pipeline.stages.compare import evidence
 from pipeline.stages.compare.contract import CompareParameters
-from pipeline.stages.compare.fitting import UNPAIRED_TESTS
+from pipeline.stages.compare.qualities import UNPAIRED_TESTS
 
 if TYPE_CHECKING:
     from deriving import Derived

@@ -13,7 +13,7 @@ from scipy import stats
 
 from pipeline.errors import DataError
 from pipeline.metrics.comparison.paired import EVENT_COUNTS, compare_matchers
-from pipeline.tables.ratios import RATIOS
+from pipeline.tables.columns import RATIOS
 
 if TYPE_CHECKING:
     from pathlib import Path

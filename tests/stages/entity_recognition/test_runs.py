@@ -12,7 +12,7 @@ from running import read_table, rows_by_status, run_stages, stage_config
 import pipeline
 from pipeline.engines import duckdb
 from pipeline.metrics.matching.document_averages import averages
-from pipeline.stages.entity_recognition import document_sums
+from pipeline.stages.entity_recognition import documents as document_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -226,7 +226,7 @@ def test_parts_of_the_rows_change_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     gold, predicted = random_mentions(rng, 60, documents=20), random_mentions(rng, 90, predicted=True, documents=20)
     keys = {"match": "overlap", "by": ["system"], "averages": AVERAGES}
     whole = run_on(tmp_path / "whole", gold, predicted, **keys)
-    monkeypatch.setattr("pipeline.plan.transforms.BATCH_ROWS", 7)
+    monkeypatch.setattr("pipeline.plan.counts.BATCH_ROWS", 7)
     parts = run_on(tmp_path / "parts", gold, predicted, **keys)
     for name in ("scores", "documents", "outcomes"):
         assert table(parts, name).equals(table(whole, name)), name

@@ -130,7 +130,7 @@ def test_parts_of_the_rows_change_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     gold, predicted = random_places(np.random.default_rng(2), 40)
     keys = {"match": "span", "candidates": "closest", "by": ["system"]}
     whole = run_on(tmp_path / "whole", gold, predicted, **keys)
-    monkeypatch.setattr("pipeline.plan.transforms.BATCH_ROWS", 11)
+    monkeypatch.setattr("pipeline.plan.counts.BATCH_ROWS", 11)
     parts = run_on(tmp_path / "parts", gold.reverse(), predicted.reverse(), **keys)
     for name in ("scores", "errors", "outcomes"):
         assert table(parts, name).equals(table(whole, name)), name

@@ -383,7 +383,7 @@ def test_parts_and_the_order_of_rows_change_no_bit(
     settings = {"by": ["system"], "ties": ties, "cutoffs": K, "missing_queries": "zero"}
     whole = ranked(tmp_path / "whole", *judged, **settings)
     assert whole["queries"]["system"].null_count() == 12
-    monkeypatch.setattr("pipeline.plan.transforms.BATCH_ROWS", 20)
+    monkeypatch.setattr("pipeline.plan.counts.BATCH_ROWS", 20)
     shuffled = [frame.sample(fraction=1, shuffle=True, seed=2) for frame in judged]
     parts = ranked(tmp_path / "parts", *shuffled, **settings)
     for name, table in whole.items():

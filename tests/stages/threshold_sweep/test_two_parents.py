@@ -21,7 +21,7 @@ from pipeline.metrics.uncertainty.clusters import (
     stretches,
 )
 from pipeline.metrics.uncertainty.jackknife import binomial_limits, tail
-from pipeline.tables.ratios import RATIOS
+from pipeline.tables.columns import RATIOS
 
 if TYPE_CHECKING:
     from pathlib import Path

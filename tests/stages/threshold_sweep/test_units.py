@@ -15,7 +15,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 import thresher
 from pipeline.engines import duckdb as engine
 from pipeline.errors import ConfigError, DataError
-from pipeline.plan import unit_cells, units
+from pipeline.plan import units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,7 +131,7 @@ def test_cells_of_many_scores_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
     keys: dict[str, Any] = {"columns": {}, "by": [[]], "thresholds": [0.5, 2.0, 30.0], "units": True}
     exact = swept(frame, **keys)
     monkeypatch.setattr(units, "MOST_ROWS_IN_ORDER", 0)
-    monkeypatch.setattr(unit_cells, "CELLS", 1000)
+    monkeypatch.setattr(units, "CELLS", 1000)
     near = swept(frame, **keys)
     for name in AREAS:
         assert near.units[name].mean() == pytest.approx(exact.areas[name].item(), abs=1e-13)

@@ -10,7 +10,7 @@ import polars as pl
 
 from ....metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
 from ....tables.columns import by_group, doubles
-from ...figure_blocks import caption, keys_of, level
+from ...figures import caption, keys_of, level
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The table threshold_sweep_bands: limits that hold at all thresholds together."""
+"""The result table threshold_sweep_bands."""
 
 from __future__ import annotations
 
@@ -8,22 +8,58 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ....metrics.curves.bands import Draws, band_of_clusters, band_of_rows
-from ....metrics.curves.critical_values import DRAWS, RATIOS, spread_out
+from ....metrics.curves.bands import DRAWS, RATIOS, Draws, band_of_clusters, band_of_rows, spread_out
 from ....metrics.uncertainty.cube import MOST_CELLS
 from ....metrics.uncertainty.limits import Interval, limit_columns, no_limits, with_quality
-from ....tables.columns import doubles, nulls
-from ....tables.sweep import THRESHOLD, lowest_retrieved
+from ....metrics.uncertainty.qualities import QUALITY_COLUMN
+from ....tables.columns import THRESHOLD, doubles, lowest_retrieved, nulls
+from ....tables.schemas import Column, Table, limits_of_share
 from ..uncertainty import CONFUSION, confusion_of_rows, counts_of_clusters
-from .columns import BANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ....metrics.curves.bands import Band
     from ....metrics.uncertainty.cube import Cube, GroupCounts
-    from ....metrics.uncertainty.reasons import Reason
+    from ....metrics.uncertainty.qualities import Reason
     from ..contract import ThresholdSweepParameters
+
+
+def _critical(ratio: str) -> Column:
+    said = f"what takes the place of the normal quantile in the limits of {ratio}; above 1.96 of 95% intervals"
+    return Column(f"critical_{ratio}", "DOUBLE", f"{said}; NULL: there is no band", nullable=True)
+
+
+COLUMNS = (
+    Column("threshold", "DOUBLE", "threshold of the curve; of more than 1,000 in a group about as many are chosen"),
+    Column("precision", "DOUBLE", "as in the curve; NULL: nothing retrieved", nullable=True),
+    *limits_of_share("precision", "the band of precision"),
+    Column("recall", "DOUBLE", "as in the curve; NULL: no positive", nullable=True),
+    *limits_of_share("recall", "the band of recall, for both curves"),
+    Column("fpr", "DOUBLE", "as in the curve; NULL: no negative", nullable=True),
+    *limits_of_share("fpr", "the band of the false positive rate"),
+    *map(_critical, ("precision", "recall", "fpr")),
+    Column(
+        "method",
+        "VARCHAR",
+        "how the critical values were found: `sup_t_rows`, `sup_t_clusters`, `bonferroni`; NULL: there is no band",
+        nullable=True,
+    ),
+    Column("n_thresholds", "BIGINT", "thresholds of the group at which the limits hold together: its rows here"),
+    Column(
+        "undefined_interval",
+        "VARCHAR",
+        "why a limit is NULL: `budget`, `one_replicate`, `undefined_ratio`; the "
+        "[reasons](methods/threshold_sweep.md#bands-of-the-whole-curve); NULL: all limits are given",
+        nullable=True,
+    ),
+    QUALITY_COLUMN,
+)
+BANDS = Table("threshold_sweep_bands", "one row per group and threshold", COLUMNS, ("threshold",))
+
+
+# The table threshold_sweep_bands: limits that hold at all thresholds together.
+
 
 MOST_THRESHOLDS = 1_000  # of a group, beside those of its operating points
 MOST_DRAWN = 10 * MOST_CELLS  # thresholds of all groups × draws

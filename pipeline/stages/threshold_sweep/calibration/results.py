@@ -1,13 +1,16 @@
-"""The tables threshold_sweep_reliability and threshold_sweep_calibration, from sums by cells of the score."""
+"""Whether scores of threshold_sweep are probabilities: what is counted for the tables of calibration, and when."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from ....metrics.calibration.bins import BIN, BINNING, BINNINGS
+from ....errors import Note
+from ....metrics.calibration.bins import BIN, BINNING, BINNINGS, BinSums, Moments, bins_of_cells, summed
 from ....metrics.calibration.bins import LOWER as SCORE_LOWER
 from ....metrics.calibration.bins import UPPER as SCORE_UPPER
 from ....metrics.calibration.errors import ERRORS, Variances, calibration_errors
@@ -25,20 +28,321 @@ from ....metrics.uncertainty.limits import (
     with_quality,
 )
 from ....metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS, N_EFFECTIVE
-from ....tables.columns import doubles, nulls
-from ....tables.schemas import polars_types
-from ..contract import HEAVIEST
-from ..uncertainty import with_heaviest
-from .columns import CALIBRATION, RELIABILITY
-from .probabilities import INTO, fitness
-from .sums import Binned
+from ....plan.cells import LOWER, UPPER, ProbabilitySums
+from ....plan.checks import outside_check
+from ....plan.optional_tables import OptionalTable, Unfit
+from ....queries.load import statement
+from ....records import dataclass
+from ....tables.columns import IN_TIME, REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls
+from ....tables.schemas import COUNT_TABLE, GROUPING, polars_types
+from ...methods import named_group
+from ...stage import groups_with
+from ..contract import CROSSED, CROSSED_CALIBRATION, HEAVIEST
+from ..uncertainty import kind_of_counts, with_heaviest
+from .columns import CALIBRATION, CALIBRATION_TABLE, RELIABILITY, RELIABILITY_TABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from ....metrics.calibration.estimates import Estimates
-    from ....metrics.uncertainty.reasons import Reason
+    from ....metrics.uncertainty.qualities import Reason
+    from ....plan.count_tables import CountTables
+    from ....plan.nodes import Check, Node
+    from ....sources.source import Source
     from ..contract import ThresholdSweepParameters
+
+
+INTO = "calibration"  # the count table
+SUMS = ("n_positive", "n_negative", "scores", "scores_positive", "score_squares", "test_variance", "scores_open")
+SUMS_OF_WEIGHTS = (
+    *("weight_positive", "weight_negative", "squares_positive", "squares_negative"),
+    *("heavy_scores", "heavy_scores_positive", "heavy_score_squares"),
+    *("test_expected_positive", "test_expected_negative"),
+)
+OBVIOUS = 0.1  # share of rows with other scores from which on nobody takes scores for probabilities
+_OUTSIDE = (pl.col("n_outside").sum(), pl.col("n").sum())
+
+
+def optional_tables(params: ThresholdSweepParameters, predictions: Source) -> tuple[OptionalTable, ...]:
+    """Both tables of calibration, which `auto` makes of any number of rows whose scores are probabilities."""
+    return tuple(
+        OptionalTable(table.name, "calibration", params.calibration, sources=(predictions,), told=False, unfit=unfit)
+        for table in (RELIABILITY_TABLE, CALIBRATION_TABLE)
+    )
+
+
+def nodes(
+    params: ThresholdSweepParameters,
+    predictions: Source,
+    by: Sequence[str],
+    *,
+    replicated: bool,
+    beside: tuple[str, ...],
+) -> Iterator[Node]:
+    """What counts rows and adds up their scores by cells, unless no table of calibration is wanted.
+
+    Args:
+        params: The parameters.
+        predictions: The input.
+        by: The grouping columns.
+        replicated: Whether rows fall into replicates.
+        beside: The column of the replicate of the second parent of rows that have two.
+    """
+    if params.calibration is False:
+        return
+    weighted = predictions.has("weight")
+
+    yield ProbabilitySums(
+        INTO,
+        "threshold_sweep/weighted_calibration" if weighted else "threshold_sweep/calibration",
+        statement("threshold_sweep/probabilities", [*beside, *by]),
+        (*SUMS, *SUMS_OF_WEIGHTS) if weighted else SUMS,
+        params.calibration_bins,
+        params.width,
+        unfit,
+        replicated=replicated,
+        beside=beside,
+        crossed=CROSSED_CALIBRATION if beside else (),
+        replicated_like=(COUNT_TABLE, *(CROSSED[:1] if beside else ())),
+    )
+
+
+def checks(params: ThresholdSweepParameters, predictions: Source) -> Iterator[Check]:
+    """Scores outside [0, 1] are a fault where calibration is asked for."""
+    if params.calibration is True:
+        yield outside_check(predictions, "score", 0.0, 1.0)
+
+
+def fitness(counts: Mapping[str, pl.DataFrame] | CountTables) -> pl.DataFrame:
+    """Which groups have probabilities.
+
+    Args:
+        counts: The count tables `counts` and `likelihood`.
+
+    Returns:
+        The columns of groups; `n` and `n_outside`: rows with a weight above 0 and a score, and those of them outside
+        [0, 1]; `undefined`: `no_row`, `no_score` where such a row lacks its score, `no_probability`; NULL: they have.
+    """
+    table = counts[COUNT_TABLE]
+    keys = table.columns[: table.columns.index(REPLICATE)]
+    kind = "n_weighted" if kind_of_counts(table) == "weight" else "n"
+    scored = ("n", "n_outside")
+    n, n_outside = (pl.col(name).fill_null(0) for name in scored)
+    rows = pl.sum_horizontal(f"{kind}_{side}" for side in ("positive", "negative")).sum()
+    every = table.group_by(keys).agg(rows.alias("_rows"))
+    joined = every.join(add_up(counts["likelihood"], keys, scored), on=keys, how="left", nulls_equal=True)
+    undefined = (
+        pl.when(pl.col("_rows") == 0)
+        .then(pl.lit("no_row"))
+        .when(pl.col("_rows") > n)
+        .then(pl.lit("no_score"))
+        .when(n_outside > 0)
+        .then(pl.lit("no_probability"))
+    )
+    return joined.select(*keys, n, n_outside, undefined.alias("undefined")).sort(keys, nulls_last=True)
+
+
+def unfit(counts: CountTables) -> Unfit | None:
+    """Why no group has probabilities; None: a group has, or there is no row."""
+    groups = fitness(counts)
+    reasons = groups["undefined"]
+    if groups.is_empty() or reasons.null_count() or (reasons == "no_row").all():
+        return None
+    if not (reasons == "no_probability").any():
+        return Unfit(
+            'calibration = "auto" makes it where every row has a score, and some rows have none', is_obvious=True
+        )
+    outside, rows = groups.filter(pl.col(GROUPING.name) == groups[GROUPING.name].first()).select(_OUTSIDE).row(0)
+    words = f'calibration = "auto" makes it of scores from 0 to 1, and {_others(outside, rows)}'
+    return Unfit(words, is_obvious=outside >= OBVIOUS * rows)
+
+
+def few_outside(tables: Mapping[str, pl.DataFrame]) -> list[str]:
+    """Warn of groups without calibration because of a few scores, which are a mistake; others have probabilities.
+
+    Where all scores of some group are of another kind, as those of one model, groups that hold it among others say
+    nothing new.
+    """
+    table = tables.get(CALIBRATION_TABLE.name, pl.DataFrame())
+    if table.is_empty() or not table["undefined"].null_count():
+        return []
+    groups = table.filter(pl.col(BINNING) == table[BINNING].first())
+    is_obvious = pl.col("n_outside") >= OBVIOUS * pl.col("n")
+    outside = groups.filter(pl.col("undefined") == "no_probability")
+    if (of_another_kind := outside.filter(is_obvious)).height:
+        outside = outside.join(of_another_kind, on=GROUPING.name, how="semi", maintain_order="left")
+    few = outside.filter(~is_obvious).sort("n", descending=True, maintain_order=True)
+    if few.is_empty():
+        return []
+    largest = few.row(0, named=True)
+    rows = _others(largest["n_outside"], largest["n"], named_group(largest))
+    who = groups_with(few.height, groups.height)
+    words = f"{who} no calibration, which is of scores from 0 to 1: {rows}; calibration = true names the first"
+    return [Note(words)]
+
+
+def _others(outside: int, rows: int, group: str = "") -> str:
+    of_group = f" of {group}" if group else ""
+    return f"{outside:,} of {rows:,} rows{of_group} {'has' if outside == 1 else 'have'} others"
+
+
+# Sums by bin of the score, of all rows and by replicate, from the count tables of calibration.
+
+
+if TYPE_CHECKING:
+    Ints = NDArray[np.int64]
+
+EDGES = (LOWER, UPPER)
+_WEIGHTED = ("weight_positive", "weight_negative", "scores", "scores_positive", "score_squares")
+_HEAVY = ("squares_positive", "squares_negative", "heavy_scores", "heavy_scores_positive", "heavy_score_squares")
+_OF_ROWS = ("n_positive", "n_negative", "scores", "scores_positive", "score_squares")
+_EXPECTED = ("test_expected_positive", "test_expected_negative")
+_SUMS = (*_OF_ROWS[:2], *_WEIGHTED, *_HEAVY, "test_variance", *_EXPECTED, "scores_open")
+
+
+@dataclass(frozen=True)
+class Binned:
+    """Sums over the rows of the bins of several groups.
+
+    Attributes:
+        keys: Columns that identify a group and a binning.
+        frame: One row per group, binning and bin that has rows, in this order: `keys`, `bin`, the edges, and sums.
+        bins: Which bin every cell lies in.
+        tables: The sums by replicate and cell: of the one clustering, or of both parents and of their intersections.
+        is_weighted: Whether rows have weights.
+        in_time: Whether replicates follow each other in time.
+    """
+
+    keys: tuple[str, ...]
+    frame: pl.DataFrame
+    bins: pl.DataFrame
+    tables: tuple[pl.DataFrame, ...]
+    is_weighted: bool
+    in_time: bool
+
+    @classmethod
+    def of(cls, counts: Mapping[str, pl.DataFrame], groups: pl.DataFrame, count: int) -> Binned:
+        """From the count tables.
+
+        Args:
+            counts: The tables of the plan.
+            groups: Columns that identify a group: the groups that are wanted.
+            count: Number of bins.
+        """
+        keys = groups.columns
+        tables = [
+            counts[name].drop(THRESHOLD).join(groups, on=keys, how="semi", nulls_equal=True)
+            for name in (INTO, *CROSSED_CALIBRATION)
+            if name in counts
+        ]
+        sizes = (pl.col("n_positive") + pl.col("n_negative")).alias("n")
+        cells = add_up(tables[0].with_columns(sizes), [*keys, *EDGES], ["n"])
+        bins = bins_of_cells(cells, keys, EDGES, count)
+        order = [*keys, BINNING, BIN]
+        sums = summed(tables[0].drop(REPLICATE), bins, keys, EDGES).sort(order, nulls_last=True)
+        edges = _edges(bins, keys, count)
+        frame = sums.join(edges, on=order, how="left", nulls_equal=True, maintain_order="left")
+        is_weighted = "weight_positive" in sums.columns
+        return cls((*keys, BINNING), _doubles(frame), bins, tuple(tables), is_weighted, IN_TIME in counts)
+
+    @cached_property
+    def by_replicate(self) -> tuple[pl.DataFrame, ...]:
+        """The sums by replicate, too, of every clustering."""
+        by = [*self.keys[:-1], REPLICATE]
+        return tuple(_doubles(summed(table, self.bins, by, EDGES).sort(REPLICATE)) for table in self.tables)
+
+    @cached_property
+    def starts(self) -> Ints:
+        """Index of the first bin of every group and binning."""
+        numbers = self.frame.select(pl.struct(self.keys).rle_id()).to_series()
+        return np.flatnonzero(numbers.is_first_distinct().to_numpy())
+
+    @property
+    def sums(self) -> BinSums:
+        """The sums of all bins."""
+        return _bin_sums(self.frame, is_weighted=self.is_weighted)
+
+    def bounds(self, starts: Ints | None = None) -> tuple[pl.Series, pl.Series]:
+        """Certified bounds of the mean score of every bin, or of the bins from each start on; NULL: it is exact."""
+        values = [self.frame["scores_open"].to_numpy(), self.sums.weighted.scores, self.sums.weighted.weight]
+        if starts is not None:
+            values = [np.add.reduceat(each, starts) for each in values]
+        left, scores, weight = values
+        left = np.where(left > 0, left, np.nan)
+        ends = np.maximum((scores - left) / weight, 0.0), np.minimum((scores + left) / weight, 1.0)
+        return doubles("mean_score_min", ends[0]), doubles("mean_score_max", ends[1])
+
+    @property
+    def replicates(self) -> int:
+        """Number of replicates of all clusterings together."""
+        return sum(table[REPLICATE].n_unique() for table in self.tables)
+
+    def groups(self) -> Iterator[tuple[BinSums, list[Moments]]]:
+        """The sums of the bins of every group and binning, and the same by replicate, shape (G, K)."""
+        clusterings = [by_group(table, self.keys) for table in self.by_replicate]
+        for key, frame in by_group(self.frame, self.keys).items():
+            numbers = frame[BIN].to_numpy()
+            moments = [replace(_by_replicate(tables[key], numbers), in_time=self.in_time) for tables in clusterings]
+            yield _bin_sums(frame, is_weighted=self.is_weighted), moments
+
+
+def _doubles(frame: pl.DataFrame) -> pl.DataFrame:
+    """Sums as doubles; without weights every weight and every squared weight is 1."""
+    if "weight_positive" not in frame.columns:
+        ones = zip((*_WEIGHTED[:2], *_HEAVY), (*_OF_ROWS[:2], *_OF_ROWS), strict=True)
+        expected = (pl.col("test_variance"), pl.lit(0.0))
+        frame = frame.with_columns(
+            *(pl.col(of_rows).alias(name) for name, of_rows in ones),
+            *(value.alias(name) for name, value in zip(_EXPECTED, expected, strict=True)),
+        )
+    return frame.with_columns(pl.col(_SUMS).cast(pl.Float64))
+
+
+def _edges(bins: pl.DataFrame, keys: Sequence[str], count: int) -> pl.DataFrame:
+    """The edges of every bin: by width those of all groups, by quantile where the rows of the group fall apart."""
+    order = [*keys, BINNING, BIN]
+    cells = bins.group_by(order).agg(pl.col(LOWER).min(), pl.col(UPPER).max()).sort(order, nulls_last=True)
+    below = pl.col(UPPER).shift().over([*keys, BINNING])
+    is_width, number = pl.col(BINNING) == "width", pl.col(BIN)
+    lower = pl.when(is_width).then((number - 1) / count).otherwise(pl.coalesce(below, LOWER))
+    upper = pl.when(is_width).then(number / count).otherwise(UPPER)
+    return cells.select(*order, lower.alias(SCORE_LOWER), upper.alias(SCORE_UPPER))
+
+
+def _moments(values: Sequence[NDArray[np.float64]]) -> Moments:
+    """From sums in the order of `_WEIGHTED`."""
+    positive, negative, *scores = values
+    return Moments(positive + negative, positive, *scores)
+
+
+def _bin_sums(frame: pl.DataFrame, *, is_weighted: bool) -> BinSums:
+    weighted, heavy = (_moments([frame[name].to_numpy() for name in names]) for names in (_WEIGHTED, _HEAVY))
+    rows = (frame["n_positive"] + frame["n_negative"]).to_numpy()
+    test_variance, positive, negative = (frame[name].to_numpy() for name in ("test_variance", *_EXPECTED))
+    return BinSums(rows, weighted, heavy, test_variance, (positive, negative), is_weighted)
+
+
+def _by_replicate(table: pl.DataFrame, numbers: Ints) -> Moments:
+    """The sums of one group and binning by replicate and bin.
+
+    Args:
+        table: Its rows.
+        numbers: Its bins, rising.
+    """
+    replicates, row = np.unique(table[REPLICATE].to_numpy(), return_inverse=True)
+    place = (row, np.searchsorted(numbers, table[BIN].to_numpy()))
+    arrays = []
+    for name in _WEIGHTED:
+        values = np.zeros((len(replicates), len(numbers)))
+        values[place] = table[name].to_numpy()
+        arrays.append(values)
+    return _moments(arrays)
+
+
+# The tables threshold_sweep_reliability and threshold_sweep_calibration, from sums by cells of the score.
+
 
 _OF_BINS = ("share_positive", "share_positive_band", "gap")
 _TESTS = ("spiegelhalter_z", "spiegelhalter_p_value", "hosmer_lemeshow", "hosmer_lemeshow_p_value")

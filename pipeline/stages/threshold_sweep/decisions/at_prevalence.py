@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ....metrics.curves.choices import RowValues
-from ....metrics.curves.operating_points import CRITERION, pick
-from ....metrics.curves.outcome_counts import Outcomes
-from ....metrics.curves.rates_at_prevalence import Rate, Rates, correlation_of_rates
+from ....metrics.curves.decisions import Rate, Rates, correlation_of_rates
+from ....metrics.curves.operating_points import CRITERION, Outcomes, RowValues, pick
 from ....metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_names, limit_series
 from ....metrics.uncertainty.qualities import INTERVAL_QUALITY
-from ....tables.columns import doubles, nulls
-from ....tables.ratios import divide
-from ....tables.sweep import THRESHOLD
+from ....tables.columns import THRESHOLD, divide, doubles, nulls
 from ..uncertainty import confusion_of, kind_of_counts
 from .costs import COST_PER_ROW
 

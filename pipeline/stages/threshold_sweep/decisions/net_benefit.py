@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ....metrics.curves.payoffs import Payoffs, of_smaller
+from ....metrics.curves.decisions import Payoffs, of_smaller
 from ....metrics.uncertainty.cube import Cube
 from ....metrics.uncertainty.limits import Interval, limit_columns, limit_names, no_limits, with_quality
 from ....metrics.uncertainty.proportions import Confusion, Weights
-from ....tables.columns import doubles
-from ....tables.sweep import IN_TIME, THRESHOLD, lowest_retrieved
+from ....tables.columns import IN_TIME, THRESHOLD, doubles, lowest_retrieved
 from ..areas import CLUSTERS
 from ..contract import CROSSED, HEAVIEST
 from ..uncertainty import confusion_of, kind_of_counts

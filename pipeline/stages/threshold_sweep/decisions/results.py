@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ....metrics.curves.operating_points import CRITERION
-from ....tables.sweep import THRESHOLD
+from ....tables.columns import THRESHOLD
 from ..contract import CROSSED
 from .at_prevalence import tables_at_prevalence
-from .costs import with_cost_per_row
-from .cuts import CUT, Cuts
+from .costs import CUT, Cuts, with_cost_per_row
 from .net_benefit import net_benefit_table
 from .pooled_points import Swept, pooled_tables
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....metrics.curves.choice_columns import criterion_column
+from ....metrics.curves.operating_points import criterion_column
 from ....metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ....tables.schemas import Column, Table, limits_of, limits_of_share
 

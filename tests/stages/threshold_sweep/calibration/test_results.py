@@ -16,17 +16,17 @@ from sklearn.metrics import brier_score_loss
 
 import pipeline
 from pipeline.errors import DataError
-from pipeline.metrics.calibration.pooling import LEAST
+from pipeline.metrics.calibration.bins import LEAST
 from pipeline.metrics.uncertainty.jackknife import binomial_limits
 from pipeline.stages.methods import Measured
-from pipeline.stages.threshold_sweep.calibration.methods import calibration_sentences
+from pipeline.stages.threshold_sweep.calibration.figures import calibration_sentences
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-SUMS = "pipeline.plan.probability_sums"
+SUMS = "pipeline.plan.cells"
 
 
 def predictions(seed: int = 1, rows: int = 404, power: float = 1.3) -> pl.DataFrame:

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 from running import read_table, run_threshold_sweep, tables_made
 
-from pipeline.metrics.curves import allocation
+from pipeline.metrics.curves import decisions
 from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def test_no_other_allocation_has_more_true_positives(tmp_path: Path) -> None:
 
 
 def test_a_search_that_is_too_large_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allocation, "MOST_STEPS", 30)
+    monkeypatch.setattr(decisions, "MOST_STEPS", 30)
     run = run_threshold_sweep(tmp_path, predictions(2), by=["place"], operating_points=[{"max_alerts": 7}])
     assert any("max_alerts=7: the alerts are not shared out" in words for words in run.warnings)
     pooled = read_table(run, "threshold_sweep_pooled_points", "threshold_sweep")

@@ -1,0 +1,376 @@
+"""The mean of what rows are worth by their outcome: cost per row, and net benefit.
+
+Every row is a true or false positive or negative, and each of the four has a value: what it costs, or for net benefit
+(Vickers & Elkin 2006) 1 for a true positive, minus the odds of the threshold probability for a false positive, and 0.
+The mean over rows lies between the lowest and the highest of these values, so that on that scale it is a share: values
+are its hits and what they lack of the highest its misses. Limits are those of a share (`proportions`) with the variance
+of the mean, and a row that was not observed may have the highest or the lowest value: one miss that costs 20 false
+alarms can hide in a sample without any.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from ...records import dataclass
+from ..uncertainty.jackknife import covariance, leave_one_out
+from ..uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from ..uncertainty.bootstrap import Resampling
+    from .operating_points import Cost
+
+
+if TYPE_CHECKING:
+    Floats: TypeAlias = NDArray[np.float64]
+    Limits: TypeAlias = tuple[Floats, Floats]
+
+_SHARE = "recall"  # of hits, given as true positives, and misses, given as false negatives
+
+
+@dataclass(frozen=True)
+class Payoffs:
+    """What each outcome is worth: numbers, or one for each threshold.
+
+    Attributes:
+        tp: A true positive.
+        fp: A false positive.
+        fn: A false negative.
+        tn: A true negative.
+    """
+
+    tp: Floats | float
+    fp: Floats | float
+    fn: Floats | float
+    tn: Floats | float
+
+    @classmethod
+    def of_net_benefit(cls, probabilities: Floats) -> Payoffs:
+        """Net benefit of retrieving by a threshold probability p below 1: tp / n - fp / n × p / (1 - p)."""
+        return cls(1.0, -probabilities / (1 - probabilities), 0.0, 0.0)
+
+    @classmethod
+    def beyond_all(cls, probabilities: Floats) -> Payoffs:
+        """Net benefit less that of retrieving every row."""
+        return cls(0.0, 0.0, -1.0, probabilities / (1 - probabilities))
+
+    @property
+    def values(self) -> tuple[Floats | float, ...]:
+        """In the order of `Confusion`."""
+        return self.tp, self.fp, self.fn, self.tn
+
+    @np.errstate(divide="ignore", invalid="ignore")
+    def mean(self, counts: Confusion) -> Floats:
+        """The mean over rows, of weights if the counts are; nan without any row."""
+        return _total(counts, self.values) / _total(counts, (1.0,) * 4)
+
+    def _range(self) -> tuple[Floats, Floats]:
+        """The lowest value, and by how much the highest exceeds it."""
+        table = np.stack(np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in self.values)))
+        return table.min(axis=0), table.max(axis=0) - table.min(axis=0)
+
+    @np.errstate(divide="ignore", invalid="ignore")
+    def limits_of_rows(self, counts: Confusion, weights: Weights | None, confidence: float) -> Limits:
+        """Limits of the mean where rows are independent.
+
+        Args:
+            counts: Counts, or sums of weights, of the shape of the values or of one that broadcasts.
+            weights: What else is known of the weights; None: every weight is 1.
+            confidence: Such as 0.95.
+
+        Returns:
+            nan without any row.
+        """
+        low, width = self._range()
+        units = [(value - low) / width for value in self.values]
+        hits, misses = _total(counts, units), _total(counts, [1 - unit for unit in units])
+        share, size = hits / (hits + misses), hits + misses
+        squares = counts if weights is None else weights.squares
+        variance = _total(squares, [(unit - share) ** 2 for unit in units]) / size**2
+        effect = np.where((hits > 0) & (misses > 0), variance * size / (share * (1 - share)), 1.0)
+        heaviest = 1.0 if weights is None else np.maximum(weights.positive, weights.negative)
+        spread = Weights(_as_share(effect * hits, effect * misses), np.maximum(heaviest, 0.0), 0.0)
+        limits = intervals_of_rows(_as_share(hits, misses), spread, confidence, names=[_SHARE])[_SHARE]
+        lower, upper = (low + width * limit for limit in limits)
+        return lower, upper
+
+    def limits_of_clusters(
+        self,
+        replicates: Confusion,
+        confidence: float,
+        *,
+        heaviest: tuple[float, float] | None = None,
+        crossed: Sequence[Confusion] = (),
+        resampling: Resampling | None = None,
+    ) -> Limits:
+        """Limits of the mean of one group where only replicates, groups of clusters, are independent.
+
+        Args:
+            replicates: Shape (G, K): counts or weights of each replicate; values are numbers or of shape (K,).
+            confidence: Such as 0.95.
+            heaviest: The heaviest weight of a positive and of a negative row; None: every weight is 1.
+            crossed: As for `intervals_of_clusters`.
+            resampling: Likewise.
+
+        Returns:
+            Shape (K,); nan for one replicate of any parent.
+        """
+        low, width = self._range()
+        units = [(value - low) / width for value in self.values]
+        most = 1.0 if heaviest is None else max(heaviest)
+        shares = [
+            _as_share(_total(counts, units), _total(counts, [1 - unit for unit in units]), in_time=counts.in_time)
+            for counts in (replicates, *crossed)
+        ]
+        limits = intervals_of_clusters(
+            shares[0], confidence, heaviest=(most, most), names=[_SHARE], crossed=shares[1:], resampling=resampling
+        )[_SHARE]
+        lower, upper = (low + width * limit for limit in limits)
+        return lower, upper
+
+
+def _total(counts: Confusion, values: Sequence[Floats | float]) -> Floats:
+    """The sum of values over rows."""
+    sides = (counts.tp, counts.fp, counts.fn, counts.tn)
+    return np.asarray(sum(np.asarray(side, np.float64) * value for side, value in zip(sides, values, strict=True)))
+
+
+def _as_share(hits: Floats, misses: Floats, *, in_time: bool = False) -> Confusion:
+    nothing = np.zeros_like(hits)
+    return Confusion(hits, nothing, misses, nothing, in_time=in_time)
+
+
+def of_smaller(first: Limits, second: Limits) -> Limits:
+    """Limits of the smaller of two means: both are at least the lower of the lower limits.
+
+    The smaller mean is one of the two, so that it is above its own lower limit, and below both upper ones.
+    """
+    return np.minimum(first[0], second[0]), np.minimum(first[1], second[1])
+
+
+# How a number of alerts is shared out over groups so that they hold the most true positives.
+#
+# Every group is cut at one of its thresholds, or nothing of it is retrieved. With a limited number of alerts that is
+# a knapsack with one choice from each group. Where every group's curve is concave, alerts go where the next ones hold
+# the most true positives (marginal precision). Whatever the curves are like, the optimum is found exactly, by dynamic
+# programming over the number of alerts.
+
+
+if TYPE_CHECKING:
+    Ints: TypeAlias = NDArray[np.int64]
+
+NOTHING = -1  # the choice in a group of which nothing is retrieved
+MOST_STEPS = 300_000_000  # alerts × choices of all groups
+MOST_CELLS = 50_000_000  # alerts × groups
+
+
+def allocate(groups: Sequence[tuple[Ints, Ints]], capacity: int) -> list[int] | None:
+    """The threshold of every group, so that all together retrieve the most true positives within a capacity.
+
+    Args:
+        groups: For every group the rows that each of its thresholds retrieves, and the true positives among them.
+        capacity: The most rows to retrieve of all groups.
+
+    Returns:
+        The number of a threshold for each group, or `NOTHING`; of several optima one that retrieves the fewest rows.
+        None where the search is too large: beyond `MOST_STEPS` or `MOST_CELLS`.
+    """
+    choices = [_choices(retrieved, hits, capacity) for retrieved, hits in groups]
+    most = min(capacity, sum(int(groups[number][0][kept[-1]]) for number, kept in enumerate(choices) if len(kept)))
+    if (most + 1) * sum(map(len, choices)) > MOST_STEPS or (most + 1) * len(groups) > MOST_CELLS:
+        return None
+    best = np.zeros(most + 1, dtype=np.int64)  # most true positives with at most so many alerts
+    taken = np.full((len(groups), most + 1), NOTHING, dtype=np.int32)
+    for number, (retrieved, hits) in enumerate(groups):
+        before = best.copy()
+        for threshold in choices[number]:
+            alerts, gained = int(retrieved[threshold]), int(hits[threshold])
+            with_group = before[: most + 1 - alerts] + gained
+            better = with_group > best[alerts:]
+            best[alerts:][better] = with_group[better]
+            taken[number, alerts:][better] = threshold
+    left, allocation = int(np.argmax(best)), [NOTHING] * len(groups)  # the fewest alerts with the most hits
+    for number in reversed(range(len(groups))):
+        allocation[number] = int(taken[number, left])
+        left -= int(groups[number][0][allocation[number]]) if allocation[number] != NOTHING else 0
+    return allocation
+
+
+def _choices(retrieved: Ints, hits: Ints, capacity: int) -> list[int]:
+    """The thresholds that may be part of an optimum: within the capacity, and with more hits than any with fewer rows.
+
+    In the order of the rows that they retrieve.
+    """
+    order = np.lexsort((-hits, retrieved))
+    order = order[retrieved[order] <= capacity]
+    most = np.maximum.accumulate(np.concatenate([[0], hits[order]]))
+    return [int(number) for number in order[hits[order] > most[:-1]]]
+
+
+# Precision, negative predictive value, F1 and cost where the share of positives is another one.
+#
+# Recall R and the false positive rate F are shares of one class each. If only the shares of the classes change, and
+# each class scores as before (prior shift), they stay, and at the prevalence π precision is R π / (R π + F (1 - π))
+# by Bayes' theorem. Its odds are R / F times those of π, the odds of the negative predictive value are (1 - F) / (1 -
+# R) times those of 1 - π, and F1 = 2 J / (1 + J) of J = R π / (π + F (1 - π)). Limits of these ratios come from the
+# limits of R and F (MOVER-R: Donner & Zou 2012; Newcombe 2016), which are those of the curve; between clusters R and
+# F go together, with the correlation of their jackknifed values.
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A rate with its limits; arrays of one shape, nan where undefined.
+
+    Attributes:
+        value: The rate.
+        lower: Its lower limit.
+        upper: Its upper limit.
+    """
+
+    value: Floats
+    lower: Floats
+    upper: Floats
+
+    @property
+    def sides(self) -> tuple[Floats, Floats, Floats]:
+        """The rate and its limits."""
+        return self.value, self.lower, self.upper
+
+    def of_rest(self) -> Rate:
+        """The share of the others, 1 - rate."""
+        return Rate(1 - self.value, 1 - self.upper, 1 - self.lower)
+
+    def scaled(self, factor: float, added: float = 0.0) -> Rate:
+        """Added + factor × rate, for a factor above 0."""
+        return Rate(*(added + factor * side for side in self.sides))
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Recall and false positive rate at thresholds.
+
+    Attributes:
+        recall: Share of the positives that is retrieved.
+        fpr: Share of the negatives that is.
+        correlation: Of the errors of both, of their shape; 0 where rows are independent.
+    """
+
+    recall: Rate
+    fpr: Rate
+    correlation: Floats
+
+    def precision(self, prevalence: float) -> Rate:
+        """Share of positives among what is retrieved; nan where nothing is."""
+        odds = prevalence / (1 - prevalence)
+        return _of_odds(self.recall, self.fpr, odds, self.correlation)
+
+    def negative_predictive_value(self, prevalence: float) -> Rate:
+        """Share of negatives among what is not retrieved; nan where everything is."""
+        odds = (1 - prevalence) / prevalence
+        return _of_odds(self.fpr.of_rest(), self.recall.of_rest(), odds, self.correlation)
+
+    @np.errstate(divide="ignore", invalid="ignore")
+    def f1(self, prevalence: float) -> Rate:
+        """Harmonic mean of precision and recall."""
+        positives, retrieved = self.recall.scaled(prevalence), self.fpr.scaled(1 - prevalence, prevalence)
+        lower, upper = ratio_limits(positives, retrieved, self.correlation)
+        sides = (positives.value / retrieved.value, lower, upper)
+        value, lower, upper = (2 * side / (1 + side) for side in (np.minimum(side, 1.0) for side in sides))
+        return Rate(value, np.minimum(lower, value), np.maximum(upper, value))
+
+    def alert_share(self, prevalence: float) -> Floats:
+        """Share of all rows that is retrieved."""
+        return self.recall.value * prevalence + self.fpr.value * (1 - prevalence)
+
+    def cost_per_row(self, cost: Cost, prevalence: float) -> Rate:
+        """The mean cost, with limits from those of both rates (MOVER: Zou & Donner 2008)."""
+        of_hits, of_alarms = (cost.fn - cost.tp) * prevalence, (cost.fp - cost.tn) * (1 - prevalence)
+        value = cost.fn * prevalence + cost.tn * (1 - prevalence) - of_hits * self.recall.value
+        value = value + of_alarms * self.fpr.value
+
+        def distance(hits: Floats, alarms: Floats) -> Floats:
+            """How far a limit lies from the mean if both rates move to a limit: the cost of fewer hits, more alarms."""
+            first, second = of_hits * (hits - self.recall.value), of_alarms * (alarms - self.fpr.value)
+            square = first**2 + second**2 + 2 * self.correlation * first * second
+            return np.asarray(np.sqrt(np.maximum(square, 0.0)))
+
+        return Rate(
+            value,
+            value - distance(self.recall.upper, self.fpr.lower),
+            value + distance(self.recall.lower, self.fpr.upper),
+        )
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def _of_odds(over: Rate, under: Rate, factor: float, correlation: Floats) -> Rate:
+    """The share whose odds are the ratio of two rates times a factor."""
+    lower, upper = (factor * limit for limit in ratio_limits(over, under, correlation))
+    value = factor * over.value / (factor * over.value + under.value)
+    # infinite odds are a share of 1
+    lower, upper = (np.where(np.isinf(odds), 1.0, odds / (1 + odds)) for odds in (lower, upper))
+    return Rate(value, np.minimum(lower, value), np.maximum(upper, value))
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def ratio_limits(over: Rate, under: Rate, correlation: Floats) -> Limits:
+    """Limits of the ratio of two rates, recovered from the limits of both.
+
+    A ratio θ is inside if over - θ under is nearer to 0 than the distances of both to their limits allow together,
+    which gives a quadratic for each limit (Donner & Zou 2012, with the correlation as in Zou & Donner 2008).
+
+    Args:
+        over: The rate in the numerator.
+        under: The rate in the denominator.
+        correlation: Of the errors of both.
+
+    Returns:
+        Shape of the rates; the upper limit is infinite where the denominator may be 0, and both are nan where a rate or
+        one of its limits is.
+    """
+
+    def products(of_over: Floats, of_under: Floats) -> tuple[Floats, Floats, Floats]:
+        """The coefficients of the quadratic, from the limit of either rate."""
+        shared = correlation * (of_over - over.value) * (of_under - under.value)
+        return (
+            of_under * (2 * under.value - of_under),
+            over.value * under.value + shared,
+            of_over * (2 * over.value - of_over),
+        )
+
+    square, half, constant = products(over.lower, under.upper)
+    root = np.sqrt(np.maximum(half**2 - square * constant, 0.0))
+    # two forms of one root: in either the terms are added up where they do not cancel
+    lower = np.where(half >= 0, constant / (half + root), (half - root) / square)
+    square, half, constant = products(over.upper, under.lower)
+    upper = (half + np.sqrt(np.maximum(half**2 - square * constant, 0.0))) / square
+    defined = ~np.isnan([*over.sides, *under.sides]).any(axis=0)
+    lower = np.where(defined, np.nan_to_num(np.maximum(lower, 0.0), nan=0.0), np.nan)
+    return lower, np.where(defined, np.where(square > 0, upper, np.inf), np.nan)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def correlation_of_rates(clusterings: Sequence[Confusion]) -> Floats:
+    """The correlation of the errors of recall and false positive rate between clusters; 0 where one does not vary.
+
+    Args:
+        clusterings: Counts by replicate, of shape (G, K), G ≥ 2; of rows with two parents by each of them and by their
+            intersections, whose moments are combined as variances are (`spread.combined`).
+    """
+    moments = [_moments(counts) for counts in clusterings]
+    of_recall, of_fpr, shared = moments[0]
+    if len(moments) > 1:
+        of_recall, of_fpr, shared = (first + second - both for first, second, both in zip(*moments, strict=True))
+    return np.asarray(np.clip(np.nan_to_num(shared / np.sqrt(of_recall * of_fpr), posinf=0.0, neginf=0.0), -1.0, 1.0))
+
+
+def _moments(counts: Confusion) -> tuple[Floats, Floats, Floats]:
+    """Jackknife variances of recall and of the false positive rate, and their covariance."""
+    tp, fp, fn, tn = (leave_one_out(side) for side in (counts.tp, counts.fp, counts.fn, counts.tn))
+    recall, fpr = tp / (tp + fn), fp / (fp + tn)
+    return covariance(recall), covariance(fpr), covariance(recall, fpr)

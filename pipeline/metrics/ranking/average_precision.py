@@ -1,0 +1,329 @@
+"""Moments of average precision under random selection: all orders of the n ranked documents are equally likely.
+
+AP = (1/m) Σ_t y_t S_t / t, with y_t = 1 where rank t is one of the m hits and S_t = y_1 + … + y_t.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from ..uncertainty.jackknife import Floats
+
+
+_EXACT_SUMS = 256
+_LARGEST = 10**12
+_FEWEST_DOCUMENTS = 4  # below, the closed form divides by 0
+_SMALLEST_VARIANCES = {(2, 1): 1 / 16, (3, 1): 13 / 162, (3, 2): 19 / 648}
+
+
+def average_precision_moments(n: int, m: int) -> tuple[float, float]:
+    """Exact mean and variance of average precision under random selection, in constant time.
+
+    The mean is (m - 1) / (n - 1) + (n - m) H / (n (n - 1)) with H = 1 + 1/2 + … + 1/n (Bestgen 2015). The variance is
+    (n - m) / m × (a H² + b G + c H + d) with G = 1 + 1/4 + … + 1/n²; its coefficients follow from summing the second
+    moments over pairs of ranks. They replace the approximations of Zhang & Su (2012), see `zhang_su_2012_moments`.
+    The numerators are whole numbers, so that no digits are lost before one division each: accurate to 1e-14.
+
+    Args:
+        n: Number of ranked documents, 1 to 10^12.
+        m: Number of relevant documents among them, 0 to n.
+
+    Returns:
+        (mean, variance); (nan, nan) for m = 0, where AP is undefined; (1, 0) for m = n.
+
+    Raises:
+        ValueError: n or m is out of range.
+    """
+    check_sizes(n, m)
+    if m == 0:
+        return math.nan, math.nan
+    if m == n:
+        return 1.0, 0.0
+    harmonic, squares = (float(total) for total in harmonic_sums(n))
+    mean = (m - 1) / (n - 1) + (n - m) * harmonic / (n * (n - 1))
+    if n < _FEWEST_DOCUMENTS:
+        return mean, _SMALLEST_VARIANCES[n, m]
+    a = m * n**3 + 6 * m * n**2 - 9 * m * n - 2 * n**3 + 2 * n**2 - 2 * m**2 * n**2 - 2 * m**2 * n + 6 * m**2
+    common = (n - 1) * (n - 2) * (n - 3)
+    terms = (
+        a / (n * n * (n - 1) * common) * harmonic**2,
+        (n - 3 * m) * (n - m - 1) / (n * common) * squares,
+        (m - 1) * (2 * m - n + 1) / (n * (n - 1) ** 2 * (n - 2)) * harmonic,
+        (m - 1) * (m * n + m - 4 * n + 4) / ((n - 1) * common),
+    )
+    return mean, (n - m) / m * math.fsum(terms)
+
+
+def average_precision_moments_of(n: ArrayLike, m: ArrayLike) -> tuple[Floats, Floats]:
+    """`average_precision_moments` of many rankings at once: the same formulas in doubles.
+
+    Numerators are grouped so that terms which cancel are whole numbers below 2^53, whose differences are exact.
+
+    Args:
+        n: Numbers of ranked documents, 1 to 10^12, any shape.
+        m: Numbers of relevant documents among them, 0 to n, of a shape that broadcasts.
+
+    Returns:
+        Mean and variance; nan where m = 0.
+
+    Raises:
+        ValueError: an n or m is out of range.
+    """
+    n_, m_ = np.broadcast_arrays(np.asarray(n, dtype=np.float64), np.asarray(m, dtype=np.float64))
+    if not ((n_ >= 1) & (n_ <= _LARGEST) & (m_ >= 0) & (m_ <= n_)).all():
+        message = "n must lie in 1 … 10^12 and m in 0 … n"
+        raise ValueError(message)
+    harmonic, squares = harmonic_sums(n_)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = (m_ - 1) / (n_ - 1) + (n_ - m_) / (n_ - 1) * harmonic / n_
+        variance = (n_ - m_) / m_ * _bracket(n_, m_, harmonic, squares)
+    for (small, relevant), value in _SMALLEST_VARIANCES.items():
+        variance = np.where((n_ == small) & (m_ == relevant), value, variance)
+    all_relevant, none_relevant = m_ == n_, m_ == 0
+    mean, variance = np.where(all_relevant, 1.0, mean), np.where(all_relevant, 0.0, variance)
+    return np.where(none_relevant, np.nan, mean), np.where(none_relevant, np.nan, variance)
+
+
+def _bracket(n: Floats, m: Floats, harmonic: Floats, squares: Floats) -> Floats:
+    """The bracket a H² + b G + c H + d of the variance in `average_precision_moments`."""
+    a = ((m - 2) * n - 2 * m * m + (6 * m + 2) - (2 * m + 9) * (m / n) + 6 * (m / n) * (m / n)) / (n - 1) * harmonic**2
+    b = (n - 3 * m) * (n - m - 1) / n * squares
+    c = (m - 1) * (2 * m - n + 1) * (n - 3) / n / (n - 1) * harmonic
+    d = (m - 1) * ((m - 4) * n + (m + 4)) / (n - 1)
+    return np.asarray((a + b + c + d) / (n - 1) / (n - 2) / (n - 3))
+
+
+def harmonic_sums(n: ArrayLike) -> tuple[Floats, Floats]:
+    """1 + 1/2 + … + 1/n and 1 + 1/4 + … + 1/n², by summation up to 256 and by special functions above.
+
+    Args:
+        n: Whole numbers ≥ 0, any shape.
+    """
+    n_ = np.asarray(n, dtype=np.float64)
+    summed = np.minimum(n_, _EXACT_SUMS).astype(np.int64)
+    first, second = _first_sums()
+    large = np.maximum(n_, _EXACT_SUMS) + 1
+    harmonic = np.where(n_ > _EXACT_SUMS, scipy.special.digamma(large) + np.euler_gamma, first[summed])
+    return harmonic, np.where(n_ > _EXACT_SUMS, np.pi**2 / 6 - scipy.special.zeta(2, large), second[summed])
+
+
+@functools.cache
+def _first_sums() -> tuple[Floats, Floats]:
+    terms = [1 / k for k in range(1, _EXACT_SUMS + 1)]
+    squares = [1 / (k * k) for k in range(1, _EXACT_SUMS + 1)]
+    first, second = ([math.fsum(series[:k]) for k in range(_EXACT_SUMS + 1)] for series in (terms, squares))
+    return np.array(first), np.array(second)
+
+
+def average_precision_skewness(n: int, m: int) -> float:
+    """Exact skewness of average precision under random selection.
+
+    E[X^r | k hits in t ranks] is a sum of a_j(t) (k)_j / (t)_j over j = 1 … 2r, with falling factorials (·)_j. If the
+    k-th hit, at rank t, contributes w_t + v_t k, the change of a_j from t - 1 to t consists of terms of lower powers
+    only, so that all a_j are cumulative sums. Hits contribute k / t to m AP. If there are fewer misses than hits, m AP
+    is n minus what the misses take away, which is H_n - H_{t-1} - k / t for the k-th miss, at rank t. This preserves
+    digits that differences would lose.
+
+    Args:
+        n: Number of ranked documents, 1 to about 10^7: time and memory grow with n.
+        m: Number of relevant documents among them, 0 to n.
+
+    Returns:
+        The skewness; nan for m = 0 and m = n, where nothing varies. Errors are below 1e-6 up to n = 10^5.
+
+    Raises:
+        ValueError: n or m is out of range.
+    """
+    check_sizes(n, m)
+    if m in {0, n}:
+        return math.nan
+    ranks = np.arange(1, n + 1, dtype=np.float64)
+    if 2 * m <= n:
+        return _skewness(n, m, np.zeros(n), 1 / ranks)
+    below = np.cumsum(1 / ranks[::-1])[::-1]
+    return -_skewness(n, n - m, below, -1 / ranks)
+
+
+def _skewness(n: int, marked: int, level: Floats, slope: Floats) -> float:
+    """Skewness of the sum of level_t + slope_t k over the marked ranks t, where k numbers them from the top."""
+    sequences: list[list[Floats]] = [[np.ones(n)]]
+    ranks = np.arange(1, n + 1, dtype=np.float64)
+    raw_moments = []
+    for power in (1, 2, 3):
+        sequences.append([_grown(sequences, power, j, ranks, level, slope) for j in range(2 * power + 1)])
+        factors = np.cumprod([1.0, *((marked - j) / (n - j) if n > j else 0.0 for j in range(2 * power))])
+        # E[X^r] = Σ a_j(n) (m)_j / (n)_j
+        raw_moments.append(math.fsum(a[-1] * factor for a, factor in zip(sequences[-1], factors, strict=True)))
+    first, second, third = raw_moments
+    variance = second - first * first
+    return float((third - 3 * first * second + 2 * first**3) / variance**1.5)
+
+
+def _grown(
+    sequences: Sequence[Sequence[Floats]], power: int, j: int, ranks: Floats, level: Floats, slope: Floats
+) -> Floats:
+    """a_j(t) of one power for t = 1 … n, from the a_j of lower powers at t - 1."""
+    growth = np.zeros_like(ranks)
+    for lower in range(power):
+        remaining = power - lower
+        for degree in range(remaining + 1):
+            choices = math.comb(power, lower) * math.comb(remaining, degree)
+            scale = choices * level ** (remaining - degree) * slope**degree
+            for shift in range(degree + 1):
+                base = j - shift  # k^degree (k)_base has (k)_(base + shift) with the coefficient below
+                if not 1 <= base <= len(sequences[lower]):
+                    continue
+                before = np.concatenate(([1.0 if lower == 0 else 0.0], sequences[lower][base - 1][:-1]))
+                falling = math.prod(((ranks - base - i) for i in range(shift)), start=np.ones_like(ranks))
+                growth += _stirling(degree, base, shift) * scale * before * falling
+    return np.asarray(np.cumsum(growth))
+
+
+def _stirling(degree: int, base: int, shift: int) -> int:
+    """Coefficient of (k)_(base + shift) in k^degree (k)_base."""
+    if degree == 0:
+        return int(shift == 0)
+    lower = _stirling(degree - 1, base, shift - 1) if shift else 0
+    return lower + (base + shift) * (_stirling(degree - 1, base, shift) if shift < degree else 0)
+
+
+def check_sizes(n: int, m: int) -> None:
+    """Raise unless n lies in 1 … 10^12 and m in 0 … n.
+
+    Raises:
+        ValueError: n or m out of range.
+    """
+    if not 1 <= n <= _LARGEST or not 0 <= m <= n:
+        message = f"n must lie in 1 … 10^12 and m in 0 … n, not n = {n} and m = {m}"
+        raise ValueError(message)
+
+
+# Average precision of rankings with ties: the mean over all orders of documents with equal scores.
+
+
+_SINGLE_RANKS = 16  # summed one by one
+_SMALL = 0.1  # below, log(1 + x) - x is computed as a series
+_TERMS = 16
+
+
+def expected_average_precision(sizes: Sequence[int], relevant: Sequence[int]) -> float:
+    """Expected average precision when documents with equal scores are in random order.
+
+    Args:
+        sizes: Number of documents in each block of equal scores, best score first.
+        relevant: Number of relevant documents in each block.
+
+    Returns:
+        The mean over all orders within blocks; the divisor is the sum of `relevant`. It is nan if that is 0.
+
+    Raises:
+        ValueError: the lengths differ, or a block has more relevant documents than documents.
+    """
+    return float(expected_average_precision_of(np.zeros(len(sizes), dtype=np.int64), sizes, relevant, queries=1)[0])
+
+
+def expected_average_precision_of(
+    query: ArrayLike, sizes: ArrayLike, relevant: ArrayLike, *, queries: int, n_relevant: ArrayLike | None = None
+) -> Floats:
+    """`expected_average_precision` of many queries, from the blocks of all of them.
+
+    After N ranks with R hits, the i-th document of a block of g documents with r relevant ones is a hit with
+    probability r / g; given a hit, the expected precision there is [R + 1 + (i - 1) (r - 1) / (g - 1)] / (N + i)
+    (McSherry & Najork 2008).
+
+    Args:
+        query: Number of the query of each block, 0 to queries - 1, ascending; shape (B,).
+        sizes: Number of documents in each block; within a query, the best score comes first; shape (B,).
+        relevant: Number of relevant documents in each block; shape (B,).
+        queries: Number of queries.
+        n_relevant: Divisor of each query, such as the number of all relevant documents, ranked or not; None: the sum of
+            `relevant`. Shape (queries,).
+
+    Returns:
+        Shape (queries,); nan where the divisor is 0.
+
+    Raises:
+        ValueError: the shapes differ, the queries are not in order, or a block has more relevant documents than
+            documents.
+    """
+    of, size, hits = np.asarray(query, dtype=np.int64), np.asarray(sizes, np.float64), np.asarray(relevant, np.float64)
+    if not of.shape == size.shape == hits.shape or (np.diff(of) < 0).any():
+        message = "query, sizes and relevant must have one length, and queries must not fall"
+        raise ValueError(message)
+    if not ((hits >= 0) & (hits <= size)).all():
+        message = "a block has fewer documents than relevant documents, or a negative number of them"
+        raise ValueError(message)
+    before, above = _sums_before(of, size), _sums_before(of, hits)
+    gain = tie_gains(before, above, size, hits)
+    total = np.bincount(of, gain, queries)
+    divisor = np.bincount(of, hits, queries) if n_relevant is None else np.asarray(n_relevant, dtype=np.float64)
+    return np.asarray(np.divide(total, divisor, out=np.full(queries, np.nan), where=divisor > 0))
+
+
+def tie_gains(before: Floats, above: Floats, size: Floats, hits: Floats, counted: Floats | None = None) -> Floats:
+    """Sum of the precision at the relevant documents of each tie, as the mean over the orders of its documents.
+
+    Args:
+        before: Number of documents ranked above the tie, N; any shape.
+        above: Number of relevant documents among them, R.
+        size: Number of documents in the tie, g.
+        hits: Number of relevant documents in the tie, r.
+        counted: Number of ranks of the tie that count, the first ones; None: all.
+    """
+    counted = size if counted is None else counted
+    gain = np.divide(hits * (above + 1), before + 1, out=np.zeros_like(size), where=counted > 0)
+    tied = size > 1
+    if tied.any():
+        inverse, weighted = _block_sums(before[tied], counted[tied])
+        pairs = (hits[tied] - 1) / (size[tied] - 1)
+        gain[tied] = hits[tied] / size[tied] * ((above[tied] + 1) * inverse + pairs * weighted)
+    return gain
+
+
+def _sums_before(query: NDArray[np.int64], values: Floats) -> Floats:
+    """Sum of the earlier values of the same query."""
+    before = np.cumsum(values) - values
+    first = np.searchsorted(query, query)
+    return np.asarray(before - before[first] if len(before) else before)
+
+
+def _block_sums(before: Floats, size: Floats) -> tuple[Floats, Floats]:
+    """Σ 1 / (N + i) and Σ (i - 1) / (N + i) over i = 1 … g, without differences of large numbers.
+
+    Ranks up to 16 are summed one by one. Later ranks are summed by the asymptotic series of the digamma function, whose
+    differences have a common factor that is taken out.
+    """
+    # ranks up to 16
+    inverse, weighted = np.zeros_like(size), np.zeros_like(size)
+    for rank in range(1, _SINGLE_RANKS + 1):
+        inside = (rank > before) & (rank <= before + size)
+        inverse += inside / rank
+        weighted += inside * (rank - before - 1) / rank
+    # later ranks: ψ(end) - ψ(start), as log(end / start) plus the correction of the series
+    skipped = np.clip(_SINGLE_RANKS - before, 0, size)
+    start, count = np.maximum(before, _SINGLE_RANKS) + 1, size - skipped
+    end = start + count
+    p, q = 1 / start**2, 1 / end**2
+    bernoulli = 1 / 12 - (p + q) / 120 + (p * p + p * q + q * q) / 252 - (p + q) * (p * p + q * q) / 240
+    correction = count / (start * end) * (0.5 + (1 / start + 1 / end) * bernoulli)
+    total = np.log1p(count / start) + correction
+    return inverse + total, weighted + skipped * total + start * (_less_log1p(count / start) - correction)
+
+
+def _less_log1p(x: Floats) -> Floats:
+    """The difference x - log(1 + x), for small x by its series."""
+    small = np.minimum(x, _SMALL)
+    series = np.zeros_like(x)
+    for power in range(_TERMS, 1, -1):
+        series = (1 / power if power % 2 == 0 else -1 / power) + small * series
+    return np.where(x < _SMALL, series * small * small, x - np.log1p(x))

@@ -1,0 +1,173 @@
+"""How much a unit (event, cluster, document, series) moves a number: the number with it and without it."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from ..records import dataclass
+from ..tables.columns import divide
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..metrics.planning.pilot import Scale
+    from .sections import Asked
+
+
+CONFUSION = ("tp", "fp", "fn")
+OF_COUNTS = ("precision", "recall", "f1")
+WITHOUT, INFLUENCE = "without", "influence"
+
+
+def untold(asked: Asked, units: str, told: Sequence[str] = OF_COUNTS) -> str:
+    """Why there is no influence of units on the number that is explained; empty if there is.
+
+    Args:
+        asked: What is explained.
+        units: What the units are, in words.
+        told: The numbers whose value without a unit follows from what is known of the units.
+    """
+    if asked.measure in told:
+        return ""
+    return (
+        f"what {asked.measure} would be without one of the {units} is not known from their counts; it is known for "
+        f"{', '.join(told)}"
+    )
+
+
+def ratio_of(counts: Mapping[str, pl.Expr], measure: str) -> pl.Expr:
+    """Precision, recall or F1 of counts; `fpr` too where `tn` is among them.
+
+    Args:
+        counts: Expressions of `tp`, `fp`, `fn`, perhaps `tn`.
+        measure: The ratio.
+
+    Raises:
+        ValueError: it is no ratio of these counts.
+    """
+    tp, fp, fn = (counts[name] for name in CONFUSION)
+    if measure == "precision":
+        return divide(tp, tp + fp)
+    if measure == "recall":
+        return divide(tp, tp + fn)
+    if measure == "fpr" and "tn" in counts:
+        return divide(fp, fp + counts["tn"])
+    if measure == "f1":
+        return divide(2 * tp, 2 * tp + fp + fn)
+    message = f"{measure} is no ratio of {', '.join(counts)}"
+    raise ValueError(message)
+
+
+def with_influence(units: pl.DataFrame, measure: str, suffix: str = "") -> pl.DataFrame:
+    """Units with the ratio of all others, `without`, and `influence`, the difference that the unit makes.
+
+    Args:
+        units: One row per unit with `tp`, `fp`, `fn` and perhaps `tn`.
+        measure: As for `ratio_of`.
+        suffix: Behind the names of the counts, such as `_weight`.
+
+    Returns:
+        The rows with the largest influence first; where the others alone have no ratio it is NULL, and comes last.
+    """
+    names = [name for name in (*CONFUSION, "tn") if f"{name}{suffix}" in units.columns]
+    values = {name: pl.col(f"{name}{suffix}").cast(pl.Float64) for name in names}
+    totals = units.select(value.sum().alias(name) for name, value in values.items())
+    ratio = totals.select(ratio_of({name: pl.col(name) for name in names}, measure).alias(measure)).item()
+    others = {name: pl.lit(totals[name].item()) - value for name, value in values.items()}
+    return by_influence(units.with_columns(ratio_of(others, measure).alias(WITHOUT)), ratio)
+
+
+def by_influence(units: pl.DataFrame, ratio: float | None) -> pl.DataFrame:
+    """Units with `influence`, the ratio of all less `without`; the largest come first, equal ones keep their order.
+
+    Args:
+        units: One row per unit, with the column `without`.
+        ratio: The ratio of all units.
+    """
+    influence = (pl.lit(ratio, dtype=pl.Float64) - pl.col(WITHOUT)).alias(INFLUENCE)
+    return units.with_columns(influence).sort(
+        pl.col(INFLUENCE).abs(), descending=True, nulls_last=True, maintain_order=True
+    )
+
+
+# What the numbers of a stage rest on, as data: which units are independent, and what grows with their number.
+#
+# `thresher plan` reads it: how many units an interval or a test needs follows from the published numbers and from
+# this.
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a row of results tells the number of.
+
+    Attributes:
+        noun: What it is, several of them.
+        columns: The columns whose sum the number is; it is not known where a row lacks one of them.
+        is_listed: Whether every plan tells of it; else only those of metrics that rest on it.
+    """
+
+    noun: str
+    columns: tuple[str, ...]
+    is_listed: bool = True
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A sample that people check.
+
+    Attributes:
+        metric: The number that it gives.
+        table: The table that has it.
+        labels: The column with the number of checked rows.
+        right: The column with the number of right ones among them.
+        population: The column, beside the estimate, with the number of rows that the sample is drawn from.
+        estimate: The metric that estimates the same without labels.
+    """
+
+    metric: str
+    table: str
+    labels: str
+    right: str
+    population: str
+    estimate: str
+
+
+@dataclass(frozen=True)
+class SampleSizes:
+    """What the numbers of a stage rest on.
+
+    Attributes:
+        nouns: What is independent, several of them, by the column that identifies it; values of other columns are
+            clusters.
+        unit: The column that identifies units where the record of the run does not say what is independent.
+        units: The column that tells the number of units, by the column that identifies them.
+        inputs: The input with a row for each unit, by that column: for the total, where no column tells their number.
+        counts: What else there is more of with more units; of those with one noun the first that a row tells.
+        rests_on: The noun of what a share is over, by metric.
+        scales: How limits are made, by metric.
+        other_scale: How limits of all other metrics are made; None: these are not planned.
+        bounds: Where limits are cut off, for scales that do not end there.
+        clusters: The table that tells the effective number of clusters of every group; empty: units are all alike.
+        sized_by: The noun of the rows that make the size of a cluster there; empty: others than any ratio is over.
+        has_groups: Whether many units are put into groups.
+        is_paired: Whether its numbers are differences of two systems on the same units.
+        labelled: The sample that people check, if it draws one.
+    """
+
+    nouns: Mapping[str, str]
+    unit: str = ""
+    units: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    counts: tuple[Counted, ...] = ()
+    rests_on: Mapping[str, str] = field(default_factory=dict)
+    scales: Mapping[str, Scale] = field(default_factory=dict)
+    other_scale: Scale | None = None
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    clusters: str = ""
+    sized_by: str = ""
+    has_groups: bool = True
+    is_paired: bool = False
+    labelled: Labelled | None = None
