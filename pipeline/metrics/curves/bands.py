@@ -277,7 +277,7 @@ def _quantile(values: Floats, confidence: float) -> float:
 #   band over all of them does not hang on the one with the fewest degrees: it takes at least half of what the
 #   clusters of the whole group allow for, (effective number - 1) / 2.
 #
-# It is nowhere narrower than the limits of single thresholds. Measured in `benchmarks/coverage_of_bands.py`.
+# It is nowhere narrower than the limits of single thresholds. Measured in `studies/coverage_of_bands.py`.
 
 
 if TYPE_CHECKING:

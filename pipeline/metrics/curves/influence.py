@@ -131,7 +131,7 @@ def degrees_of_rows(positives: ClassMoments, negatives: ClassMoments, variance: 
     Satterthwaite (1946, eq. 17) with Var(V_c) = V_c² (kurtosis_c - 1) / (n_c - 1), where n_c is the effective number of
     rows of class c (Kish 1965). For normal influences this is Welch's (1947) rule. Long tails give fewer degrees, but
     never fewer than 3, or than Welch's rule if that gives less. Few rows seldom show their tails, so that what their
-    kurtosis exceeds the normal one by is taken three times; measured in `benchmarks/coverage_of_areas.py`.
+    kurtosis exceeds the normal one by is taken three times; measured in `studies/coverage_of_areas.py`.
 
     Args:
         positives: Moments of the rows with a true label, with third and fourth powers.

@@ -310,7 +310,7 @@ def rows_for_variance(wanted: float, correlation: float, rows_per_cluster: float
 # then κ is 3 over their mean number. Where limits lie on a scale, such as that of the logarithm, their width goes
 # along with the number itself, whose error adds to that of V.
 #
-# Measured in `benchmarks/sample_sizes.py`.
+# Measured in `studies/sample_sizes.py`.
 
 
 ASSURANCE = 0.8  # of reaching what is wanted

@@ -160,7 +160,7 @@ class JackknifeSpread:
 #    for, and these lie too near on the side of the long tail. The quantile on that side is the one of Hall's (1992)
 #    transformation of t, if it lies farther out.
 #
-# Measured in `benchmarks/coverage_of_clusters.py`. Tried and not taken: degrees of freedom of Bell & McCaffrey for
+# Measured in `studies/coverage_of_clusters.py`. Tried and not taken: degrees of freedom of Bell & McCaffrey for
 # variances in proportion to squared sizes, with which 95 % intervals between unequal clusters hold the truth in 97 to
 # 100 % of data sets unless sizes go along with the outcome; and Hall's quantiles on both sides, which are too near on
 # the side of the short tail. Where few clusters decide, because sizes with a heavy tail go along with the outcome or

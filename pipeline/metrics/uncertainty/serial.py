@@ -21,7 +21,7 @@ Their coefficient is Γ_1 over Γ_0 too; where neighbours are significantly alik
 not, and are at least those of an autoregression whose correlation of neighbours r is one standard error, 1 / √G, above
 the one observed: 1 + 2 r / (1 - φ), φ being its coefficient. Clusters that happen to look independent are those whose
 variance looks low, so that a test which fails to see the correlation would leave limits short just there. Of
-independent clusters this widens limits by 20, 14, 10 and 5% of 30, 60, 120 and 365 (`benchmarks/coverage_of_days.py`).
+independent clusters this widens limits by 20, 14, 10 and 5% of 30, 60, 120 and 365 (`studies/coverage_of_days.py`).
 Fewer than 50 cannot tell: too many samples of a high correlation do not show it.
 """
 

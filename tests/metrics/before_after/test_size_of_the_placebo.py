@@ -1,4 +1,4 @@
-"""A slice of `benchmarks/coverage_of_two_parents.py` with a fixed seed: how often the placebo test is wrong."""
+"""A slice of `studies/coverage_of_two_parents.py` with a fixed seed: how often the placebo test is wrong."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.metrics.before_after.assumption import placebo
 if TYPE_CHECKING:
     from types import ModuleType
 
-SOURCE = Path(__file__).parents[3] / "benchmarks" / "coverage_of_two_parents.py"
+SOURCE = Path(__file__).parents[3] / "studies" / "coverage_of_two_parents.py"
 DATASETS = 200
 
 

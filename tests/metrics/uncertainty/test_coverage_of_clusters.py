@@ -1,4 +1,4 @@
-"""A slice of `benchmarks/coverage_of_clusters.py` with a fixed seed: intervals between clusters of unequal size."""
+"""A slice of `studies/coverage_of_clusters.py` with a fixed seed: intervals between clusters of unequal size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from types import ModuleType
 
-SOURCE = Path(__file__).parents[3] / "benchmarks" / "coverage_of_clusters.py"
+SOURCE = Path(__file__).parents[3] / "studies" / "coverage_of_clusters.py"
 DATASETS = 150
 
 

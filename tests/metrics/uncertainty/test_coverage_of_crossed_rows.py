@@ -1,4 +1,4 @@
-"""A slice of `benchmarks/coverage_of_crossed_rows.py` with a fixed seed: intervals of rows with two parents."""
+"""A slice of `studies/coverage_of_crossed_rows.py` with a fixed seed: intervals of rows with two parents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from types import ModuleType
 
-SOURCE = Path(__file__).parents[3] / "benchmarks" / "coverage_of_crossed_rows.py"
+SOURCE = Path(__file__).parents[3] / "studies" / "coverage_of_crossed_rows.py"
 DATASETS = 150
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pipeline.runs.run import Run
 
-SOURCE = Path(__file__).parents[3] / "benchmarks" / "coverage_of_estimates.py"
+SOURCE = Path(__file__).parents[3] / "studies" / "coverage_of_estimates.py"
 MARK = "assumption_failed"
 RESTING = ("before_after_estimates", "before_after_operating_points", "before_after_adjusted")
 KEYS: dict[str, Any] = {"thresholds": [0.5, 0.7], "cluster": "event_id"}

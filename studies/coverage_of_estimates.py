@@ -1,6 +1,6 @@
 """Measured coverage of the before/after intervals, on simulated counts whose truth is known.
 
-    python benchmarks/coverage_of_estimates.py [--datasets 2000] [--events 10,30,100,300,1000] [--confidence 0.95]
+    python studies/coverage_of_estimates.py [--datasets 2000] [--events 10,30,100,300,1000] [--confidence 0.95]
         [--seed 1] [--only references | marks] [--resamples 0]
 
 First, for false positive rates at the recall reference of .01, .30 and .50: how often the actual precision, recall and

@@ -1,6 +1,6 @@
 """False alarms of gates in nights without a change, and how soon a real fall is found, on data whose truth is known.
 
-    python benchmarks/gates.py [--years 40] [--confidence 0.95] [--seed 1] [--design TEXT] [--whole 0]
+    python studies/gates.py [--years 40] [--confidence 0.95] [--seed 1] [--design TEXT] [--whole 0]
 
 Every night every group has new data, drawn from the same truth, and every gate is judged as in a run, from values and
 95% intervals, over 1, 10 and 50 groups. The designs:

@@ -1,6 +1,6 @@
 """Measured coverage of cost per row, net benefit, and precision, F1 and cost at another prevalence, of known truth.
 
-    python benchmarks/coverage_of_decisions.py [--datasets 2000] [--seed 1]
+    python studies/coverage_of_decisions.py [--datasets 2000] [--seed 1]
 
 Scores are normal with means that lie 1.5 apart; thresholds retrieve the shares of the negatives that are named. Rows
 are independent, with weights (log-normal, σ 1) or without, or come in clusters whose effects shift both the share of

@@ -1,6 +1,6 @@
 """Measured coverage of the intervals of areas, on simulated scores whose true areas are known.
 
-    python benchmarks/coverage_of_areas.py [--datasets 4000] [--confidence 0.95] [--seed 1]
+    python studies/coverage_of_areas.py [--datasets 4000] [--confidence 0.95] [--seed 1]
 
 Scores of false rows are N(0, 1), those of true rows N(shift, 1). Rows are independent, with as many positives and
 negatives in every data set or with random labels; or they come in clusters of 20, whose common effects shift the scores

@@ -1,6 +1,6 @@
 """Measured coverage of limits of calibration, error rates of its tests, and bias of its errors, on simulated data.
 
-    python benchmarks/coverage_of_calibration.py [--datasets 2000] [--seed 1] [--designs 1 2 …]
+    python studies/coverage_of_calibration.py [--datasets 2000] [--seed 1] [--designs 1 2 …]
 
 Scores come from a beta distribution. A label is true with a probability that is a function of its score: the score
 itself (calibrated), or one that is nearer to 1/2 (the scores claim too much). Labels of one cluster have a common

@@ -1,6 +1,6 @@
 """Measured error rates of chosen thresholds, and coverage of limits at the edge, on simulated data of known truth.
 
-    python benchmarks/coverage_at_the_edge.py [--datasets 1000] [--seed 1]
+    python studies/coverage_at_the_edge.py [--datasets 1000] [--seed 1]
 
 - Promises: how often the truth of a threshold that was chosen with confidence .95 is below its minimum (`wrong`), how
   often there is one (`chosen`), its mean recall, and how often the choice without a confidence is wrong. `flat` designs

@@ -1,6 +1,6 @@
 """Error rates and coverage of paired differences of areas, from the contributions of units, on data with known truth.
 
-    python benchmarks/coverage_of_units.py [--datasets 2000] [--seed 1] [--only clusters]
+    python studies/coverage_of_units.py [--datasets 2000] [--seed 1] [--only clusters]
 
 Two systems score the same rows. The score of a row is its label, what both systems see of it, and what each sees for
 itself; in clusters each system adds an effect of the cluster, and clusters differ in their share of positives.

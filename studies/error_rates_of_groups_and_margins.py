@@ -1,6 +1,6 @@
 """Coverage and error rates of what compare says of different units, of ratios, and of margins.
 
-    python benchmarks/error_rates_of_groups_and_margins.py [--datasets 2000] [--seed 1] [--only means]
+    python studies/error_rates_of_groups_and_margins.py [--datasets 2000] [--seed 1] [--only means]
 
 Five parts, each at the level of 5 %, with the share of intervals that `interval_quality` marks as other than good:
 

@@ -1,6 +1,6 @@
 """Average precision of random rankings, as Zhang & Su (2012, section III) simulate it, beside the exact values.
 
-    python benchmarks/random_rankings.py N M [--rankings 10000] [--seed 1]
+    python studies/random_rankings.py N M [--rankings 10000] [--seed 1]
 
 N documents with M relevant ones are put in random order, 10,000 times as in the paper: mean, variance and the quantiles
 of its Table III, beside the exact moments and the ones that the paper prints as theoretical, which are wrong.

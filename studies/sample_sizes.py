@@ -1,6 +1,6 @@
 """Measured: whether samples of the size that `thresher plan` names have intervals of the wanted width.
 
-    python benchmarks/sample_sizes.py [--pilots 1000] [--seed 1] [--only NAME]…
+    python studies/sample_sizes.py [--pilots 1000] [--seed 1] [--only NAME]…
 
 Pilots are drawn from a law that is known. Each gives a plan: so many times its units for an interval of half the width
 of a typical pilot. A sample of the planned size is drawn, and its interval is measured.

@@ -1,6 +1,6 @@
 """Coverage of before_after where events share articles and days, which differ in how often they match.
 
-    python benchmarks/coverage_of_two_parents.py [--datasets 300] [--events 30,100,300] [--design TEXT] [--seed 1]
+    python studies/coverage_of_two_parents.py [--datasets 300] [--events 30,100,300] [--design TEXT] [--seed 1]
 
 Every event lies in an archive of articles; all pairs in its window are compared. How often a pair matches by chance
 depends on the event, the article and the day of the article. The table compares intervals that know events alone with

@@ -1,6 +1,6 @@
 """Error rates and coverage of compare where its assumptions are strained, on simulated units with known truth.
 
-    python benchmarks/coverage_of_comparisons.py [--datasets 1000] [--seed 1] [--only means]
+    python studies/coverage_of_comparisons.py [--datasets 1000] [--seed 1] [--only means]
 
 Four parts, each at the level of 5 %:
 

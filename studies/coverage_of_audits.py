@@ -1,6 +1,6 @@
 """Measured coverage of the precision of a checked sample, alone and combined with the estimate that needs no labels.
 
-    python benchmarks/coverage_of_audits.py [--datasets 400] [--seed 1]
+    python studies/coverage_of_audits.py [--datasets 400] [--seed 1]
 
 Events differ in their false positive rate (gamma, CV 1), false matches come alone or in bursts of three, and the rate
 after the event is κ times that before it. The precision of the data set at hand is to be held by 95 % intervals.

@@ -1,6 +1,6 @@
 """Coverage of threshold_sweep where rows have two parents, such as users and items, which both differ.
 
-    python benchmarks/coverage_of_crossed_rows.py [--datasets 1000] [--seed 1]
+    python studies/coverage_of_crossed_rows.py [--datasets 1000] [--seed 1]
 
 Every user meets some items, drawn at random. The logit of a row's being positive and its score have effects of the
 user and of the item, which go together (correlation 0.5); a positive scores 1.5 higher. The truth is that of rows of

@@ -1,6 +1,6 @@
 """Measured coverage of the intervals of differences, and error rates of the tests, on taggers with known differences.
 
-    python benchmarks/error_rates_of_tests.py [--datasets 2000] [--confidence 0.95] [--seed 1]
+    python studies/error_rates_of_tests.py [--datasets 2000] [--confidence 0.95] [--seed 1]
 
 The taggers are those of the demo. Coverage is of the interval of the difference between the first two, which differ.
 Error rates are shares of data sets in which a test calls the last two different, which are equally good: p-values up to

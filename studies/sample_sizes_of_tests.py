@@ -1,6 +1,6 @@
 """Measured: whether tests on samples of the size that `thresher plan` names have the wanted power.
 
-    python benchmarks/sample_sizes_of_tests.py [--pilots 1000] [--seed 1] [--only NAME]…
+    python studies/sample_sizes_of_tests.py [--pilots 1000] [--seed 1] [--only NAME]…
 
 Pilots are drawn from a law that is known, and each gives a plan for a test with a power of 0.8. A sample of the planned
 size is drawn, and tested: by Student's t of the differences within units, or, of two runs, as gates test them.

@@ -1,6 +1,6 @@
 """Measured coverage of intervals between clusters of unequal size, on simulated data whose truth is known.
 
-    python benchmarks/coverage_of_clusters.py [--datasets 1000] [--confidence 0.95] [--seed 1]
+    python studies/coverage_of_clusters.py [--datasets 1000] [--confidence 0.95] [--seed 1]
         [--resamples 0] [--designs 0 1 2]
 
 Clusters hold rows with scores and labels. Sizes are 5 × Pareto (shape 1.2 or 1.3, from 1 to 100), 5 × log-normal (σ 1),

@@ -1,6 +1,6 @@
 """How often 95% intervals of labelled rows hold the truth if days are the clusters, and the days go together.
 
-    python benchmarks/coverage_of_days.py [DATA_SETS]
+    python studies/coverage_of_days.py [DATA_SETS]
 
 Every day has a level of prevalence and a level of the scores of its negatives, two autoregressions of the first order
 with the correlation ρ between neighbouring days; `cycle` adds quiet weekends, `unequal` makes sizes of days lognormal.

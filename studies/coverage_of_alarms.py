@@ -1,6 +1,6 @@
 """Measured coverage of the limits of false alarms over time and of leads, on simulated data whose truth is known.
 
-    python benchmarks/coverage_of_alarms.py [--datasets 2500] [--confidence 0.95] [--seed 1] [--only rates|leads]
+    python studies/coverage_of_alarms.py [--datasets 2500] [--confidence 0.95] [--seed 1] [--only rates|leads]
 
 Rates: every series has a length, 10, or 10 × log-normal (σ 0.5 or 1), or 5 × Pareto (shape 1.5, up to 100 times), and
 a number of false alarms. It is a Poisson count of a rate that is the same in all series, or that differs as a gamma

@@ -1,6 +1,6 @@
 """Coverage of the bands of threshold_sweep: how often a whole curve lies within its limits.
 
-    python benchmarks/coverage_of_bands.py [--datasets 2000] [--draws 499] [--seed 1] [--designs 0 1 2]
+    python studies/coverage_of_bands.py [--datasets 2000] [--draws 499] [--seed 1] [--designs 0 1 2]
 
 Independent rows: scores of negatives are N(0, 1), those of positives N(shift, 1), rounded where there are ties. Each
 row is a positive by chance, or class sizes are fixed; weights are log-normal. Clusters are those of
