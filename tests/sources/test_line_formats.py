@@ -194,7 +194,7 @@ def test_annotations_of_several_pieces_are_read_whole_and_counted(tmp_path: Path
     gold = str(tmp_path / "*.ann")
     result = thresher.entity_recognition(gold=gold, predicted=predicted, averages=["micro"], uncertainty="none")
     assert result.scores.select("tp", "fp", "fn").row(0) == (3, 0, 0)
-    (notice,) = [text for text in result.warnings if "pieces" in text]
+    (notice,) = [text for text in result.notes if "pieces" in text]
     assert "input gold: in 2 of 3 rows an annotation of several pieces is read as one span, from the start" in notice
     spec = {"path": gold, "where": "n_pieces = 1"}
     result = thresher.entity_recognition(gold=spec, predicted=predicted, averages=["micro"], uncertainty="none")
@@ -342,7 +342,7 @@ def test_numbers_that_do_not_count_tokens_are_tokens(tmp_path: Path) -> None:
     spec = {"path": tmp_path / "a.conll"}
     result = thresher.entity_recognition(gold=spec, predicted=tmp_path / "b.conll", averages=["micro"])
     assert result.scores.select("tp", "fp", "fn").row(0) == (0, 1, 1)
-    assert any("input gold: the first column is taken for the tokens: it holds numbers" in w for w in result.warnings)
+    assert any("input gold: the first column is taken for the tokens: it holds numbers" in w for w in result.notes)
 
 
 CHUNKED = "-DOCSTART- -X- -X- O\n\nU.N. NNP I-NP I-ORG\nsays VB I-VP O\nhello UH O O\n"
@@ -385,11 +385,11 @@ def test_a_column_of_tags_that_is_not_the_last_is_told(text: str, notice: str, t
     path.write_text(text)
     result = thresher.entity_recognition(gold=path, predicted=path, match="text", averages=["micro"])
     assert result.scores.select("tp", "fp", "fn").row(0) == (1, 0, 0)
-    assert [warning for warning in result.warnings if notice in warning]
+    assert [note for note in result.notes if notice in note]
     column = 1 if text.startswith("B") else 3
     spec = {"path": path, "tags": column}
     result = thresher.entity_recognition(gold=spec, predicted=spec, match="text", averages=["micro"])
-    assert not [warning for warning in result.warnings if "tags" in warning]
+    assert not [text for text in (*result.warnings, *result.notes) if "tags" in text]
 
 
 def test_a_line_without_a_token_is_named(tmp_path: Path) -> None:
@@ -402,5 +402,5 @@ def test_tags_of_files_without_tokens_have_no_effect(tmp_path: Path) -> None:
     frame = pl.DataFrame({"doc_id": [1], "start": [0], "end": [1]})
     frame.write_parquet(tmp_path / "a.parquet")
     spec = {"path": tmp_path / "a.parquet", "tags": 4}
-    with pytest.raises(ConfigError, match="input gold: tags is of CoNLL files, and there is none"):
+    with pytest.raises(ConfigError, match="gold: tags has no effect on parquet: it names a column of CoNLL files"):
         thresher.entity_recognition(gold=spec, predicted=frame)

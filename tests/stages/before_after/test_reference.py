@@ -65,10 +65,9 @@ def test_the_words_name_the_reference_and_both_recalls() -> None:
     assert warning is not None
     assert warning.startswith("precision and recall depend on")
     assert "before_after_sensitivity" in warning
-    assert sentence.startswith("This depends on")
+    assert sentence == "This depends on the recall reference: see the warnings."
     for text in told:
         assert text in warning
-        assert text in sentence
 
 
 @pytest.mark.parametrize(
@@ -81,12 +80,11 @@ def test_the_words_name_the_reference_and_both_recalls() -> None:
 )
 def test_without_a_chosen_threshold_both_recalls_are_left_out(points: list[dict[str, Any]]) -> None:
     words = tables(points, fpr=0.5)
-    assert "uncorrected" not in verdict_on_reference(words)
     assert "uncorrected" not in str(doubtful(words))
 
 
 def test_precision_that_cannot_be_estimated_is_an_unknown_share() -> None:
-    assert "an unknown share of the matches" in verdict_on_reference(tables(fpr=0.5, precision=None))
+    assert "an unknown share of the matches" in str(doubtful(tables(fpr=0.5, precision=None)))
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ def test_queries_are_listed_where_each_has_one_ranking() -> None:
         ),
     )
     assert result.summary.sentence.endswith(
-        "50 of every 100 documents are relevant: the mean over the relevant documents of 3 queries."
+        "50 of every 100 documents read so far are relevant (MAP of 50.0% over 3 queries)."
     )
 
 
