@@ -17,7 +17,7 @@ from ..report.published import read_run
 from ..runs import runner
 from ..runs.config import Config, load_config, overridden, parse_config
 from ..runs.gates.leftovers import removing_gate_files
-from ..runs.places import results_at
+from ..runs.results_location import results_at
 from ..runs.run import Run
 from ..runs.stage_results import StageResults
 from ..sources.paths import path_text, shortened

@@ -49,8 +49,8 @@ def report(
         path = None if output is None else local_path(output, Path.cwd(), what="--output")
         published = _run(folder, run)
         from ..report.page.page import FILE_NAME, write_report  # noqa: PLC0415 - help needs none of it
-        from ..runs.places import put_beside  # noqa: PLC0415 - likewise
         from ..runs.recorded import refuse_written  # noqa: PLC0415 - likewise
+        from ..runs.results_location import put_beside  # noqa: PLC0415 - likewise
         from ..runs.written import report_file  # noqa: PLC0415 - likewise
 
         if path is not None and path.resolve() != folder.resolve() / FILE_NAME:

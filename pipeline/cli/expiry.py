@@ -32,7 +32,7 @@ def expire(
     Example:  thresher expire results --keep 30 --keep-days 90
     """
     with reporting(ctx) as console:
-        from ..runs.places import expire_at  # noqa: PLC0415 - help needs none of it
+        from ..runs.results_location import expire_at  # noqa: PLC0415 - help needs none of it
         from ..storage.expire import Keeping  # noqa: PLC0415 - help needs none of it
 
         expired = expire_at(results, Keeping(keep, keep_days), dry_run=dry_run)

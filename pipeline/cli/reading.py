@@ -32,7 +32,7 @@ RunName = Annotated[
 def reading(ctx: typer.Context, results: str, what: str = "results") -> Iterator[Path]:
     """Give the folder in which results can be read, and report errors as `reporting` does."""
     with reporting(ctx):
-        from ..runs.places import results_at  # noqa: PLC0415 - help needs none of it
+        from ..runs.results_location import results_at  # noqa: PLC0415 - help needs none of it
 
         with results_at(results, what=what) as folder:
             yield folder
@@ -100,7 +100,7 @@ def diff(
     Example:  thresher diff results 41 42
     """
     with reading(ctx, results) as folder, ExitStack() as others:
-        from ..runs.places import results_at  # noqa: PLC0415
+        from ..runs.results_location import results_at  # noqa: PLC0415
         from .showing import diff_runs  # noqa: PLC0415 - help needs none of it
 
         second = None if with_results is None else others.enter_context(results_at(with_results, what="--with"))
@@ -121,7 +121,7 @@ def verify(
     """
     with reporting(ctx) as console:
         from ..report.words import counted  # noqa: PLC0415 - help needs none of it
-        from ..runs.places import verify_at  # noqa: PLC0415
+        from ..runs.results_location import verify_at  # noqa: PLC0415
 
         verified = verify_at(results, repair=repair)
         for note in verified.notes:

@@ -98,7 +98,7 @@ def _union(branch: exp.Expr) -> exp.Expr:
     return branch
 
 
-# Answers of single input files to a query, that are kept for later runs; `pipeline.storage.states` keeps them.
+# Answers of single input files to a query, that are kept for later runs; `pipeline.storage.cache` keeps them.
 
 
 @dataclass(frozen=True)

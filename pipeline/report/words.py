@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ..metrics.uncertainty.qualities import DOUBTFUL, MEANINGS
+from ..metrics.uncertainty.interval_quality import DOUBTFUL, MEANINGS
 from ..visible_text import cleaned, percent
 
 if TYPE_CHECKING:

@@ -280,7 +280,7 @@ class Config:
         """
         if not is_remote(os.fspath(output)):
             return replace(self, output=local_path(output, self.base, what=what).resolve(), store=None)
-        from .places import store_of  # noqa: PLC0415 - only where results live elsewhere
+        from .results_location import store_of  # noqa: PLC0415 - only where results live elsewhere
 
         store = store_of(output, what=what, limits=self.resources)
         return replace(self, output=self.output if store is None else store.work, store=store)

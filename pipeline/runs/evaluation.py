@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..interrupts import StopRequest
     from ..plan.count_tables import Counted
     from ..stages.parameters import StageParameters
-    from ..storage.states import States
+    from ..storage.cache import States
     from ..tables.schemas import Table
     from .config import Config
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..engines.duckdb import DuckDB, Resources
 from ..engines.engine import InputFile
-from ..engines.file_answers import Incremental
+from ..engines.per_file_cache import Incremental
 from ..sources.parquet_files import DataFile
 from ..sources.rows import is_passed_in
 from ..storage.durable import own_sha256
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from ..engines.engine import Engine
     from ..interrupts import StopRequest
+    from ..storage.cache import States
     from ..storage.layout import Layout
-    from ..storage.states import States
     from .config import Config
     from .opening import OpenedStage
 
@@ -38,7 +38,7 @@ def states_of(config: Config, layout: Layout) -> States | None:
     """Return where a results folder keeps the answers of files; None if the config wants none, or a link is there."""
     if not config.cache or layout.states.is_symlink():
         return None
-    from ..storage.states import States  # noqa: PLC0415 - only where results are published
+    from ..storage.cache import States  # noqa: PLC0415 - only where results are published
 
     return States(layout.states, _bytes(config.resources.cache_limit or CACHE_LIMIT))
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from ..records import dataclass
 from ..storage.layout import RUNS
-from .gates.failing import exit_code
+from .gates.exit_code import exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

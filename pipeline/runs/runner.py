@@ -17,15 +17,15 @@ from ..storage.foreign import make_results_folder
 from ..storage.heal import Healed, clear_staging, heal
 from ..storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from ..storage.manifest import Manifest
-from ..storage.of_day import run_to_repeat
 from ..storage.publish import Staging, exclusive
-from .carrying import LastRun, finished_stages, is_equal_to_last, is_unchanged_before_counting, last_run
+from ..storage.run_by_day import run_to_repeat
+from .carry_forward import LastRun, finished_stages, is_equal_to_last, is_unchanged_before_counting, last_run
 from .evaluation import Evaluation, InMemory, evaluate, open_stages
 from .forks import refuse_after_fork
-from .gates.failing import exit_code
+from .gates.exit_code import exit_code
 from .gates.outcomes import judge_gates
-from .places import OnStore, tried_again
 from .provenance import canonical, code_sha256, peak_rss, together, versions
+from .results_location import OnStore, tried_again
 from .reuse import states_of
 from .run import Run, failure_code
 from .stage_by_stage import (
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..interrupts import StopRequest
-    from ..storage.states import States
+    from ..storage.cache import States
     from .announcing.announcement import Announcement
     from .config import Config
     from .evaluation import Failure

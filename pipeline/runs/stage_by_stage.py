@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ..errors import ConfigError, DataError, Interrupted, ThresherError, together
 from ..records import dataclass
 from ..storage.durable import DamagedError
-from .carrying import carried, note_finished, sentence_of_upstream, take_over, why_not
+from .carry_forward import carried, note_finished, sentence_of_upstream, take_over, why_not
 from .evaluation import Failure, UpstreamFailedError, evaluate_stage, failure_of
 from .opening import FoundInputs, OpenedStage, find_inputs, open_inputs, planned
 from .provenance import stage_fingerprints
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ..interrupts import StopRequest
+    from ..storage.cache import States
     from ..storage.publish import Staging
-    from ..storage.states import States
-    from .carrying import FinishedStage, LastRun
+    from .carry_forward import FinishedStage, LastRun
     from .config import Config, ConfiguredStage
     from .evaluation import Evaluation, InMemory
     from .provenance import Fingerprints

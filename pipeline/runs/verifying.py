@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ..sources.source import Source
     from ..storage.layout import Layout
-    from .carrying import LastRun
+    from .carry_forward import LastRun
     from .opening import OpenedStage
     from .stage_by_stage import Ready
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import polars as pl
 
+from ..metrics.uncertainty.interval_quality import INTERVAL_QUALITY
 from ..metrics.uncertainty.limits import of_chosen
-from ..metrics.uncertainty.qualities import INTERVAL_QUALITY
 from ..records import dataclass
 from ..tables.columns import THRESHOLD, nulls
 from ..tables.groupings import grouping_columns

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY, MEANINGS
+from ..metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY, MEANINGS
 from ..records import dataclass
 from ..tables.groupings import TOTAL, group_text
 from ..tables.schemas import GROUPING

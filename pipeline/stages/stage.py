@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import visible_text
 from ..errors import Note
-from ..metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY, Quality
+from ..metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY, Quality
 from ..records import dataclass
 from ..tables.columns import REPLICATE, THRESHOLD
 from ..tables.groupings import TOTAL, group_text

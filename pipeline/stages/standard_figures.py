@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ..metrics.curves.operating_points import CRITERION
-from ..metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
+from ..metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY
 from ..records import dataclass
 from ..tables.columns import RATIOS, THRESHOLD, nulls
 from ..tables.groupings import TOTAL, group_text, grouping_columns

@@ -22,7 +22,8 @@ from duckdb import BinderException, CatalogException, ConversionException, Trans
 from ..errors import StorageError, os_error_number, os_fault
 from ..records import dataclass
 from ..safe_files import remove_own
-from .contents import (
+from .catalog_check import faults_after_writing, first_line
+from .catalog_fill import (
     LeftOut,
     attach,
     detach,
@@ -33,11 +34,10 @@ from .contents import (
     make_tables,
     update_attempts,
 )
+from .catalog_schema import RunFolder, Shape, shapes
 from .durable import own_sha256, reading_back, storage_errors, sync_file
 from .foreign import foreign_in_catalog
 from .layout import run_id_of, run_name_of
-from .shapes import RunFolder, Shape, shapes
-from .shown import faults_after_writing, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -16,10 +16,10 @@ from ..errors import CannotCreateError, os_fault
 from ..queries.load import macro_names
 from ..safe_files import kind_in_words
 from . import statements
-from .contents import define_macros
+from .catalog_fill import define_macros
+from .catalog_schema import shapes
 from .durable import make_folder, storage_errors
 from .layout import RUN_ID, RUN_NAME
-from .shapes import shapes
 
 if TYPE_CHECKING:
     from collections.abc import Collection

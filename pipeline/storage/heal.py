@@ -11,11 +11,11 @@ from ..records import dataclass
 from ..safe_files import remove_own
 from .attempts import settle
 from .catalog import Content, stage_catalog, version_of, what_is_shown
+from .catalog_check import catalog_faults
 from .chain import Link, write_link
 from .durable import PROBE, remove_whole, storage_errors, sync_folder, write_whole
 from .latest import point_to_latest
 from .layout import RUN_RECORD, UNFINISHED_NAME, Layout, generation_of, run_id_of
-from .shown import catalog_faults
 from .state import OLDER_RUNS, Hashed, State, read_state
 
 if TYPE_CHECKING:

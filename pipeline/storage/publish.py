@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from ..tables.schemas import Table
     from .catalog import StagedCatalog
-    from .shapes import RunFolder
+    from .catalog_schema import RunFolder
     from .stores.publication import Publisher
 
 _SQL_TYPES = {

@@ -12,7 +12,7 @@ from ..safe_files import read_file
 from ..tables.run_tables import RUNS
 from . import statements
 from .catalog import is_readable
-from .contents import (
+from .catalog_fill import (
     attach,
     define_macros,
     detach,
@@ -23,16 +23,16 @@ from .contents import (
     update_attempts,
     view_of_latest,
 )
+from .catalog_schema import shapes
 from .foreign import foreign_in_catalog, locked_connection
 from .layout import RUN_RECORD, Layout, run_id_of, run_name_of
-from .shapes import shapes
 from .state import READINGS, State, read_state, require_latest
 from .statements import HISTORY, MAIN
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .shapes import RunFolder
+    from .catalog_schema import RunFolder
 
 
 def open_results(results: Path) -> duckdb.DuckDBPyConnection:

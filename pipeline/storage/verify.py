@@ -8,11 +8,11 @@ from ..errors import DataError
 from ..records import dataclass
 from .attempts import crashed
 from .catalog import what_is_shown
+from .catalog_check import catalog_faults
 from .heal import heal
 from .latest import latest_faults, latest_notes
 from .layout import Layout, generation_of
 from .publish import exclusive
-from .shown import catalog_faults
 from .state import State, no_run, read_state
 from .stores.publication import send_back
 

@@ -18,7 +18,7 @@ from storage.promises import assert_results_ok, assert_tidy
 import pipeline
 from pipeline.errors import StorageError
 from pipeline.runs import evaluation, stage_by_stage
-from pipeline.runs.carrying import finished_stages, take_over
+from pipeline.runs.carry_forward import finished_stages, take_over
 from pipeline.storage.heal import heal
 from pipeline.storage.layout import Layout
 from pipeline.storage.publish import Staging, exclusive

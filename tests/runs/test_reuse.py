@@ -14,15 +14,15 @@ import pytest
 from cases.reading import case_folders, case_name, prepare
 from running import read_table
 
-from pipeline.engines import file_answers
+from pipeline.engines import per_file_cache
 from pipeline.engines.duckdb import DuckDB
 from pipeline.errors import DataError, StorageError, ThresherError
 from pipeline.queries.splitting import Answers
 from pipeline.runs import reuse, runner
 from pipeline.runs.config import parse_config
 from pipeline.runs.runner import stage_tables
-from pipeline.storage import states as storing
-from pipeline.storage.states import States
+from pipeline.storage import cache as storing
+from pipeline.storage.cache import States
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -63,7 +63,7 @@ def night(config: Config, states: States | None) -> dict[str, str] | str:
 def test_nights_of_cases_have_the_bytes_of_full_runs(
     case: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_answers, "MANY_ANSWERS", 2)
+    monkeypatch.setattr(per_file_cache, "MANY_ANSWERS", 2)
     config = prepare(case, tmp_path, shuffle=1)
     kept = States(tmp_path / "states", 1 << 30)
     late = sorted(tmp_path.glob("*/part-2.parquet"))
@@ -335,8 +335,8 @@ def test_a_disk_that_cannot_hold_the_cache_costs_the_cache_only(
 def test_answers_as_large_as_their_files_are_not_kept(
     days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_answers, "KEPT_ROWS", 5)
-    monkeypatch.setattr(file_answers, "KEPT_SHARE", 10_000)
+    monkeypatch.setattr(per_file_cache, "KEPT_ROWS", 5)
+    monkeypatch.setattr(per_file_cache, "KEPT_SHARE", 10_000)
     run = publish(tmp_path)
     assert is_as_a_full_run(run, tmp_path)
     assert run.stages[0].reused == (
@@ -365,8 +365,8 @@ def test_a_total_of_many_files_is_opened_alone_while_all_of_them_are_as_they_wer
 
     kept_rows = Answers.rows
     monkeypatch.setattr(Answers, "rows", rows)
-    monkeypatch.setattr(file_answers, "MANY_ANSWERS", 3)
-    monkeypatch.setattr(file_answers, "SMALLER", 1)
+    monkeypatch.setattr(per_file_cache, "MANY_ANSWERS", 3)
+    monkeypatch.setattr(per_file_cache, "SMALLER", 1)
     assert night(3, 3) == set()
     predictions(3).write_parquet(days / "3.parquet")
     assert night(4, 1) == {3}
@@ -382,16 +382,16 @@ def test_a_total_of_many_files_is_opened_alone_while_all_of_them_are_as_they_wer
 
 @pytest.mark.wide
 def test_many_nights_leave_few_segments(days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_answers, "MOST_SEGMENTS", 3)
-    monkeypatch.setattr(file_answers, "MANY_ANSWERS", 4)
-    monkeypatch.setattr(file_answers, "SMALLER", 1)
+    monkeypatch.setattr(per_file_cache, "MOST_SEGMENTS", 3)
+    monkeypatch.setattr(per_file_cache, "MANY_ANSWERS", 4)
+    monkeypatch.setattr(per_file_cache, "SMALLER", 1)
     for day in range(3, 9):
         predictions(day, 40).write_parquet(days / f"{day:02}.parquet")
         run = publish(tmp_path)
         assert read(run)[1] in {1, 4}
     folders = [*(tmp_path / "results" / ".cache").glob("*/*")]
     assert folders
-    assert all(len([*folder.glob("*.parquet")]) <= file_answers.MOST_SEGMENTS + 1 for folder in folders)
+    assert all(len([*folder.glob("*.parquet")]) <= per_file_cache.MOST_SEGMENTS + 1 for folder in folders)
     assert is_as_a_full_run(run, tmp_path)
     predictions(99, 40).write_parquet(days / "1.parquet")  # no total holds any more
     run = publish(tmp_path)
@@ -428,8 +428,8 @@ def test_columns_of_other_inputs_whose_types_change_and_not_their_text_are_read_
 @pytest.mark.parametrize("share", [10_000, 60])
 def test_answers_of_many_files_are_kept_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: int) -> None:
     """Of several files, or of all, by how large they are; a file more, and one less."""
-    monkeypatch.setattr(file_answers, "KEPT_ROWS", share)
-    monkeypatch.setattr(file_answers, "KEPT_SHARE", 1_000_000)
+    monkeypatch.setattr(per_file_cache, "KEPT_ROWS", share)
+    monkeypatch.setattr(per_file_cache, "KEPT_SHARE", 1_000_000)
     (tmp_path / "days").mkdir()
     for day in range(12):
         predictions(day, 60).write_parquet(tmp_path / "days" / f"{day:02}.parquet")
@@ -447,9 +447,9 @@ def test_large_files_are_asked_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large_file: int, files_at_once: list[int]
 ) -> None:
     """A statement for each, or for those that are asked together, with the bytes of one for all."""
-    monkeypatch.setattr(file_answers, "LARGE_FILE", large_file)
-    monkeypatch.setattr(file_answers, "KEPT_ROWS", 40 if large_file > 1 else 10_000)
-    monkeypatch.setattr(file_answers, "KEPT_SHARE", 1_000_000)
+    monkeypatch.setattr(per_file_cache, "LARGE_FILE", large_file)
+    monkeypatch.setattr(per_file_cache, "KEPT_ROWS", 40 if large_file > 1 else 10_000)
+    monkeypatch.setattr(per_file_cache, "KEPT_SHARE", 1_000_000)
     asked: list[int] = []
     register = DuckDB.scan_numbered
 
@@ -476,12 +476,12 @@ def test_exact_areas_read_all_files_and_the_run_says_so(days: Path, tmp_path: Pa
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("large_file", [file_answers.LARGE_FILE, 1], ids=["at once", "one by one"])
+@pytest.mark.parametrize("large_file", [per_file_cache.LARGE_FILE, 1], ids=["at once", "one by one"])
 def test_files_whose_rows_meet_other_rows_now_are_read_again_and_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large_file: int
 ) -> None:
     """The window of the last events is complete only once the articles of the next days are there."""
-    monkeypatch.setattr(file_answers, "LARGE_FILE", large_file)
+    monkeypatch.setattr(per_file_cache, "LARGE_FILE", large_file)
     start = np.datetime64("2026-01-01", "us")
     for name in ("pairs", "events", "articles"):
         (tmp_path / name).mkdir()

@@ -25,8 +25,8 @@ from .intervals import MIN_REPLICATES, intervals_of_sums
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ..uncertainty.interval_quality import Reason
     from ..uncertainty.jackknife import Floats
-    from ..uncertainty.qualities import Reason
     from .estimates import Counts
     from .intervals import Choice
 

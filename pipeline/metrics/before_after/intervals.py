@@ -13,7 +13,7 @@ from ...records import dataclass
 from ..uncertainty.bootstrap import otherwise
 from ..uncertainty.jackknife import dispersion, fieller_interval, gamma_interval, leave_one_out, t_quantile, tail
 from ..uncertainty.limits import Interval, union
-from .days import spread_of
+from .day_correlation import spread_of
 from .estimates import ROUNDING, Sums
 from .resampled import resampled
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from ..uncertainty.bootstrap import Resampling, Studentised
     from ..uncertainty.clusters import JackknifeSpread
+    from ..uncertainty.interval_quality import Reason
     from ..uncertainty.jackknife import Floats, Limits
-    from ..uncertainty.qualities import Reason
     from .estimates import Sides
 
 

@@ -12,8 +12,7 @@ from ...records import dataclass
 from ...tables.columns import REPLICATE, THRESHOLD, by_group, doubles, nulls, texts
 from .clusters import effective_number
 from .cube import GroupCounts
-from .proportions import may_days_be_alike
-from .qualities import (
+from .interval_quality import (
     DOUBTFUL,
     FEWEST_CLUSTERS,
     FEWEST_EVENTS,
@@ -24,6 +23,7 @@ from .qualities import (
     N_EFFECTIVE,
     Quality,
 )
+from .proportions import may_days_be_alike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .cube import Cube
+    from .interval_quality import Reason
     from .jackknife import Floats, Limits
     from .proportions import Confusion
-    from .qualities import Reason
 
 
 if TYPE_CHECKING:

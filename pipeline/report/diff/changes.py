@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ...metrics.uncertainty.qualities import DESIGN_EFFECT, INTERVAL_QUALITY, N_EFFECTIVE
+from ...metrics.uncertainty.interval_quality import DESIGN_EFFECT, INTERVAL_QUALITY, N_EFFECTIVE
 from ...records import dataclass
 from ...tables.columns import THRESHOLD
 from ...tables.groupings import TOTAL, group_text, internal_name

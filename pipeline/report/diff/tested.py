@@ -14,8 +14,8 @@ from ...metrics.comparison.paired import EVENT_COUNTS, paired_ratios
 from ...metrics.comparison.paired_tests import differences, paired_t
 from ...metrics.comparison.pooled import pooled_ratios, standard_errors
 from ...metrics.comparison.significance import adjust_p_values
+from ...metrics.uncertainty.interval_quality import DOUBTFUL, FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS, worst
 from ...metrics.uncertainty.limits import quality_of_sizes
-from ...metrics.uncertainty.qualities import DOUBTFUL, FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS, worst
 from ...records import dataclass
 from ...stages.compare.group_units import MARKS, NUMBERS, are_times, has_mark
 from ...stages.compare.qualities import jackknifed, quality_of_days
@@ -26,8 +26,8 @@ from ...tables.schemas import GROUPING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ...metrics.uncertainty.interval_quality import Quality
     from ...metrics.uncertainty.jackknife import Floats
-    from ...metrics.uncertainty.qualities import Quality
     from ...stages.stage import UnitTable
     from ..published import PublishedStage
 

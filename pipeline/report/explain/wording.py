@@ -8,7 +8,7 @@ import operator
 import re
 from typing import TYPE_CHECKING, Any
 
-from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS
+from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS
 from ...records import dataclass
 from ...stages.sections import Measure
 from ..text.blocks import Block, Heading, Items, Paragraph, cells_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
-from ...metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
+from ...metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY
 from ...records import dataclass
 from ...tables.groupings import TOTAL, group_text, users_name
 from ...tables.schemas import GROUPING

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...errors import UsageError
 from ...metrics.planning.pilot import ASSURANCE, factor_for_difference, inflation_limit, other_run
 from ...metrics.planning.power import units_for
-from ...metrics.planning.scratch import (
+from ...metrics.planning.without_pilot import (
     of_expected_share,
     rows_for_auc,
     rows_for_share,

@@ -11,7 +11,7 @@ import polars as pl
 from ...errors import UsageError
 from ...metrics.planning.pilot import FEWEST_UNITS, HASH_GROUPS, Pilot
 from ...metrics.planning.power import Claim, Question
-from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS, N_CLUSTERS, N_EFFECTIVE
+from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS, N_CLUSTERS, N_EFFECTIVE
 from ...records import dataclass
 from ...tables.columns import REPLICATE
 from ...tables.schemas import COUNT_TABLE

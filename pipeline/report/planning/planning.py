@@ -20,9 +20,9 @@ from ...metrics.planning.pilot import (
     variance_with_more_rows,
 )
 from ...metrics.planning.power import detectable, smallest_factor, units_for
-from ...metrics.uncertainty.qualities import FEWEST_CLUSTERS
+from ...metrics.uncertainty.interval_quality import FEWEST_CLUSTERS
 from ...records import dataclass
-from ...runs.places import results_at
+from ...runs.results_location import results_at
 from ..explain.choosing import Wish, choose
 from ..published import kept_run, latest_run
 from . import writing

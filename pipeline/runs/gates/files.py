@@ -20,7 +20,7 @@ from ...storage.durable import json_bytes, storage_errors
 from ...tables.groupings import TOTAL
 from ...visible_text import cleaned
 from ..written import gates_json_file, gates_junit_file
-from .failing import is_failure
+from .exit_code import is_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

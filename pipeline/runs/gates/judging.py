@@ -20,8 +20,8 @@ from ...metrics.comparison.student import (
     p_values_of_drop,
     p_values_of_rise,
 )
+from ...metrics.uncertainty.interval_quality import N_EFFECTIVE
 from ...metrics.uncertainty.limits import UNDEFINED_INTERVAL
-from ...metrics.uncertainty.qualities import N_EFFECTIVE
 from ...records import dataclass
 from ...tables.columns import THRESHOLD
 from ...tables.groupings import TOTAL, values_text, written_groups
@@ -32,7 +32,7 @@ from .settings import OF_DIFFERENCES, curves, limited_columns
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ...metrics.uncertainty.qualities import Quality
+    from ...metrics.uncertainty.interval_quality import Quality
     from ...stages.stage import Stage
     from ...tables.schemas import Table
     from .settings import Condition, Gate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...metrics.uncertainty.qualities import DOUBTFUL
+from ...metrics.uncertainty.interval_quality import DOUBTFUL
 from ...tables.groupings import TOTAL, values_text
 from ...visible_text import cleaned, percent, rows_in_words
 from .settings import OF_DIFFERENCES

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ...metrics.before_after.assumption import Prediction
     from ...metrics.before_after.audit import AuditedPrecision
     from ...metrics.uncertainty.cube import Cube
-    from ...metrics.uncertainty.qualities import Reason
+    from ...metrics.uncertainty.interval_quality import Reason
     from ...sources.bins import Grid
     from ...sources.source import Source
     from ...tables.columns import Boundary

@@ -29,7 +29,7 @@ from .uncertainty import CROSSED, MOST_REPLICATES, with_design_effects, with_int
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ...metrics.uncertainty.qualities import Quality
+    from ...metrics.uncertainty.interval_quality import Quality
     from .contract import BeforeAfterParameters
 
 

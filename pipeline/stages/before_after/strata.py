@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from ...metrics.before_after.timelines import Span
     from ...metrics.uncertainty.cube import Cube
+    from ...metrics.uncertainty.interval_quality import Reason
     from ...metrics.uncertainty.jackknife import Floats
-    from ...metrics.uncertainty.qualities import Reason
     from ...sources.bins import Grid
     from ...sources.source import Source
     from .contract import BeforeAfterParameters, Compared

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...metrics.uncertainty.qualities import DESIGN_EFFECT, N_CLUSTERS, N_EFFECTIVE, QUALITY_COLUMN
+from ...metrics.uncertainty.interval_quality import DESIGN_EFFECT, N_CLUSTERS, N_EFFECTIVE, QUALITY_COLUMN
 from ...tables.schemas import Column, Table, limits_of, limits_of_share, of_chosen_row
 
 COUNTS = (

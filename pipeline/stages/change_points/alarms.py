@@ -14,6 +14,7 @@ from ...metrics.change_points.alarm_rates import Leads, rate_limits
 from ...metrics.change_points.alarms import AlarmRule, Cooldown, changes_by_level, changes_by_score
 from ...metrics.change_points.order import distinct_in_order, in_order
 from ...metrics.change_points.windows import Incidents, Points, added_to_incidents, detected_by_best, scores_of
+from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS, worst
 from ...metrics.uncertainty.limits import (
     UNDEFINED_INTERVAL,
     Interval,
@@ -26,7 +27,6 @@ from ...metrics.uncertainty.limits import (
     with_limits,
 )
 from ...metrics.uncertainty.proportions import Confusion
-from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS, worst
 from ...records import dataclass
 from ...tables.columns import REPLICATE, THRESHOLD, by_group, doubles, nulls, quotient
 from .contract import ALARM_POINTS, ALARMS, ALL_PREDICTIONS, LEADS, QUANTILES, SWEPT_ALARMS, in_positions
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ...metrics.change_points.alarms import Alerts, Changes, Final
     from ...metrics.change_points.windows import Zones
     from ...metrics.uncertainty.cube import Cube, GroupCounts
-    from ...metrics.uncertainty.qualities import Quality, Reason
+    from ...metrics.uncertainty.interval_quality import Quality, Reason
     from ...sources.bins import Grid
     from .contract import ChangePointsParameters
     from .points import Matcher

@@ -14,8 +14,8 @@ import sqlglot.expressions as exp
 from ...metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
 from ...metrics.curves.operating_points import operating_points
 from ...metrics.uncertainty.cube import Cube
+from ...metrics.uncertainty.interval_quality import N_CLUSTERS, N_EFFECTIVE
 from ...metrics.uncertainty.limits import warnings_of_marks, with_clusters
-from ...metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE
 from ...plan.nodes import After
 from ...queries.load import statement
 from ...tables.columns import IN_TIME, THRESHOLD, add_up, as_key, at_or_above, by_group, nulls, quotient

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS
+from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS
 from ...tables.groupings import TOTAL, group_text
 from ...tables.schemas import GROUPING
 from ..figures import (

@@ -11,7 +11,7 @@ import polars as pl
 
 from ...metrics.comparison.clustered import Clusters
 from ...metrics.comparison.pooled import pooled_ratios
-from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, worst
+from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, worst
 from ...records import dataclass
 from ...tables.columns import RATIOS
 from ...tables.schemas import GROUPING
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ...metrics.uncertainty.interval_quality import Quality
     from ...metrics.uncertainty.jackknife import Floats
-    from ...metrics.uncertainty.qualities import Quality
     from ..upstream import UpstreamStage
     from .contract import CompareParameters
     from .rows import ComparedMetric, Row

@@ -34,8 +34,8 @@ from ...metrics.comparison.pooled import (
 from ...metrics.comparison.separate import pooled_estimates
 from ...metrics.comparison.significance import minimum_detectable_difference
 from ...metrics.comparison.student import Student, mean_of
+from ...metrics.uncertainty.interval_quality import N_CLUSTERS
 from ...metrics.uncertainty.jackknife import leave_one_out
-from ...metrics.uncertainty.qualities import N_CLUSTERS
 from ...metrics.uncertainty.serial import over_time
 from ...records import dataclass
 from ...tables.columns import RATIOS

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ...metrics.comparison.pooled import pooled_ratios
+from ...metrics.uncertainty.interval_quality import FEWEST_CLUSTERS, FEWEST_EVENTS, UNITS_PER_SQUARED_SKEWNESS, worst
 from ...metrics.uncertainty.jackknife import leave_one_out
 from ...metrics.uncertainty.limits import quality_of_events, quality_of_sizes
-from ...metrics.uncertainty.qualities import FEWEST_CLUSTERS, FEWEST_EVENTS, UNITS_PER_SQUARED_SKEWNESS, worst
 from ...metrics.uncertainty.serial import may_neighbours_be_alike
 from ...tables.columns import RATIOS
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ...metrics.comparison.clustered import Clusters
+    from ...metrics.uncertainty.interval_quality import Quality
     from ...metrics.uncertainty.jackknife import Floats
-    from ...metrics.uncertainty.qualities import Quality
     from .rows import Row
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...metrics import posteriors
 from ...metrics.comparison.pooled import effective_counts
 from ...metrics.comparison.significance import adjust_p_values, claims_within, detectable_difference, level_of_claims
-from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS, worst
+from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, N_CLUSTERS, worst
 from ...records import dataclass
 from ...tables.columns import RATIOS
 from ..stage import number
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ...metrics.comparison.pooled import EffectiveCounts, Ratio
     from ...metrics.comparison.significance import Claim
     from ...metrics.comparison.student import Inference, Student
+    from ...metrics.uncertainty.interval_quality import Quality
     from ...metrics.uncertainty.jackknife import Floats
-    from ...metrics.uncertainty.qualities import Quality
     from .contract import CompareParameters
     from .qualities import Compared, Test
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...metrics.uncertainty.qualities import QUALITY_COLUMN
+from ...metrics.uncertainty.interval_quality import QUALITY_COLUMN
 from ...tables.schemas import Column, Table, limits_of, limits_of_share
 
 _PAIR = (

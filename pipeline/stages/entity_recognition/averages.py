@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from ...metrics.matching.document_averages import Average
     from ...metrics.uncertainty.bootstrap import Resampling
+    from ...metrics.uncertainty.interval_quality import Reason
     from ...metrics.uncertainty.proportions import Limits
-    from ...metrics.uncertainty.qualities import Reason
     from .documents import Group
 
 Floats: TypeAlias = "NDArray[np.float64]"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...metrics.uncertainty.qualities import INTERVAL_QUALITY
+from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY
 from ...tables.columns import divide
 from ..figures import Axis, Figure, Rule, Series, caption, drawn, intervals, keys_of, ratio_series, shares, shown
 from ..standard_figures import Wanted, key_numbers_of, ratios_of_groups

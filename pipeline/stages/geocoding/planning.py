@@ -25,9 +25,9 @@ from ..mentions.rows import MentionRows
 from .contract import COUNT_NAMES
 from .documents import TABLE as UNITS
 from .documents import documents
-from .follow_ups import TABLE as OUTCOMES
-from .follow_ups import errors, exchanged, outcomes
 from .locating import PLACE, SEVERAL, SPAN, AlignedPlaces, by_matching, coordinate_checks, of_pairs
+from .row_tables import TABLE as OUTCOMES
+from .row_tables import errors, exchanged, outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

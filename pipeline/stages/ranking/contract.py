@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ...metrics.ranking.measures import RECALL_LEVELS, Interpolation
 from ...metrics.ranking.notation import RankingMeasure, measure_of
-from ...metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
+from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from ...tables.schemas import Column, Table, limits_of, limits_of_share

@@ -21,16 +21,16 @@ from ...metrics.ranking.random_selection import (
 )
 from ...metrics.uncertainty.bootstrap import MOST_UNITS, otherwise, share_limits
 from ...metrics.uncertainty.clusters import spread_of_shifts
+from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, N_CLUSTERS, N_EFFECTIVE
 from ...metrics.uncertainty.jackknife import FEWEST_DEGREES, tail
 from ...metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_series, quality_of_sizes
 from ...metrics.uncertainty.proportions import mean_limits
-from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS, N_EFFECTIVE
 from ...metrics.uncertainty.serial import may_neighbours_be_alike
 from ...tables.columns import doubles, texts
 from ..figures import keys_of
 from ..stage import CLUSTER
 from .contract import MEASURE_TABLE, QUERY_TABLE
-from .lists import PLACE
+from .ranking_measures import PLACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -29,7 +29,7 @@ from ...sources.bindings import KeyMatch
 from ...tables.columns import IN_TIME
 from ...tables.groupings import cluster_name, users_name
 from .contract import COUNTS, MEASURE_TABLE
-from .lists import CLUSTERS, GRADES, NUMBER, Lists, judged_places, tied_places
+from .ranking_measures import CLUSTERS, GRADES, NUMBER, Lists, judged_places, tied_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...errors import Note
+from ...metrics.uncertainty.interval_quality import FEWEST_CLUSTERS
 from ...metrics.uncertainty.limits import warnings_of_marks
-from ...metrics.uncertainty.qualities import FEWEST_CLUSTERS
 from ...tables.columns import REPLICATE, as_key
 from ...tables.groupings import TOTAL, Grouping, group_text
 from ...tables.schemas import GROUPING
@@ -26,7 +26,6 @@ from .contract import (
     SUMMARY,
     further_columns,
 )
-from .lists import PLACE
 from .means import (
     Groups,
     measure_names,
@@ -38,6 +37,7 @@ from .means import (
     with_hits_null,
     with_measures,
 )
+from .ranking_measures import PLACE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

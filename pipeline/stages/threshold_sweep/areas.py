@@ -12,8 +12,8 @@ from ...metrics.curves.trapezoidal_area import Retrieved, true_point_areas, true
 from ...metrics.uncertainty.bootstrap import area_limits, area_quantiles, otherwise
 from ...metrics.uncertainty.clusters import Spread, area_interval, combined_spread
 from ...metrics.uncertainty.cube import Cube, GroupCounts
+from ...metrics.uncertainty.interval_quality import FEWEST_OF_CLASS, N_CLUSTERS, N_EFFECTIVE
 from ...metrics.uncertainty.limits import Interval, limit_columns, with_numbers, with_quality
-from ...metrics.uncertainty.qualities import FEWEST_OF_CLASS, N_CLUSTERS, N_EFFECTIVE
 from ...tables.columns import IN_TIME, REPLICATE, add_up, by_group, doubles, nulls
 from .contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, LIKELIHOOD
 from .uncertainty import SEEN, kind_of_counts, with_fewest_seen

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY
 from ...metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_names, worst_of
 from ...metrics.uncertainty.proportions import PROPORTIONS
-from ...metrics.uncertainty.qualities import INTERVAL_QUALITY
 from ...tables.columns import THRESHOLD, add_up, nulls
 from ...tables.groupings import Grouping
 from ...tables.schemas import GROUPING, polars_types

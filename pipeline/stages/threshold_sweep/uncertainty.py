@@ -10,6 +10,7 @@ import polars as pl
 
 from ...metrics.curves.cross_fitting import FOLDS, at_choices, split_rows
 from ...metrics.curves.operating_points import Candidates, Outcomes, f_beta_of_counts, ratios_of_counts
+from ...metrics.uncertainty.interval_quality import FEWEST_EVENTS
 from ...metrics.uncertainty.limits import (
     Interval,
     clusters_of_parents,
@@ -22,7 +23,6 @@ from ...metrics.uncertainty.limits import (
     with_quality,
 )
 from ...metrics.uncertainty.proportions import PROPORTIONS, Confusion, Weights, intervals_of_clusters, intervals_of_rows
-from ...metrics.uncertainty.qualities import FEWEST_EVENTS
 from ...tables.columns import RATIOS
 from .contract import HEAVIEST, LIGHTEST
 

@@ -12,6 +12,7 @@ import pytest
 
 from pipeline.metrics.uncertainty import cube as cubes
 from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
+from pipeline.metrics.uncertainty.interval_quality import MEANINGS, Quality, Reason
 from pipeline.metrics.uncertainty.limits import (
     Interval,
     clusters_of,
@@ -25,7 +26,6 @@ from pipeline.metrics.uncertainty.limits import (
     with_limits,
     with_quality,
 )
-from pipeline.metrics.uncertainty.qualities import MEANINGS, Quality, Reason
 
 NAN = float("nan")
 NAMES = ("precision", "recall")

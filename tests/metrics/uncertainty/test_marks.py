@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.metrics.uncertainty.interval_quality import MEANINGS, Quality, worst
 from pipeline.metrics.uncertainty.limits import (
     clusters_of,
     quality_of_events,
@@ -15,7 +16,6 @@ from pipeline.metrics.uncertainty.limits import (
     warnings_of_marks,
     worst_of,
 )
-from pipeline.metrics.uncertainty.qualities import MEANINGS, Quality, worst
 
 NAMES: list[Quality] = list(MEANINGS)
 

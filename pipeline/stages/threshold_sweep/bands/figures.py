@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ....metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
+from ....metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY
 from ....tables.columns import by_group, doubles
 from ...figures import caption, keys_of, level
 

@@ -10,8 +10,8 @@ import polars as pl
 
 from ....metrics.curves.bands import DRAWS, RATIOS, Draws, band_of_clusters, band_of_rows, spread_out
 from ....metrics.uncertainty.cube import MOST_CELLS
+from ....metrics.uncertainty.interval_quality import QUALITY_COLUMN
 from ....metrics.uncertainty.limits import Interval, limit_columns, no_limits, with_quality
-from ....metrics.uncertainty.qualities import QUALITY_COLUMN
 from ....tables.columns import THRESHOLD, doubles, lowest_retrieved, nulls
 from ....tables.schemas import Column, Table, limits_of_share
 from ..uncertainty import CONFUSION, confusion_of_rows, counts_of_clusters
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ....metrics.curves.bands import Band
     from ....metrics.uncertainty.cube import Cube, GroupCounts
-    from ....metrics.uncertainty.qualities import Reason
+    from ....metrics.uncertainty.interval_quality import Reason
     from ..contract import ThresholdSweepParameters
 
 

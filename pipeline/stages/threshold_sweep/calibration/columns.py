@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
+from ....metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ....tables.schemas import Column, Table, limits_of, limits_of_share
 
 _BINNING = Column("binning", "VARCHAR", "`quantile`: bins with about as many rows each; `width`: bins of equal width")

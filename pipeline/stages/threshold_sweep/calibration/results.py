@@ -16,6 +16,7 @@ from ....metrics.calibration.bins import UPPER as SCORE_UPPER
 from ....metrics.calibration.errors import ERRORS, Variances, calibration_errors
 from ....metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows, joined
 from ....metrics.uncertainty.cube import MOST_CELLS, Cube
+from ....metrics.uncertainty.interval_quality import INTERVAL_QUALITY, N_CLUSTERS, N_EFFECTIVE
 from ....metrics.uncertainty.limits import (
     UNDEFINED_INTERVAL,
     Interval,
@@ -27,7 +28,6 @@ from ....metrics.uncertainty.limits import (
     with_numbers,
     with_quality,
 )
-from ....metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS, N_EFFECTIVE
 from ....plan.cells import LOWER, UPPER, ProbabilitySums
 from ....plan.checks import outside_check
 from ....plan.optional_tables import OptionalTable, Unfit
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ....metrics.calibration.estimates import Estimates
-    from ....metrics.uncertainty.qualities import Reason
+    from ....metrics.uncertainty.interval_quality import Reason
     from ....plan.count_tables import CountTables
     from ....plan.nodes import Check, Node
     from ....sources.source import Source

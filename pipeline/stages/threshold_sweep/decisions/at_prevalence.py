@@ -9,8 +9,8 @@ import polars as pl
 
 from ....metrics.curves.decisions import Rate, Rates, correlation_of_rates
 from ....metrics.curves.operating_points import CRITERION, Outcomes, RowValues, pick
+from ....metrics.uncertainty.interval_quality import INTERVAL_QUALITY
 from ....metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_names, limit_series
-from ....metrics.uncertainty.qualities import INTERVAL_QUALITY
 from ....tables.columns import THRESHOLD, divide, doubles, nulls
 from ..uncertainty import confusion_of, kind_of_counts
 from .costs import COST_PER_ROW

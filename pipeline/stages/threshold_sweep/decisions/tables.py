@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....metrics.curves.operating_points import criterion_column
-from ....metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
+from ....metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ....tables.schemas import Column, Table, limits_of, limits_of_share
 
 

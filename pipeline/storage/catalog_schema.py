@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .manifest import Manifest, PublishedFile
     from .statements import Columns, View
 
+
 TABLE_ROWS = 100_000  # a table of the latest run that has more rows is a view of its files
 RENAMED_COLUMNS = {"inputs": {"fate": "status"}}  # table: {name in kept runs of earlier versions: name in the catalog}
 

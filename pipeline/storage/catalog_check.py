@@ -10,16 +10,16 @@ import duckdb
 from ..errors import os_error_number, os_fault
 from ..tables.run_tables import RUNS
 from . import statements
-from .contents import attach, existing_shapes
+from .catalog_fill import attach, existing_shapes
+from .catalog_schema import Shape, files_of, shapes, stored_files, tables_of
 from .foreign import foreign_in_catalog, locked_connection
-from .shapes import Shape, files_of, shapes, stored_files, tables_of
 from .statements import HISTORY, MAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from .shapes import RunFolder
+    from .catalog_schema import RunFolder
     from .statements import View
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from .contents import attach
+from .catalog_fill import attach
 from .foreign import foreign_in_catalog, locked_connection
 from .kept import read_kept_run
 from .layout import run_name_of
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .kept import KeptRun
     from .layout import Layout
     from .state import State
+
 
 _OF_DAY = "SELECT path FROM catalog.main.runs WHERE ds = CAST($1 AS DATE) ORDER BY generation DESC LIMIT 1"
 _SHOWN_AND_LAST = "SELECT max_by(ds, generation), max(ds) FROM catalog.main.runs"

@@ -16,8 +16,7 @@ from ..queries.load import macros
 from ..tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
 from ..tables.schemas import DESCRIPTION
 from . import statements
-from .records import attempts_frame, empty_frame, history_frame, read_record, record_frames, runs_frame
-from .shapes import (
+from .catalog_schema import (
     TABLE_ROWS,
     RunFolder,
     Shape,
@@ -28,6 +27,7 @@ from .shapes import (
     stored_files,
     tables_of,
 )
+from .records import attempts_frame, empty_frame, history_frame, read_record, record_frames, runs_frame
 from .statements import HISTORY, MAIN
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from .layout import Layout
     from .statements import View
+
 
 _COLUMNS = """
 SELECT schema_name, table_name, column_name, data_type

@@ -9,7 +9,7 @@ from scipy import stats
 from pipeline.metrics.before_after.audit import audited_precision
 from pipeline.metrics.planning.pilot import detectable_now, error_of_difference, factor_for_difference, other_run
 from pipeline.metrics.planning.power import Question, labels_for, power_of, width_with_labels
-from pipeline.metrics.planning.scratch import (
+from pipeline.metrics.planning.without_pilot import (
     auc_error,
     of_expected_share,
     rows_for_auc,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..uncertainty.serial import SerialCorrelation
     from .estimates import Sides
 
+
 _FEWEST = 2  # events, and days, that a spread needs
 
 

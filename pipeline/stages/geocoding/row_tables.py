@@ -11,13 +11,9 @@ from ...metrics.geocoding.accuracy import error_statistics
 from ...metrics.geocoding.distance import likely_swapped
 from ...metrics.uncertainty.bootstrap import otherwise, ratio_limits
 from ...metrics.uncertainty.clusters import effective_number, spread_of_shifts
-from ...metrics.uncertainty.jackknife import (
-    leave_one_out,
-    log_interval,
-    t_quantile,
-)
+from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, worst
+from ...metrics.uncertainty.jackknife import leave_one_out, log_interval, t_quantile
 from ...metrics.uncertainty.limits import quality_of_sizes
-from ...metrics.uncertainty.qualities import INTERVAL_QUALITY, worst
 from ...metrics.uncertainty.serial import may_neighbours_be_alike
 from ...plan.nodes import After, CrossCheck
 from ...queries.load import statement
@@ -29,8 +25,9 @@ from .contract import ERRORS, OUTCOMES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...metrics.uncertainty.qualities import Quality
+    from ...metrics.uncertainty.interval_quality import Quality
     from .contract import GeocodingParameters
+
 
 TABLE = "geocoding_outcomes"
 FARTHER_KM = 1000.0

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+
 _ENTRIES = "thresher.entries"
 _USED, _TOO_LARGE = "used", "too_large"
 _FOLDER = re.compile(r"(?P<start>[0-9a-f]{2})/(?P=start)[0-9a-f]{62}")

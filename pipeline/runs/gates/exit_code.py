@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+
 GATE_FAILED = 3  # exit code of a run that is published although a gate failed
 
 
