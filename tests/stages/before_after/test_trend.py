@@ -127,7 +127,7 @@ def test_a_rate_that_rises_towards_the_event_raises_a_doubt(tmp_path: Path) -> N
     said = [warning for warning in rising.warnings if words in warning]
     assert len(said) == 1
     assert f"{np.expm1(row['slope']):+.0%} a day" in said[0]
-    assert "Over the days before the event" in rising.stages[0].summary.sentence
+    assert "These numbers may be far off: see the warnings." in rising.stages[0].summary.sentence
 
 
 def test_an_empty_input_has_rows_without_a_slope(tmp_path: Path) -> None:
