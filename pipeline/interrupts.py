@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SAME_REQUEST = 0.25  # seconds: `timeout`, and some service managers, send to a process and to its group
 
 
 class StopRequest:
@@ -22,13 +24,17 @@ class StopRequest:
 
     def __init__(self) -> None:
         self._event = threading.Event()
+        self._asked_at = 0.0
         self._number = 0
         self._at_once = False
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
         """Handle a signal: the first asks the run to stop, the second ends the process at once."""
         if self._event.is_set():
+            if time.monotonic() < self._asked_at + SAME_REQUEST:
+                return
             os._exit(128 + number)
+        self._asked_at = time.monotonic()
         self._number = number
         self._event.set()
         if self._at_once:

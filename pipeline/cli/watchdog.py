@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..crash_notes import NOTES
 from ..errors import Interrupted, ResourceError, StorageError, ThresherError
-from ..interrupts import STOP_SIGNALS
+from ..interrupts import SAME_REQUEST, STOP_SIGNALS
 from .terminal import asks_for_json
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ def watched() -> Iterator[None]:
     """Watch this process within the context, and let a crash of a library say where it happened."""
     with suppress(AttributeError, OSError, ValueError):  # stderr is closed
         faulthandler.enable(all_threads=False)
+    if os.name != "posix":  # Windows waits for sockets alone
+        yield
+        return
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -63,7 +66,10 @@ def _watch(reader: int) -> None:
             numbers = os.read(reader, 64)
             if not numbers:
                 return
-            requests += [(time.monotonic(), number) for number in numbers if number in STOP_SIGNALS]
+            now = time.monotonic()
+            for number in numbers:
+                if number in STOP_SIGNALS and (not requests or now > requests[-1][0] + SAME_REQUEST):
+                    requests.append((now, number))
 
 
 def _fault(requests: list[tuple[float, int]]) -> ThresherError | None:

@@ -106,6 +106,22 @@ def test_a_disk_that_does_not_answer_ends_the_run(workplace: Workplace) -> None:
     assert f"error: opening {workplace.folder / 'pairs.parquet'} took longer than" in called.err
 
 
+def test_two_signals_at_once_are_one_request(workplace: Workplace) -> None:
+    """As `timeout` sends them: to the process, and to its group."""
+    work = "print('at work', flush=True); time.sleep(1)"
+    words = [sys.executable, "-c", working(work), "run", str(workplace.config())]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "at work\n"
+        for _ in range(2):
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.05)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 143
+    assert err.count("Stopped. Published results are unchanged.  [exit 143]") == 1
+    assert last_attempt(workplace)["status"] == "interrupted"
+
+
 def test_a_process_that_heeds_no_signal_is_ended_after_the_second(workplace: Workplace) -> None:
     deaf = "print('at work', flush=True); hashlib.pbkdf2_hmac('sha256', b'', b'', 1 << 30)"
     words = [sys.executable, "-c", working(deaf), "run", str(workplace.config())]

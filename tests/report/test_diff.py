@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import shutil
 from dataclasses import replace
@@ -16,8 +17,11 @@ from runs.inputs.workplace import assert_error
 
 from pipeline.report.diff.changes import record_changes
 from pipeline.report.diff.diff import blocks_of, run_difference
+from pipeline.report.diff.tested import SharedUnits, differences_of
 from pipeline.report.published import PublishedRun, kept_run
 from pipeline.report.text import plain
+from pipeline.stages.compare.group_units import are_times
+from pipeline.stages.stage import UnitTable
 from report.made_stages import queries, stage_of
 
 if TYPE_CHECKING:
@@ -175,3 +179,17 @@ def test_the_same_run_the_only_run_and_two_folders(two_runs: Path, tmp_path: Pat
 )
 def test_what_is_not_there_is_told(two_runs: Path, words: list[str], message: str) -> None:
     assert_error(call("diff", two_runs, *words), 2, message)
+
+
+@pytest.mark.parametrize(("first", "marked"), [("2026-01-01", True), ("unit", False)], ids=["days", "other names"])
+def test_units_that_are_days_in_a_row_are_marked(first: str, marked: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+    """Differences that drift over 80 days are no 80 independent ones; under other names nobody can know."""
+    drift = np.sin(np.arange(80) / 12)
+    start = dt.date(2026, 1, 1)
+    names = [str(start + dt.timedelta(days=day)) if marked else f"{first} {day:02}" for day in range(80)]
+    shared = pl.DataFrame({"day": names, "value": np.zeros(80), "value after": drift + np.tile([0.01, -0.01], 40)})
+    assert are_times(shared["day"]) == marked
+    units = UnitTable("units", "day", metrics=("value",))
+    group = SharedUnits("all", "all", shared, 80, 80, are_times(shared["day"]))
+    (tested,) = differences_of(group, units, 0.95)
+    assert tested.quality == ("correlated_days" if marked else "good")

@@ -76,6 +76,8 @@ def test_of_too_few_clusters_a_correlation_is_not_excluded(days: int) -> None:
     marks = [may_neighbours_be_alike(levels(np.random.default_rng(seed), days, 0.0)) for seed in range(5)]
     assert all(marks)
     assert not may_neighbours_be_alike(levels(np.random.default_rng(1), 1, 0.0))
+    of_fifty = [may_neighbours_be_alike(levels(np.random.default_rng(seed), 50, 0.0)) for seed in range(5)]
+    assert not all(of_fifty)
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,7 @@ def test_a_second_signal_ends_a_query_that_cannot_be_interrupted(workplace: Work
     before = workplace.publish()
     with start(DEAF, workplace.config(boundary=">")) as process:
         process.send_signal(signal.SIGTERM)
-        time.sleep(0.2)
+        time.sleep(0.4)
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=300)
