@@ -197,11 +197,10 @@ class ConfiguredStage:
     def as_upstream(self, folder: Path) -> UpstreamStage:
         """Describe this stage to the stages that read its tables, which lie in the folder of its run."""
         params = self.params
-        cluster = params.cluster if isinstance(params.cluster, str) else None
         return UpstreamStage(
             *(params.name, self.stage.kind, params.by, folder),
             measures=params.measured,
-            cluster=cluster,
+            cluster=params.first_cluster,
             cluster_order=params.cluster_order,
         )
 

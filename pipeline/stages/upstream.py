@@ -28,7 +28,7 @@ class UpstreamStage:
         folder: The folder of its run.
         omitted: Its tables that were not made, with the reason.
         measures: Measures that it was asked for by name, columns of its units.
-        cluster: Its key `cluster`, if it names one column.
+        cluster: The column that its key `cluster` names, the first of two.
         cluster_order: Its key `cluster_order`: the column by which these follow each other in time.
     """
 

@@ -473,7 +473,17 @@ def _main_counts(run: Resolved) -> Iterator[Query | CountFunction]:
 def _after_results(run: Resolved) -> Iterator[After]:
     if run.table_of_events.is_possible:
         span = run.span() if run.compared == "timelines" else None
-        yield units_table(run.ends_of_window, run.params.boundary, (run.compared, span), run.matchers)
+        compared = (run.compared, span)
+        yield units_table(run.ends_of_window, run.params.boundary, compared, run.matchers, _clusters_of_events(run))
+
+
+def _clusters_of_events(run: Resolved) -> exp.Query | None:
+    """The query of the cluster of every event; None: every event is one."""
+    if run.units.cluster is None:
+        return None
+    read = f"{(run.events or run.pairs).name}_read"
+    columns = {"unit_cluster": run.units.cluster}
+    return statement("before_after/clusters_of_events", relations={"rows_read": read}, columns=columns)
 
 
 def _cross_checks(run: Resolved) -> Iterator[CrossCheck]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...metrics.curves.operating_points import cost_column
 from ..stage import Stage, UnitTable
 from . import figures, methods, planning, results
 from .contract import (
@@ -16,7 +15,7 @@ from .contract import (
 )
 from .evidence import EVIDENCE
 from .methods import SAMPLE_SIZES
-from .tables import COUNT_TABLE, TABLES
+from .tables import COUNT_TABLE, TABLES, further_columns
 
 STAGE = Stage(
     kind="before_after",
@@ -32,7 +31,7 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
-    further_columns=lambda params: {"before_after_operating_points": cost_column(params.operating_points)},
+    further_columns=further_columns,
     sample_sizes=SAMPLE_SIZES,
-    units=UnitTable("before_after_events", "event_id", grouped=False),
+    units=UnitTable("before_after_events", "event_id", grouped=False, has_clusters=True),
 )

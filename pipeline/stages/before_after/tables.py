@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ...metrics.curves.operating_points import cost_column
 from ...metrics.uncertainty.interval_quality import DESIGN_EFFECT, N_CLUSTERS, N_EFFECTIVE, QUALITY_COLUMN
 from ...tables.schemas import Column, Table, limits_of, limits_of_share, of_chosen_row
+from ..stage import CLUSTER
+
+if TYPE_CHECKING:
+    from .contract import BeforeAfterParameters
 
 COUNTS = (
     Column("n_before", "BIGINT", "compared pairs before the event, the same at every threshold"),
@@ -475,3 +482,12 @@ TABLES = (
     Table("before_after_audit", "one row per group and threshold, with labels", AUDIT, ("threshold",)),
     Table("before_after_gold", "one row per group, threshold and level", GOLD_COLUMNS, ("threshold", "level")),
 )
+
+
+def further_columns(params: BeforeAfterParameters) -> dict[str, tuple[Column, ...]]:
+    """The columns that tables have because of costs and clusters."""
+    cluster = Column(CLUSTER, "KEY", "the cluster of the event")
+    return {
+        "before_after_operating_points": cost_column(params.operating_points),
+        "before_after_events": () if params.cluster_column is None else (cluster,),
+    }

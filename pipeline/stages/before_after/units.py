@@ -12,8 +12,9 @@ from ...metrics.before_after.timelines import counts_around
 from ...plan.nodes import After
 from ...plan.optional_tables import OptionalTable
 from ...queries.load import statement
-from ...tables.columns import THRESHOLD, lowest_retrieved
+from ...tables.columns import THRESHOLD, as_key, lowest_retrieved
 from ...tables.schemas import GROUPING
+from ..stage import CLUSTER
 from .lags import N_COLUMNS, articles_of_timeline, events_of_timeline
 from .tables import EVENT_COLUMNS
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from .contract import Compared
     from .matchers import Matchers
 
-TABLE = "before_after_events"
+TABLE, CLUSTERS = "before_after_events", "clusters"
 MOST_ROWS = 10_000_000
 
 
@@ -37,6 +38,7 @@ def table(
     boundary: Boundary,
     compared: tuple[Compared, Span | None],
     matchers: Matchers,
+    clusters: exp.Query | None,
 ) -> After:
     """Matches of every event at the first criterion's threshold of the total.
 
@@ -45,6 +47,7 @@ def table(
         boundary: Whether a score equal to the threshold is retrieved.
         compared: Where the numbers of compared pairs come from, and for timelines the window in microseconds.
         matchers: Who compared them; the matches of all are added up, as in the total, and so are the compared pairs.
+        clusters: Query of the cluster of every event; None: every event is one.
     """
 
     def params(tables: Mapping[str, pl.DataFrame]) -> dict[str, float] | None:
@@ -60,9 +63,13 @@ def table(
         compared_with = matchers.repeated(_compared(frames, compared[1]), frames, ())
         compared_with = compared_with.group_by("event_id").agg(pl.col(N_COLUMNS).sum()) if matchers else compared_with
         joined = matches.join(compared_with, on="event_id", how="left").with_columns(pl.col(N_COLUMNS).fill_null(0))
-        return joined.select(pl.lit("all").alias(GROUPING.name), *(each.name for each in EVENT_COLUMNS))
+        rows = joined.select(pl.lit("all").alias(GROUPING.name), *(each.name for each in EVENT_COLUMNS))
+        if CLUSTERS not in frames:
+            return rows
+        of_events = frames[CLUSTERS].with_columns(as_key(frames[CLUSTERS][CLUSTER]))
+        return rows.join(of_events, on="event_id", how="left", maintain_order="left")
 
-    frames = _frames(compared[0], bounds) | matchers.frames()
+    frames = _frames(compared[0], bounds) | matchers.frames() | ({} if clusters is None else {CLUSTERS: clusters})
     return After(TABLE, None, statement("before_after/events"), params, frames, finish)
 
 

@@ -299,3 +299,42 @@ def test_documents_and_series_lie_in_the_clusters_of_their_stage(tmp_path: Path,
     assert clustered["difference"] == pytest.approx(alone["difference"])
     width, of_units = (each["difference_upper"] - each["difference_lower"] for each in (clustered, alone))
     assert width > 1.4 * of_units
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("cluster", ["story", ["story", "day"]])
+def test_events_lie_in_the_clusters_of_their_stage(tmp_path: Path, cluster: str | list[str], listed: bool) -> None:  # noqa: FBT001
+    """Each event is one of three near copies: by event the interval is too narrow."""
+    rng = np.random.default_rng(5)
+    stories, lags = 40, np.arange(-10, 10)
+    shape = (stories, len(lags))
+    right, of_lag = rng.random(shape) < 0.5, np.tile(lags, (stories, 1))
+    score = np.where((of_lag >= 0) & right, rng.normal(2.0, 1.0, shape), rng.normal(0.0, 1.0, shape))
+    pairs = pl.DataFrame(
+        {
+            "event_id": np.repeat(np.arange(stories * 3), len(lags)),
+            "story": [f"s{each}" for each in np.repeat(np.arange(stories), 3 * len(lags))],
+            "article_time": np.datetime64("2026-03-01T12:00:00", "us")
+            + np.repeat(score, 3, axis=0).ravel().argsort() % 40 * np.timedelta64(86_400_000_000, "us"),
+            "lag_hours": np.repeat(of_lag * 24.0 + 12, 3, axis=0).ravel(),
+            "score": np.repeat(score, 3, axis=0).ravel(),
+        }
+    )
+    frames = {"pairs": pairs}
+    if listed:
+        frames = {"pairs": pairs.drop("story"), "events": pairs.select("event_id", "story").unique()}
+    keys: dict[str, Any] = {"thresholds": {"start": 0.0, "stop": 1.5, "count": 4}, "window": {"before": "240h", "after": "240h"}}
+    config = stage_config(tmp_path, "before_after", frames, cluster=cluster, **keys)
+    shared = config["stages"][0]
+    low, high = (
+        {"name": name, "operating_points": [{"min_recall": least}]} for name, least in (("low", 0.99), ("high", 0.5))
+    )
+    compare: dict[str, Any] = {"kind": COMPARE, "of": ["low", "high"], "metrics": ["pooled_precision"]}
+    config["stages"] = [shared | low, shared | high, compare, compare | {"name": "alone", "cluster": "event_id"}]
+    run = run_stages(config)
+    assert read_table(run, "before_after_events", "low")["cluster"].n_unique() == stories
+    clustered, alone = (read_table(run, "compare_tests", name).row(0, named=True) for name in (COMPARE, "alone"))
+    assert clustered["n_clusters"] == stories
+    assert clustered["difference"] == pytest.approx(alone["difference"])
+    width, of_events = (each["difference_upper"] - each["difference_lower"] for each in (clustered, alone))
+    assert width > 1.4 * of_events
