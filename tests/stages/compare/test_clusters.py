@@ -323,7 +323,8 @@ def test_events_lie_in_the_clusters_of_their_stage(tmp_path: Path, cluster: str 
     frames = {"pairs": pairs}
     if listed:
         frames = {"pairs": pairs.drop("story"), "events": pairs.select("event_id", "story").unique()}
-    keys: dict[str, Any] = {"thresholds": {"start": 0.0, "stop": 1.5, "count": 4}, "window": {"before": "240h", "after": "240h"}}
+    window = {"before": "240h", "after": "240h"}
+    keys: dict[str, Any] = {"thresholds": {"start": 0.0, "stop": 1.5, "count": 4}, "window": window}
     config = stage_config(tmp_path, "before_after", frames, cluster=cluster, **keys)
     shared = config["stages"][0]
     low, high = (
