@@ -285,7 +285,12 @@ def doctor(
 @app.command()
 def init(
     ctx: typer.Context,
-    stage: Annotated[str, typer.Argument(metavar="STAGE", help="The task.")] = "before_after",
+    stage: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="STAGE", help="The task; default: before_after, or with --from what the files are enough for."
+        ),
+    ] = None,
     files: Annotated[
         list[str] | None,
         typer.Option(
@@ -309,7 +314,7 @@ def init(
     with reporting(ctx):
         from ..queries.load import resource_folder  # noqa: PLC0415
 
-        entry = find_stage(stage.replace("-", "_"))
+        entry = find_stage("before_after" if stage is None else stage.replace("-", "_"))
         if entry is None:
             message = f"no stage is called {stage!r}"
             raise UsageError(message, remedy=f"Known stages: {', '.join(each.kind for each in STAGES)}.")
@@ -318,7 +323,8 @@ def init(
             from ..sources.delimiters import checked_keys  # noqa: PLC0415 - only here
 
             character, kind = checked_keys(delimiter, format_)
-            typer.echo(propose(entry.load(), files, Path.cwd(), delimiter=character, format_=kind), nl=False)
+            stages = [each.load() for each in (STAGES if stage is None else [entry])]
+            typer.echo(propose(stages, files, Path.cwd(), delimiter=character, format_=kind), nl=False)
             return
         if delimiter is not None or format_ is not None:
             message = "--delimiter and --format say how files are written, and no file was named"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from contextlib import suppress
 from dataclasses import field as data_field
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from ..sources.formats import ENDINGS, TEXTS, format_of, is_read
 from ..sources.inputs import Input
 from ..sources.listing import find_files
 from ..sources.parquet_files import DataFile
-from ..sources.rows import TOKENS, tags_in_words
+from ..sources.rows import lists_of_tags, tags_in_words
 from ..sources.text_casts import text_cast
 from ..sources.types import TEXTS as ARROW_TEXTS
 from ..sources.types import canonical_type, in_expression
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 STEPS = 100
 ID, SCORE, INVALID_SCORES, MOST_ROWS = "id", "score", "invalid_scores", 100_000
-UNNEST = "unnest"
+UNNEST, TAGS = "unnest", "tags"
 OF_MENTIONS = ("text", "type")  # a document beside the list of its mentions may have them, too
 NAMES_OF_TYPES = ("labels", "label", "types", "tags", "categories")
 MOST_LISTS = 4  # and structs within each other
@@ -93,6 +94,8 @@ class Found:
         """Whether a column can be read as what a field expects, by an expression if need be."""
         arrow = self.file.schema.field(column).type
         if str(arrow) in ARROW_TEXTS and kind not in {"key", "any"}:
+            if kind == "boolean" and self.class_of_element(column):
+                return True
             return self.cast(column, kind) is not None or not self.typed  # what does not fit is told when it is read
         return canonical_type(arrow, kind) is not None or self.is_zero_or_one(column, kind)
 
@@ -111,6 +114,8 @@ class Found:
 
         if self.is_zero_or_one(column, kind):
             return f"{in_expression(column)} = 1"
+        if kind == "boolean" and (of_element := self.class_of_element(column)):
+            return f"{in_expression(column)} = {in_expression(of_element)}"
         if str(self.file.schema.field(column).type) not in ARROW_TEXTS or kind in {"key", "any"}:
             return ""
         spec = Input.model_validate({"path": self.written, **self.keys})
@@ -125,6 +130,19 @@ class Found:
         if kind != "boolean" or str(self.file.schema.field(column).type) not in {"double", "float"}:
             return False
         return self._values(column).drop_nulls().is_in([0.0, 1.0]).all()
+
+    def class_of_element(self, column: str) -> str:
+        """The column of elements that names the class each of them scores; empty: there is none.
+
+        Args:
+            column: A column of text beside the list, whose values such classes are.
+        """
+        if UNNEST not in self.keys:
+            return ""
+        texts = [field.name for field in self.file.schema if str(field.type) in ARROW_TEXTS and field.name != column]
+        inside = [name for name in texts if name.startswith(f"{self.keys[UNNEST][-1]}.")]
+        values = self._values(column).drop_nulls().unique()
+        return next((name for name in inside if values.is_in(self._values(name).unique().implode()).all()), "")
 
     def has_gaps(self, column: str) -> bool:
         """Whether a column of the first file has rows without a value."""
@@ -143,8 +161,13 @@ class Found:
         return fit(contract, fields, Path(self.written).name), sum(likeness for _, likeness in fields.values())
 
     def best(self, contract: InputContract) -> Found:
-        """The rows that fit an input best: those of the file, or the elements of a list."""
-        return max((self, *self.of_elements), key=lambda rows: rows.fit(contract))
+        """The rows that fit an input best: those of the file, the elements of a list, or the mentions of its tags."""
+
+        def fit_of(rows: Found) -> tuple[float, float, bool]:
+            is_predicted = "pred" in rows.keys.get(TAGS, "").lower()
+            return *rows.fit(contract), is_predicted == (contract.name == "predicted")
+
+        return max((self, *self.of_elements), key=fit_of)
 
     def limits(self, column: str) -> tuple[float, float] | None:
         """The lowest and highest number of a column of the first file; None if it has none."""
@@ -202,12 +225,17 @@ class Found:
 
 
 def propose(
-    stage: Stage, paths: Sequence[str], base: Path, *, delimiter: str | None = None, format_: Format | None = None
+    stages: Sequence[Stage],
+    paths: Sequence[str],
+    base: Path,
+    *,
+    delimiter: str | None = None,
+    format_: Format | None = None,
 ) -> str:
     """Write a config for some files.
 
     Args:
-        stage: The task.
+        stages: The task; or several, of which the files must be enough for one alone.
         paths: Files, folders or patterns; `input=path` says which input one is.
         base: Folder that relative paths start from.
         delimiter: What separates the columns of its CSV files; None: guessed for each from its header.
@@ -217,11 +245,13 @@ def propose(
         TOML with a comment on everything that was guessed.
 
     Raises:
-        UsageError: an input is unknown, or files fit no input.
+        UsageError: an input is unknown, or files fit no input, or more than one task.
         NoInputError: a file does not exist.
         DataError: a file cannot be read.
     """
-    files = _assigned(stage, paths, partial(_found, base=base, delimiter=delimiter, format_=format_))
+    look_at = cache(partial(_found, base=base, delimiter=delimiter, format_=format_))
+    stage = stages[0] if len(stages) == 1 else _only_task(stages, paths, look_at)
+    files = _assigned(stage, paths, look_at)
     bindings = {name: file.fields(_contract(stage, name)) for name, file in files.items()}
     alignment = list(_alignment(stage, bindings))
     lines = [
@@ -246,6 +276,28 @@ def propose(
     lines += [*_margin(stage, files, bindings), *_invalid_scores(stage, files, bindings)]
     lines += _required(stage, {*files, "thresholds", "window", "margin"})
     return "\n".join(lines) + "\n"
+
+
+def _only_task(stages: Sequence[Stage], paths: Sequence[str], look_at: Callable[[str], Found]) -> Stage:
+    """The task that files are enough for.
+
+    Raises:
+        UsageError: there is none, or several.
+    """
+    enough = []
+    for stage in stages:
+        with suppress(UsageError):
+            files = _assigned(stage, paths, look_at)
+            enough += [] if any(each.required and each.name not in files for each in stage.inputs) else [stage]
+    if len(enough) == 1:
+        return enough[0]
+    written = shlex.join(word for path in paths for word in ("--from", path))
+    if enough:
+        message = f"the files are enough for {' and '.join(stage.kind for stage in enough)}"
+        raise UsageError(message, remedy=f"Name the task: thresher init {enough[0].kind} {written}")
+    message = f"the files are enough for none of the tasks {', '.join(stage.kind for stage in stages)}"
+    files_alone = shlex.join(path.partition("=")[2] or path for path in paths)
+    raise UsageError(message, remedy=f"thresher doctor {files_alone} says what is missing for each.")
 
 
 def diagnose(
@@ -327,13 +379,15 @@ def _assigned(stage: Stage, paths: Sequence[str], look_at: Callable[[str], Found
             message = f"the columns of {file.written} fit no input of {stage.kind} that has no file yet"
             columns = ", ".join(file.file.schema.names[:12])
             remedy = f"Its columns are: {columns}. Say which input it is: --from {_written(names)}={file.written}."
-            remedy += tags_in_words(file.file)
+            remedy += tags_in_words(file.file, names[0])
             raise UsageError(message, remedy=remedy)
     return {name: file.best(_contract(stage, name)) for name, file in files.items()}
 
 
 def _fitting(stage: Stage, files: Sequence[Found], taken: Iterable[str] = ()) -> tuple[dict[str, int], set[int]]:
-    """Which file is which input, those that fit best first, no two the same; and the numbers of those files.
+    """Which file is which input, those that fit best first; and the numbers of those files.
+
+    No two are the same, unless a file has several lists of tags, such as those of gold and those of predictions.
 
     Args:
         stage: The task.
@@ -347,12 +401,16 @@ def _fitting(stage: Stage, files: Sequence[Found], taken: Iterable[str] = ()) ->
     )
     names = [contract.name for contract in stage.inputs]
     fitting: dict[str, int] = {}
-    placed: set[int] = set()
+    placed: dict[int, set[str]] = {}  # with the lists of tags that are taken
     for negative, order, number in fits:
-        if negative < 0 and names[order] not in (*fitting, *taken) and number not in placed:
-            fitting[names[order]] = number
-            placed.add(number)
-    return fitting, placed
+        if not order and len(files[number].best(stage.inputs[0]).fields(stage.inputs[0])) == 1:
+            continue  # a key alone: nothing to evaluate
+        if negative < 0 and names[order] not in (*fitting, *taken):
+            tags = files[number].best(stage.inputs[order]).keys.get(TAGS, "")
+            if number not in placed or (tags and tags not in placed[number]):
+                fitting[names[order]] = number
+                placed.setdefault(number, set()).add(tags)
+    return fitting, set(placed)
 
 
 def _written(names: Sequence[str]) -> str:
@@ -410,7 +468,8 @@ def _of_elements(of_file: Found, base: Path, outside: Sequence[str] = ()) -> Ite
     """
     path = [*of_file.keys.get(UNNEST, ())]
     beside = outside or of_file.file.schema.names
-    if not path and any(name.lower() in TOKENS for name in beside):  # lists of tokens and of tags go together
+    if not path and (of_tags := list(_mentions(of_file, base))):
+        yield from of_tags
         return
     for field in of_file.file.schema:
         is_inner = bool(path) and field.name not in beside
@@ -421,6 +480,16 @@ def _of_elements(of_file: Found, base: Path, outside: Sequence[str] = ()) -> Ite
             yield elements
             if len(path) + 1 < MOST_LISTS:
                 yield from _of_elements(elements, base, beside)
+
+
+def _mentions(of_file: Found, base: Path) -> Iterator[Found]:
+    """The mentions that lists of tags make, as rows, of each such list."""
+    for tags in lists_of_tags(of_file.file):
+        keys = of_file.keys | {TAGS: tags}
+        with suppress(DataError):  # lists of something else
+            listing = find_files(Input.model_validate({"path": (of_file.written,), **keys}), base, name=of_file.written)
+            files = [file for file in listing.files if isinstance(file, DataFile)]
+            yield Found(of_file.written, files[0], typed=True, rows=sum(file.rows for file in files), keys=keys)
 
 
 def _elements_of(of_file: Found, path: list[str], beside: Sequence[str], base: Path) -> Found:
@@ -464,7 +533,6 @@ def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, fl
     yield f"# {contract.name}: {contract.meaning}; {file.rows:,} {'row' if file.rows == 1 else 'rows'}"
     for field in contract.fields:
         yield from _field(field, file, fields.get(field.name))
-    yield from _tags(contract, file, fields)
     unfit = [name for name, word in file.called.items() if not word and contract.field(name) is not None]
     used = {column for column, _ in fields.values()}
     unused = [name for name in file.file.schema.names if name not in (*used, *unfit) and not name.endswith(ROW)]
@@ -496,9 +564,11 @@ def _written_input(
     """The line of an input, below what is said of its keys."""
     columns = ", ".join(f"{name} = {column}" for name, column in _columns(contract, file, fields, mapping).items())
     settings = [f"{key} = {_text(_of_key(key, value))}" for key, value in file.keys.items()]
-    written = [setting for setting in settings if not setting.startswith(f"{UNNEST} = ")]
+    written = [setting for setting in settings if not setting.startswith((f"{UNNEST} = ", f'{TAGS} = "'))]
     if written:
         yield f"#   as its first lines are written: {', '.join(written)}"
+    if isinstance(file.keys.get(TAGS), str):
+        yield f"#   each row of the file is a sentence, and the tags in {_text(file.keys[TAGS])} make its mentions"
     if UNNEST in file.keys:
         within = " of ".join(map(_text, reversed(file.keys[UNNEST])))
         yield f"#   each element of {within} is a row, with the columns that stand beside the list"
@@ -510,13 +580,6 @@ def _written_input(
         items.append(f"where = {_text(' AND '.join(conditions))}")
     text = ", ".join([*items, f"columns = {{ {columns} }}"] if columns else items)
     yield f"{contract.name} = {{ {text} }}"
-
-
-def _tags(contract: InputContract, file: Found, fields: dict[str, tuple[str, float]]) -> Iterator[str]:
-    """How lists of tokens and tags are written so that they can be read, where required fields find no column."""
-    words = tags_in_words(file.file)
-    if words and any(field.required and field.name not in fields for field in contract.fields):
-        yield f"#   {words.strip()}"
 
 
 def _of_key(key: str, value: Any) -> Any:  # noqa: ANN401 - any value
@@ -582,7 +645,9 @@ def _field(field: Field, file: Found, binding: tuple[str, float] | None) -> Iter
     if field.mapped_only:
         doubt = "CHANGES EVERY NUMBER, keep it only if it is meant: "
     kind = f"{file.file.schema.field(column).type}, " if file.typed else ""
-    yield f"#   {field.name} ({field.meaning}): {doubt}{_text(column)}, {kind}for example {_text(file.example(column))}"
+    example = file.example(column)
+    shown = "without a value" if example is None else f"for example {_text(example)}"
+    yield f"#   {field.name} ({field.meaning}): {doubt}{_text(column)}, {kind}{shown}"
 
 
 def _text(value: object) -> str:

@@ -149,8 +149,14 @@ class Bindings:
 
 
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
-    "score": ("similarity", "sim", "weight", "prob", "probability", "proba", "confidence", "p", "pred", "prediction"),
-    "label": ("y_true", "y", "truth", "target", "gold", "is_match", "is_true", "correct", "positive"),
+    "score": (
+        *("similarity", "sim", "weight", "prob", "probability", "proba", "confidence", "p", "scores"),
+        *("prediction_scores", "pred", "prediction", "predictions"),
+    ),
+    "label": (
+        *("y_true", "y", "truth", "target", "gold", "is_match", "is_true", "correct", "positive"),
+        *("reference", "references"),
+    ),
     "weight": ("sample_weight", "w"),
     "id": ("item_id", "row_id", "example_id"),
     "event_id": ("event", "from", "x", "from_id"),

@@ -128,7 +128,8 @@ def convert(
             _write_typed(path, kind, spec, kinds, target, name=name)
             return {}
         if kind == "conll":
-            tokens, said = line_formats.tagged_tokens(path, alone=alone, tags=spec.tags, name=name)
+            column = spec.tags if isinstance(spec.tags, int) else None
+            tokens, said = line_formats.tagged_tokens(path, alone=alone, tags=column, name=name)
             tokens.write_parquet(target.with_name(TOKENS))
             line_formats.mentions_of(tokens).write_parquet(target)
             return said

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Format = Literal["parquet", "csv", "tsv", "jsonl", "arrow", "duckdb", "trec_run", "trec_qrels", "conll", "brat"]
 DATABASES = (".duckdb", ".ddb")
+WITHOUT_LISTS = frozenset({"csv", "tsv", "trec_run", "trec_qrels", "conll", "brat"})
 Kind = Literal["number", "integer", "boolean", "key", "instant", "position", "any"]
 
 
@@ -79,7 +80,8 @@ class Input(BaseModel):
         delimiter: What separates the columns of CSV files; None: a comma, and a tab in TSV files.
         decimal: Decimal separator of the numbers in CSV and TSV files.
         null_values: Texts that mean NULL in CSV and TSV files, beside empty ones.
-        tags: The column of CoNLL files that holds the tags, counted from 1; None: the only one that holds tags.
+        tags: The column of CoNLL files that holds the tags, counted from 1; None: the only one that holds tags. Or the
+            name of a column of lists of tags, one for each token of the row, whose mentions are the rows.
         unnest: A column of lists: each element is a row, whose fields are columns beside those of the row that has the
             list; several names: lists, and tables, within each other, from the outside; None: rows are read as they
             are.
@@ -99,7 +101,7 @@ class Input(BaseModel):
     delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] | None = None
     decimal: Literal[".", ","] = "."
     null_values: tuple[str, ...] = ()
-    tags: Annotated[int, Constraint(strict=True, ge=1)] | None = None
+    tags: Annotated[int, Constraint(strict=True, ge=1)] | ColumnName | None = None
     unnest: ColumnName | Annotated[tuple[ColumnName, ...], Constraint(min_length=1)] | None = None
     version: Annotated[int, Constraint(strict=True, ge=0)] | None = None
     timestamp: str | None = None
@@ -152,8 +154,13 @@ class Input(BaseModel):
         for key in (key for key, value in of_text.items() if value and kinds and not kinds & SEPARATED):
             message = f"{key} has no effect on {' and '.join(sorted(kinds))}: it says how CSV and TSV files are written"
             raise ValueError(message)
-        if self.tags is not None and kinds and "conll" not in kinds:
-            message = f"tags has no effect on {' and '.join(sorted(kinds))}: it names a column of CoNLL files"
+        of_lists = isinstance(self.tags, str)
+        if self.tags is not None and kinds and (kinds <= WITHOUT_LISTS if of_lists else "conll" not in kinds):
+            words = "a column of lists" if of_lists else "the column of CoNLL files, by its number"
+            message = f"tags has no effect on {' and '.join(sorted(kinds))}: it names {words}"
+            raise ValueError(message)
+        if of_lists and self.unnested:
+            message = "tags and unnest are two ways to read lists: leave one of them out"
             raise ValueError(message)
         return self
 

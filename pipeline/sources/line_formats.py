@@ -23,14 +23,14 @@ QRELS = ("query_id", "iteration", "doc_id", "relevance")
 DOCUMENT_MARK = "-DOCSTART-"
 PIECES = "n_pieces"
 _NEW_DOCUMENT = r"^#\s*(newdoc|begin document)\b"  # of CoNLL-U and of CoNLL-2012
-_TAG = r"^(O$|[BIESLU]-.)"
+TAG = r"^(O$|[BIESLU]-.)"
 _ID = r"^\d+([-.]\d+)?$"  # of a token, of a range of tokens, of an empty node
 _RANGE = r"^\d+[-.]\d+$"
 _JOINED = (
     "an annotation of several pieces is read as one span, from the start of its first piece to the end of its last; "
     f'where = "{PIECES} = 1" leaves such rows out'
 )
-_NO_SEPARATOR = "\x01"
+UNKNOWN = _NO_SEPARATOR = "\x01"  # what stands for a token that is not known
 _LINE = "line"
 
 
@@ -155,7 +155,7 @@ def _is_comment(lines: pl.DataFrame, *, is_numbered: bool) -> pl.Series:
     plain = lines.filter(_is_plain())
     widths = plain.select(_width().alias("width"))["width"]
     usual = widths.mode().max() if len(widths) and not is_numbered else 0
-    is_token = _value(-1).str.contains(_TAG) & _width().eq(usual)
+    is_token = _value(-1).str.contains(TAG) & _width().eq(usual)
     begins = _is_plain().cast(pl.Int64).cum_sum().over("sentence") == 0
     is_hash = pl.col(_LINE).str.starts_with("#")
     return lines.select((is_hash & begins & ~is_token.fill_null(value=False)).alias("is_comment"))["is_comment"]
@@ -178,7 +178,7 @@ def _column_of_tags(tokens: pl.DataFrame, path: Path, tags: int | None, first: i
         return -1 if tags is None else tags - 1
     least, most = tokens.select(_width().min().alias("least"), _width().max().alias("most")).row(0)
     candidates = [*range(first, least), *(range(-1, first - least, -1) if most > least else ())]
-    hits = tokens.select(_value(column).str.contains(_TAG).sum().alias(str(column)) for column in candidates).row(0)
+    hits = tokens.select(_value(column).str.contains(TAG).sum().alias(str(column)) for column in candidates).row(0)
     holding = [column for column, n_tags in zip(candidates, hits, strict=True) if n_tags == tokens.height]
     behind = [column for column in holding if column != first]
     if len(behind) > 1:
@@ -216,7 +216,7 @@ def _taken_for_granted(plain: pl.DataFrame, at: int, token: int, *, is_numbered:
 
 
 def _check_tokens(tokens: pl.DataFrame, at: int, path: Path, *, name: str) -> None:
-    is_tag = pl.col("tag").str.contains(_TAG).fill_null(value=False)
+    is_tag = pl.col("tag").str.contains(TAG).fill_null(value=False)
     odd = tokens.filter(~is_tag | (_width() == 1))
     if odd.height:
         usual = tokens.select(_width().mode().max()).item()
@@ -266,7 +266,7 @@ def mentions_of(tokens: pl.DataFrame) -> pl.DataFrame:
             pl.col("doc_id").first(),
             pl.col("start").first(),
             pl.col("end").last(),
-            pl.col("token").str.join(" ").alias("text"),
+            pl.when(pl.col("token").first() != UNKNOWN).then(pl.col("token").str.join(" ")).alias("text"),
             pl.col("kind").first().alias("type"),
         )
         .drop("mention")

@@ -22,7 +22,7 @@ from .predicates import columns_of, parse_predicate
 from .remote.store import is_remote
 from .spooling import spooled
 from .table_formats.folders import refuse_table_formats
-from .unnesting import unnested, with_fields
+from .unnesting import mentions_of_tags, unnested, with_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -155,10 +155,12 @@ class Listing:
             yield Listed(str(file), partitions_of(file, root), partial(self._open, file, root))
 
     def _refuse_tags(self) -> None:
-        names = (PurePosixPath(item.name) for item in self.items if isinstance(item, Listed))
-        if self.spec.tags is not None and not any(format_of(each, self.spec.format) == "conll" for each in names):
-            message = f"input {self.name}: tags is of CoNLL files, and there is none"
-            raise ConfigError(message, remedy='Remove tags, or say format = "conll" beside it.')
+        listed = [item for item in self.items if isinstance(item, Listed)]
+        kinds = {format_of(PurePosixPath(item.name), self.spec.format) for item in listed}
+        if isinstance(self.spec.tags, int) and "conll" not in kinds:
+            message = f"input {self.name}: tags = {self.spec.tags} is of CoNLL files, and there is none"
+            remedy = 'Remove tags, or say format = "conll" beside it; a column of lists of tags is named in quotes.'
+            raise ConfigError(message, remedy=remedy)
 
     def _at_address(self, address: str, look: Looks) -> EngineRows:
         kind = format_of(PurePosixPath(address), None)
@@ -330,6 +332,8 @@ def _open(listing: Listing, unneeded: Sequence[Listed], opened: dict[int, Rows])
             rows = open_frame(item, labels[item], listing.scratch, name=listing.name)
         else:
             rows = copied[item.name] if item.is_remote else item.open()
+        if isinstance(listing.spec.tags, str):
+            rows = mentions_of_tags(rows, listing.spec.tags, listing)
         opened[id(item)] = unnested(rows, listing) if listing.spec.unnested else rows
 
 

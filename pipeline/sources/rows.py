@@ -69,7 +69,7 @@ def elements_in_words(rows: Rows, wanted: str, name: str) -> str:
         and str(field.type.value_type).startswith("struct<")
     }
     if not fields_of:
-        return tags_in_words(rows)
+        return tags_in_words(rows, name)
     column = next((each for each, fields in fields_of.items() if wanted in fields), next(iter(fields_of)))
     value = json.dumps(column, ensure_ascii=False)
     fields = ", ".join(fields_of[column][:_MOST_NAMES])
@@ -79,25 +79,20 @@ def elements_in_words(rows: Rows, wanted: str, name: str) -> str:
     )
 
 
-def tags_in_words(rows: Rows) -> str:
-    """Say how lists of tokens with a tag each become a file of CoNLL; empty where rows have no such lists."""
-    lists = [
-        field.name
-        for field in rows.schema
-        if str(field.type).startswith(("list<", "large_list<")) and str(field.type.value_type).endswith("string")
-    ]
-    tokens = next((each for each in lists if each.lower() in TOKENS), None)
-    tags = [each for each in lists if each != tokens]
-    if tokens is None or not tags or not isinstance(rows, DataFile):
+def tags_in_words(rows: Rows, name: str) -> str:
+    """Say how lists of tokens with a tag each are read as mentions; empty where rows have no such lists."""
+    tags = lists_of_tags(rows)
+    if not tags or not any(field.name.lower() in TOKENS for field in rows.schema):
         return ""
-    path = rows.origin or rows.path
-    read = "read_parquet" if path.suffix == ".parquet" else "read_ndjson"
-    line = (
-        f"[print('\\n'.join(map(' '.join, zip(*row))) + '\\n') for row in polars.{read}({str(path)!r})"
-        f".select({tokens!r}, {tags[0]!r}).iter_rows()]"
-    )
-    words = "Of tokens with a tag each make a file of CoNLL"
-    return f' {words}: python -c "import polars; {line}" > {path.stem}_{tags[0]}.conll'
+    return f" Tags of tokens make mentions: tags = {json.dumps(tags[0])} beside the path of {name}."
+
+
+def lists_of_tags(rows: Rows) -> list[str]:
+    """The columns of a file that may be lists of tags: texts, or numbers that name classes."""
+    lists = (field for field in rows.schema if str(field.type).startswith(("list<", "large_list<")))
+    kinds = {field.name: str(field.type.value_type) for field in lists if field.name.lower() not in TOKENS}
+    suitable = ("string", "large_string", "string_view", "int")
+    return [name for name, kind in kinds.items() if kind.startswith(suitable) and isinstance(rows, DataFile)]
 
 
 def mapping_of_expression(rows: Rows, wanted: str, name: str = "") -> str:

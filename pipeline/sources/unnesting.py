@@ -1,14 +1,18 @@
-"""Rows that are elements of a list column, as in nested JSON lines: written to a Parquet file, one row for each."""
+"""Rows that lists hold, as elements or as the mentions of tags: written to a Parquet file, one row for each."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from ..errors import DataError
+from .bindings import is_usual_name
+from .formats import TOKENS as OF_TOKENS
 from .formats import typed
 from .parquet_files import DataFile, open_file
-from .rows import columns_in_words
+from .rows import TOKENS, columns_in_words
 from .spooling import spooled
 from .types import refused
 
@@ -60,12 +64,17 @@ def unnested(rows: DataFile | FrameRows, listing: Listing) -> DataFile:
     kind = rows.schema.field(column).type
     if not file.rows and (inner or not pa.types.is_struct(getattr(kind, "value_type", kind))):
         file = replace(file, tells_fields=False)
+    return _in_place_of(rows, file)
+
+
+def _in_place_of(rows: DataFile | FrameRows, file: DataFile) -> DataFile:
+    """A file that was made of rows, with what is known of these."""
     if not isinstance(rows, DataFile):
         return file
     origin = rows.origin if rows.label else rows.path
     identity = file.identity if origin is None and not rows.is_remote else rows.identity  # spooled rows are gone
-    kept = {key: getattr(rows, key) for key in ("partitions", "partition_types", "notices", "tokens")}
-    return replace(file, origin=origin, identity=identity, **kept)
+    kept = {key: getattr(rows, key) for key in ("partitions", "partition_types", "notices")}
+    return replace(file, origin=origin, identity=identity, tokens=file.tokens or rows.tokens, **kept)
 
 
 def with_fields(files: Sequence[Rows], names: Iterable[str], listing: Listing) -> tuple[Rows, ...]:
@@ -113,15 +122,19 @@ def _check(rows: DataFile | FrameRows, column: str, *, name: str) -> None:
         raise DataError(message, remedy="Name a column of lists, or leave unnest out.")
 
 
-def _elements(rows: DataFile | FrameRows, listing: Listing) -> pl.LazyFrame:
+def _frame(rows: DataFile | FrameRows) -> pl.LazyFrame:
     import polars as pl  # noqa: PLC0415 - see unnested
 
     if isinstance(rows, DataFile):
-        frame = pl.scan_parquet(rows.path, glob=False, hive_partitioning=False)
-    else:
-        unread = [each.name for each in rows.schema if refused(each.type)]
-        frame = pl.DataFrame(pl.from_arrow(rows.table.drop_columns(unread))).lazy()
-    frame = _with_numbers(frame, listing)
+        return pl.scan_parquet(rows.path, glob=False, hive_partitioning=False)
+    unread = [each.name for each in rows.schema if refused(each.type)]
+    return pl.DataFrame(pl.from_arrow(rows.table.drop_columns(unread))).lazy()
+
+
+def _elements(rows: DataFile | FrameRows, listing: Listing) -> pl.LazyFrame:
+    import polars as pl  # noqa: PLC0415 - see unnested
+
+    frame = _with_numbers(_frame(rows), listing)
     for number, column in enumerate(listing.spec.unnested):
         schema = frame.collect_schema()
         if number and column not in schema:
@@ -189,3 +202,136 @@ def _of_list(frame: pl.LazyFrame, column: str, rows: DataFile | FrameRows, listi
     frame = frame.select(pl.exclude(column), *columns)
     kinds = {each: field for each, field in listing.kinds(frame.collect_schema().names()).items() if each in names}
     return frame.with_columns(typed(frame, kinds, rows.name, "csv", listing.spec, name=listing.name))
+
+
+# Rows that are sentences with a list of tags: their mentions, written to a Parquet file, one row for each.
+
+
+def mentions_of_tags(rows: DataFile | FrameRows, tags: str, listing: Listing) -> DataFile:
+    """Return the mentions of rows that are sentences, with a list of tokens and a list of as many tags.
+
+    Tags are read as those of CoNLL files, and so are characters and sentences counted. The document is the value of the
+    column `doc_id`, of one that is usual for it, or of `id`; without one, the number of the row. Rows of one document
+    are its sentences. Tags that are numbers have the names that a data set of Hugging Face keeps in a file. Without
+    a column of tokens each has one character, and mentions have no text.
+
+    Args:
+        rows: The rows of one file or frame.
+        tags: Their column of the tags.
+        listing: The input that they belong to.
+
+    Raises:
+        DataError: there is no such column, a row has more tokens than tags or fewer, or a tag is none.
+    """
+    from .line_formats import mentions_of  # noqa: PLC0415 - loads Polars, as in unnested
+
+    tokens = _tagged(rows, tags, listing)
+
+    def write(target: Path) -> None:
+        tokens.write_parquet(target.with_name(OF_TOKENS))
+        mentions_of(tokens).write_parquet(target)
+
+    path, holder = spooled(write, rows.name, listing.scratch, name=listing.name)
+    file = open_file(path, path.parent, name=listing.name, label=rows.name, holder=holder)
+    return _in_place_of(rows, replace(file, tokens=path.with_name(OF_TOKENS)))
+
+
+def _tagged(rows: DataFile | FrameRows, tags: str, listing: Listing) -> pl.DataFrame:
+    """The tokens of lists, with the columns of those of CoNLL files; `number` is that of the row."""
+    import polars as pl  # noqa: PLC0415 - see unnested
+
+    from .line_formats import UNKNOWN  # noqa: PLC0415 - as above
+
+    frame = _frame(rows)
+    schema, number, label = frame.collect_schema(), pl.col("number"), pl.lit("")
+    tokens = next((each for each, kind in schema.items() if isinstance(kind, pl.List) and each.lower() in TOKENS), None)
+    if not isinstance(schema.get(tags), pl.List):
+        message = f"input {listing.name}: {rows.name} has no column of lists {tags!r}, which tags names"
+        raise DataError(message, remedy=columns_in_words(rows, tags))
+    document = next((each for each in schema if is_usual_name("doc_id", each)), "id" if "id" in schema else None)
+    if len(listing.items) > 1 and isinstance(rows, DataFile):
+        label = pl.lit(f"{PurePath(rows.name).stem}:")
+    sentences: pl.DataFrame = (
+        frame.with_row_index("number", offset=1)
+        .select(
+            number.cast(pl.Int64),
+            doc_id=label + (number if document is None else pl.col(document)).cast(pl.String),
+            tag=pl.col(tags).cast(pl.List(pl.String)),
+            token=pl.col(tags if tokens is None else tokens).cast(pl.List(pl.String)),
+        )
+        .collect()
+    )
+    _check_lists(sentences, rows, (tags, tokens), name=listing.name)
+    exploded = sentences.filter(pl.col("tag").list.len() > 0).explode("tag", "token")
+    exploded = exploded.with_columns(pl.col("tag").replace(_classes(rows, tags)))
+    exploded = exploded if tokens is not None else exploded.with_columns(token=pl.lit(UNKNOWN))
+    _check_tags(exploded, rows, tags, name=listing.name)
+    length = pl.col("token").str.len_chars().cast(pl.Int64) + 1
+    return exploded.select(
+        "doc_id",
+        number.rank("dense").over("doc_id").cast(pl.Int64).alias("sentence"),
+        *("number", "token", "tag"),
+        (length.cum_sum().over("doc_id") - length).alias("start"),
+    )
+
+
+def _check_lists(sentences: pl.DataFrame, rows: Rows, columns: tuple[str, str | None], *, name: str) -> None:
+    """Refuse rows without a document, and rows with another number of tokens than of tags."""
+    import polars as pl  # noqa: PLC0415 - see unnested
+
+    lengths = pl.col("tag", "token").list.len().fill_null(0)
+    nameless = sentences.filter(pl.col("doc_id").is_null())
+    uneven = sentences.with_columns(lengths).filter(pl.col("tag") != pl.col("token"))
+    if nameless.height:
+        message = f"input {name}: {_counted(nameless)} of {rows.name} name no document ({_first(nameless)})"
+        raise DataError(message, remedy="Give each row its document, or leave that column out.")
+    if uneven.height:
+        row = uneven.row(0, named=True)
+        message = (
+            f"input {name}: {_counted(uneven)} of {rows.name} differ in the number of {columns[0]} and {columns[1]} "
+            f"({_first(uneven)}, {row['tag']:,} and {row['token']:,})"
+        )
+        raise DataError(message, remedy="Give every token one tag; predict on the tokens of gold.")
+
+
+def _check_tags(tokens: pl.DataFrame, rows: Rows, tags: str, *, name: str) -> None:
+    """Refuse what is no tag, and tokens that are empty."""
+    import polars as pl  # noqa: PLC0415 - see unnested
+
+    from .line_formats import TAG  # noqa: PLC0415 - as above
+
+    odd = tokens.filter(~pl.col("tag").str.contains(TAG).fill_null(value=False))
+    if odd.height:
+        first = f"{_first(odd)}, {odd['tag'][0]!r}"
+        message = f"input {name}: {tags} of {rows.name} has {odd.height:,} values that are no tags ({first})"
+        remedy = (
+            "A tag is O, or B-, I-, E-, S-, L- or U- with a type behind it; numbers stand for such where a data set of "
+            "Hugging Face was written with to_parquet."
+        )
+        raise DataError(message, remedy=remedy)
+    empty = tokens.filter(pl.col("token").fill_null("") == "")
+    if empty.height:
+        message = f"input {name}: {rows.name} has {empty.height:,} tokens without a character ({_first(empty)})"
+        raise DataError(message, remedy="Leave them out, with their tags.")
+
+
+def _counted(rows: pl.DataFrame) -> str:
+    return "1 row" if rows.height == 1 else f"{rows.height:,} rows"
+
+
+def _first(rows: pl.DataFrame) -> str:
+    return f"first: row {rows['number'][0]:,}"
+
+
+def _classes(rows: DataFile | FrameRows, tags: str) -> dict[str, str]:
+    """Names of tags that are numbers, by these, as a data set of Hugging Face keeps them in a file."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - see unnested
+
+    if not isinstance(rows, DataFile):
+        return {}
+    try:
+        feature = json.loads((pq.read_schema(rows.path).metadata or {})[b"huggingface"])["info"]["features"][tags]
+        names = (feature[0] if isinstance(feature, list) else feature["feature"])["names"]
+        return {str(number): str(each) for number, each in enumerate(names)}
+    except (ValueError, LookupError, TypeError):  # of another writer
+        return {}

@@ -93,7 +93,7 @@ def test_an_id_is_mapped_by_init_unless_it_repeats(tmp_path: Path, n_ids: int) -
     frame.write_parquet(tmp_path / "predictions.parquet")
     entry = find_stage("threshold_sweep")
     assert entry is not None
-    text = propose(entry.load(), ["predictions.parquet"], tmp_path)
+    text = propose([entry.load()], ["predictions.parquet"], tmp_path)
     assert ('columns = { id = "id" }' in text) == (n_ids == N_ROWS)
     assert ('"id" repeats and is not mapped' in text) == (n_ids < N_ROWS)
 

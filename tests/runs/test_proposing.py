@@ -45,7 +45,7 @@ EDGELIST = pl.DataFrame(  # as RNewsflow's compare_documents writes it
 def proposal(kind: str, paths: list[str], folder: Path) -> tuple[str, dict[str, Any]]:
     entry = find_stage(kind)
     assert entry is not None
-    text = propose(entry.load(), paths, folder)
+    text = propose([entry.load()], paths, folder)
     return text, tomllib.loads(text)
 
 
@@ -447,24 +447,58 @@ def test_rows_of_several_files_are_no_documents(tmp_path: Path) -> None:
         run_config({"stages": [stage]}, tmp_path)
 
 
-def test_lists_of_tokens_and_tags_and_arrays_are_told_with_a_command_that_works(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arrays_are_told_with_a_command_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    row = {"id": 1, "tokens": ["Ann", "met", "Bob"], "ner_tags": ["B-PER", "O", "B-PER"]}
     for name in ("gold", "predicted"):
-        Path(f"{name}.jsonl").write_text(json.dumps(row))
         Path(f"{name}_all.json").write_text(json.dumps([spacy_line(0)] * 2))
-        said = call("init", "entity_recognition", "--from", f"{name}={name}.jsonl").out
-        follow(said.partition("file of CoNLL: ")[2].splitlines()[0])
         said = call("init", "entity_recognition", "--from", f"{name}={name}_all.json").err
         assert "it is an array in JSON" in said
         follow(said.partition("as JSON lines: ")[2].splitlines()[0].removesuffix("  [exit 65]"))
-    for files in (["gold_ner_tags.conll", "predicted_ner_tags.conll"], ["gold_all.jsonl", "predicted_all.jsonl"]):
-        _, config = proposal("entity_recognition", files, tmp_path)
-        run = run_config(config, tmp_path)
-        scores = pl.read_parquet(run.path / "entity_recognition_scores" / "entity_recognition.parquet")
-        assert scores["tp"][-1] in {2, 6}
+    _, config = proposal("entity_recognition", ["gold_all.jsonl", "predicted_all.jsonl"], tmp_path)
+    scores = pl.read_parquet(
+        run_config(config, tmp_path).path / "entity_recognition_scores" / "entity_recognition.parquet"
+    )
+    assert scores["tp"][-1] == 6
+
+
+@pytest.mark.parametrize("with_tokens", [True, False])
+def test_gold_and_predicted_tags_of_one_file_are_proposed(tmp_path: Path, with_tokens: bool) -> None:  # noqa: FBT001
+    tokens = {"tokens": [["Ann", "met", "Bob"]] * 3} if with_tokens else {}
+    tags = {"references": [["B-PER", "O", "B-PER"]] * 3, "predictions": [["B-PER", "O", "O"]] * 3}
+    pl.DataFrame(tokens | tags | {"authors": [["A. Person"]] * 3}).write_parquet(tmp_path / "tagged.parquet")
+    text, config = proposal("entity_recognition", ["tagged.parquet"], tmp_path)
+    assert config["stages"][0]["gold"] == {"path": "tagged.parquet", "tags": "references"}
+    assert config["stages"][0]["predicted"] == {"path": "tagged.parquet", "tags": "predictions"}
+    assert 'the tags in "references" make its mentions' in text
+    scores = pl.read_parquet(
+        run_config(config, tmp_path).path / "entity_recognition_scores" / "entity_recognition.parquet"
+    )
+    assert scores.filter(average="micro").select("tp", "fp", "fn").row(0) == (3, 0, 3)
+
+
+def test_classes_that_elements_score_are_compared_with_the_label_beside_the_list(tmp_path: Path) -> None:
+    scored = [{"label": each, "score": score} for each, score in (("art", 0.7), ("sport", 0.3))]
+    pl.DataFrame({"label": ["art", "sport", "art"], "predicted": [scored] * 3}).write_parquet(tmp_path / "p.parquet")
+    _, config = proposal("threshold_sweep", ["p.parquet"], tmp_path)
+    assert config["stages"][0]["predictions"]["columns"] == {"label": {"sql": 'label = "predicted.label"'}}
+    curve = pl.read_parquet(run_config(config, tmp_path).path / "threshold_sweep_curve" / "threshold_sweep.parquet")
+    assert curve.filter(threshold=0.7).select("tp", "fp", "fn").row(0) == (2, 1, 1)
+
+
+def test_without_a_task_the_one_is_taken_that_the_files_are_enough_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"references": [0, 1], "predictions": [0.2, 0.9]}).write_parquet("scored.parquet")
+    assert 'kind = "threshold_sweep"' in call("init", "--from", "scored.parquet").out
+    pl.DataFrame({"x": [0, 1]}).write_parquet("other.parquet")
+    none = call("init", "--from", "other.parquet")
+    assert none.code == 2
+    assert "thresher doctor other.parquet says what is missing" in none.err
+    pl.DataFrame({"query_id": [1], "doc_id": [2], "score": [0.5], "label": [1]}).write_parquet("both.parquet")
+    several = call("init", "--from", "both.parquet")
+    if several.code:
+        assert "thresher init threshold_sweep --from both.parquet" in several.err
 
 
 def follow(line: str) -> None:

@@ -402,5 +402,5 @@ def test_tags_of_files_without_tokens_have_no_effect(tmp_path: Path) -> None:
     frame = pl.DataFrame({"doc_id": [1], "start": [0], "end": [1]})
     frame.write_parquet(tmp_path / "a.parquet")
     spec = {"path": tmp_path / "a.parquet", "tags": 4}
-    with pytest.raises(ConfigError, match="gold: tags has no effect on parquet: it names a column of CoNLL files"):
+    with pytest.raises(ConfigError, match="gold: tags has no effect on parquet: it names the column of CoNLL files"):
         thresher.entity_recognition(gold=spec, predicted=frame)
