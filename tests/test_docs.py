@@ -106,7 +106,7 @@ def test_every_query_of_the_pages_returns_rows(sql: str, demo: Path) -> None:
 
 
 EXAMPLES = [f"docs/{name}.md" for entry in STAGES for name in (entry.kind, f"methods/{entry.kind}")]
-EXAMPLES += ["docs/plan.md", "docs/python.md", "docs/show.md"]
+EXAMPLES += ["docs/explain.md", "docs/gates.md", "docs/plan.md", "docs/python.md", "docs/show.md"]
 EXAMPLES += [relative(path) for path in sorted((ROOT / "docs").glob("from_*.md"))]
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ..stages.stage import Stage
 
 STEPS = 100
+_BY = "#   by = "
 ID, SCORE, INVALID_SCORES, MOST_ROWS = "id", "score", "invalid_scores", 100_000
 UNNEST, TAGS = "unnest", "tags"
 OF_MENTIONS = ("text", "type")  # a document beside the list of its mentions may have them, too
@@ -272,6 +273,12 @@ def propose(
                 f"# {contract.name} is required and no file fits it: {contract.meaning}",
                 f'#{contract.name} = "…"',
             ]
+    if "by" in stage.parameters.keys() and not any(line.startswith(_BY) for line in lines):  # noqa: SIM118 - as below
+        lines += [
+            "",
+            '# no column looks like one to group by; of a column "g", by = ["g"] gives the total and each value,',
+        ]
+        lines += ['# by = [["g"]] these alone, and by = [[], ["g"], ["h"]] the total and those of each of two columns']
     lines += ["", *alignment, *_thresholds(stage, files, bindings), *_window(stage, files, bindings)]
     lines += [*_margin(stage, files, bindings), *_invalid_scores(stage, files, bindings)]
     lines += _required(stage, {*files, "thresholds", "window", "margin"})
@@ -630,7 +637,7 @@ def _groups(unused: Sequence[str], file: Found) -> Iterator[str]:
     groups = [name for name in (*likely, *others) if file.repeats(name)]
     if groups:
         first, *more = map(_text, groups)
-        yield f"#   by = [{first}] gives the total and results for each value of {first}, by = [[{first}]] these alone"
+        yield f"{_BY}[{first}] gives the total and results for each value of {first}, by = [[{first}]] these alone"
         if more:
             yield f"#   by = [[], [{first}], [{more[0]}]] gives the total and each of the two"
 
