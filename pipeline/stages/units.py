@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ..records import dataclass
-from ..tables.columns import divide
+from ..tables import columns
+from ..tables.ratios import RATIO_OF
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..metrics.planning.pilot import Scale
+    from ..tables.ratios import Ratio
     from .sections import Asked
 
 
@@ -39,7 +41,7 @@ def untold(asked: Asked, units: str, told: Sequence[str] = OF_COUNTS) -> str:
 
 
 def ratio_of(counts: Mapping[str, pl.Expr], measure: str) -> pl.Expr:
-    """Precision, recall or F1 of counts; `fpr` too where `tn` is among them.
+    """A ratio of counts, such as precision; of `fpr` and others `tn` must be among them.
 
     Args:
         counts: Expressions of `tp`, `fp`, `fn`, perhaps `tn`.
@@ -48,15 +50,9 @@ def ratio_of(counts: Mapping[str, pl.Expr], measure: str) -> pl.Expr:
     Raises:
         ValueError: it is no ratio of these counts.
     """
-    tp, fp, fn = (counts[name] for name in CONFUSION)
-    if measure == "precision":
-        return divide(tp, tp + fp)
-    if measure == "recall":
-        return divide(tp, tp + fn)
-    if measure == "fpr" and "tn" in counts:
-        return divide(fp, fp + counts["tn"])
-    if measure == "f1":
-        return divide(2 * tp, 2 * tp + fp + fn)
+    ratio = RATIO_OF.get(measure)
+    if ratio is not None and counts.keys() >= set(ratio.outcomes):
+        return columns.ratio_of(ratio, counts)
     message = f"{measure} is no ratio of {', '.join(counts)}"
     raise ValueError(message)
 
@@ -112,6 +108,12 @@ class Counted:
     noun: str
     columns: tuple[str, ...]
     is_listed: bool = True
+
+
+def nouns_of(ratios: Iterable[Ratio], counts: Iterable[Counted]) -> dict[str, str]:
+    """What ratios are over, by their names: the noun of what is counted by the outcomes of each."""
+    nouns = {frozenset(counted.columns): counted.noun for counted in counts}
+    return {ratio.name: nouns[frozenset(ratio.outcomes)] for ratio in ratios}
 
 
 @dataclass(frozen=True)

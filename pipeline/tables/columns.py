@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
+from .ratios import RATIO_OF
 from .schemas import polars_types
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from .ratios import Ratio
 
 
 def doubles(name: str, values: NDArray[np.float64]) -> pl.Series:
@@ -68,8 +71,12 @@ def divide(over: pl.Expr, under: pl.Expr) -> pl.Expr:
 
 def ratios(tp: pl.Expr, fp: pl.Expr, fn: pl.Expr) -> list[pl.Expr]:
     """Return the columns `precision`, `recall` and `f1` = 2 tp / (2 tp + fp + fn); NULL where the denominator is 0."""
-    fractions = ((tp, tp + fp), (tp, tp + fn), (2 * tp, 2 * tp + fp + fn))
-    return [divide(over, under).alias(name) for name, (over, under) in zip(RATIOS, fractions, strict=True)]
+    return [ratio_of(RATIO_OF[name], {"tp": tp, "fp": fp, "fn": fn}) for name in RATIOS]
+
+
+def ratio_of(ratio: Ratio, counts: Mapping[str, pl.Expr]) -> pl.Expr:
+    """Return the column of a ratio from expressions of its outcomes; NULL where the denominator is 0."""
+    return divide(*ratio.fraction(counts)).alias(ratio.name)
 
 
 # From counts per bin to counts at or above every threshold, for all stages.

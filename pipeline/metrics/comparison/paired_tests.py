@@ -15,6 +15,7 @@ import scipy
 
 from ...records import dataclass
 from ..uncertainty.jackknife import t_quantile
+from .pooled import pooled_ratios
 from .student import Student, unit_of
 
 if TYPE_CHECKING:
@@ -346,20 +347,13 @@ def pooled_randomization_tests(
     if first.shape != second.shape or first.ndim != 2 or first.shape[1] != 3:  # noqa: PLR2004
         message = f"counts need the shape (units, 3), not {first.shape} and {second.shape}"
         raise ValueError(message)
-    observed, both = (_ratios(first.sum(axis=0)), _ratios(second.sum(axis=0))), (first + second).sum(axis=0)
+    observed, both = (pooled_ratios(first.sum(axis=0)), pooled_ratios(second.sum(axis=0))), (first + second).sum(axis=0)
     # the smallest difference that counts as at least as extreme, less an allowance for rounding
     least = np.abs(observed[0] - observed[1]) / np.sqrt(factor) * (1 - 10.0**-_DIGITS) - 10.0 ** -(_DIGITS + 2)
     totals = _random_sums(first, second, resamples, seed)
-    count = (~(np.abs(_ratios(totals) - _ratios(both - totals)) < least)).sum(axis=0)
+    count = (~(np.abs(pooled_ratios(totals) - pooled_ratios(both - totals)) < least)).sum(axis=0)
     p_values = np.where(np.isnan(least), np.nan, (1 + count) / (1 + resamples))
     return {
         name: PairedTest(len(first), float(a), float(b), float(a - b), math.nan, float(p))
         for name, a, b, p in zip(("precision", "recall", "f1"), *observed, p_values, strict=True)
     }
-
-
-def _ratios(totals: Floats) -> Floats:
-    """Precision, recall and F1 of counts on the last axis; nan for 0 / 0."""
-    tp, fp, fn = np.moveaxis(totals, -1, 0)
-    with np.errstate(invalid="ignore"):
-        return np.stack([tp / (tp + fp), tp / (tp + fn), 2 * tp / (2 * tp + fp + fn)], axis=-1)

@@ -11,6 +11,7 @@ import scipy
 
 from ...records import dataclass
 from ...tables.columns import RATIOS
+from ...tables.ratios import RATIO_OF
 from ..uncertainty.jackknife import binomial_limits, covariance, effective_degrees, leave_one_out, t_quantile, tail
 from ..uncertainty.serial import over_time
 from .student import NOTHING, Student, mean_of, welch_degrees
@@ -35,7 +36,7 @@ def pooled_ratios(totals: ArrayLike) -> Floats:
         Shape (…, 3): TP / (TP + FP), TP / (TP + FN) and 2 TP / (2 TP + FP + FN); nan for 0 / 0.
     """
     tp, fp, fn = np.moveaxis(np.asarray(totals, dtype=np.float64), -1, 0)
-    return np.stack([tp / (tp + fp), tp / (tp + fn), 2 * tp / (2 * tp + fp + fn)], axis=-1)
+    return np.stack([over / under for over, under in _fractions(tp, fp, fn)], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,12 @@ def jackknife_errors(jackknifed: Floats, units: Floats | float, *, in_time: bool
 def denominators(counts: Floats) -> Floats:
     """TP + FP, TP + FN and 2 TP + FP + FN of every unit, shape (U, 3), from their counts of the same shape."""
     tp, fp, fn = np.moveaxis(counts, -1, 0)
-    return np.stack([tp + fp, tp + fn, 2 * tp + fp + fn], axis=-1)
+    return np.stack([under for _, under in _fractions(tp, fp, fn)], axis=-1)
+
+
+def _fractions(tp: Floats, fp: Floats, fn: Floats) -> list[tuple[Floats, Floats]]:
+    """What is divided by what, for precision, recall and F1."""
+    return [RATIO_OF[name].fraction({"tp": tp, "fp": fp, "fn": fn}) for name in RATIOS]
 
 
 @dataclass(frozen=True)

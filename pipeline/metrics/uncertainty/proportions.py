@@ -9,12 +9,13 @@ before binomial limits are taken of them.
 from __future__ import annotations
 
 from dataclasses import field
+from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ...records import dataclass
-from ...tables.columns import RATIOS
+from ...tables.ratios import FPR, OF_LABELS, PRECISION, RATIO_OF, RECALL
 from .bootstrap import otherwise, share_limits
 from .clusters import (
     Spread,
@@ -33,12 +34,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ...tables.ratios import Ratio
     from .bootstrap import Resampling
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Limits: TypeAlias = "tuple[Floats, Floats]"
 
-PROPORTIONS = (*RATIOS, "fpr")
+PROPORTIONS = tuple(ratio.name for ratio in OF_LABELS)
 _ROUNDING = 1e-24  # a variance of equal shares that differ by rounding
 _FEW = 8192  # numbers of one ratio: of more, arrays of all ratios take memory and no less time
 UNSEEN = 0.5  # what a unit that was not observed may add to a sum of values from 0 to 1, see `mean_limits`
@@ -62,14 +64,9 @@ class Confusion:
     tn: NDArray[Any]
     in_time: bool = field(default=False, kw_only=True)
 
-    def proportions(self) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-        """Hits and misses of each proportion; that of F1 is J."""
-        return {
-            "precision": (self.tp, self.fp),
-            "recall": (self.tp, self.fn),
-            "f1": (self.tp, self.fp + self.fn),
-            "fpr": (self.fp, self.tn),
-        }
+    def sides(self, ratio: Ratio) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Hits and misses of a ratio; those of F1 are of J."""
+        return ratio.sides({"tp": self.tp, "fp": self.fp, "fn": self.fn, "tn": self.tn})
 
 
 @dataclass(frozen=True)
@@ -93,12 +90,10 @@ class Weights:
 
 def _heaviest(name: str, positive: Floats | float, negative: Floats | float) -> tuple[Floats | float, Floats | float]:
     """Heaviest hit and heaviest miss of a ratio, of those of positives and of negatives."""
-    return {
-        "precision": (positive, negative),
-        "recall": (positive, positive),
-        "f1": (positive, np.maximum(positive, negative)),
-        "fpr": (negative, negative),
-    }[name]
+    of_outcome = {"tp": positive, "fn": positive, "fp": negative, "tn": negative}
+    ratio = RATIO_OF[name]
+    hit, miss = (reduce(np.maximum, (of_outcome[each] for each in side)) for side in (ratio.hits, ratio.misses))
+    return hit, miss
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -138,8 +133,9 @@ def _side_by_side(
     name: str, counts: Confusion, weights: Weights | None, tails: Floats, *, fixed_sizes: bool
 ) -> list[Floats]:
     """Hits and misses of a ratio, their `CountSpread`, and the tail probability, of one shape."""
-    hits, misses = (np.asarray(side, dtype=np.float64) for side in counts.proportions()[name])
-    squares = (counts if weights is None else weights.squares).proportions()[name]
+    ratio = RATIO_OF[name]
+    hits, misses = (np.asarray(side, dtype=np.float64) for side in counts.sides(ratio))
+    squares = (counts if weights is None else weights.squares).sides(ratio)
     heaviest = (1.0, 1.0) if weights is None else weights.heaviest(name)
     effect = _effect_of_fixed_sizes(name, counts, heaviest) if fixed_sizes else 1.0
     spread = (*(effect * square for square in squares), *(effect * weight for weight in heaviest))
@@ -227,10 +223,9 @@ def intervals_of_clusters(
         Limits of shape (K,) by ratio; nan where the ratio is undefined, and for one replicate of any parent.
     """
     limits = {}
-    sides, *sides_crossed = (counts.proportions() for counts in (replicates, *crossed))
     for name in names:
-        hits, misses = sides[name]
-        clusterings = [sides[name], *(counts[name] for counts in sides_crossed)]
+        clusterings = [counts.sides(RATIO_OF[name]) for counts in (replicates, *crossed)]
+        hits, misses = clusterings[0]
         if min(len(of_clustering[0]) for of_clustering in clusterings) < 2:  # noqa: PLR2004 - a spread needs two
             limits[name] = (np.full(hits.shape[1], np.nan), np.full(hits.shape[1], np.nan))
             continue
@@ -244,8 +239,10 @@ def intervals_of_clusters(
         around = _of_ratio(name, _limits(total_hits, total_misses, spread, tail(confidence, degrees)))
         share = of_clusters.share
         factors = stretches(of_clusters.excess_skewness, degrees, confidence)
-        closed = stretched(around, 2 * share / (1 + share) if name == "f1" else share, factors)
-        limits[name] = closed if resampling is None else _resampled(name, sides[name], closed, confidence, resampling)
+        closed = stretched(around, RATIO_OF[name].of_share(share), factors)
+        if resampling is not None:
+            closed = _resampled(name, (hits, misses), closed, confidence, resampling)
+        limits[name] = closed
     return limits
 
 
@@ -308,7 +305,7 @@ def may_days_be_alike(replicates: Confusion) -> bool:
     """Whether replicates in time that follow each other are alike in precision, recall or the false positive rate."""
     if not replicates.in_time or len(replicates.tp) < 2:  # noqa: PLR2004 - there are no neighbours
         return False
-    sides = [replicates.proportions()[name] for name in ("precision", "recall", "fpr")]
+    sides = [replicates.sides(ratio) for ratio in (PRECISION, RECALL, FPR)]
     shares = [hits.sum(axis=0) / (hits + misses).sum(axis=0) for hits, misses in sides]
     shifts = [_shifts(share, *of_ratio) for share, of_ratio in zip(shares, sides, strict=True)]
     return may_neighbours_be_alike(np.concatenate(shifts, axis=1))
@@ -367,8 +364,8 @@ def _limits(hits: Floats, misses: Floats, spread: CountSpread, tail_probability:
 
 def _of_ratio(name: str, limits: Sequence[Floats]) -> Limits:
     """Limits of a ratio from those of its proportion: for F1 from those of J."""
-    lower, upper = limits
-    return (2 * lower / (1 + lower), 2 * upper / (1 + upper)) if name == "f1" else (lower, upper)
+    lower, upper = map(RATIO_OF[name].of_share, limits)
+    return lower, upper
 
 
 def _with_unseen(

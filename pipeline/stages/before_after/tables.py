@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...metrics.curves.operating_points import cost_column
 from ...metrics.uncertainty.interval_quality import DESIGN_EFFECT, N_CLUSTERS, N_EFFECTIVE, QUALITY_COLUMN
+from ...tables.ratios import F1, PRECISION, RECALL
 from ...tables.schemas import Column, Table, limits_of, limits_of_share, of_chosen_row
 from ..stage import CLUSTER
 
@@ -383,9 +384,9 @@ GOLD_COLUMNS = (
     Column("tp", "BIGINT", "retrieved and gold"),
     Column("fp", "BIGINT", "retrieved but not gold, among the coded articles"),
     Column("fn", "BIGINT", "gold but not retrieved, whether the matcher stored the pair or not"),
-    Column("precision", "DOUBLE", "tp / (tp + fp); NULL: nothing retrieved", nullable=True),
-    Column("recall", "DOUBLE", "tp / (tp + fn); NULL: no gold", nullable=True),
-    Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn); NULL: neither retrieved nor gold", nullable=True),
+    PRECISION.column(),
+    RECALL.column(null="no gold"),
+    F1.column(null="neither retrieved nor gold"),
     Column(
         "precision_difference",
         "DOUBLE",

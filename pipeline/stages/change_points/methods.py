@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ...tables.ratios import F1, PRECISION, RECALL, scales
 from .. import methods
 from ..standard_figures import on_other_data
 from ..units import Counted, SampleSizes
@@ -176,9 +177,7 @@ SAMPLE_SIZES = SampleSizes(
     counts=(Counted(_TRUE, ("n_true",)), Counted(_PREDICTED, ("n_predicted",))),
     rests_on={"precision": _PREDICTED, "recall": _TRUE},
     scales={
-        "precision": "share",
-        "recall": "share",
-        "f1": "jaccard",
+        **scales((PRECISION, RECALL, F1)),
         "false_alarm_rate": "log",
         "time_between_false_alarms": "log",
     },

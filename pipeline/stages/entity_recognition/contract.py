@@ -13,7 +13,8 @@ from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COL
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from ...tables.columns import RATIOS
-from ...tables.schemas import Column, Table, limits_of_share, of_chosen_row
+from ...tables.ratios import F1, PRECISION, RECALL
+from ...tables.schemas import Column, Table, of_chosen_row
 from ..mentions.rules import Match, MentionParameters
 from ..parameters import EvenThresholds
 from ..stage import CLUSTER
@@ -63,19 +64,9 @@ SCORES = (
     Column("tp", "BIGINT", "true positives: retrieved predictions that are matched"),
     Column("fp", "BIGINT", "false positives: other retrieved predictions"),
     Column("fn", "BIGINT", "false negatives: gold mentions without a retrieved match"),
-    Column(
-        "precision", "DOUBLE", "tp / (tp + fp), or the mean of the documents'; NULL: nothing retrieved", nullable=True
-    ),
-    *limits_of_share("precision"),
-    Column("recall", "DOUBLE", "tp / (tp + fn), or the mean of the documents'; NULL: no gold", nullable=True),
-    *limits_of_share("recall"),
-    Column(
-        "f1",
-        "DOUBLE",
-        ("2 tp / (2 tp + fp + fn), or the mean of the documents', see the page; NULL: neither retrieved nor gold"),
-        nullable=True,
-    ),
-    *limits_of_share("f1"),
+    *PRECISION.columns("or the mean of the documents'"),
+    *RECALL.columns("or the mean of the documents'", "no gold"),
+    *F1.columns("or the mean of the documents', see the page", "neither retrieved nor gold"),
     Column("precision_dropped", "BIGINT", "documents that the mean of precision leaves out: undefined there"),
     Column("recall_dropped", "BIGINT", "documents that the mean of recall leaves out"),
     Column("f1_dropped", "BIGINT", "documents that the mean of f1 leaves out"),

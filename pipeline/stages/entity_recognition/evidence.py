@@ -8,6 +8,7 @@ import polars as pl
 
 from ...metrics.matching.document_averages import POOLED_AVERAGES
 from ...tables.columns import RATIOS, ratios
+from ...tables.ratios import F1, PRECISION, RECALL
 from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
 from ..units import WITHOUT, by_influence, untold, with_influence
 from .profiles import PROFILES
@@ -16,12 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..sections import Asked
-
-FORMULAS = {
-    "precision": "tp / (tp + fp)",
-    "recall": "tp / (tp + fn)",
-    "f1": "2 * tp / (2 * tp + fp + fn)",
-}
 
 
 def _documents(documents: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
@@ -54,7 +49,10 @@ def _inputs(side: str) -> dict[str, dict[str, str]]:
 
 
 EVIDENCE = Evidence(
-    measures=tuple(Measure(name, "entity_recognition_scores", (((name, FORMULAS[name]),),)) for name in RATIOS),
+    measures=tuple(
+        Measure(ratio.name, "entity_recognition_scores", (((ratio.name, ratio.formula()),),))
+        for ratio in (PRECISION, RECALL, F1)
+    ),
     sections=(
         Section(
             "false_positives",

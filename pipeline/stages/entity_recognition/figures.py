@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...tables.columns import THRESHOLD, divide
+from ...tables.columns import THRESHOLD, ratio_of
+from ...tables.ratios import F1
 from ..figures import Axis, Figure, caption, drawn, intervals, keys_of, of_best, ratio_series, rising, shares, shown
 from ..standard_figures import (
     Wanted,
@@ -86,7 +87,7 @@ def _averages(scores: pl.DataFrame, confidence: float) -> Figure:
 def _documents(documents: pl.DataFrame) -> Figure:
     tp, fp, fn = (pl.col(name) for name in ("tp", "fp", "fn"))
     return histogram_of_shares(
-        documents.with_columns(divide(2 * tp, 2 * tp + fp + fn).alias("f1")),
+        documents.with_columns(ratio_of(F1, {"tp": tp, "fp": fp, "fn": fn})),
         "f1",
         name="f1_of_documents",
         title="F1 of the documents",

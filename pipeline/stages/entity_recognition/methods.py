@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from ...tables.ratios import F1, PRECISION, RECALL, scales
 from .. import methods
 from ..mentions.rules import rule_in_words
 from ..standard_figures import on_other_data
-from ..units import Counted, SampleSizes
+from ..units import Counted, SampleSizes, nouns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,15 +62,16 @@ def _results(measured: Measured, scores: pl.DataFrame) -> Iterator[str]:
 
 
 _GOLD, _PREDICTED = "gold mentions", "predicted mentions"
+_COUNTS = (
+    Counted(_GOLD, ("tp", "fn")),
+    Counted(_PREDICTED, ("tp", "fp")),
+    Counted("gold or predicted mentions", ("tp", "fp", "fn"), is_listed=False),
+)
 SAMPLE_SIZES = SampleSizes(
     nouns={"doc_id": "documents"},
     units={"doc_id": "n_documents"},
-    counts=(
-        Counted(_GOLD, ("tp", "fn")),
-        Counted(_PREDICTED, ("tp", "fp")),
-        Counted("gold or predicted mentions", ("tp", "fp", "fn"), is_listed=False),
-    ),
-    rests_on={"precision": _PREDICTED, "recall": _GOLD, "f1": "gold or predicted mentions"},
-    scales={"precision": "share", "recall": "share", "f1": "jaccard"},
+    counts=_COUNTS,
+    rests_on=nouns_of((PRECISION, RECALL, F1), _COUNTS),
+    scales=scales((PRECISION, RECALL, F1)),
     clusters="entity_recognition_scores",
 )

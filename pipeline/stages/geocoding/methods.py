@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...tables.ratios import F1, PRECISION, RECALL, scales
 from .. import methods
 from ..mentions.rules import rule_in_words
 from ..units import Counted, SampleSizes
@@ -84,7 +85,7 @@ SAMPLE_SIZES = SampleSizes(
         Counted(_LOCATED, ("n_located",)),
     ),
     rests_on={"precision": _LOCATED, "recall": _GOLD, "f1": _GOLD},
-    scales={"precision": "share", "recall": "share", "f1": "jaccard", "mean_km": "log"},
+    scales={**scales((PRECISION, RECALL, F1)), "mean_km": "log"},
     clusters="geocoding_scores",
     sized_by=_GOLD,
 )

@@ -9,6 +9,7 @@ import sqlglot.expressions as exp
 
 from ...queries.dialect import column, double
 from ...queries.load import statement
+from ...tables.ratios import OF_LABELS
 from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
 from ..units import untold, with_influence
 from .calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
@@ -20,16 +21,10 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from ...tables.ratios import Ratio
     from ..sections import Asked
 
 _CURVE, _AREAS = "threshold_sweep_curve", "threshold_sweep_areas"
-_FORMULAS = {
-    "precision": "{tp} / ({tp} + {fp})",
-    "recall": "{tp} / ({tp} + {fn})",
-    "f1": "2 * {tp} / (2 * {tp} + {fp} + {fn})",
-    "fpr": "{fp} / ({fp} + {tn})",
-}
-
 _OF_BINS = (
     Measure(
         "share_positive",
@@ -40,12 +35,9 @@ _OF_BINS = (
 )
 
 
-def _measure(name: str) -> Measure:
+def _measure(ratio: Ratio) -> Measure:
     """A ratio of the weights if there are any, else of the counts."""
-    names = ("tp", "fp", "fn", "tn")
-    of_counts, of_weights = ({each: f"{each}{suffix}" for each in names} for suffix in ("", "_weight"))
-    forms = (((name, _FORMULAS[name].format(**words)),) for words in (of_weights, of_counts))
-    return Measure(name, _CURVE, tuple(forms))
+    return Measure(ratio.name, _CURVE, tuple(((ratio.name, ratio.formula(suffix)),) for suffix in ("_weight", "")))
 
 
 def _rows(asked: Asked) -> exp.Query:
@@ -70,12 +62,12 @@ def _clusters(clusters: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked
 def _without_clusters(asked: Asked) -> str:
     if not asked.params.cluster_column:
         return "the rows are independent: the config names no cluster"
-    return untold(asked, "clusters", tuple(_FORMULAS))
+    return untold(asked, "clusters", tuple(ratio.name for ratio in OF_LABELS))
 
 
 EVIDENCE = Evidence(
     measures=(
-        *map(_measure, _FORMULAS),
+        *map(_measure, OF_LABELS),
         *(Measure(name, _AREAS) for name in ("average_precision", "pr_auc", "roc_auc", "log_likelihood", "brier")),
         *_OF_BINS,
         *(Measure(name, CALIBRATION_TABLE.name) for name in ("ece", "mce", "reliability", "spiegelhalter_z")),

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from ...tables.ratios import OF_LABELS, scales
 from .. import methods
 from ..standard_figures import on_other_data
-from ..units import Counted, SampleSizes
+from ..units import Counted, SampleSizes, nouns_of
 from .calibration.figures import calibration_sentences
 from .decisions.figures import decisions
 
@@ -88,30 +89,20 @@ def _sizes(areas: pl.DataFrame) -> Iterator[str]:
 
 
 _POSITIVES, _KEPT = "positives", "kept predictions"
+_COUNTS = (
+    Counted("predictions", ("tp", "fp", "fn", "tn")),
+    Counted("predictions", ("n",)),
+    Counted(_POSITIVES, ("tp", "fn")),
+    Counted(_POSITIVES, ("n_positive",)),
+    Counted("negatives", ("fp", "tn"), is_listed=False),
+    Counted(_KEPT, ("tp", "fp")),
+    Counted("positive or kept predictions", ("tp", "fp", "fn"), is_listed=False),
+)
+_AREAS = ("average_precision", "pr_auc", "roc_auc")
 SAMPLE_SIZES = SampleSizes(
     nouns={"rows": "predictions"},
-    counts=(
-        Counted("predictions", ("tp", "fp", "fn", "tn")),
-        Counted("predictions", ("n",)),
-        Counted(_POSITIVES, ("tp", "fn")),
-        Counted(_POSITIVES, ("n_positive",)),
-        Counted("negatives", ("fp", "tn"), is_listed=False),
-        Counted(_KEPT, ("tp", "fp")),
-        Counted("positive or kept predictions", ("tp", "fp", "fn"), is_listed=False),
-    ),
-    rests_on={
-        "precision": _KEPT,
-        "recall": _POSITIVES,
-        "fpr": "negatives",
-        "f1": "positive or kept predictions",
-        **dict.fromkeys(("average_precision", "pr_auc", "roc_auc"), _POSITIVES),
-    },
-    scales={
-        "precision": "share",
-        "recall": "share",
-        "fpr": "share",
-        "f1": "jaccard",
-        **dict.fromkeys(("average_precision", "pr_auc", "roc_auc"), "logit"),
-    },
+    counts=_COUNTS,
+    rests_on={**nouns_of(OF_LABELS, _COUNTS), **dict.fromkeys(_AREAS, _POSITIVES)},
+    scales={**scales(OF_LABELS), **dict.fromkeys(_AREAS, "logit")},
     clusters="threshold_sweep_areas",
 )

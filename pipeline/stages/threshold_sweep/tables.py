@@ -8,6 +8,7 @@ from ...metrics.curves.operating_points import COLUMNS as CHOSEN_ELSEWHERE
 from ...metrics.curves.operating_points import criterion_column
 from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COLUMN, design_effect_column
 from ...plan.optional_tables import OptionalTable
+from ...tables.ratios import OF_LABELS
 from ...tables.schemas import Column, Table, limits_of_share, of_chosen_row
 from .bands.results import BANDS
 from .calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
@@ -31,26 +32,7 @@ CURVE = (
     Column("fp_weight", "DOUBLE", "weight of the false positives; NULL: no weights", nullable=True),
     Column("fn_weight", "DOUBLE", "weight of the false negatives; NULL: no weights", nullable=True),
     Column("tn_weight", "DOUBLE", "weight of the true negatives; NULL: no weights", nullable=True),
-    Column(
-        "precision", "DOUBLE", "tp / (tp + fp), of the weights if there are any; NULL: nothing retrieved", nullable=True
-    ),
-    *limits_of_share("precision"),
-    Column("recall", "DOUBLE", "tp / (tp + fn), of the weights if there are any; NULL: no positive", nullable=True),
-    *limits_of_share("recall"),
-    Column(
-        "f1",
-        "DOUBLE",
-        "2 tp / (2 tp + fp + fn), of the weights if there are any; NULL: neither retrieved nor positive",
-        nullable=True,
-    ),
-    *limits_of_share("f1"),
-    Column(
-        "fpr",
-        "DOUBLE",
-        "false positive rate fp / (fp + tn), of the weights if there are any; NULL: no negative",
-        nullable=True,
-    ),
-    *limits_of_share("fpr"),
+    *(column for ratio in OF_LABELS for column in ratio.columns("of the weights if there are any")),
     Column(
         "undefined",
         "VARCHAR",

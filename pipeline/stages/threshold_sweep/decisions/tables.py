@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ....metrics.curves.operating_points import criterion_column
 from ....metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COLUMN
+from ....tables.ratios import OF_LABELS
 from ....tables.schemas import Column, Table, limits_of, limits_of_share
 
 
@@ -77,12 +78,7 @@ _WEIGHTS = tuple(
         ("tn", "true negatives"),
     )
 )
-_OF_COUNTS = (
-    *_ratio("precision", "tp / (tp + fp), of the weights if there are any; NULL: nothing retrieved"),
-    *_ratio("recall", "tp / (tp + fn), of the weights if there are any; NULL: no positive"),
-    *_ratio("f1", "2 tp / (2 tp + fp + fn), of the weights if there are any; NULL: neither retrieved nor positive"),
-    *_ratio("fpr", "false positive rate fp / (fp + tn), of the weights if there are any; NULL: no negative"),
-)
+_OF_COUNTS = tuple(column for ratio in OF_LABELS for column in ratio.columns("of the weights if there are any"))
 POOLED_POINTS = (
     Column("pooled", "VARCHAR", "the grouping columns whose groups are put together, comma-separated"),
     _CRITERION,

@@ -1,0 +1,102 @@
+"""Ratios of outcomes, each stated once: its column, its formula in words, its value, and what its limits rest on."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..records import dataclass
+from .schemas import Column, limits_of_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A share of counts, hits of hits and misses; or, of such a share J, the harmonic 2 J / (1 + J).
+
+    Attributes:
+        name: Its column.
+        hits: The outcomes that are hits: `tp`, `fp`, `fn`, `tn`.
+        misses: Those that are misses.
+        null: When it is NULL.
+        words: What people call it where its name does not say it.
+        is_harmonic: Whether it is 2 J / (1 + J), as F1 is of tp of tp + fp + fn (Jaccard).
+    """
+
+    name: str
+    hits: tuple[str, ...]
+    misses: tuple[str, ...]
+    null: str
+    words: str = ""
+    is_harmonic: bool = False
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """The outcomes that it is made of."""
+        return (*self.hits, *self.misses)
+
+    @property
+    def scale(self) -> Literal["share", "jaccard"]:
+        """How its limits are made."""
+        return "jaccard" if self.is_harmonic else "share"
+
+    def formula(self, suffix: str = "") -> str:
+        """It in words.
+
+        Args:
+            suffix: Behind the names of the outcomes, such as `_weight`.
+        """
+        hits, every = ([f"{name}{suffix}" for name in names] for names in (self.hits, self.outcomes))
+        twice = "2 * " if self.is_harmonic else ""
+        over = " + ".join(hits)
+        return f"{twice}{over if len(hits) == 1 else f'({over})'} / ({twice}{' + '.join(every)})"
+
+    def sides(self, counts: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Hits and misses, from the outcomes by name."""
+        hits, misses = (reduce(add, (counts[name] for name in names)) for names in (self.hits, self.misses))
+        return hits, misses
+
+    def fraction(self, counts: Mapping[str, Any]) -> tuple[Any, Any]:
+        """What is divided by what, from the outcomes by name."""
+        first, *others = (counts[name] for name in self.hits)
+        over = reduce(add, others, 2 * first if self.is_harmonic else first)
+        return over, reduce(add, (counts[name] for name in self.misses), over)
+
+    def of_share(self, share: Any) -> Any:  # noqa: ANN401 - a number, an array, or an expression
+        """It, or a limit of it, from the share of hits."""
+        return 2 * share / (1 + share) if self.is_harmonic else share
+
+    def column(self, note: str = "", null: str = "") -> Column:
+        """Its column.
+
+        Args:
+            note: What a table says of it beside its formula.
+            null: When it is NULL, where the table has words of its own.
+        """
+        formula = self.formula().replace("2 * ", "2 ")
+        said = ", ".join(filter(None, (f"{self.words} {formula}".strip(), note)))
+        return Column(self.name, "DOUBLE", f"{said}; NULL: {null or self.null}", nullable=True)
+
+    def columns(self, note: str = "", null: str = "") -> tuple[Column, ...]:
+        """Its column and those of its limits; arguments as for `column`."""
+        return (self.column(note, null), *limits_of_share(self.name))
+
+
+PRECISION = Ratio("precision", ("tp",), ("fp",), "nothing retrieved")
+RECALL = Ratio("recall", ("tp",), ("fn",), "no positive")
+F1 = Ratio("f1", ("tp",), ("fp", "fn"), "neither retrieved nor positive", is_harmonic=True)
+FPR = Ratio("fpr", ("fp",), ("tn",), "no negative", "false positive rate")
+SPECIFICITY = Ratio("specificity", ("tn",), ("fp",), "no negative", "true negative rate")
+NPV = Ratio("npv", ("tn",), ("fn",), "everything retrieved", "negative predictive value")
+ACCURACY = Ratio("accuracy", ("tp", "tn"), ("fp", "fn"), "no row", "share of right predictions")
+
+OF_LABELS = (PRECISION, RECALL, F1, FPR)  # of rows with a score and a label
+RATIO_OF = {each.name: each for each in (PRECISION, RECALL, F1, FPR, SPECIFICITY, NPV, ACCURACY)}
+
+
+def scales(ratios: Iterable[Ratio]) -> dict[str, Literal["share", "jaccard"]]:
+    """How the limits of ratios are made, by their names."""
+    return {ratio.name: ratio.scale for ratio in ratios}
