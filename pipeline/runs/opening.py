@@ -51,7 +51,7 @@ def looks_of(config: Config) -> Looks | None:
     """
     if config.engine != "spark":
         return None
-    from ..engines.spark_places import looks  # noqa: PLC0415 - an optional extra
+    from ..engines.spark import looks  # noqa: PLC0415 - an optional extra
 
     return looks(
         config.spark, Resources(**config.resources.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))
