@@ -237,10 +237,10 @@ def _version_of(file: DataFile) -> _VERSION:
 
 
 def _files(stage: OpenedStage) -> Iterator[tuple[Source, DataFile]]:
-    """Yield every file of the user's that a stage reads; copies of remote objects were verified when they were made."""
+    """Yield every file of the user's that a stage reads, but for versions of objects and of tables."""
     for source in stage.sources.values():
         for file in source.files:
-            if isinstance(file, DataFile) and not is_passed_in(file) and not file.is_remote:
+            if isinstance(file, DataFile) and not is_passed_in(file) and not file.is_versioned:
                 yield source, file
 
 

@@ -19,6 +19,7 @@ from .file_kinds import LONGEST, kind_of
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
     import pyarrow as pa
@@ -45,8 +46,8 @@ class DataFile:
         rows: Rows, from the footer.
         schema: Columns and types, from the footer, in file order; extension types as in `plain_types`.
         partitions: Column → value, from the folder names `column=value`; None is the default partition.
-        identity: size, mtime_ns, ctime_ns, inode and device, which tell whether the file was replaced; of a copy of a
-            remote object its size, etag, version_id and sha256.
+        identity: size, mtime_ns, ctime_ns, inode and device, which tell whether the file was replaced; of a remote
+            object its size, etag and version_id, and of a table of a table format its version.
         footer_sha256: Hash of the footer.
         label: What messages call it; empty: by its path.
         holder: What removes the file once nothing refers to it; None for files of the user's.
@@ -57,6 +58,7 @@ class DataFile:
         tokens: The file of the tokens that its mentions are made of; None: there are none.
         largest_group: Bytes of the largest row group before compression, from the footer.
         tells_fields: Whether its columns are known: not where lists whose elements are its rows are all empty.
+        fetch: Brings columns here, which is to be done before they are read; None: all of them are here.
     """
 
     path: Path
@@ -73,6 +75,7 @@ class DataFile:
     tokens: Path | None = data_field(default=None, compare=False)
     largest_group: int = data_field(default=0, compare=False)
     tells_fields: bool = data_field(default=True, compare=False)
+    fetch: Callable[[Collection[str]], None] | None = data_field(default=None, compare=False, repr=False)
     _bounds: dict[str, tuple[float, float] | None] = data_field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -86,13 +89,13 @@ class DataFile:
         return self.footer_sha256
 
     @property
-    def is_remote(self) -> bool:
-        """Whether it is a copy of an object of a remote store."""
-        return "etag" in self.identity
+    def is_versioned(self) -> bool:
+        """Whether it is a version of an object on a remote store, or of a table of a table format."""
+        return not {"etag", "table_version"}.isdisjoint(self.identity)
 
     def has_changed(self) -> bool:
-        """Whether it is another file than the one that was found, or is gone; copies of remote objects stay."""
-        if self.is_remote:
+        """Whether it is another file than the one that was found, or is gone; a version stays what it is."""
+        if self.is_versioned:
             return False
         try:
             stat = (self.origin or self.path).stat()
@@ -105,6 +108,8 @@ class DataFile:
         """Whether the footer says for every row group that a column has no NULL."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - see open_file
 
+        if not self.path.exists():  # nothing has been fetched yet
+            return False
         with opening(self.name):
             metadata = pq.read_metadata(self.path)
             if column not in metadata.schema.names:
@@ -141,7 +146,7 @@ class DataFile:
         Only a hint: statistics leave out NaN, and may be missing. The footer is read once for a column.
         """
         if column not in self._bounds:
-            self._bounds[column] = self._bounds_in_footer(column)
+            self._bounds[column] = self._bounds_in_footer(column) if self.path.exists() else None
         return self._bounds[column]
 
     def _bounds_in_footer(self, column: str) -> tuple[float, float] | None:
@@ -267,6 +272,47 @@ def _shared(schema: pa.Schema) -> pa.Schema:
     return _schemas.setdefault(schema.serialize().to_pybytes(), schema)
 
 
+def ranges_of(path: Path, columns: Collection[str]) -> list[tuple[int, int]]:
+    """Return where the bytes of a Parquet file lie that reading some of its columns needs, between its ends.
+
+    It is all but the other columns: filters and indexes lie between them.
+
+    Args:
+        path: The file; of its bytes the footer is enough.
+        columns: Names of columns.
+    """
+    import pyarrow.parquet as pq  # noqa: PLC0415 - see open_file
+
+    metadata = pq.read_metadata(path)
+    others = []
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        chunks = [group.column(index) for index in range(metadata.num_columns)]
+        unread = (chunk for chunk in chunks if not _is_of(chunk.path_in_schema, columns))
+        others += [(_start(chunk), _start(chunk) + chunk.total_compressed_size) for chunk in unread]
+    end = path.stat().st_size - _TAIL - metadata.serialized_size
+    return without([(len(MAGIC), end)], others)
+
+
+def _is_of(leaf: str, columns: Collection[str]) -> bool:
+    """Whether a leaf of a schema belongs to one of some columns, whose names may have full stops, too."""
+    parts = leaf.split(".")
+    return any(".".join(parts[: number + 1]) in columns for number in range(len(parts)))
+
+
+def without(ranges: list[tuple[int, int]], others: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return what is left of ranges of bytes, (start, end) each, without other ranges."""
+    left, holes = [], sorted(others)
+    for start, end in ranges:
+        at = start
+        for first, behind in holes:
+            if behind > at and first < end:
+                left.append((at, first))
+                at = behind
+        left.append((at, end))
+    return [(start, end) for start, end in left if start < end]
+
+
 def _bytes_of_a_value(values: pa.Array) -> float:
     import pyarrow as pa  # noqa: PLC0415 - see open_file
 
@@ -390,7 +436,7 @@ def check_pages(path: Path, column: str) -> bool:
     with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as parquet:
         metadata = parquet.metadata
         paths = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
-        leaves = [leaf for leaf in paths if f"{leaf}.".startswith(f"{column}.")]
+        leaves = [leaf for leaf in paths if _is_of(leaf, [column])]
         groups = [number for number in range(metadata.num_row_groups) if metadata.row_group(number).num_rows]
         for group in groups if leaves else ():
             if reason := _page_fault(parquet, group, leaves):

@@ -46,6 +46,8 @@ def unnested(rows: DataFile | FrameRows, listing: Listing) -> DataFile:
 
     column, *inner = listing.spec.unnested
     _check(rows, column, name=listing.name)
+    if isinstance(rows, DataFile) and rows.fetch is not None:
+        rows.fetch(rows.schema.names)
 
     def write(target: Path) -> None:
         _elements(rows, listing).sink_parquet(target)
@@ -63,7 +65,7 @@ def unnested(rows: DataFile | FrameRows, listing: Listing) -> DataFile:
     if not isinstance(rows, DataFile):
         return file
     origin = rows.origin if rows.label else rows.path
-    identity = file.identity if origin is None and not rows.is_remote else rows.identity  # spooled rows are gone
+    identity = file.identity if origin is None and not rows.is_versioned else rows.identity  # spooled rows are gone
     kept = {key: getattr(rows, key) for key in ("partitions", "partition_types", "notices", "tokens")}
     return replace(file, origin=origin, identity=identity, **kept)
 
