@@ -52,6 +52,7 @@ class ObjectStore:
         requests: Method and path of everything that came through the door.
         fault: Says what to answer to a method and a path; None: what the store says.
         has_conditions: Whether the store honours If-Match and If-None-Match.
+        received: Bytes of all answers to requests for objects that came through the door.
     """
 
     address: str
@@ -59,6 +60,7 @@ class ObjectStore:
     requests: list[tuple[str, str]] = field(default_factory=list)
     fault: Callable[[str, str], Fault | None] = lambda _method, _path: None
     has_conditions: bool = True
+    received: int = 0
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, dict[str, str], bytes]:
         """Ask the store itself; nothing is signed, and it does not mind."""
@@ -131,6 +133,7 @@ class _Door(BaseHTTPRequestHandler):
         if fault is not None and fault.late:
             return self._send(fault.status, {}, fault.body.encode(), len(fault.body.encode()))
         length = int(headers.get("Content-Length", len(body))) if self.command == "HEAD" else len(body)
+        self.store.received += len(body) if self.command == "GET" and "list-type" not in self.path else 0
         if fault is not None:
             body, self.close_connection = body[: len(body) // 2], True
         return self._send(status, headers, body, length)

@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import re
 import uuid
+from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Self, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import sqlglot.expressions as exp
 from sqlglot.errors import UnsupportedError
 
-from ..errors import ConfigError, DataError, Interrupted, ThresherError
+from .. import errors
+from ..errors import (
+    ConfigError,
+    DataError,
+    Interrupted,
+    InvalidQueryError,
+    NoInputError,
+    ResourceError,
+    ThresherError,
+    UnavailableError,
+    UncomputableError,
+)
 from ..queries.dialect import column, render
-from .duckdb import QueryThread
-from .spark_faults import translated
-from .spark_places import frame_of, functions_of, is_nanoseconds, made_places, sparkable, struct_of, tells
-from .spark_session import SparkSettings, started_session
-from .spark_workers import by_key
+from ..queries.places import Description
+from ..records import dataclass
+from .duckdb import UNREADABLE, QueryThread
+from .spark_session import NANOSECONDS, SparkSettings, started_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import ModuleType, TracebackType
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from ..interrupts import StopRequest
     from ..queries.partitions import Partition
@@ -34,6 +50,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LOCATION = ("source_file", "file_row_number")
+TABLE, PARQUET = "table", "parquet"
 _FOLDER = "folder_"  # what the names of columns begin with that are dropped again
 _IN_PATTERNS = re.compile(r"([{}\[\]*?\\,])")
 
@@ -228,7 +245,7 @@ class Spark:
 
         def made() -> None:
             frames = {label: self._session.sql(text) for label, text in texts.items()}
-            self._define(name, by_key(frames, key, function, None), keep=True)
+            self._define(name, by_key(frames, key, function), keep=True)
 
         self._run(made, "\n\n".join(texts.values()))
 
@@ -276,7 +293,7 @@ def _placeholders(query: exp.Query) -> dict[str, None]:
 def _timed(frame: DataFrame, field: pa.Field) -> Column:
     """A column; nanoseconds become microseconds, the finest that Spark has."""
     sql = functions_of(frame)
-    name = "`" + field.name.replace("`", "``") + "`"
+    name = _quoted(field.name)
     if not is_nanoseconds(field.type):
         return frame[name]
     nearest = f"CASE WHEN {name} < 0 THEN -((500 - {name}) DIV 1000) ELSE ({name} + 500) DIV 1000 END"  # as DuckDB
@@ -296,3 +313,437 @@ def _path_of(address: Column, sql: ModuleType) -> Column:
     no_space = sql.replace(sql.regexp_replace(address, "^file:/+", "/"), sql.lit("+"), sql.lit("%2B"))
     path: Column = sql.url_decode(no_space)
     return path
+
+
+# Types of Arrow that Spark has, and what it has instead of the others.
+
+
+_OTHERS = {  # what values of a type that Spark lacks are handed over as
+    "null": pa.string(),
+    "large_string": pa.string(),
+    "string_view": pa.string(),
+    "large_binary": pa.binary(),
+    "binary_view": pa.binary(),
+    "halffloat": pa.float32(),
+    "uint8": pa.int16(),
+    "uint16": pa.int32(),
+    "uint32": pa.int64(),
+    "uint64": pa.decimal128(20, 0),
+}
+_READ = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double", "bool", "string"}
+_READ |= {"large_string", "string_view", "binary", "large_binary", "date32[day]"}
+
+
+def struct_of(schema: pa.Schema) -> StructType:
+    """Return the columns of files that Spark can read, for a scan; the others are left out.
+
+    Timestamps of nanoseconds, which Spark has not, are whole numbers of nanoseconds.
+    """
+    from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - an optional extra
+    from pyspark.sql.types import StructType  # noqa: PLC0415
+
+    struct = StructType()
+    for field in schema:
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        is_decimal = pa.types.is_decimal(kind) and kind.precision <= 38  # noqa: PLR2004 - the widest of Spark
+        if str(kind) in _READ or is_decimal or pa.types.is_timestamp(kind):
+            read_as = pa.int64() if is_nanoseconds(kind) else _OTHERS.get(str(kind), kind)
+            struct = struct.add(field.name, from_arrow_type(read_as, prefer_timestamp_ntz=True))
+    return struct
+
+
+def functions_of(frame: DataFrame) -> ModuleType:
+    """Return the functions of columns that go with a frame: those of Spark Connect, or those of a Spark in Java."""
+    is_remote = type(frame).__module__.startswith("pyspark.sql.connect")
+    return import_module("pyspark.sql.connect.functions" if is_remote else "pyspark.sql.functions")
+
+
+def is_nanoseconds(arrow: pa.DataType) -> bool:
+    """Whether values are timestamps that Spark reads as whole numbers."""
+    return bool(pa.types.is_timestamp(arrow) and arrow.unit == "ns")
+
+
+def sparkable(table: pa.Table) -> pa.Table:
+    """Return a table with the types that Spark has, every value the same; nanoseconds are rounded, as DuckDB does."""
+    columns = {}
+    for field, values in zip(table.schema, table.columns, strict=True):
+        columns[field.name] = _converted(values, field.type)
+    return pa.table(columns)
+
+
+def _converted(values: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(arrow):
+        return _converted(values.cast(arrow.value_type), arrow.value_type)
+    if is_nanoseconds(arrow):
+        return _microseconds(values).cast(pa.timestamp("us", tz=arrow.tz))
+    if pa.types.is_timestamp(arrow):
+        return values.cast(pa.timestamp("us", tz=arrow.tz))
+    other = _OTHERS.get(str(arrow))
+    return values if other is None else values.cast(other)
+
+
+def _microseconds(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The nearest number of microseconds; halves away from zero."""
+    number = values.cast(pa.int64())
+    below = pc.negate(pc.divide(pc.subtract(500, number), 1000))
+    return pc.if_else(pc.less(number, 0), below, pc.divide(pc.add(number, 500), 1000))
+
+
+# What Spark reads itself: tables and views that it knows by name, and Parquet files at addresses that it reaches.
+
+
+_LOGS = {"_delta_log/*": "Delta Lake", ".hoodie/*": "Apache Hudi", "metadata/*.metadata.json": "Apache Iceberg"}
+_WILD = re.compile(r"[*?\[{]")
+_FILE_FACTS = ("file_path", "file_size", "file_modification_time")
+
+
+def looks(settings: SparkSettings, resources: Resources) -> Callable[..., Description]:
+    """Return a function that describes what Spark reads itself; Spark is started when it is first called.
+
+    Args:
+        settings: Where Spark runs.
+        resources: Limits, for a Spark that runs on this machine.
+    """
+    sessions: list[SparkSession] = []
+
+    def look(kind: str, target: str, *, name: str) -> Description:
+        if not sessions:
+            sessions.append(started_session(settings, resources))
+        return described(sessions[0], kind, target, name=name)
+
+    return look
+
+
+def described(session: SparkSession, kind: str, target: str, *, name: str) -> Description:
+    """Describe a table or the files at an address: no more is read than schemas and footers, unless it is a view.
+
+    Args:
+        session: The session that knows it.
+        kind: `table` or `parquet`.
+        target: Name of the table or view, or an address, in which `*`, `?`, `[…]` and `{…}` are patterns.
+        name: Name of the input in messages.
+
+    Raises:
+        NoInputError: there is no such table, or nothing at the address.
+        ConfigError: it is no name of a table, or Spark knows no such store.
+        DataError: the files have different types, or belong to a table format.
+        UnavailableError: the store does not answer.
+    """
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)  # it repeats every error on stderr
+    has_nanoseconds = False
+    try:
+        if kind == PARQUET:
+            _refuse_table_formats(session, target, name=name)
+            has_nanoseconds = _has_nanoseconds(session, target)
+        frame = frame_of(session, kind, target)
+        schema, unreadable = arrow_schema(frame.schema, has_nanoseconds=has_nanoseconds)
+        rows, identity, files = _counted(frame)
+    except ThresherError:
+        raise
+    except Exception as error:  # pyspark, py4j and grpc have no class of errors in common
+        raise fault_of(error, kind, target, name=name) from error
+    return Description(schema, unreadable, rows, tells(frame, "file_path", "row_index"), identity, files)
+
+
+def arrow_schema(struct: StructType, *, has_nanoseconds: bool) -> tuple[pa.Schema, dict[str, str]]:
+    """Return columns of Spark with their Arrow types, null for those that Arrow has no type for, which stand beside."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - an optional extra
+    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415
+
+    fields, unreadable = [], {}
+    for field in struct.fields:
+        try:
+            kind = to_arrow_type(field.dataType, timezone="UTC")
+        except PySparkException:
+            kind, unreadable[field.name] = pa.null(), field.dataType.simpleString()
+        if has_nanoseconds and pa.types.is_int64(kind):
+            kind, unreadable[field.name] = (
+                pa.null(),
+                "a whole number, or a time in nanoseconds: Spark does not say which",
+            )
+        fields.append(pa.field(field.name, kind))
+    return pa.schema(fields), unreadable
+
+
+def _has_nanoseconds(session: SparkSession, target: str) -> bool:
+    """Whether a column of the files holds timestamps of nanoseconds, which Spark takes for whole numbers."""
+    session.conf.set(NANOSECONDS, "false")
+    try:
+        return not frame_of(session, PARQUET, target).schema  # on Spark Connect nothing is looked at before
+    except Exception as error:
+        if "INT64 (TIMESTAMP(NANOS" in str(error):
+            return True
+        raise
+    finally:
+        session.conf.set(NANOSECONDS, "true")
+
+
+def frame_of(session: SparkSession, kind: str, target: str) -> DataFrame:
+    """Return the rows of a table, or of the Parquet files at an address, which must have types that go together."""
+    if kind == TABLE:
+        return session.table(target)
+    reader = session.read.option("mergeSchema", "true")
+    if (wild := _WILD.search(target)) is not None:  # names of folders are columns from there on, as without pattern
+        reader = reader.option("basePath", target[: target.rindex("/", 0, wild.start()) + 1])
+    return reader.parquet(target)
+
+
+def tells(frame: DataFrame, *facts: str) -> bool:
+    """Whether Spark tells facts of the file of every row: `file_path`, `row_index`."""
+    try:
+        return bool(frame.select(*(f"_metadata.{fact}" for fact in facts)).schema.names)
+    except Exception:  # noqa: BLE001 - classic and Connect sessions have different errors
+        return False
+
+
+def made_places(frame: DataFrame, target: str, rows: int) -> tuple[Column, Column]:
+    """Return columns in the place of `source_file` and `file_row_number` for rows without a place.
+
+    The number is made from the values of a row, and is below the number of rows, so that the lowest numbers are a
+    sample, the same in every run.
+    """
+    sql = functions_of(frame)
+    hashable = [column for column, kind in frame.dtypes if not kind.startswith(("map", "array", "struct", "variant"))]
+    names = [_quoted(column) for column in hashable if hashable.count(column) == 1]
+    digest = sql.xxhash64(*names) if names else sql.lit(0)
+    number = sql.pmod(digest, sql.lit(max(rows, 1)).cast("bigint"))
+    return sql.lit(target).alias("source_file"), number.alias("file_row_number")
+
+
+def _counted(frame: DataFrame) -> tuple[int, dict[str, Any], tuple[str, ...]]:
+    """Count the rows, of every file if Spark tells the files."""
+    sql = functions_of(frame)
+    if not tells(frame, *_FILE_FACTS):
+        return frame.count(), {}, ()
+    of_rows = frame.select(*(sql.col(f"_metadata.{fact}").alias(fact) for fact in _FILE_FACTS))
+    files = of_rows.groupBy(*_FILE_FACTS).agg(sql.count("*").alias("rows")).toArrow().to_pylist()
+    files.sort(key=lambda file: file["file_path"])
+    lines = (repr((*(file[fact] for fact in _FILE_FACTS), file["rows"])) for file in files)
+    identity: dict[str, Any] = {
+        "n_files": len(files),
+        "size": sum(file["file_size"] for file in files),
+        "files_sha256": hashlib.sha256("\n".join(lines).encode()).hexdigest(),
+    }
+    if files:
+        latest: datetime = max(file["file_modification_time"] for file in files)
+        identity["modified_at"] = latest.astimezone(UTC).isoformat()
+    return sum(file["rows"] for file in files), identity, tuple(file["file_path"] for file in files)
+
+
+def _refuse_table_formats(session: SparkSession, target: str, *, name: str) -> None:
+    wild = _WILD.search(target)
+    folder = target.rstrip("/") if wild is None else target[: target.rindex("/", 0, wild.start())]
+    for log, kind in _LOGS.items():
+        if _exists(session, f"{folder}/{log}"):
+            message = f"input {name}: {folder} is a table of {kind}, whose log decides which files count"
+            short = kind.split()[-1].lower() if kind != "Delta Lake" else "delta"
+            remedy = f'Name it as a table: table = "{short}.`{folder}`", or by its name in a catalog of Spark.'
+            raise DataError(message, remedy=remedy)
+
+
+def _exists(session: SparkSession, pattern: str) -> bool:
+    try:
+        return bool(session.read.text(pattern).schema.names)
+    except Exception as error:
+        if "PATH_NOT_FOUND" in str(error):
+            return False
+        raise
+
+
+# Pure functions over rows that Spark brings together by a key, on its workers. Rows of several queries travel as one
+# relation: its key columns, the number of the query, and for every query a struct of its columns, which is NULL in the
+# rows of the others.
+
+
+NUMBER = "number_of_query"
+
+
+def by_key(frames: Mapping[str, DataFrame], key: Sequence[str], function: Function) -> DataFrame:
+    """Return the rows that a function makes of all rows of each key, as a relation that is made when it is read.
+
+    Args:
+        frames: The rows it needs, by name; each has the columns of the key.
+        key: Columns; rows with the same values stay together.
+        function: As `Engine.transform` has it.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - an optional extra
+
+    tagged = [_tagged(frame, number, list(frames.values()), key) for number, frame in enumerate(frames.values())]
+    rows = tagged[0]
+    for other in tagged[1:]:
+        rows = rows.unionAll(other)
+    keys = [f"key_{number}" for number in range(len(key))]
+    rows = rows.repartition(*keys)
+    made_of_nothing = _made({name: frame.limit(0).toArrow() for name, frame in frames.items()}, function)
+    schema = pa.schema([field.with_nullable(True) for field in made_of_nothing.schema])
+    struct = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    return rows.mapInArrow(partial(_on_worker, names=tuple(frames), function=function, schema=schema), struct)
+
+
+def _tagged(frame: DataFrame, number: int, frames: Sequence[DataFrame], key: Sequence[str]) -> DataFrame:
+    from pyspark.sql.types import StructType  # noqa: PLC0415 - an optional extra
+
+    sql = functions_of(frame)
+    keys = [frame[_quoted(name)].alias(f"key_{position}") for position, name in enumerate(key)]
+    structs = [
+        sql.struct(*[frame[_quoted(name)] for name in frame.columns]).alias(f"rows_{position}")
+        if position == number
+        else sql.lit(None).cast(StructType(other.schema.fields)).alias(f"rows_{position}")
+        for position, other in enumerate(frames)
+    ]
+    return frame.select(*keys, sql.lit(number).alias(NUMBER), *structs)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _on_worker(
+    batches: Iterator[pa.RecordBatch], *, names: Sequence[str], function: Function, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Call the function with all rows of one part."""
+    held = list(batches)
+    if not held:
+        return
+    rows = pa.Table.from_batches(held)
+    tables = {}
+    for number, name in enumerate(names):
+        of_query = rows.filter(pc.equal(rows[NUMBER], number))[f"rows_{number}"].combine_chunks()
+        tables[name] = pa.Table.from_struct_array(of_query)
+    yield from _made(tables, function).cast(schema).to_batches()
+
+
+def _made(tables: Mapping[str, pa.Table], function: Function) -> pa.Table:
+    frames = {name: pl.DataFrame(pl.from_arrow(table)) for name, table in tables.items()}
+    return sparkable(function(frames).to_arrow(compat_level=pl.CompatLevel.oldest()))
+
+
+# Errors of Spark in our words: while a query runs, and while it looks at a table or an address.
+
+
+_CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]+)\]\s*(?P<reason>.*?) SQLSTATE: (?P<state>\w{5})", re.DOTALL)
+_OF_VALUES, _OF_SQL = "22", "42"  # classes of SQLSTATE (ISO/IEC 9075): data exception; syntax error or access rule
+_OF_FILES = ("FAILED_READ_FILE", "CANNOT_READ_FILE", "PATH_NOT_FOUND", "PARQUET_", "UNABLE_TO_INFER", "FILE_NOT_EXIST")
+_OF_MEMORY = ("OutOfMemoryError", "MemoryError", "maxResultSize")
+_OURS = re.compile(
+    r"^pipeline\.errors\.(?P<kind>\w+): (?P<text>.*?)(?=^\s*SQLSTATE|^\s+at |\Z)", re.MULTILINE | re.DOTALL
+)
+_RAISED = re.compile(r"^[\w.]+(Error|Exception|Interrupt): .+$", re.MULTILINE)
+
+
+def translated(error: Exception, text: str) -> ThresherError:
+    """Return an error that Spark raised for a query as one of ours: it says what is at fault, and what to do."""
+    message = str(error)
+    if "from the Python worker" in message:
+        return _of_worker(message)
+    conditions = list(_conditions(message))
+    return _of_conditions(conditions, text) or _of_process(error, message) or InvalidQueryError(message.strip(), text)
+
+
+@dataclass(frozen=True)
+class _Condition:
+    """A named condition of an error: what is said of it, and its SQLSTATE."""
+
+    name: str
+    reason: str
+    state: str
+
+
+def _conditions(message: str) -> Iterator[_Condition]:
+    for match in _CONDITION.finditer(message):
+        yield _Condition(match["name"], " ".join(match["reason"].split()), match["state"])
+
+
+def _of_conditions(conditions: list[_Condition], text: str) -> ThresherError | None:
+    """Values are at fault before files, and files before SQL: a broken value is told as a file that cannot be read."""
+    for condition in conditions:
+        if condition.state.startswith(_OF_VALUES):
+            remedy = "Check the types of the columns that `where` compares, and the values of text that is cast."
+            reason = condition.reason.partition(" Use `")[0].partition(" If necessary set ")[0]
+            return UncomputableError("a value cannot be computed", reason, remedy=remedy)
+    for condition in conditions:
+        if condition.name.startswith(_OF_FILES):
+            return DataError(f"an input cannot be read: {condition.reason}", remedy=UNREADABLE)
+        if condition.state.startswith(_OF_SQL):
+            return InvalidQueryError(condition.reason, text)
+    return None
+
+
+def _of_process(error: Exception, message: str) -> ThresherError | None:
+    if any(word in message for word in _OF_MEMORY):
+        remedy = "Raise memory in [resources], or spark.driver.memory and spark.executor.memory in [spark] options."
+        return ResourceError(f"Spark ran out of memory: {_first_line(message)}", remedy=remedy)
+    if "No space left on device" in message:
+        return ResourceError("Spark ran out of disk space for its scratch data", remedy="Free space, or set scratch.")
+    if type(error).__module__.startswith(("py4j", "grpc")) or "Connection refused" in message:
+        return UnavailableError(f"Spark does not answer: {_first_line(message)}", remedy="Run again.")
+    return None
+
+
+def _of_worker(message: str) -> ThresherError:
+    """Return the error of a pure function on a worker: one of ours as it is, another as a fault of the worker."""
+    if (ours := _OURS.search(message)) is not None:
+        kind: type[ThresherError] = getattr(errors, ours["kind"], DataError)
+        text, _, remedy = ours["text"].strip().partition("\n")
+        return kind(text, remedy=remedy or None)
+    reason = next((match[0] for match in reversed(list(_RAISED.finditer(message)))), "no reason is given")
+    remedy = "thresher and what it needs must be installed in the Python of the workers."
+    return UnavailableError(f"a worker of Spark failed: {reason}", remedy=remedy)
+
+
+def _first_line(message: str) -> str:
+    return next((line.strip() for line in message.splitlines() if line.strip()), "no reason is given")
+
+
+_NO_TABLE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
+_NO_NAME = ("PARSE_", "INVALID_IDENTIFIER", "IDENTIFIER_TOO_MANY")
+_NO_STORE = re.compile(r'No FileSystem for scheme "(?P<scheme>[^"]+)"|Class (?P<library>[\w.$]+FileSystem) not found')
+_NOT_MERGED = re.compile(
+    r'Initial schema:\s*"(?P<one>.*?)"\s*Schema that cannot be merged[^"]*"(?P<other>.*?)"', re.DOTALL
+)
+
+
+def fault_of(error: Exception, kind: str, target: str, *, name: str) -> ThresherError:
+    """Return what went wrong in looking at a table or an address as one of our errors."""
+    text = str(error)
+    told = _of_table(text, kind, target) or _of_address(text, target) or _of_types(text, target)
+    if told is None:
+        told = translated(error, target)
+        if isinstance(told, InvalidQueryError):
+            reason = re.sub(r"^\[[A-Z_.]+\]\s*", "", told.reason)
+            told = UnavailableError(f"Spark cannot look at {target}: {reason}", remedy="Check that Spark reads it.")
+    error_class = DataError if isinstance(told, UncomputableError) else type(told)
+    return error_class(f"input {name}: {told.message}", remedy=told.remedy)
+
+
+def _of_table(text: str, kind: str, target: str) -> ThresherError | None:
+    if any(f"[{condition}" in text for condition in _NO_TABLE):
+        remedy = (
+            "Write catalog.schema.table. A temporary view is known in this process only, on the Spark that it joins."
+        )
+        return NoInputError(f"Spark knows no table or view {target}", remedy=remedy)
+    if kind == "table" and any(f"[{condition}" in text for condition in _NO_NAME):
+        remedy = "Write catalog.schema.table, with backquotes around a name that is no word."
+        return ConfigError(f"table = {target!r} is not the name of a table", remedy=remedy)
+    return None
+
+
+def _of_address(text: str, target: str) -> ThresherError | None:
+    if "[PATH_NOT_FOUND]" in text:
+        return NoInputError(f"Spark finds nothing at {target}", remedy="Check the address.")
+    if "[UNABLE_TO_INFER_SCHEMA]" in text:
+        return NoInputError(f"Spark finds no Parquet file at {target}", remedy="Check the address.")
+    store = _NO_STORE.search(text)
+    if store is None:
+        return None
+    lacks = f"no file system for {store['scheme']}://" if store["scheme"] else f"not the class {store['library']}"
+    remedy = "Give Spark the package of the store, spark.jars.packages in [spark] options; Hadoop writes s3a://."
+    return ConfigError(f"Spark has {lacks}, which {target} needs", remedy=remedy)
+
+
+def _of_types(text: str, target: str) -> ThresherError | None:
+    types = _NOT_MERGED.search(text)
+    if types is None:
+        return None
+    message = f"the files at {target} have different types: {types['one']} and {types['other']}"
+    return DataError(message, remedy="Give every column one type everywhere, or name files of one schema.")

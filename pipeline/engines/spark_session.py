@@ -35,12 +35,13 @@ OLDEST_JAVA = 17
 DRIVER_ROWS = 20_000_000
 PORT = 15002  # of Spark Connect, where an address names none
 ANSWER_SECONDS = 10.0
+NANOSECONDS = "spark.sql.legacy.parquet.nanosAsLong"
 SETTINGS_OF_SESSIONS = {
     "spark.sql.ansi.enabled": "true",  # what cannot be computed is an error, not NULL
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.variable.substitute": "false",  # else "${env:NAME}" in a literal would be replaced
-    "spark.sql.legacy.parquet.nanosAsLong": "true",  # Spark has no type for nanoseconds
+    NANOSECONDS: "true",  # Spark has no type for nanoseconds
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # names of folders are text
     "spark.sql.files.ignoreCorruptFiles": "false",

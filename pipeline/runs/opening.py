@@ -51,7 +51,7 @@ def looks_of(config: Config) -> Looks | None:
     """
     if config.engine != "spark":
         return None
-    from ..engines.spark_places import looks  # noqa: PLC0415 - an optional extra
+    from ..engines.spark import looks  # noqa: PLC0415 - an optional extra
 
     return looks(
         config.spark, Resources(**config.resources.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))
@@ -181,6 +181,15 @@ class OpenedStage(FoundInputs):
     """
 
     plan: Plan = dataclass_field(kw_only=True)
+
+    def fetch(self) -> None:
+        """Bring here what the plan reads of files that lie elsewhere.
+
+        Raises:
+            ThresherError: a store or a table cannot be read, or the disk is full.
+        """
+        for source in self.plan.sources:
+            source.fetch(_columns_read(self.plan, source))
 
     def showing(self, columns: Mapping[str, tuple[str, ...]]) -> OpenedStage:
         """Return the same stage with a plan whose rows carry columns of the files along, by input."""
@@ -389,7 +398,8 @@ def _labelled(sources: Mapping[str, Source], variables: Variables, run: Path | N
             return relabelled(file, variables.concealed(file.name))
         if not isinstance(file, DataFile) or is_passed_in(file) or (run is not None and file.path.is_relative_to(run)):
             return file
-        return replace(file, label=variables.concealed(file.name), origin=file.origin or file.path)
+        origin = file.origin if file.is_versioned else file.origin or file.path
+        return replace(file, label=variables.concealed(file.name), origin=origin)
 
     return {name: replace(source, files=tuple(map(label, source.files))) for name, source in sources.items()}
 

@@ -198,8 +198,8 @@ def _differs(then: Mapping[str, Any], now: Rows) -> bool:
     """Whether a file is another than the one that was read; where only its times differ, its content decides."""
     if (then["rows"], then["footer_sha256"]) != (now.rows, now.digest):
         return True
-    if "sha256" in then:  # of an object on a remote store
-        return bool(then["sha256"] != now.identity.get("sha256"))
+    if "etag" in then:  # of an object on a remote store
+        return bool(then["etag"] != now.identity.get("etag"))
     return "mtime_ns" in then and (then["size"], then["mtime_ns"]) != (now.identity["size"], now.identity["mtime_ns"])
 
 
@@ -343,6 +343,7 @@ def recount(opened: OpenedStage, stop: StopRequest) -> dict[str, pl.DataFrame]:
     """
     stage, params, plan = opened.configured.stage, opened.configured.params, opened.plan
     by = [grouped.name for grouped in plan.by]
+    opened.fetch()
     with DuckDB(Resources(), opened.folders, stop) as engine, naming_user_sql(engine, plan):
         counted = count(engine, params, plan)
         derived = stage.derive(params, counted.tables)

@@ -85,15 +85,13 @@ def _facts(file: DataFile) -> list[Any] | None:
 
 
 def _copy_facts(file: DataFile) -> list[Any] | None:
-    """Return what identifies a copy of an object, or rows that were converted from another format: name and content.
+    """Return what identifies a version of an object or table, or rows that were converted from another format.
 
-    A copy of an object is a link to one whose content has just been verified; all else is read once more. Rows that
-    were passed in have no name that a later run could know.
+    Rows that were passed in have no name that a later run could know.
     """
     if is_passed_in(file):
         return None
-    is_verified = "sha256" in file.identity and file.path.stat().st_nlink > 1
-    return [file.name, file.identity["sha256"] if is_verified else own_sha256(file.path)]
+    return [file.name, [file.identity, file.digest] if file.is_versioned else own_sha256(file.path)]
 
 
 def reuse_record(engine: Engine, opened: OpenedStage, states: States | None) -> dict[str, Any]:
@@ -147,6 +145,7 @@ def started(
         progress: Called with the percentage done while a query runs, if the engine can tell; None if nobody watches.
         states: Where the answers of files are kept, if the engine can use them; None: all files are read.
     """
+    opened.fetch()
     resources = Resources(**config.resources.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))
     if config.engine == "spark":
         from ..engines.spark import Spark  # noqa: PLC0415 - an optional extra

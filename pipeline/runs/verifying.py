@@ -15,7 +15,7 @@ from ..errors import DataError, ThresherError, os_fault
 from ..records import dataclass
 from ..safe_files import read_file
 from ..sources.finding import SUM_ENDING
-from ..sources.parquet_files import DataFile, PageCounts, PageFaultError, check_pages
+from ..sources.parquet_files import DataFile, PageFaultError, check_pages
 from ..sources.rows import is_passed_in
 from .provenance import input_records
 
@@ -51,7 +51,7 @@ class Verification:
     counts: dict[str, int] = field(default_factory=dict)
     warnings: dict[str, list[str]] = field(default_factory=dict)
     _stages: list[OpenedStage] = field(default_factory=list)
-    _pages: dict[tuple[Path, str], PageCounts] = field(default_factory=dict)
+    _pages: dict[tuple[Path, str], bool] = field(default_factory=dict)
 
     def check(self, ready: Ready[OpenedStage], *, publish_others: bool) -> Ready[OpenedStage]:
         """Verify the inputs of all stages.
@@ -128,17 +128,17 @@ class Verification:
             if (file.path, column) in self._pages:
                 continue
             try:
-                pages = check_pages(file.path, [column])
+                has_checksums = check_pages(file.path, column)
             except PageFaultError as error:
                 message = f"input {source.name}: {file.name} is damaged: {error}"
                 raise DataError(message, remedy="Restore it from a copy, or leave it out by a glob.") from error
-            self._pages[file.path, column] = pages
-            self._count(pages_verified=pages.verified, pages_without_checksum=pages.without)
+            self._pages[file.path, column] = has_checksums
+            self._count(columns_verified=int(has_checksums), columns_without_checksums=int(not has_checksums))
 
     def _warn_of_unverified(self, stage: OpenedStage, source: Source, files: list[DataFile]) -> None:
-        totals = [self._pages_read(stage, source, file) for file in files]
-        nothing = sum(pages.without > 0 and not pages.verified for pages in totals)
-        partly = sum(pages.without > 0 and pages.verified > 0 for pages in totals)
+        columns = [self._columns_verified(stage, source, file) for file in files]
+        nothing = sum(not any(each) for each in columns if each)
+        partly = sum(any(each) and not all(each) for each in columns)
         texts = self.warnings.setdefault(stage.name, [])
         start, total = f"verify_inputs: input {source.name}:", f"{len(files):,} {'files' if len(files) > 1 else 'file'}"
         if nothing:
@@ -148,14 +148,13 @@ class Verification:
         if partly:
             verb = "have" if partly > 1 else "has"
             unverified = "and the others were not verified"
-            texts.append(f"{start} {partly:,} of {total} {verb} checksums for some pages only, {unverified}")
+            texts.append(f"{start} {partly:,} of {total} {verb} checksums for some columns only, {unverified}")
 
-    def _pages_read(self, stage: OpenedStage, source: Source, file: DataFile) -> PageCounts:
-        """How many pages of a file a stage reads; a file of another format counts as one page without a checksum."""
+    def _columns_verified(self, stage: OpenedStage, source: Source, file: DataFile) -> list[bool]:
+        """Whether the columns of a file that a stage reads have checksums; a file of another format has none."""
         if not _is_parquet(file):
-            return PageCounts(0, 1)
-        pages = [self._pages[file.path, column] for column in _columns_read(stage, source, file)]
-        return PageCounts(sum(count.verified for count in pages), sum(count.without for count in pages))
+            return [False]
+        return [self._pages[file.path, column] for column in _columns_read(stage, source, file)]
 
     def _check_sum(self, name: str, file: DataFile) -> None:
         path = _path(file)
@@ -238,10 +237,10 @@ def _version_of(file: DataFile) -> _VERSION:
 
 
 def _files(stage: OpenedStage) -> Iterator[tuple[Source, DataFile]]:
-    """Yield every file of the user's that a stage reads; copies of remote objects were verified when they were made."""
+    """Yield every file of the user's that a stage reads, but for versions of objects and of tables."""
     for source in stage.sources.values():
         for file in source.files:
-            if isinstance(file, DataFile) and not is_passed_in(file) and not file.is_remote:
+            if isinstance(file, DataFile) and not is_passed_in(file) and not file.is_versioned:
                 yield source, file
 
 

@@ -6,57 +6,24 @@ import hashlib
 import json
 import re
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError, DataError
 from ..records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     import pyarrow as pa
 
+    from ..queries.places import Description
     from .inputs import Input
+
+    Looks = Callable[..., Description]  # of a kind, `table` or `parquet`, a target, and the `name` of the input
 
 TABLE, PARQUET = "table", "parquet"
 _OF_FILES = ("format", "delimiter", "null_values", "tags", "unnest")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one letter is a drive of Windows
-
-
-class Description(Protocol):
-    """What an engine tells of a table or of files: as `Description` of the engine."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns; those that are not readable have the type null."""
-
-    @property
-    def unreadable(self) -> Mapping[str, str]:
-        """Columns that are not readable, with what the engine calls their types."""
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-
-    @property
-    def has_places(self) -> bool:
-        """Whether the engine tells file and number of every row."""
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """What is recorded."""
-
-    @property
-    def files(self) -> Sequence[str]:
-        """Addresses of the files."""
-
-
-class Looks(Protocol):
-    """A function of an engine that looks at a table, or at an address."""
-
-    def __call__(self, kind: str, target: str, *, name: str) -> Description:
-        """Describe a table (kind `table`) or Parquet files (`parquet`); `name` is that of the input in messages."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,7 +63,7 @@ def _tells_rows_apart(kind: pa.DataType) -> bool:
 
 
 def first_rows(source: Source, columns: Sequence[str], most_rows: int) -> pl.DataFrame:
-    """The first rows of up to 16 files, evenly among all, as many of each; without a row where they are no files.
+    """The first rows of up to 16 files, evenly among all, as many of each; without a row where they are not here.
 
     Files that cannot be read are passed over: the engine, which reads all of them, tells why.
 
@@ -73,6 +73,7 @@ def first_rows(source: Source, columns: Sequence[str], most_rows: int) -> pl.Dat
         most_rows: How many rows of all files together.
     """
     files = [file for file in source.files if isinstance(file, DataFile | FrameRows) and file.rows]
+    files = [file for file in files if isinstance(file, FrameRows) or file.fetch is None]
     chosen = files[:: -(-len(files) // MOST_FILES)] if files else []
     frames = []
     for file in chosen:

@@ -23,8 +23,7 @@ class Listed:
         name: What messages call it.
         partitions: As those of `DataFile`.
         open: Reads its footer.
-        partition_types: As those of `DataFile`.
-        of_table: Whether a table format says the partitions, which columns of the file cannot contradict.
+        partition_types: None: folder names are text.
         is_remote: Whether it has to be copied from a remote store.
     """
 
@@ -32,5 +31,4 @@ class Listed:
     partitions: dict[str, str | None]
     open: Callable[[], DataFile]
     partition_types: dict[str, pa.DataType] = field(default_factory=dict)
-    of_table: bool = False
     is_remote: bool = False

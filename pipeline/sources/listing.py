@@ -21,7 +21,7 @@ from .paths import plain_text, shortened
 from .predicates import columns_of, parse_predicate
 from .remote.store import is_remote
 from .spooling import spooled
-from .table_formats.folders import refuse_table_formats
+from .table_formats import TableVersion, refuse_table_formats, table_at
 from .unnesting import mentions_of_tags, unnested, with_fields
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from .partition_filter import Truths
     from .remote.reading import Copies, RemoteFiles
     from .rows import Rows
-    from .table_formats.folders import LiveTable
 
 
 if TYPE_CHECKING:
@@ -55,8 +54,7 @@ class Listing:
         copies: Where copies of remote objects are; None: in the user's folder for caches.
         look: How the engine looks at tables and addresses; None: it reads files here alone.
         results: The results folder of the run, which is never an input; None: it has none here.
-        items: The files, frames and rows of the engine in their order.
-        tables: The versions of tables of table formats that they belong to.
+        items: The files, frames, tables and rows of the engine in their order.
     """
 
     spec: Input
@@ -67,15 +65,14 @@ class Listing:
     copies: Copies | None = None
     look: Looks | None = None
     results: Path | None = None
-    items: list[Listed | Frame | EngineRows] = field(default_factory=list)
-    tables: list[LiveTable] = field(default_factory=list)
+    items: list[Listed | Frame | EngineRows | TableVersion] = field(default_factory=list)
 
     @cached_property
     def remote(self) -> RemoteFiles:
         """The search on remote stores."""
         from .remote.reading import RemoteFiles  # noqa: PLC0415 - only where an input lies elsewhere
 
-        return RemoteFiles(self.name, self._endings, self.copies, partial(self._converted, None))
+        return RemoteFiles(self.name, self._endings, self.copies, self._is_parquet, partial(self._converted, None))
 
     @cached_property
     def _search(self) -> Search:
@@ -124,7 +121,7 @@ class Listing:
         there = self.remote.passed_over if any(map(_is_remote, self.items)) else ()
         return tuple(item for item in (*here, *there) if str(item.path) not in chosen)
 
-    def _named(self, pattern: str, paths: list[Path]) -> Iterator[Listed | EngineRows]:
+    def _named(self, pattern: str, paths: list[Path]) -> Iterator[Listed | EngineRows | TableVersion]:
         """Yield the files that a path or pattern names; add to `paths` those that are on this machine."""
         if self.look is not None and is_address(pattern):
             yield self._at_address(plain_text(pattern, what=f"input {self.name}"), self.look)
@@ -133,14 +130,11 @@ class Listing:
         if on_store:
             table = self.remote.table(pattern, self.spec)
         else:
-            from .table_formats.opening import table_at  # noqa: PLC0415 - only where files are read
-
             path = self._search.place(pattern)
             table = table_at(path, self.spec, name=self.name)
         if table is not None:
-            self.tables.append(table)
-            paths += [] if on_store else [Path(file.location) for file in table.files]
-            yield from table.listed(self.name, self.scratch, is_remote=on_store)
+            paths += [] if on_store else [path]
+            yield table
             return
         self._refuse_version(pattern if on_store else str(path))
         if on_store:
@@ -177,17 +171,18 @@ class Listing:
     def _open(self, path: Path, root: Path) -> DataFile:
         """Read the footer of a file, of another format after its rows have been written to a Parquet file."""
         identity = identity_of(path, name=self.name)
-        file = self._converted(str(path), path)
-        if file is None:
+        if self._is_parquet(path):
             return open_file(path, root, name=self.name)
+        file = self._converted(str(path), path)
         return replace(file, origin=path, identity=identity, partitions=partitions_of(path, root))
 
-    def _converted(self, label: str | None, path: Path) -> DataFile | None:
-        """Write the rows of a file of another format to a Parquet file, and read its footer; None for Parquet."""
+    def _is_parquet(self, path: Path) -> bool:
         refuse_spreadsheet(path, name=self.name)
+        return format_of(path, self.spec.format) == "parquet"
+
+    def _converted(self, label: str | None, path: Path) -> DataFile:
+        """Write the rows of a file of another format to a Parquet file, and read its footer."""
         kind = format_of(path, self.spec.format)
-        if kind == "parquet":
-            return None
         label, alone = label or path.name, len(self.items) == 1
         notices: dict[str, int] = {}
 
@@ -201,7 +196,7 @@ class Listing:
         return replace(file, notices=notices, tokens=tokens if tokens.exists() else None)
 
 
-def _is_remote(item: Listed | Frame | EngineRows) -> bool:
+def _is_remote(item: object) -> bool:
     return isinstance(item, Listed) and item.is_remote
 
 
@@ -248,14 +243,14 @@ class FoundFiles:
         files: Its files and frames in a fixed order.
         skipped: Files in its folders that are not read because of their names.
         left_out: Number of files that are not opened, because `where` holds for no row of their partitions.
-        tables: The versions of tables of table formats that its files belong to.
+        tables: The versions of tables of table formats among them.
         results_left_out: Results folders below its folders, which are not read.
     """
 
     files: tuple[Rows, ...]
     skipped: tuple[Skipped, ...]
     left_out: int = 0
-    tables: tuple[LiveTable, ...] = ()
+    tables: tuple[TableVersion, ...] = ()
     results_left_out: tuple[Path, ...] = ()
 
 
@@ -298,29 +293,35 @@ def find_files(
     listing.fill()
     where = None if source.where is None else parse_predicate(source.where, name=name, values=source.values())
     chosen = [item for item in listing.items if isinstance(item, Listed)]
+    tables = tuple(item for item in listing.items if isinstance(item, TableVersion))
     unneeded = left_out(where, chosen, truths)
-    if len(unneeded) == len(listing.items):
+    if unneeded and len(unneeded) == len(listing.items):
         unneeded = unneeded[1:]  # one file tells which columns there are
     opened: dict[int, Rows] = {}
     _open(listing, unneeded, opened)
-    in_folders = [item for item in chosen if not item.of_table]
-    if unneeded and _have_own(opened.values(), columns_that_decide(where, in_folders)):
+    if unneeded and _have_own(opened.values(), columns_that_decide(where, chosen)):
         unneeded = []
         _open(listing, unneeded, opened)
+    n_left_out = len(unneeded)
+    for table in tables:
+        parts = left_out(where, table.parts, truths)
+        kept = [part for part in table.parts if part not in parts]
+        opened[id(table)] = _with_elements(table.open(kept, scratch, name=name), listing)
+        n_left_out += sum(len(part.files) for part in parts)
     files = tuple(opened[id(item)] for item in listing.items if id(item) in opened)
     if source.unnested:
         names = (*reads, *(() if where is None else columns_of(where)))
         files = with_fields(files, names, listing)
     skipped = _skipped(listing, where, truths)
-    refuse_most_skipped(name, [file.identity["size"] for file in files if isinstance(file, DataFile)], skipped)
-    return FoundFiles(files, skipped, len(unneeded), tuple(listing.tables), listing.results_left_out)
+    refuse_most_skipped(name, [file.identity.get("size", 0) for file in files if isinstance(file, DataFile)], skipped)
+    return FoundFiles(files, skipped, n_left_out, tables, listing.results_left_out)
 
 
 def _open(listing: Listing, unneeded: Sequence[Listed], opened: dict[int, Rows]) -> None:
     """Open the items of a listing that have not been opened, but for those that are not needed."""
     labels = dict(labelled(listing.spec.path, name=listing.name))
     done = {*opened, *map(id, unneeded)}
-    pending = [item for item in listing.items if id(item) not in done]
+    pending = [item for item in listing.items if id(item) not in done and not isinstance(item, TableVersion)]
     remote = [item for item in pending if isinstance(item, Listed) and item.is_remote]
     copied = listing.remote.open_all(remote) if remote else {}
     for item in pending:
@@ -332,9 +333,13 @@ def _open(listing: Listing, unneeded: Sequence[Listed], opened: dict[int, Rows])
             rows = open_frame(item, labels[item], listing.scratch, name=listing.name)
         else:
             rows = copied[item.name] if item.is_remote else item.open()
-        if isinstance(listing.spec.tags, str):
-            rows = mentions_of_tags(rows, listing.spec.tags, listing)
-        opened[id(item)] = unnested(rows, listing) if listing.spec.unnested else rows
+        opened[id(item)] = _with_elements(rows, listing)
+
+
+def _with_elements(rows: DataFile | FrameRows, listing: Listing) -> DataFile | FrameRows:
+    if isinstance(listing.spec.tags, str):
+        return mentions_of_tags(rows, listing.spec.tags, listing)
+    return unnested(rows, listing) if listing.spec.unnested else rows
 
 
 def _have_own(files: Iterable[Rows], names: Sequence[str]) -> bool:

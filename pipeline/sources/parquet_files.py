@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-import zlib
 from contextlib import suppress
 from dataclasses import field as data_field
 from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ..crash_notes import opening, reading
@@ -19,7 +19,7 @@ from .file_kinds import LONGEST, kind_of
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
     import pyarrow as pa
@@ -46,8 +46,8 @@ class DataFile:
         rows: Rows, from the footer.
         schema: Columns and types, from the footer, in file order; extension types as in `plain_types`.
         partitions: Column → value, from the folder names `column=value`; None is the default partition.
-        identity: size, mtime_ns, ctime_ns, inode and device, which tell whether the file was replaced; of a copy of a
-            remote object its size, etag, version_id and sha256.
+        identity: size, mtime_ns, ctime_ns, inode and device, which tell whether the file was replaced; of a remote
+            object its size, etag and version_id, and of a table of a table format its version.
         footer_sha256: Hash of the footer.
         label: What messages call it; empty: by its path.
         holder: What removes the file once nothing refers to it; None for files of the user's.
@@ -58,6 +58,7 @@ class DataFile:
         tokens: The file of the tokens that its mentions are made of; None: there are none.
         largest_group: Bytes of the largest row group before compression, from the footer.
         tells_fields: Whether its columns are known: not where lists whose elements are its rows are all empty.
+        fetch: Brings columns here, which is to be done before they are read; None: all of them are here.
     """
 
     path: Path
@@ -74,6 +75,7 @@ class DataFile:
     tokens: Path | None = data_field(default=None, compare=False)
     largest_group: int = data_field(default=0, compare=False)
     tells_fields: bool = data_field(default=True, compare=False)
+    fetch: Callable[[Collection[str]], None] | None = data_field(default=None, compare=False, repr=False)
     _bounds: dict[str, tuple[float, float] | None] = data_field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -87,13 +89,13 @@ class DataFile:
         return self.footer_sha256
 
     @property
-    def is_remote(self) -> bool:
-        """Whether it is a copy of an object of a remote store."""
-        return "etag" in self.identity
+    def is_versioned(self) -> bool:
+        """Whether it is a version of an object on a remote store, or of a table of a table format."""
+        return not {"etag", "table_version"}.isdisjoint(self.identity)
 
     def has_changed(self) -> bool:
-        """Whether it is another file than the one that was found, or is gone; copies of remote objects stay."""
-        if self.is_remote:
+        """Whether it is another file than the one that was found, or is gone; a version stays what it is."""
+        if self.is_versioned:
             return False
         try:
             stat = (self.origin or self.path).stat()
@@ -106,6 +108,8 @@ class DataFile:
         """Whether the footer says for every row group that a column has no NULL."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - see open_file
 
+        if not self.path.exists():  # nothing has been fetched yet
+            return False
         with opening(self.name):
             metadata = pq.read_metadata(self.path)
             if column not in metadata.schema.names:
@@ -142,7 +146,7 @@ class DataFile:
         Only a hint: statistics leave out NaN, and may be missing. The footer is read once for a column.
         """
         if column not in self._bounds:
-            self._bounds[column] = self._bounds_in_footer(column)
+            self._bounds[column] = self._bounds_in_footer(column) if self.path.exists() else None
         return self._bounds[column]
 
     def _bounds_in_footer(self, column: str) -> tuple[float, float] | None:
@@ -237,11 +241,8 @@ def _check_places(metadata: pq.FileMetaData, end: int) -> None:
             if odd := _odd(chunk, leaf, group.num_rows):
                 message = f"its footer says of {what} {odd}"
                 raise OSError(message)
-            first = chunk.data_page_offset
-            if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < first:
-                first = chunk.dictionary_page_offset
             if chunk.num_values:
-                chunks.append((first, chunk.total_compressed_size, what))
+                chunks.append((_start(chunk), chunk.total_compressed_size, what))
     behind = len(MAGIC)
     for first, size, what in sorted(chunks):
         if first < behind or size <= 0 or first + size > end:
@@ -269,6 +270,47 @@ def _shared(schema: pa.Schema) -> pa.Schema:
     if len(_schemas) >= _MOST_SCHEMAS:
         _schemas.clear()
     return _schemas.setdefault(schema.serialize().to_pybytes(), schema)
+
+
+def ranges_of(path: Path, columns: Collection[str]) -> list[tuple[int, int]]:
+    """Return where the bytes of a Parquet file lie that reading some of its columns needs, between its ends.
+
+    It is all but the other columns: filters and indexes lie between them.
+
+    Args:
+        path: The file; of its bytes the footer is enough.
+        columns: Names of columns.
+    """
+    import pyarrow.parquet as pq  # noqa: PLC0415 - see open_file
+
+    metadata = pq.read_metadata(path)
+    others = []
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        chunks = [group.column(index) for index in range(metadata.num_columns)]
+        unread = (chunk for chunk in chunks if not _is_of(chunk.path_in_schema, columns))
+        others += [(_start(chunk), _start(chunk) + chunk.total_compressed_size) for chunk in unread]
+    end = path.stat().st_size - _TAIL - metadata.serialized_size
+    return without([(len(MAGIC), end)], others)
+
+
+def _is_of(leaf: str, columns: Collection[str]) -> bool:
+    """Whether a leaf of a schema belongs to one of some columns, whose names may have full stops, too."""
+    parts = leaf.split(".")
+    return any(".".join(parts[: number + 1]) in columns for number in range(len(parts)))
+
+
+def without(ranges: list[tuple[int, int]], others: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return what is left of ranges of bytes, (start, end) each, without other ranges."""
+    left, holes = [], sorted(others)
+    for start, end in ranges:
+        at = start
+        for first, behind in holes:
+            if behind > at and first < end:
+                left.append((at, first))
+                at = behind
+        left.append((at, end))
+    return [(start, end) for start, end in left if start < end]
 
 
 def _bytes_of_a_value(values: pa.Array) -> float:
@@ -356,175 +398,73 @@ def partitions_of(path: Path, root: Path) -> dict[str, str | None]:
     return {unquote(key): None if value == _HIVE_NULL else unquote(value) for key, value in pairs}
 
 
-# Checksums of the pages of a Parquet file: CRC-32 of their bytes on disk, in their headers, where the writer adds it.
-#
-# Engines do not compare them, and footers do not say whether there are any, so the headers of all pages are read
-# here. A header is a struct of Thrift's compact protocol: https://github.com/apache/parquet-format, `PageHeader`.
-
-
-_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 7, 8, 12
-_INTEGERS = (4, 5, 6)
-_COMPRESSED_SIZE, _CRC = 3, 4  # fields of PageHeader
-_DEEPEST, _LONGEST_VARINT = 8, 70
-_FIRST_WINDOW, _LARGEST_WINDOW = 4096, 16 << 20
-_BLOCK = 1 << 20
+# Checksums of the pages of a Parquet file, CRC-32 in their headers where the writer adds them: engines compare none.
 
 
 class PageFaultError(Exception):
-    """A page is not what its checksum says; the text says which."""
+    """A page is not what its checksum says; the text says where."""
 
 
-@dataclass(frozen=True)
-class PageCounts:
-    """How many pages were looked at.
+class _Flipped(io.FileIO):
+    """A file one bit of which reads otherwise."""
 
-    Attributes:
-        verified: Pages whose checksum fits.
-        without: Pages that have no checksum.
-    """
+    at = -1
 
-    verified: int
-    without: int
+    def read(self, size: int | None = -1, /) -> bytes:
+        start = self.tell()
+        data = super().read(size)
+        at = self.at - start
+        return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :] if 0 <= at < len(data) else data
 
 
-def check_pages(path: Path, columns: Collection[str]) -> PageCounts:
-    """Compare the pages of some columns with their checksums; one megabyte is held at a time.
+def check_pages(path: Path, column: str) -> bool:
+    """Let pyarrow compare the pages of a column with their checksums; a batch of rows is held at a time.
 
     Args:
         path: A Parquet file whose footer is intact.
-        columns: Names of columns; those inside a nested column belong to it.
+        column: Name of a column; those inside it belong to it.
+
+    Returns:
+        Whether its pages have checksums: then a bit that is flipped in the last one does not go unnoticed.
 
     Raises:
-        PageFaultError: a checksum does not fit, or the headers of pages that have checksums are damaged.
-        OSError: the file cannot be read.
+        PageFaultError: a checksum does not fit, or a page cannot be read.
+        OSError: the operating system fails.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415 - the command line shows its help without loading pyarrow
 
-    verified = without = 0
-    with reading(path), path.open("rb") as file:
-        metadata = pq.read_metadata(file)
-        for group in range(metadata.num_row_groups):
-            for index in range(metadata.num_columns):
-                chunk = metadata.row_group(group).column(index)
-                if not any(f"{chunk.path_in_schema}.".startswith(f"{name}.") for name in columns):
-                    continue
-                start = chunk.data_page_offset
-                if chunk.dictionary_page_offset:  # None, or 0 by some writers, where there is none
-                    start = min(start, chunk.dictionary_page_offset)
-                site = f"column {chunk.path_in_schema!r}, row group {group + 1} of {metadata.num_row_groups}"
-                counts = _check_chunk(file, start, start + chunk.total_compressed_size, site)
-                verified, without = verified + counts.verified, without + counts.without
-    return PageCounts(verified, without)
+    with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as parquet:
+        metadata = parquet.metadata
+        paths = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
+        leaves = [leaf for leaf in paths if _is_of(leaf, [column])]
+        groups = [number for number in range(metadata.num_row_groups) if metadata.row_group(number).num_rows]
+        for group in groups if leaves else ():
+            if reason := _page_fault(parquet, group, leaves):
+                message = f"column {column!r}, row group {group + 1} of {metadata.num_row_groups}: {reason}"
+                raise PageFaultError(message)
+    if not groups or not leaves:
+        return True
+    chunk = metadata.row_group(groups[0]).column(paths.index(leaves[0]))
+    with reading(path), _Flipped(path) as file:
+        file.at = _start(chunk) + chunk.total_compressed_size - 1
+        return "CRC" in _page_fault(pq.ParquetFile(file, page_checksum_verification=True), groups[0], leaves[:1])
 
 
-def _check_chunk(file: BinaryIO, start: int, end: int, site: str) -> PageCounts:
-    verified = without = 0
-    while start < end:
-        try:
-            length, size, crc = _header(file, start, end)
-        except ValueError as error:
-            if not verified:  # some old writers give a wrong length of a column: not a fault of pages
-                return PageCounts(0, without + 1)
-            message = f"{site}: the header of page {verified + without + 1} is damaged"
-            raise PageFaultError(message) from error
-        if crc is None:
-            without += 1
-        elif _crc_of(file, start + length, size) == crc:
-            verified += 1
-        else:
-            message = f"{site}: page {verified + without + 1} does not fit its checksum"
-            raise PageFaultError(message)
-        start += length + size
-    return PageCounts(verified, without)
+def _page_fault(parquet: pq.ParquetFile, group: int, leaves: list[str]) -> str:
+    """What pyarrow finds wrong with the pages of columns in a row group; empty if nothing is."""
+    import pyarrow as pa  # noqa: PLC0415 - see check_pages
+
+    try:
+        for _ in parquet.iter_batches(row_groups=[group], columns=leaves):
+            pass
+    except (OSError, pa.ArrowException) as error:
+        if os_error_number(error) is not None:
+            raise
+        return " ".join(str(error).split())
+    return ""
 
 
-def _crc_of(file: BinaryIO, start: int, size: int) -> int:
-    file.seek(start)
-    crc = 0
-    while size > 0:
-        block = file.read(min(size, _BLOCK))
-        if not block:
-            return -1
-        crc, size = zlib.crc32(block, crc), size - len(block)
-    return crc
-
-
-def _header(file: BinaryIO, start: int, end: int) -> tuple[int, int, int | None]:
-    """Return the length of a page header, the size of its page, and the checksum if it has one.
-
-    Raises:
-        ValueError: it is no page header.
-    """
-    window = _FIRST_WINDOW
-    while True:
-        file.seek(start)
-        reader = _Compact(file.read(min(window, end - start)))
-        try:
-            fields = {number: reader.value(kind) for number, kind in reader.fields()}
-            break
-        except IndexError:
-            window *= 8
-            if window > _LARGEST_WINDOW or len(reader.data) >= end - start:
-                message = "it does not end"
-                raise ValueError(message) from None
-    size, crc = fields.get(_COMPRESSED_SIZE), fields.get(_CRC)
-    if size is None or not 0 <= size <= end - start - reader.at:
-        message = "it has no size, or one that does not fit the column"
-        raise ValueError(message)
-    return reader.at, size, None if crc is None else crc & 0xFFFFFFFF
-
-
-class _Compact:
-    """A reader of Thrift's compact protocol; it raises an IndexError at the end of its bytes."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.at = 0
-
-    def fields(self) -> Iterator[tuple[int, int]]:
-        """Yield number and type of each field of a struct; the caller reads its value in between."""
-        number = 0
-        while head := self._byte():
-            number = number + (head >> 4) if head >> 4 else self._integer()
-            yield number, head & 15
-
-    def value(self, kind: int, depth: int = 0) -> int | None:
-        """Read an integer, or pass over a value of another type.
-
-        Raises:
-            ValueError: the type does not occur in headers of pages.
-        """
-        if kind in _INTEGERS:
-            return self._integer()
-        if kind == _STRUCT and depth < _DEEPEST:
-            for _, inner in self.fields():
-                self.value(inner, depth + 1)
-        elif kind in {_BYTE, _DOUBLE}:
-            self.at += 1 if kind == _BYTE else 8
-        elif kind == _BINARY:
-            length = self._varint()
-            self.at += length
-        elif kind not in {_TRUE, _FALSE}:
-            message = f"type {kind}"
-            raise ValueError(message)
-        return None
-
-    def _byte(self) -> int:
-        byte = self.data[self.at]
-        self.at += 1
-        return byte
-
-    def _integer(self) -> int:
-        raw = self._varint()
-        return (raw >> 1) ^ -(raw & 1)
-
-    def _varint(self) -> int:
-        value = shift = 0
-        while shift < _LONGEST_VARINT:
-            byte = self._byte()
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:  # noqa: PLR2004 - the highest bit says that another byte follows
-                return value
-            shift += 7
-        message = "an integer does not end"
-        raise ValueError(message)
+def _start(chunk: pq.ColumnChunkMetaData) -> int:
+    """The first byte of a column in a row group; some writers say 0 of a dictionary that is not there."""
+    first = int(chunk.data_page_offset)
+    return min(first, chunk.dictionary_page_offset) if chunk.dictionary_page_offset else first

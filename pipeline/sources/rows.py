@@ -20,7 +20,7 @@ def is_passed_in(rows: Rows) -> bool:
     """Whether rows came from a frame, so that nothing of them is left when the run has ended."""
     if not isinstance(rows, DataFile):
         return isinstance(rows, FrameRows)
-    return bool(rows.label) and rows.origin is None and not rows.is_remote
+    return bool(rows.label) and rows.origin is None and not rows.is_versioned
 
 
 def is_partition(rows: Rows, name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import field as data_field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from ..errors import DataError, ThresherError
@@ -22,6 +22,7 @@ from .types import ACCEPTS, UNKNOWN, canonical_type, decimals_of, how_to_cast, r
 from .unnesting import ROW
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     import pyarrow as pa
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from .inputs import Field, Input, InputContract
     from .partition_filter import Truths
     from .rows import Rows
-    from .table_formats.folders import LiveTable
+    from .table_formats import TableVersion
 
 PASSES_WHERE = "passes_where"
 SCORE_GIVEN = "score_given"
@@ -62,7 +63,7 @@ class Source:
         truths: Says for which values of partitions a predicate holds, as an engine finds it.
         skipped: Files in its folders that are not read because of their names.
         files_left_out: Number of files that are not opened, because `where` holds for no row of their partitions.
-        tables: The versions of tables of table formats that its files belong to.
+        tables: The versions of tables of table formats among them.
         results_left_out: Results folders below its folders, which are not read.
         others: The other inputs of the stage: they tell the type of a column that has no value in this one.
         shown: Columns of its files that rows carry along to be shown, with their place in the files; None: none do.
@@ -76,7 +77,7 @@ class Source:
     truths: Truths = data_field(default=none_known, compare=False, repr=False)
     skipped: tuple[Skipped, ...] = ()
     files_left_out: int = 0
-    tables: tuple[LiveTable, ...] = ()
+    tables: tuple[TableVersion, ...] = ()
     others: tuple[Source, ...] = data_field(default=(), compare=False, repr=False)
     results_left_out: tuple[Path, ...] = ()
     shown: tuple[str, ...] | None = None
@@ -126,6 +127,24 @@ class Source:
     def scans(self) -> tuple[Scan, ...]:
         """One scan for each group."""
         return tuple(scan_of(f"{self.name}_files_{number}", files) for number, files in enumerate(self.groups))
+
+    def fetch(self, names: Iterable[str]) -> None:
+        """Bring here what is read of files that lie elsewhere.
+
+        Args:
+            names: Columns of the files, beside those that `where` and expressions read.
+
+        Raises:
+            ThresherError: a store or a table cannot be read, or the disk is full.
+        """
+        away = [file for file in self.files if isinstance(file, DataFile) and file.fetch is not None]
+        if not away:
+            return
+        from .remote.reading import together  # noqa: PLC0415 - only where an input lies elsewhere
+
+        mapped = (column for name in self.spec.columns if self.is_mapped(name) for column in self.columns_read(name))
+        columns = {*names, *self.where_columns, *(self.shown or ()), *mapped}
+        together([partial(file.fetch, columns) for file in away if file.fetch is not None])
 
     @cached_property
     def where(self) -> exp.Expr | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import DataError, StorageError, os_error_number, os_fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 SPOOLED = "rows.parquet"
 PRIVATE = 0o700
@@ -49,9 +50,17 @@ def spooled(write: Callable[[Path], None], label: str, scratch: Path | None, *, 
         StorageError: the folder is full.
         ThresherError: the operating system fails; by the number of its error.
     """
-    try:
+    with spooling(label, name=name):
         folder = TemporaryFolder(scratch)
         write(folder.path / SPOOLED)
+    return folder.path / SPOOLED, folder
+
+
+@contextmanager
+def spooling(label: str, *, name: str) -> Iterator[None]:
+    """Tell in one sentence why rows cannot be written to the folder for temporary data; errors as for `spooled`."""
+    try:
+        yield
     except FileNotFoundError as error:  # of what the rows come from: the folder is there
         message = f"input {name}: the rows of {label} cannot be read: {str(error).splitlines()[0]}"
         raise DataError(message, remedy="Check the paths that it reads.") from error
@@ -59,11 +68,9 @@ def spooled(write: Callable[[Path], None], label: str, scratch: Path | None, *, 
         if os_error_number(error) is None:  # Arrow raises it of rows that it cannot hold, too
             reason = next(iter(str(error).splitlines()), type(error).__name__)
             message = f"input {name}: the rows of {label} cannot be read: {reason}"
-            raise DataError(
-                message, remedy="Leave out the columns that are not needed, or give them other types."
-            ) from error
+            remedy = "Leave out the columns that are not needed, or give them other types."
+            raise DataError(message, remedy=remedy) from error
         fault = os_fault(error, f"input {name}: writing the rows of {label} to the folder for temporary data")
         if isinstance(fault, StorageError):
             fault.remedy = "Free some space, or set resources.scratch to a larger folder."
         raise fault from error
-    return folder.path / SPOOLED, folder

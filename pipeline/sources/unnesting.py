@@ -72,7 +72,7 @@ def _in_place_of(rows: DataFile | FrameRows, file: DataFile) -> DataFile:
     if not isinstance(rows, DataFile):
         return file
     origin = rows.origin if rows.label else rows.path
-    identity = file.identity if origin is None and not rows.is_remote else rows.identity  # spooled rows are gone
+    identity = file.identity if origin is None and not rows.is_versioned else rows.identity  # spooled rows are gone
     kept = {key: getattr(rows, key) for key in ("partitions", "partition_types", "notices")}
     return replace(file, origin=origin, identity=identity, tokens=file.tokens or rows.tokens, **kept)
 
@@ -126,6 +126,8 @@ def _frame(rows: DataFile | FrameRows) -> pl.LazyFrame:
     import polars as pl  # noqa: PLC0415 - see unnested
 
     if isinstance(rows, DataFile):
+        if rows.fetch is not None:
+            rows.fetch(rows.schema.names)
         return pl.scan_parquet(rows.path, glob=False, hive_partitioning=False)
     unread = [each.name for each in rows.schema if refused(each.type)]
     return pl.DataFrame(pl.from_arrow(rows.table.drop_columns(unread))).lazy()

@@ -74,7 +74,7 @@ def test_crc_finds_a_flipped_bit_also_when_nothing_else_changed(tmp_path: Path) 
     path = tmp_path / "a.parquet"
     _write(path)
     run = _run(tmp_path, "crc", str(path))
-    assert record_of(run)["verified"] == {"pages_verified": 2, "pages_without_checksum": 0}
+    assert record_of(run)["verified"] == {"columns_verified": 2, "columns_without_checksums": 0}
     assert not [text for text in run.warnings if "verify" in text]
     _flip(path, column=2)  # nothing reads it
     _run(tmp_path, "crc", str(path))
@@ -98,7 +98,7 @@ def test_crc_counts_files_without_checksums_and_verifies_the_others(tmp_path: Pa
     assert warning.removeprefix("a: ") in record_of(run)["results"]["a"]["warnings"]
     assert warning not in _run(tmp_path, "none", *map(str, paths[:1])).warnings
     _flip(paths[0])
-    with pytest.raises(DataError, match="does not fit its checksum"):
+    with pytest.raises(DataError, match="CRC checksum verification failed"):
         _run(tmp_path, "crc", *map(str, paths))
 
 

@@ -7,10 +7,8 @@ import json
 import shutil
 import sys
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,11 +28,11 @@ from pipeline.engines.expression_types import truths
 from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.sources.inputs import Input
 from pipeline.sources.listing import FoundFiles, find_files
-from pipeline.sources.parquet_files import DataFile, open_file
-from pipeline.sources.table_formats.folders import LocalFolder, rewritten
+from pipeline.sources.parquet_files import DataFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pipeline.runs.run import Run
 
@@ -95,6 +93,15 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def find(path: Path, **keys: Any) -> FoundFiles:  # noqa: ANN401 - keys of an input
     return find_files(Input.model_validate({"path": str(path), **keys}), path.parent, name="predictions", truths=truths)
+
+
+def rows_of(listing: FoundFiles, *columns: str) -> pl.DataFrame:
+    """The rows of a table, all columns or some, as they are brought here."""
+    (file,) = listing.files
+    assert isinstance(file, DataFile)
+    assert file.fetch is not None
+    file.fetch(columns or file.schema.names)
+    return pl.read_parquet(file.path)
 
 
 def sweep(folder: Path, **spec: Any) -> Run:  # noqa: ANN401
@@ -228,26 +235,54 @@ def test_a_library_that_is_missing_is_named(
 
 
 @pytest.mark.parametrize("kind", ["table", "snapshots"])
-def test_files_that_are_gone_or_others_are_told(
-    kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copy = tmp_path / "t"
-    shutil.copytree(request.getfixturevalue(kind), copy)
-    if kind == "snapshots":  # its paths are absolute
-        monkeypatch.setattr(LocalFolder, "location", lambda _self, written: str(copy / written.split("/n/t/")[1]))
-    (first, second, *_) = [Path(file.name) for file in find(copy).files]
-    first.write_bytes(second.read_bytes() + b"PAR1")
-    with pytest.raises(DataError, match=r"bytes, but [\d,]+ according to version"):
-        find(copy)
-    first.unlink()
-    with pytest.raises(NoInputError, match=f"{first.name} is gone, and version .* needs it"):
-        find(copy)
+def test_only_the_columns_that_are_read_are_brought_here(kind: str, request: pytest.FixtureRequest) -> None:
+    listing = find(request.getfixturevalue(kind))
+    (file,) = listing.files
+    assert isinstance(file, DataFile)
+    assert not file.path.exists()
+    first = rows_of(listing, "score", "unknown")
+    assert (first.columns, first.height) == (["score"], 14)
+    more = rows_of(listing, "id")
+    assert more.columns == ["id", "score"]
+    assert more["score"].equals(first["score"])  # always in the same order
+    assert rows_of(find(request.getfixturevalue(kind))).select("id", "score").equals(more)
+    assert rows_of(find(request.getfixturevalue(kind)), "unknown").height == 14
+
+
+def test_a_file_that_is_gone_is_told(table: Path, tmp_path: Path) -> None:
+    shutil.copytree(table, tmp_path / "t")
+    listing = find(tmp_path / "t")
+    for path in (tmp_path / "t").rglob("*.parquet"):
+        path.unlink()
+    with pytest.raises(
+        NoInputError, match=r"input predictions: \S*/t cannot be read as .*: a file of it is gone"
+    ) as caught:
+        rows_of(listing)
+    assert "VACUUM" in str(caught.value.remedy)
+    (tmp_path / "t" / "_delta_log" / "00000000000000000001.json").write_text("{")
+    with pytest.raises(
+        DataError, match=r"input predictions: \S*/t cannot be read as a table of Delta Lake: "
+    ) as damaged:
+        find(tmp_path / "t")
+    assert len(damaged.value.message.splitlines()) == 1
+
+
+def test_a_file_of_a_snapshot_that_is_gone_is_told(tmp_path: Path) -> None:
+    catalog = SqlCatalog("test", uri="sqlite:///:memory:", warehouse=str(tmp_path))
+    catalog.create_namespace("n")
+    catalog.create_table("n.t", schema=ROWS.to_arrow().schema).append(ROWS.to_arrow())
+    catalog.close()
+    listing = find(tmp_path / "n" / "t")
+    (path,) = (tmp_path / "n" / "t").rglob("*.parquet")
+    path.unlink()
+    with pytest.raises(NoInputError, match="cannot be read as a table of Apache Iceberg: a file of it is gone"):
+        rows_of(listing)
 
 
 def test_rows_that_vectors_mark_as_deleted_are_not_counted(table: Path, tmp_path: Path) -> None:
     log = with_vectors(table, tmp_path / "t")
     write_log(log)
-    assert len(find(tmp_path / "t").files) == 4  # the feature alone deletes nothing
+    assert rows_of(find(tmp_path / "t")).height == 8  # the feature alone deletes nothing
     deleted = mark(log, 0, [1]) + mark(log, 2, [0])
     assert len(deleted) == 2
     ROWS.filter(~pl.col("id").is_in(deleted)).write_parquet(tmp_path / "plain.parquet")
@@ -257,27 +292,23 @@ def test_rows_that_vectors_mark_as_deleted_are_not_counted(table: Path, tmp_path
         for name, path in (("a", "t"), ("b", "plain.parquet"))
     ]
     assert contents(runs[0]) == contents(runs[1])
-    files = [file for file in find(tmp_path / "t").files if isinstance(file, DataFile)]
-    assert sorted((file.rows, file.identity.get("n_deleted")) for file in files if file.rows < 2) == [(1, 1), (1, 1)]
-    assert sum(file.rows for file in files) == 6
-    mark(log, 0, [2])
-    with pytest.raises(DataError, match="Deletion vector mask length 3 exceeds numRecords 2"):
-        find(tmp_path / "t")
+    listing = find(tmp_path / "t")
+    assert [file.rows for file in listing.files] == [6]
+    assert set(rows_of(listing, "id")["id"]) == {*range(8)} - {*deleted}
 
 
-def test_a_night_sees_that_more_rows_are_deleted(table: Path, tmp_path: Path) -> None:
-    log = with_vectors(table, tmp_path / "t")
+def test_a_night_sees_another_version(table: Path, tmp_path: Path) -> None:
+    shutil.copytree(table, tmp_path / "t")
     config = stage_config(tmp_path, "threshold_sweep", {}, predictions=str(tmp_path / "t"), thresholds=[0.5])
     nights = []
-    for rows in ([0], [1], [0, 1]):
-        mark(log, 1, rows)
+    for number in (3, 4):
+        DeltaTable(tmp_path / "t").delete(f"id = {number}")
         nights.append(pipeline.run(config))
+        assert pipeline.run(config).status == "unchanged"
         afresh = pipeline.run(config | {"output": str(tmp_path / "afresh")})
         assert contents(nights[-1]) == contents(afresh)
         shutil.rmtree(tmp_path / "afresh")
-    assert [night.table("threshold_sweep_curve")["tp"].sum() for night in nights] != [0, 0, 0]
-    assert [night.table("inputs").filter(status="used")["rows_used"].item() for night in nights] == [7, 7, 6]
-    assert pipeline.run(config).status == "unchanged"
+    assert [night.table("inputs").filter(status="used")["rows_used"].item() for night in nights] == [13, 12]
     assert call("explain", tmp_path / "results", "threshold_sweep").code == 0
 
 
@@ -331,37 +362,11 @@ def test_renamed_columns_are_read_under_their_names_of_today(snapshots: Path, tm
         for name, path in (("a", snapshots.parent / "renamed"), ("b", tmp_path / "plain.parquet"))
     ]
     assert contents(runs[0]) == contents(runs[1])
-    assert [file.schema.names for file in find(snapshots.parent / "renamed").files] == [RENAMED.columns] * 2
+    assert [file.schema.names for file in find(snapshots.parent / "renamed").files] == [RENAMED.columns]
 
 
 def test_a_column_that_was_dropped_is_not_read_for_a_new_one_of_its_name(snapshots: Path) -> None:
-    (file,) = find(snapshots.parent / "dropped").files
-    assert "part" not in file.schema.names
-    assert (file.partitions["part"], str(file.partition_types["part"])) == (None, "large_string")
-
-
-@pytest.mark.parametrize("deleted", [[], [0], [65_535, 65_536], [3, 70_000, 149_999], list(range(150_000))])
-def test_the_rows_that_are_left_keep_their_order(deleted: list[int], tmp_path: Path) -> None:
-    rows = pl.DataFrame(
-        {"id": range(150_000), "text": ["é"] * 150_000, "at": [datetime(2026, 11, 1, tzinfo=UTC)] * 150_000}
-    )
-    rows.write_parquet(tmp_path / "a.parquet", row_group_size=70_000)
-    file = open_file(tmp_path / "a.parquet", tmp_path, name="predictions")
-    names = {"id": "number", "at": "at"}
-    left = rewritten(file, names, np.array(deleted, np.int64), tmp_path, name="predictions")
-    expected = rows.filter(~pl.col("id").is_in(deleted)).select(number="id", at="at")
-    assert pl.read_parquet(left.path).equals(expected)
-    assert (left.rows, left.name, left.schema.names) == (expected.height, file.name, ["number", "at"])
-
-
-def test_a_damaged_file_some_of_whose_rows_are_deleted_is_told(tmp_path: Path) -> None:
-    pl.DataFrame({"id": range(1000)}).write_parquet(tmp_path / "a.parquet", compression="uncompressed")
-    content = bytearray((tmp_path / "a.parquet").read_bytes())
-    content[4:40] = b"\xff" * 36
-    (tmp_path / "a.parquet").write_bytes(content)
-    file = open_file(tmp_path / "a.parquet", tmp_path, name="predictions")
-    with pytest.raises(DataError, match=r"input predictions: \S*a\.parquet cannot be read: "):
-        rewritten(file, {"id": "id"}, np.array([1]), tmp_path, name="predictions")
+    assert rows_of(find(snapshots.parent / "dropped"))["part"].to_list() == [None] * 8
 
 
 def deletes(path: Path, **facts: Any) -> IcebergFile:  # noqa: ANN401 - facts of a file
@@ -372,39 +377,31 @@ def deletes(path: Path, **facts: Any) -> IcebergFile:  # noqa: ANN401 - facts of
 def test_rows_that_files_of_positions_mark_as_deleted_are_not_counted(
     snapshots: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = [file for file in find(snapshots).files if isinstance(file, DataFile)]
-    marked = next(file for file in plain if file.rows > 1)
-    others = [("elsewhere", 0), ("elsewhere", 7)]
-    for number, pairs in enumerate([[(str(marked.path), 1), *others], [(str(marked.path), 0), (str(marked.path), 1)]]):
+    listed, whole = DataScan.plan_files, rows_of(find(snapshots), "id")["id"]
+    marked = max((task.file for task in listed(find_scan(snapshots))), key=lambda file: file.record_count)
+    inside = pl.read_parquet(marked.file_path, hive_partitioning=False)["id"]
+    for number, pairs in enumerate(
+        [[(marked.file_path, 1), ("elsewhere", 0)], [(marked.file_path, 0), (marked.file_path, 1)]]
+    ):
         pl.DataFrame(pairs, ["file_path", "pos"], orient="row").write_parquet(tmp_path / f"{number}.parquet")
-    marks = {deletes(tmp_path / "0.parquet"), deletes(tmp_path / "1.parquet")}
-    listed = DataScan.plan_files
-    chosen: dict[str, set[IcebergFile]] = {str(marked.path): marks}
+    chosen = {marked.file_path: {deletes(tmp_path / "0.parquet"), deletes(tmp_path / "1.parquet")}}
 
     def with_deletes(scan: DataScan) -> Iterator[FileScanTask]:
         return (FileScanTask(task.file, delete_files=chosen.get(task.file.file_path)) for task in listed(scan))
 
     monkeypatch.setattr(DataScan, "plan_files", with_deletes)
-    rows_of = {file.name: file.rows for file in find(snapshots).files}
-    assert rows_of == {file.name: file.rows for file in plain} | {marked.name: marked.rows - 2}
-    pl.DataFrame({"file_path": str(marked.path), "pos": [marked.rows]}).write_parquet(tmp_path / "0.parquet")
-    with pytest.raises(DataError, match=r"0\.parquet has [\d,]+ bytes, but [\d,]+ according to"):
-        find(snapshots)
-    chosen[str(marked.path)] = {deletes(tmp_path / "0.parquet")}
-    with pytest.raises(DataError, match=rf"row {marked.rows} of .* is marked as deleted, and it has {marked.rows}\n"):
-        find(snapshots)
-    pl.DataFrame({"file_path": [str(marked.path)], "at": [0]}).write_parquet(tmp_path / "0.parquet")
-    chosen[str(marked.path)] = {deletes(tmp_path / "0.parquet")}
-    with pytest.raises(DataError, match=r"0\.parquet does not say which rows are deleted: "):
-        find(snapshots)
+    listing = find(snapshots)
+    assert [file.rows for file in listing.files] == [12]
+    assert set(rows_of(listing, "id")["id"]) == {*whole} - {*inside[:2]}
     (tmp_path / "0.parquet").unlink()
-    with pytest.raises(NoInputError, match=r"0\.parquet, which says which rows are deleted, is gone"):
+    with pytest.raises(NoInputError, match="a file of it is gone: "):
         find(snapshots)
-    pl.DataFrame({"file_path": str(marked.path), "pos": [0]}).write_parquet(tmp_path / "0.parquet")
-    for facts in ({"content": DataFileContent.EQUALITY_DELETES}, {"file_format": FileFormat.AVRO}):
-        chosen[str(marked.path)] = {deletes(tmp_path / "0.parquet", **facts)}
-        with pytest.raises(DataError, match=r"marks rows of its files as deleted in a way that is not supported"):
-            find(snapshots)
+
+
+def find_scan(path: Path) -> DataScan:
+    from pyiceberg.table import StaticTable
+
+    return StaticTable.from_metadata(str(max((path / "metadata").glob("*.metadata.json")))).scan()
 
 
 def test_two_files_of_the_latest_metadata_are_told_apart(snapshots: Path, tmp_path: Path) -> None:

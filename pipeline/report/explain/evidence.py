@@ -126,6 +126,7 @@ def rows_behind(
         most_rows: Most rows of each; None: ten, and all rows of a sheet.
         stop: Checked while a query runs.
     """
+    opened.fetch()
     with DuckDB(Resources(), opened.folders, stop) as engine, naming_user_sql(engine, opened.plan):
         reader = _Reader(engine, opened, evidence, asked, most_rows)
         reader.define()

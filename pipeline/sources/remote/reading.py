@@ -1,6 +1,7 @@
-"""Copies of remote objects here: verified by their content, bounded in size, used while the object is the same.
+"""Inputs on stores: objects are listed; of Parquet files the footers and the columns that are read are copied here.
 
-Every run reads links of its own to the copies, so that another run which makes room takes nothing from it.
+What was copied is used again while the object is the same. Every run reads links of its own to the copies, so that
+another run which makes room takes nothing from it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -22,31 +23,45 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import DataError, NoInputError, PermissionDenied, StorageError, ThresherError, os_fault
-from ...records import dataclass
 from ...safe_files import remove_own
 from ..finding import MAGICS, PassedOver, Skipped
 from ..listed import Listed
-from ..parquet_files import open_file, partitions_of
+from ..parquet_files import MAGIC, open_file, partitions_of, ranges_of, without
 from ..spooling import PREFIX, PRIVATE, TemporaryFolder
-from ..table_formats.folders import (
+from ..table_formats import (
+    DELTA,
+    DELTA_LOG,
     ICEBERG,
     ICEBERG_ENDINGS,
     ICEBERG_FOLDER,
     LOG_FOLDERS,
+    commits_of,
+    delta_table,
     format_of_keys,
+    iceberg_table,
+    latest_metadata,
     remedy_for,
     tells_a_table,
 )
-from ..table_formats.opening import table_in
-from .store import Bucket, Matches, RemoteObject, endpoints, fixed_part, match_keys, parse_address
-from .tables import RemoteFolder
+from .store import (
+    CHUNK_BYTES,
+    Bucket,
+    Matches,
+    Objects,
+    RemoteObject,
+    endpoints,
+    fixed_part,
+    match_keys,
+    options_for_tables,
+    parse_address,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from ..inputs import Input
     from ..parquet_files import DataFile
-    from ..table_formats.folders import LiveTable
+    from ..table_formats import TableVersion
     from .store import Address
 
 
@@ -55,32 +70,102 @@ _DATA, _NOTE, _UNFINISHED = ".data", ".json", ".part"
 _KEPT = re.compile(r"[0-9a-f]{64}\.data")
 _HALF = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{16}\.part")
 _OWN = 0o600
+_END = 1 << 15  # bytes at the end of a file that hold most footers
 _LONGEST_NAME = 200  # bytes
 _STALE_SECONDS = 24 * 60 * 60
 _LONGEST_RUN_SECONDS = 30 * _STALE_SECONDS
 
 
-@dataclass(frozen=True)
-class CopiedObject:
-    """A copy of an object.
+class Copy:
+    """The bytes of an object that have been asked for, at their places in a file as long as the object.
 
-    Attributes:
-        path: The copy; its name is that of the object.
-        item: The object, with the version that was read.
-        sha256: Hash of its content.
-        holder: What removes the copy once nothing refers to it.
+    Args:
+        copies: The folder of copies.
+        bucket: Where the object is.
+        item: The object, as it was listed.
+        stopped: Set when nobody wants the content any more.
+        name: Name of the input in messages.
     """
 
-    path: Path
-    item: RemoteObject
-    sha256: str
-    holder: object
+    def __init__(
+        self, copies: Copies, bucket: Bucket, item: RemoteObject, stopped: threading.Event, *, name: str
+    ) -> None:
+        self._copies, self._bucket, self._item, self._stopped, self._name = copies, bucket, item, stopped, name
+        identity = [str(item.address), item.etag, item.version, item.size, endpoints()]
+        self._data = copies.folder / f"{hashlib.sha256(json.dumps(identity).encode()).hexdigest()}{_DATA}"
+        with self._faults():
+            copies.folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+            self._data.touch(_OWN)
+            os.truncate(self._data, item.size)
+            self.path, self.holder = _linked(self._data, item)
+            self._version, self._parts = self._noted()
 
     @property
     def identity(self) -> dict[str, int | str]:
         """What tells whether the object was replaced."""
-        version = {} if self.item.version is None else {"version_id": self.item.version}
-        return {"size": self.item.size, "etag": self.item.etag, **version, "sha256": self.sha256}
+        version = {} if self._version is None else {"version_id": self._version}
+        return {"size": self._item.size, "etag": self._item.etag, **version}
+
+    def bring(self, ranges: list[tuple[int, int]]) -> None:
+        """Bring bytes, (start, end) each, that are not here yet.
+
+        Raises:
+            DataError: the object was replaced since it was listed.
+            StorageError: the disk is full.
+            ThresherError: the store refuses, or the operating system fails.
+        """
+        missing = without(ranges, [(start, end) for start, end, _ in self._parts])
+        if not missing:
+            return
+        with self._faults():
+            with self.path.open("r+b") as file:
+                for start, end in missing:
+                    file.seek(start)
+                    self._version = self._bucket.copy(self._item, file, start, end, self._stopped).version
+            self._parts += [(start, end, _sha256(self.path, start, end)) for start, end in missing]
+            note = {"address": str(self._item.address), "version": self._version, "parts": self._parts}
+            if not self._data.exists():  # removed for others: the link of this run is left
+                return
+            unfinished = self._data.with_suffix(f".{secrets.token_hex(8)}{_UNFINISHED}")
+            unfinished.write_text(json.dumps(note))
+            unfinished.replace(self._data.with_suffix(_NOTE))
+
+    def bring_footer(self) -> None:
+        """Bring the footer of a Parquet file; of another file the beginning and the end, which tell what it is."""
+        size = self._item.size
+        start = max(size - _END, 0)
+        self.bring([(start, size)])
+        with self.path.open("r+b") as file:
+            file.seek(max(size - 2 * len(MAGIC), 0))
+            length, magic = int.from_bytes(file.read(len(MAGIC)), "little"), file.read()
+            if magic != MAGIC or size < 2 * len(MAGIC) + length:
+                self.bring([(0, min(size, _END))])
+                return
+            self.bring([(min(size - 2 * len(MAGIC) - length, start), start)])
+            file.seek(0)
+            file.write(MAGIC)  # as every such file begins
+
+    def _noted(self) -> tuple[str | None, list[tuple[int, int, str]]]:
+        """Return the version and the parts that are here and are what they were, by their hashes."""
+        with suppress(OSError):
+            os.utime(self._data)  # used now
+        try:
+            note = json.loads(self._data.with_suffix(_NOTE).read_bytes())
+            noted = [(int(start), int(end), str(sha256)) for start, end, sha256 in note["parts"]]
+            kept = [part for part in noted if _sha256(self.path, *part[:2]) == part[2]]
+        except (OSError, ValueError, TypeError, KeyError):
+            return self._item.version, []
+        return note.get("version"), kept
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            fault = os_fault(error, f"input {self._name}: copying {self._item.address} to {self._copies.folder}")
+            if isinstance(fault, StorageError):
+                fault.remedy = "Free some space, or set resources.copies to a folder on a larger disk."
+            raise fault from error
 
 
 class Copies:
@@ -100,28 +185,6 @@ class Copies:
         """Where the copies are."""
         return self._folder or folder_for_caches() / "objects"
 
-    def fetch(self, bucket: Bucket, item: RemoteObject, stopped: threading.Event, *, name: str) -> CopiedObject:
-        """Return a copy of an object: the one that is there if its content is as it was, otherwise a new one.
-
-        Args:
-            bucket: Where the object is.
-            item: The object, as it was listed.
-            stopped: Set when nobody wants the content any more.
-            name: Name of the input in messages.
-
-        Raises:
-            StorageError: the disk is full.
-            ThresherError: the store refuses, or the operating system fails.
-        """
-        try:
-            self.folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-            return self._kept(item) or self._copied(bucket, item, stopped)
-        except OSError as error:
-            fault = os_fault(error, f"input {name}: copying {item.address} to {self.folder}")
-            if isinstance(fault, StorageError):
-                fault.remedy = "Free some space, or set resources.copies to a folder on a larger disk."
-            raise fault from error
-
     def make_room(self) -> None:
         """Remove the copies that were not used for the longest time until the rest is within the limit."""
         with suppress(OSError):
@@ -130,7 +193,9 @@ class Copies:
                 with suppress(OSError):
                     status = path.lstat()
                     if _KEPT.fullmatch(path.name):
-                        entries.append((status.st_mtime, path, status.st_size))
+                        entries.append(
+                            (status.st_mtime, path, getattr(status, "st_blocks", status.st_size / 512) * 512)
+                        )
                     elif _HALF.fullmatch(path.name) and time.time() - status.st_mtime > _STALE_SECONDS:
                         remove_own(path, self.folder)
                     elif path.name.startswith(PREFIX) and time.time() - status.st_mtime > _LONGEST_RUN_SECONDS:
@@ -142,45 +207,6 @@ class Copies:
                 remove_own(path.with_suffix(_NOTE), self.folder)
                 remove_own(path, self.folder)
                 excess -= size
-
-    def _kept(self, item: RemoteObject) -> CopiedObject | None:
-        """Return the copy that is there, or None if there is none whose content is as it was."""
-        data = self._place(item)
-        try:
-            note = json.loads(data.with_suffix(_NOTE).read_bytes())
-            sha256, version = str(note["sha256"]), note["version"]
-            path, holder = _linked(data, item)
-        except (OSError, ValueError, TypeError, KeyError):
-            return None
-        if (path.stat().st_size, _sha256(path)) != (item.size, sha256):
-            return None
-        with suppress(OSError):
-            os.utime(data)  # used now
-        return CopiedObject(path, RemoteObject(item.address, item.size, item.etag, version), sha256, holder)
-
-    def _copied(self, bucket: Bucket, item: RemoteObject, stopped: threading.Event) -> CopiedObject:
-        data = self._place(item)
-        unfinished = data.with_suffix(f".{secrets.token_hex(8)}{_UNFINISHED}")
-        try:
-            unfinished.touch(_OWN, exist_ok=False)
-            with unfinished.open("wb") as file:
-                read = bucket.copy(item, file, stopped)
-                file.flush()
-                os.fsync(file.fileno())
-            sha256 = _sha256(unfinished)
-            path, holder = _linked(unfinished, item)
-            remove_own(data.with_suffix(_NOTE), self.folder)  # never the note of another copy beside this one
-            unfinished.replace(data)
-        finally:
-            remove_own(unfinished, self.folder)
-        note = {"address": str(item.address), "etag": item.etag, "version": read.version, "sha256": sha256}
-        unfinished.write_text(json.dumps(note))
-        unfinished.replace(data.with_suffix(_NOTE))
-        return CopiedObject(path, read, sha256, holder)
-
-    def _place(self, item: RemoteObject) -> Path:
-        identity = [str(item.address), item.etag, item.version, item.size, endpoints()]
-        return self.folder / f"{hashlib.sha256(json.dumps(identity).encode()).hexdigest()}{_DATA}"
 
 
 def bytes_of(size: str) -> int:
@@ -206,9 +232,13 @@ def _linked(data: Path, item: RemoteObject) -> tuple[Path, object]:
     return path, holder
 
 
-def _sha256(path: Path) -> str:
+def _sha256(path: Path, start: int, end: int) -> str:
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        file.seek(start)
+        while content := file.read(min(end - file.tell(), CHUNK_BYTES)):
+            digest.update(content)
+    return digest.hexdigest()
 
 
 # The objects that an input names on remote stores, listed now and copied when they are opened.
@@ -225,7 +255,8 @@ class RemoteFiles:
         name: Name of the input in messages.
         endings: Endings of the names of its files in folders, in lower case.
         copies: Where copies are.
-        convert: Writes the rows of a copy of another format to a Parquet file; None for a copy in Parquet.
+        is_parquet: Whether a name is that of a file in Parquet.
+        convert: Writes the rows of a copy of another format to a Parquet file.
     """
 
     def __init__(
@@ -233,18 +264,20 @@ class RemoteFiles:
         name: str,
         endings: tuple[str, ...],
         copies: Copies | None,
-        convert: Callable[[Path], DataFile | None] = lambda _path: None,
+        is_parquet: Callable[[Path], bool],
+        convert: Callable[[Path], DataFile],
     ) -> None:
         self._name = name
         self._endings = endings
         self._copies = copies or Copies()
+        self._is_parquet = is_parquet
         self._convert = convert
         self._buckets: dict[str, Bucket] = {}
         self._listings: dict[str, dict[str, RemoteObject]] = {}
         self._stopped = threading.Event()
         self.passed_over: list[PassedOver] = []
 
-    def table(self, text: str, spec: Input) -> LiveTable | None:
+    def table(self, text: str, spec: Input) -> TableVersion | None:
         """Return the version of a table that an input asks for; None if an address leads to no table.
 
         Raises:
@@ -258,8 +291,8 @@ class RemoteFiles:
             return None
         if address.key.endswith(ICEBERG_ENDINGS):
             depth = 2 if address.folders[-2:-1] == (ICEBERG_FOLDER,) else 1
-            folder = self._folder(address.at("/".join(address.folders[:-depth])))
-            return table_in(folder, ICEBERG, spec, metadata=str(address))
+            folder = address.at("/".join(address.folders[:-depth]))
+            return iceberg_table(str(address), str(address), spec, self._objects(folder), name=self._name)
         bucket = self._bucket(address)
         try:
             key, kind = format_of_keys(self._keys_of_logs(bucket, [address.key]))
@@ -267,7 +300,27 @@ class RemoteFiles:
             if address.key and bucket.object(address.key) is not None:  # an object may be read that cannot be listed
                 return None
             raise
-        return table_in(self._folder(address), kind, spec) if key == address.key else None
+        path = str(address).removesuffix("/")
+        if key == address.key and kind == DELTA:
+            log = f"{address.key}/{DELTA_LOG}".removeprefix("/")
+
+            def commits() -> dict[int, Callable[[], bytes]]:
+                listed = bucket.listed(log)
+                return commits_of(
+                    (each.address.folders[-1], partial(bucket.part, each, 0, each.size)) for each in listed
+                )
+
+            return delta_table(path, spec, options_for_tables(), commits, name=self._name)
+        if key == address.key and kind == ICEBERG:
+            files = self._objects(address)
+            listed = bucket.listed(f"{address.key}/{ICEBERG_FOLDER}".removeprefix("/"))
+            names = [item.address.folders[-1] for item in listed]
+            metadata = latest_metadata(path, names, files, name=self._name)
+            return iceberg_table(path, metadata, spec, files, name=self._name)
+        return None
+
+    def _objects(self, folder: Address) -> Objects:
+        return Objects(folder, self._bucket, what=f"input {self._name}")
 
     def listed(self, text: str) -> list[Listed]:
         """Return the objects that an address or pattern names, sorted by key; none of them is copied yet.
@@ -298,50 +351,16 @@ class RemoteFiles:
         return [self._item(objects[key], root) for key in matches.chosen]
 
     def open_all(self, items: Sequence[Listed]) -> dict[str, DataFile]:
-        """Copy objects, several at a time, and read their footers; return the files by name.
+        """Read the footers of objects, several at a time, and copy those of other formats; return the files by name.
 
         Raises:
-            ThresherError: as for `Copies.fetch`; nothing more is copied then.
+            ThresherError: as for `Copy.bring`; nothing more is copied then.
         """
-        files = self._together([item.open for item in items])
-        return {item.name: file for item, file in zip(items, files, strict=True)}
-
-    def below(self, folder: Address) -> list[RemoteObject]:
-        """Return the objects below a folder."""
-        return self._bucket(folder).listed(folder.key)
-
-    def object_at(self, address: Address) -> RemoteObject | None:
-        """Return an object; None if there is none."""
-        return self._bucket(address).object(address.key)
-
-    def copy(self, item: RemoteObject) -> CopiedObject:
-        """Copy an object."""
-        return self._copies.fetch(self._bucket(item.address), item, self._stopped, name=self._name)
-
-    def copies(self, items: Sequence[RemoteObject]) -> list[CopiedObject]:
-        """Copy objects, several at a time."""
-        return self._together([partial(self.copy, item) for item in items])
-
-    def opened(self, item: RemoteObject) -> DataFile:
-        """Copy an object in Parquet, whatever it is called, and read its footer."""
-        return self._open(item, {}, lambda _path: None)
-
-    def folder_beside_copies(self) -> TemporaryFolder:
-        """Return an empty folder on the disk of the copies."""
-        return TemporaryFolder(self._copies.folder)
-
-    def _together(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
-        """Return what jobs that copy objects return, several at a time; the first failure ends the others."""
-        pool = ThreadPoolExecutor(THREADS, thread_name_prefix="thresher-copy")
         try:
-            futures = [pool.submit(job) for job in jobs]
-            return [future.result() for future in futures]
+            files = together([item.open for item in items], self._stopped)
         finally:
-            self._stopped.set()
-            pool.shutdown(cancel_futures=True)
-            self._stopped.clear()
-            if jobs:
-                self._copies.make_room()
+            self._copies.make_room()
+        return {item.name: file for item, file in zip(items, files, strict=True)}
 
     def _bucket(self, address: Address) -> Bucket:
         key = f"{address.scheme}:{address.bucket}"
@@ -379,18 +398,23 @@ class RemoteFiles:
         return {item.address.key: item for item in self._bucket(address).listed("/".join(folder))}
 
     def _item(self, item: RemoteObject, root: PurePosixPath) -> Listed:
-        partitions = _partitions(item, root)
-        opening = partial(self._open, item, partitions, self._convert)
-        return Listed(str(item.address), partitions, opening, is_remote=True)
+        opening = partial(self._open, item, _partitions(item, root))
+        return Listed(str(item.address), _partitions(item, root), opening, is_remote=True)
 
-    def _open(
-        self, item: RemoteObject, partitions: dict[str, str | None], convert: Callable[[Path], DataFile | None]
-    ) -> DataFile:
-        copy = self.copy(item)
+    def _open(self, item: RemoteObject, partitions: dict[str, str | None]) -> DataFile:
+        copy = Copy(self._copies, self._bucket(item.address), item, self._stopped, name=self._name)
         label = str(item.address)
-        converted = convert(copy.path)
-        file = converted or open_file(copy.path, copy.path.parent, name=self._name, label=label, holder=copy.holder)
-        return replace(file, label=label, origin=None, identity=copy.identity, partitions=partitions)
+        if not self._is_parquet(copy.path):
+            copy.bring([(0, item.size)])
+            file = self._convert(copy.path)
+            return replace(file, label=label, origin=None, identity=copy.identity, partitions=partitions)
+        copy.bring_footer()
+        file = open_file(copy.path, copy.path.parent, name=self._name, label=label, holder=copy.holder)
+
+        def fetch(columns: Collection[str]) -> None:
+            copy.bring(ranges_of(copy.path, columns))
+
+        return replace(file, identity=copy.identity, partitions=partitions, fetch=fetch)
 
     def _refuse_tables(self, bucket: Bucket, folders: Sequence[str], keys: Iterable[str]) -> None:
         """Refuse objects of a table format: read as plain Parquet, its removed files would count.
@@ -420,13 +444,10 @@ class RemoteFiles:
             keys = pool.map(lambda log: bucket.first_key(log[0], log[1], tells_a_table), product(folders, LOG_FOLDERS))
             return [key for key in keys if key is not None]
 
-    def _folder(self, address: Address) -> RemoteFolder:
-        return RemoteFolder(address, self, name=self._name)
-
     def _looked_at(self, bucket: Bucket, items: list[RemoteObject], root: PurePosixPath) -> list[PassedOver]:
         length = len(MAGICS[0])
         with ThreadPoolExecutor(THREADS) as pool:
-            ends = list(pool.map(lambda item: bucket.ends_with(item, length), items))
+            ends = list(pool.map(lambda item: _end_of(bucket, item, length), items))
         looked_at = [
             Skipped(str(item.address), item.size, end in MAGICS) for item, end in zip(items, ends, strict=True)
         ]
@@ -441,6 +462,27 @@ class RemoteFiles:
             shown = ", ".join(str(address.at(key)) for key in matches.passed_over[:3])
             message += f": {len(matches.passed_over):,} below it have other endings, such as {shown}"
         return NoInputError(message, remedy="Check the bucket and the key; only folders are searched by the ending.")
+
+
+def _end_of(bucket: Bucket, item: RemoteObject, length: int) -> bytes:
+    """The last bytes of an object; none where they cannot be read."""
+    with suppress(ThresherError):
+        return bucket.part(item, max(item.size - length, 0), item.size)
+    return b""
+
+
+def together(jobs: Sequence[Callable[[], T]], stopped: threading.Event | None = None) -> list[T]:
+    """Return what jobs that wait for a store return, several at a time; the first failure ends the others."""
+    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="thresher-copy")
+    stopped = stopped or threading.Event()
+    try:
+        return [future.result() for future in [pool.submit(job) for job in jobs]]
+    except BaseException:
+        stopped.set()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+        stopped.clear()
 
 
 def _partitions(item: RemoteObject, root: PurePosixPath) -> dict[str, str | None]:

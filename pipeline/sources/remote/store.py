@@ -10,7 +10,8 @@ import re
 import threading
 from contextlib import contextmanager
 from dataclasses import field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from io import BufferedReader, BytesIO, RawIOBase
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -130,6 +131,9 @@ _ANSWER = re.compile(r"Error performing \S+ \S+ in .*? +- (?P<words>\S.*?):? *$"
 _CODE = re.compile(r"<Code>(?P<code>[^<]{1,80})</Code>(?:.*?<Message>(?P<words>[^<]{1,200})</Message>)?", re.DOTALL)
 _BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _CHANGED = 400, 403, 404, 412
 _REFUSED, _MISDIRECTED = {401, _FORBIDDEN}, {301, 307, _BAD_REQUEST}
+_TIME = "time:"  # in the place of an ETag
+_NO_ANSWER = re.compile(r"error sending request|HTTP error|[Cc]onnect(ion)? (error|refused|reset)|timed out")
+_IN_ADDRESS = re.compile(r"//[^/@]*:[^/@]*@")
 _LATER = "Run again later; if it goes on, check the network and the endpoint."
 
 
@@ -225,21 +229,27 @@ class Bucket:
         except NoInputError:
             return None
 
-    def ends_with(self, item: RemoteObject, length: int) -> bytes:
-        """Return the last bytes of an object; none where they cannot be read."""
-        try:
-            with self._faults(item.address, "reading"):
-                start = max(item.size - length, 0)
-                return bytes(self._obstore.get_range(self._store, item.address.key, start=start, end=item.size))
-        except ThresherError:
-            return b""
+    def part(self, item: RemoteObject, start: int, end: int) -> bytes:
+        """Return some bytes of an object.
 
-    def copy(self, item: RemoteObject, target: BinaryIO, stopped: threading.Event) -> RemoteObject:
-        """Write the content of an object to a file; where it breaks off, it is asked for again from the beginning.
+        Raises:
+            DataError: it was replaced since it was listed.
+            ThresherError: its class says what the store refuses.
+        """
+        content = BytesIO()
+        self.copy(item, content, start, end)
+        return content.getvalue()
+
+    def copy(
+        self, item: RemoteObject, target: BinaryIO, start: int, end: int, stopped: threading.Event | None = None
+    ) -> RemoteObject:
+        """Write some bytes of an object to a file; where they break off, they are asked for again from the beginning.
 
         Args:
             item: The object, as it was listed.
-            target: An empty file.
+            target: A file, which is written from where it is.
+            start: The first byte.
+            end: The byte behind the last one.
             stopped: Set when nobody wants the content any more.
 
         Returns:
@@ -249,7 +259,26 @@ class Bucket:
             DataError: it was replaced since it was listed.
             ThresherError: its class says what the store refuses.
         """
-        return self._tried(item.address, "reading", lambda: self._copied(item, target, stopped), stopped)
+        at = target.tell()
+
+        def ask() -> RemoteObject:
+            target.seek(at)
+            return self._copied(item, target, start, end, stopped)
+
+        return self._tried(item.address, "reading", ask, stopped)
+
+    def reader(self, address: Address) -> BinaryIO:
+        """Return the content of an object as a file, which is asked for piece by piece.
+
+        Raises:
+            NoInputError: there is none.
+            ThresherError: its class says what the store refuses.
+        """
+        item = self.object(address.key)
+        if item is None:
+            message = f"{self._what}: {address} is not there, and the table needs it"
+            raise NoInputError(message, remedy="Check the table, or read a later version of it.")
+        return BufferedReader(_Content(self, item), CHUNK_BYTES)
 
     def _tried(self, address: Address, doing: str, ask: Callable[[], T], stopped: threading.Event | None = None) -> T:
         """Return an answer of the store; one that breaks off is asked for again, beside the retries of the library."""
@@ -272,23 +301,27 @@ class Bucket:
         entries = chain.from_iterable(self._obstore.list(self._store, folder, chunk_size=PAGE))
         return next((entry["path"] for entry in entries if is_wanted(entry["path"])), None)
 
-    def _copied(self, item: RemoteObject, target: BinaryIO, stopped: threading.Event) -> RemoteObject:
-        target.seek(0)
-        target.truncate()
-        options = {"if_match": item.etag} if item.etag.strip('W/"') and not item.etag.startswith("time:") else {}
-        answer = self._obstore.get(self._store, item.address.key, options=options)
+    def _copied(
+        self, item: RemoteObject, target: BinaryIO, start: int, end: int, stopped: threading.Event | None
+    ) -> RemoteObject:
+        if start == end:
+            return item
+        options: dict[str, Any] = {"if_match": item.etag} if item.etag.strip('W/"') else {}
+        if item.etag.startswith(_TIME):
+            options = {"if_unmodified_since": datetime.fromisoformat(item.etag.removeprefix(_TIME))}
+        answer = self._obstore.get(self._store, item.address.key, options={"range": (start, end), **options})
         received = 0
         for chunk in answer.stream(min_chunk_size=CHUNK_BYTES):
             received += target.write(chunk)
-            if stopped.is_set():
+            if stopped is not None and stopped.is_set():
                 break
-        if received != item.size:
-            message = f"{self._what}: {item.address} ended after {received:,} of {item.size:,} bytes"
+        if received != end - start:
+            message = f"{self._what}: {item.address} ended after {received:,} of {end - start:,} bytes"
             raise UnavailableError(message, remedy=_LATER)
         return RemoteObject(item.address, item.size, item.etag, answer.meta["version"])
 
     def _object(self, entry: Any) -> RemoteObject:  # noqa: ANN401 - a dictionary of the library
-        etag = entry["e_tag"] or f"time:{entry['last_modified'].isoformat()}"
+        etag = entry["e_tag"] or f"{_TIME}{entry['last_modified'].isoformat()}"
         return RemoteObject(self.address.at(entry["path"]), entry["size"], etag, entry["version"])
 
     @contextmanager
@@ -318,18 +351,99 @@ class Bucket:
 
     def _fault(self, address: Address, doing: str, error: Exception, status: int) -> ThresherError:
         message = f"{self._what}: {doing} {address}: {said(error)}"
-        if status == _NOT_FOUND:
-            return NoInputError(message, remedy="Check the bucket and the key.")
         if status == _CHANGED:
             message = f"{self._what}: {address} was replaced while it was read"
-            return DataError(message, remedy="Run again when its writer is done.")
-        if status in _REFUSED:
-            remedy = f"Check the credentials in the environment, and what they may do: {self.needs}."
-            return PermissionDenied(message, remedy=remedy)
-        if status in _MISDIRECTED:
-            remedy = "Check the region and the endpoint in the environment, such as AWS_REGION."
-            return ConfigError(message, remedy=remedy)
-        return UnavailableError(message, remedy=_LATER)
+        return _fault_of(message, status, self.needs)
+
+
+def _fault_of(message: str, status: int, needs: str) -> ThresherError:
+    if status == _NOT_FOUND:
+        return NoInputError(message, remedy="Check the bucket and the key.")
+    if status == _CHANGED:
+        return DataError(message, remedy="Run again when its writer is done.")
+    if status in _REFUSED:
+        return PermissionDenied(
+            message, remedy=f"Check the credentials in the environment, and what they may do: {needs}."
+        )
+    if status in _MISDIRECTED:
+        return ConfigError(message, remedy="Check the region and the endpoint in the environment, such as AWS_REGION.")
+    return UnavailableError(message, remedy=_LATER)
+
+
+def fault_of_text(what: str, text: str) -> ThresherError | None:
+    """Return what a store refused, as the library of a table format tells it in its text; None if it was no store."""
+    status = _status(text)
+    if status in {0, _NOT_FOUND} and not _NO_ANSWER.search(text):
+        return None
+    return _fault_of(f"{what}: {said(text)}", status, Bucket.needs)
+
+
+class _Content(RawIOBase):
+    """The bytes of an object."""
+
+    def __init__(self, bucket: Bucket, item: RemoteObject) -> None:
+        self._bucket, self._item, self._at = bucket, item, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        self._at = offset + (0, self._at, self._item.size)[whence]
+        return self._at
+
+    def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401 - any writable buffer
+        end = min(self._at + len(buffer), self._item.size)
+        content = self._bucket.part(self._item, self._at, max(end, self._at))
+        buffer[: len(content)] = content
+        self._at += len(content)
+        return len(content)
+
+
+class Objects:
+    """What pyiceberg reads the files of a table on a store through.
+
+    Args:
+        folder: The folder of the table.
+        bucket: Returns the bucket of an address.
+        what: What it is for, in messages.
+    """
+
+    properties: dict[str, str] = {}  # noqa: RUF012 - as pyiceberg has it
+
+    def __init__(self, folder: Address, bucket: Callable[[Address], Bucket], *, what: str) -> None:
+        self._folder, self._bucket, self._what = folder, bucket, what
+
+    def new_input(self, location: str) -> Objects.File:
+        """Return a file."""
+        address = address_in_table(location)
+        if address is None or address.scheme != self._folder.scheme:
+            shown = _IN_ADDRESS.sub("//…@", location)
+            message = f"{self._what}: {self._folder} lists files elsewhere, such as {shown}"
+            raise DataError(message, remedy="Only tables whose files lie on the store of the table are supported.")
+        return Objects.File(self._bucket(address), address)
+
+    class File:
+        """A file."""
+
+        def __init__(self, bucket: Bucket, address: Address) -> None:
+            self._bucket, self._address, self.location = bucket, address, str(address)
+
+        def open(self, *, seekable: bool = True) -> BinaryIO:
+            """Return its content."""
+            del seekable
+            return self._bucket.reader(self._address)
+
+
+def options_for_tables() -> dict[str, str]:
+    """Return how deltalake reaches a store, beside what it takes from the environment itself."""
+    options = {"max_retries": str(RETRIES), "retry_timeout": f"{LONGEST_RETRY.total_seconds():.0f}s"}
+    options |= {"connect_timeout": "5s", "timeout": "21600s"}
+    options["backoff_config.init_backoff"] = f"{FIRST_PAUSE.total_seconds() * 1000:.0f}ms"
+    options["backoff_config.max_backoff"] = f"{LONGEST_PAUSE.total_seconds() * 1000:.0f}ms"
+    return options | ({"allow_http": "true"} if any(url.startswith("http://") for url in endpoints()) else {})
 
 
 def endpoints() -> list[str]:
@@ -341,13 +455,13 @@ def _folders_above(address: Address) -> Iterator[str]:
     return ("/".join(address.folders[:depth]) for depth in range(1, len(address.folders)))
 
 
-def _status(error: Exception) -> int:
+def _status(error: Exception | str) -> int:
     """Return the HTTP status that an error tells; 0 if it tells none."""
     status = _STATUS.search(str(error))
     return 0 if status is None else int(status["status"])
 
 
-def said(error: Exception) -> str:
+def said(error: Exception | str) -> str:
     """Return what a store said, in one line without secrets: its code and message, or else the words of the library."""
     text = str(error)
     code = _CODE.search(text)
@@ -356,7 +470,7 @@ def said(error: Exception) -> str:
     return _first_line(error)
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: Exception | str) -> str:
     line = next(iter(str(error).strip().splitlines()), type(error).__name__)
     answer = _ANSWER.search(line)
     return shortened(_without_secrets(line if answer is None else answer["words"]))

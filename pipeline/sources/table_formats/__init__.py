@@ -1,1 +1,0 @@
-"""Tables of Delta Lake and Apache Iceberg as inputs: their own libraries say which files hold their rows."""
