@@ -228,6 +228,10 @@ class Told:
         """The scans that a query reads, through named queries too."""
         return [self.scans[name] for name in self._read_by(query) if name in self.scans]
 
+    def views_of(self, query: exp.Expr) -> dict[str, exp.Query]:
+        """The named queries that a query reads, each after those that it reads itself."""
+        return {name: self.views[name] for name in reversed(self._read_by(query)) if name in self.views}
+
     def state_of(self, query: exp.Expr) -> dict[str, int]:
         """The relations that a query reads, through named queries too, with the numbers of their definitions."""
         return {name: self._versions.get(name, 0) for name in sorted(self._read_by(query))}

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..interrupts import StopRequest
     from ..plan.count_tables import Counted
     from ..stages.parameters import StageParameters
-    from ..storage.cache import States
+    from ..storage.cache import AnswerCache
     from ..tables.schemas import Table
     from .config import Config
 
@@ -204,7 +204,7 @@ def evaluate(
     destination: Destination,
     watcher: Watcher,
     stop: StopRequest,
-    states: States | None = None,
+    states: AnswerCache | None = None,
 ) -> Evaluation:
     """Run the stages in order; one with upstream stages is opened when these have been written.
 
@@ -226,7 +226,7 @@ def _evaluate(
     destination: Destination,
     watcher: Watcher,
     stop: StopRequest,
-    states: States | None,
+    states: AnswerCache | None,
 ) -> Evaluation:
     opened: list[OpenedStage] = []
     results: list[StageResult] = []
@@ -250,7 +250,7 @@ def evaluate_stage(
     destination: Destination,
     watcher: Watcher,
     stop: StopRequest,
-    states: States | None = None,
+    states: AnswerCache | None = None,
 ) -> tuple[StageResult, dict[str, Any], dict[str, Any]]:
     """Run one stage; arguments and errors are those of `evaluate`.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..engines.engine import Engine
     from ..interrupts import StopRequest
-    from ..storage.cache import States
+    from ..storage.cache import AnswerCache
     from ..storage.layout import Layout
     from .config import Config
     from .opening import OpenedStage
@@ -34,13 +34,13 @@ _UNITS = {"": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 _SIZE = re.compile(r"(?P<number>[\d.]+)\s*(?P<unit>[KMGT])(?P<binary>i?)B", re.IGNORECASE)
 
 
-def states_of(config: Config, layout: Layout) -> States | None:
+def states_of(config: Config, layout: Layout) -> AnswerCache | None:
     """Return where a results folder keeps the answers of files; None if the config wants none, or a link is there."""
     if not config.cache or layout.states.is_symlink():
         return None
-    from ..storage.cache import States  # noqa: PLC0415 - only where results are published
+    from ..storage.cache import AnswerCache  # noqa: PLC0415 - only where results are published
 
-    return States(layout.states, _bytes(config.resources.cache_limit or CACHE_LIMIT))
+    return AnswerCache(layout.states, _bytes(config.resources.cache_limit or CACHE_LIMIT))
 
 
 def _bytes(size: str) -> int:
@@ -53,7 +53,7 @@ def _bytes(size: str) -> int:
     return int(float(match["number"]) * base ** _UNITS[match["unit"].upper()])
 
 
-def reusing(engine: DuckDB, opened: OpenedStage, states: States | None) -> Engine:
+def reusing(engine: DuckDB, opened: OpenedStage, states: AnswerCache | None) -> Engine:
     """Return an engine that asks files once, where a stage reads an input of several files; else the engine itself."""
     if states is None or opened.run is not None:
         return engine
@@ -61,7 +61,7 @@ def reusing(engine: DuckDB, opened: OpenedStage, states: States | None) -> Engin
     sources = [file.source for file in files.values()]
     if not any(sources.count(source) > 1 for source in set(sources)):
         return engine
-    return Incremental(engine, states, files, json.dumps([code_sha256(), versions()]))
+    return Incremental(engine, states, files, json.dumps([opened.name, code_sha256(), versions()]))
 
 
 def _files(opened: OpenedStage) -> Iterator[tuple[str, DataFile]]:
@@ -94,7 +94,7 @@ def _copy_facts(file: DataFile) -> list[Any] | None:
     return [file.name, [file.identity, file.digest] if file.is_versioned else own_sha256(file.path)]
 
 
-def reuse_record(engine: Engine, opened: OpenedStage, states: States | None) -> dict[str, Any]:
+def reuse_record(engine: Engine, opened: OpenedStage, states: AnswerCache | None) -> dict[str, Any]:
     """Return what was read and what was not, by input: numbers of files, and why all of them were read."""
     if engine.has_workers and states is not None:
         return {name: _all_read(len(source.files)) for name, source in opened.sources.items() if len(source.files) > 1}
@@ -134,7 +134,7 @@ def started(
     opened: OpenedStage,
     stop: StopRequest,
     progress: Callable[[float], None] | None = None,
-    states: States | None = None,
+    states: AnswerCache | None = None,
 ) -> Iterator[Engine]:
     """Start the engine of a config for a stage, and end it afterwards.
 

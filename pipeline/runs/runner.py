@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..interrupts import StopRequest
-    from ..storage.cache import States
+    from ..storage.cache import AnswerCache
     from .announcing.announcement import Announcement
     from .config import Config
     from .evaluation import Failure
@@ -86,7 +86,7 @@ def _run_once(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InM
     return replace(finished, warnings=(*finished.warnings, *announcement.warnings))
 
 
-def stage_tables(config: Config, states: States | None = None) -> Run:
+def stage_tables(config: Config, states: AnswerCache | None = None) -> Run:
     """Write the tables of a config's stages into a staging folder, unpublished: no reader or later run sees them.
 
     Args:

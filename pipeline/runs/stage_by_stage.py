@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ..interrupts import StopRequest
-    from ..storage.cache import States
+    from ..storage.cache import AnswerCache
     from ..storage.publish import Staging
     from .carry_forward import FinishedStage, LastRun
     from .config import Config, ConfiguredStage
@@ -125,7 +125,7 @@ class StageByStage:
     staging: Staging
     watcher: Watcher
     stop: StopRequest
-    states: States | None = None
+    states: AnswerCache | None = None
     in_memory: tuple[Evaluation, InMemory] | None = None
     records: list[StageRecord] = field(default_factory=list)
     results: list[StageResult] = field(default_factory=list)

@@ -138,6 +138,3 @@ def test_scans_that_are_united_differ_in_their_own_text_only() -> None:
     assert "united_scans" in around
     assert list(texts) == ["rows_of_files", "other_files"]
     assert texts["rows_of_files"] != texts["other_files"]
-    one = render(of_files.of_scans(["other_files"]))
-    assert "rows_of_files" not in one
-    assert "UNION" not in one

@@ -17,18 +17,16 @@ from running import read_table
 from pipeline.engines import per_file_cache
 from pipeline.engines.duckdb import DuckDB
 from pipeline.errors import DataError, StorageError, ThresherError
-from pipeline.queries.splitting import Answers
 from pipeline.runs import reuse, runner
 from pipeline.runs.config import parse_config
 from pipeline.runs.runner import stage_tables
 from pipeline.storage import cache as storing
-from pipeline.storage.cache import States
+from pipeline.storage.cache import AnswerCache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
-    from pipeline.queries.splitting import Entry
     from pipeline.runs.config import Config
     from pipeline.runs.run import Run
 
@@ -50,7 +48,7 @@ def hashes(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
-def night(config: Config, states: States | None) -> dict[str, str] | str:
+def night(config: Config, states: AnswerCache | None) -> dict[str, str] | str:
     """The bytes of all tables, or what the run says instead."""
     try:
         return hashes(stage_tables(config, states).path)
@@ -63,9 +61,9 @@ def night(config: Config, states: States | None) -> dict[str, str] | str:
 def test_nights_of_cases_have_the_bytes_of_full_runs(
     case: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(per_file_cache, "MANY_ANSWERS", 2)
+    monkeypatch.setattr(per_file_cache, "MOST_ROWS", 40)
     config = prepare(case, tmp_path, shuffle=1)
-    kept = States(tmp_path / "states", 1 << 30)
+    kept = AnswerCache(tmp_path / "states", 1 << 30)
     late = sorted(tmp_path.glob("*/part-2.parquet"))
     for path in late:
         path.rename(path.with_suffix(".late"))
@@ -294,13 +292,12 @@ DAMAGES: tuple[Callable[[bytes], bytes], ...] = (flip, lambda content: content[:
 
 @pytest.mark.wide
 def test_damaged_answers_are_asked_for_again(days: Path, tmp_path: Path) -> None:
-    """Answers to one question are flipped, to another cut, to the next empty, all of one question alike."""
+    """The answers to one question are flipped, to another cut, to the next empty."""
     publish(tmp_path, **ALL_COUNTS)
-    folders = sorted((tmp_path / "results" / ".cache").glob("*/*"))
-    assert len(folders) >= len(DAMAGES)
-    for number, folder in enumerate(folders):
-        for path in folder.rglob("*.parquet"):
-            path.write_bytes(DAMAGES[number % len(DAMAGES)](path.read_bytes()))
+    paths = sorted((tmp_path / "results" / ".cache").glob("*/*"))
+    assert len(paths) >= len(DAMAGES)
+    for number, path in enumerate(paths):
+        path.write_bytes(DAMAGES[number % len(DAMAGES)](path.read_bytes()))
     predictions(3).write_parquet(days / "3.parquet")
     run = publish(tmp_path, **ALL_COUNTS)
     assert read(run) == (4, 4)
@@ -311,7 +308,7 @@ def test_damaged_answers_are_asked_for_again(days: Path, tmp_path: Path) -> None
 def test_the_cache_stays_within_its_limit(days: Path, tmp_path: Path) -> None:
     publish(tmp_path, resources={"cache_limit": "1KB"})
     assert len(list(days.iterdir())) == 3
-    sizes = [path.stat().st_size for path in (tmp_path / "results" / ".cache").rglob("*.parquet")]
+    sizes = [path.stat().st_size for path in (tmp_path / "results" / ".cache").glob("*/*")]
     assert sum(sizes) <= 1000
 
 
@@ -327,7 +324,7 @@ def test_a_disk_that_cannot_hold_the_cache_costs_the_cache_only(
     run = publish(tmp_path)
     assert run.status == "published"
     assert is_as_a_full_run(run, tmp_path)
-    assert not [*(tmp_path / "results" / ".cache").rglob("*.parquet")]
+    assert not [*(tmp_path / "results" / ".cache").glob("*/*")]
     assert len(list(days.iterdir())) == 3
 
 
@@ -347,56 +344,43 @@ def test_answers_as_large_as_their_files_are_not_kept(
 
 
 @pytest.mark.wide
-def test_a_total_of_many_files_is_opened_alone_while_all_of_them_are_as_they_were(
-    days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[int] = []  # numbers of files of the answers that a run uses
-
-    def rows(answers: Answers, entries: Sequence[Entry], numbers: Sequence[int]) -> Iterator[pl.DataFrame]:
-        opened.extend(len(entry.files) for entry in entries)
-        return kept_rows(answers, entries, numbers)
-
-    def night(n_files: int, n_read: int) -> set[int]:
-        opened.clear()
-        run = publish(tmp_path, by=["language"])
-        assert read(run) == (n_files, n_read)
-        assert is_as_a_full_run(run, tmp_path, by=["language"])
-        return set(opened)
-
-    kept_rows = Answers.rows
-    monkeypatch.setattr(Answers, "rows", rows)
-    monkeypatch.setattr(per_file_cache, "MANY_ANSWERS", 3)
-    monkeypatch.setattr(per_file_cache, "SMALLER", 1)
-    assert night(3, 3) == set()
-    predictions(3).write_parquet(days / "3.parquet")
-    assert night(4, 1) == {3}
-    predictions(4).write_parquet(days / "4.parquet")
-    assert night(5, 1) == {3, 1}
-    predictions(5).write_parquet(days / "5.parquet")
-    assert night(6, 1) == {5}
-    predictions(9).write_parquet(days / "0.parquet")
-    assert night(6, 1) == {1}
-    (days / "2.parquet").unlink()
-    assert night(5, 0) == {1}
-
-
-@pytest.mark.wide
-def test_many_nights_leave_few_segments(days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(per_file_cache, "MOST_SEGMENTS", 3)
-    monkeypatch.setattr(per_file_cache, "MANY_ANSWERS", 4)
-    monkeypatch.setattr(per_file_cache, "SMALLER", 1)
+def test_answers_that_take_many_rows_are_added_up(days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neighbours become one: then a file that was replaced has those with it asked again, and no others."""
+    monkeypatch.setattr(per_file_cache, "MOST_ROWS", 200)
     for day in range(3, 9):
         predictions(day, 40).write_parquet(days / f"{day:02}.parquet")
         run = publish(tmp_path)
         assert read(run)[1] in {1, 4}
-    folders = [*(tmp_path / "results" / ".cache").glob("*/*")]
-    assert folders
-    assert all(len([*folder.glob("*.parquet")]) <= per_file_cache.MOST_SEGMENTS + 1 for folder in folders)
     assert is_as_a_full_run(run, tmp_path)
-    predictions(99, 40).write_parquet(days / "1.parquet")  # no total holds any more
+    predictions(99, 40).write_parquet(days / "1.parquet")
     run = publish(tmp_path)
-    assert read(run) == (9, 1)
+    assert 1 <= read(run)[1] < 9
     assert is_as_a_full_run(run, tmp_path)
+    predictions(10, 40).write_parquet(days / "10.parquet")
+    run = publish(tmp_path)
+    assert read(run) == (10, 1)
+    assert is_as_a_full_run(run, tmp_path)
+
+
+@pytest.mark.wide
+def test_stages_with_the_same_question_keep_their_answers_apart(days: Path, tmp_path: Path) -> None:
+    assert days.name == "days"
+    (tmp_path / "others").mkdir()
+    for day in range(2):
+        predictions(day + 50).write_parquet(tmp_path / "others" / f"{day}.parquet")
+
+    def night() -> list[tuple[int, int]]:
+        (stage,) = sweep(tmp_path)["stages"]
+        stages = [stage | {"name": name, "predictions": name} for name in ("days", "others")]
+        run = runner.run(parse_config(sweep(tmp_path) | {"stages": stages}, base=tmp_path))
+        reused = json.loads((run.path / "run.json").read_bytes())["reused"]
+        facts = [reused[name]["predictions"] for name in ("days", "others")]
+        return [(each["files"], each["files_read"]) for each in facts]
+
+    assert night() == [(3, 3), (2, 2)]
+    for name in ("days", "others"):
+        predictions(9).write_parquet(tmp_path / name / "9.parquet")
+    assert night() == [(4, 1), (3, 1)]
 
 
 def test_a_where_that_cannot_be_computed_is_the_fault_of_the_config(days: Path, tmp_path: Path) -> None:

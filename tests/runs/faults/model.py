@@ -104,9 +104,9 @@ class Walk:
 
     def _damaged_answers(self) -> None:
         """A bit flips in what is kept of single input files."""
-        segments = sorted((self._scene.results / ".cache").glob("*/*/*.parquet"))
-        if segments:
-            path = self._drawn.choice(segments)
+        kept = sorted((self._scene.results / ".cache").glob("*/*.answers"))
+        if kept:
+            path = self._drawn.choice(kept)
             content = bytearray(path.read_bytes())
             content[self._drawn.randrange(len(content))] ^= 1 << self._drawn.randrange(8)
             path.write_bytes(content)
