@@ -205,7 +205,7 @@ class _Job:
             return self._unchanged(before, (), ())
         with self.stop.at_once():
             ready = planned_stages(self.config, with_inputs)
-        staging = Staging(self.layout, self.attempt.record["run_id"], self.on_store.publisher)
+        staging = Staging(self.layout, self.attempt.record["run_id"], self.on_store.mirror)
         self.stop.check()
         finished = finished_stages(self.layout, self.last) if cache else []
         states = states_of(self.config, self.layout)

@@ -21,13 +21,12 @@ from .layout import RUN_ID, Layout, run_id_of
 from .publish import exclusive
 from .records import read_record
 from .state import State, no_run, read_state
-from .stores.publication import remove_runs, send_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from .stores.mirror import Mirror
+    from .mirror import Mirror
 
 EXPIRED = ".expired"
 MOST_DAYS = 100_000
@@ -106,13 +105,12 @@ def expire(results: Path, keeping: Keeping, *, dry_run: bool = False, mirror: Mi
         notes = (*healed.crashes, *healed.notes)
         state = read_state(layout, older=None)
         removed, attempts = _outdated(state, keeping)
-        if mirror is not None:
-            remove_runs(mirror, removed, attempts)
         with storage_errors(f"removing old runs of {layout.root}"):
             _remove(state, removed, attempts)
         heal(layout)
         if mirror is not None:
-            notes = (*notes, *send_back(mirror))
+            notes = (*notes, *mirror.send_back())
+            mirror.remove_runs(removed, attempts)
     return Expired(removed, _without(state.kept, removed), len(attempts), notes)
 
 
@@ -160,15 +158,12 @@ def _old_attempts(layout: Layout, limit: str, kept_ids: set[str]) -> Iterator[Pa
 
 
 def _remove(state: State, names: Sequence[str], attempts: Sequence[Path]) -> None:
-    """Remove runs, records of attempts, and the links of these and of all other runs that have gone."""
-    layout, stay = state.layout, set(_without(state.kept, names))
+    """Remove runs and records of attempts."""
+    layout = state.layout
     layout.staging.mkdir(exist_ok=True)
     aside = [layout.staging / f"{name}{EXPIRED}" for name in names]
     for name, path in zip(names, aside, strict=True):
         (layout.runs / name).rename(path)
     sync_folder(layout.runs)
-    for name in state.links:
-        if name not in stay:
-            remove_own(layout.link(name), layout.root)
     for path in (*aside, *attempts):
         remove_own(path, layout.root)

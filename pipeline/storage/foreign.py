@@ -65,7 +65,7 @@ def make_results_folder(layout: Layout, option: str = "output") -> None:
     make_folder(layout.root, option)
     with storage_errors(f"looking at {layout.root}"):
         device = _device(layout.root.stat())
-        for path in (layout.runs, layout.chain, layout.attempts, layout.staging):
+        for path in (layout.runs, layout.attempts, layout.staging):
             _refuse_unless(_fault_of_folder(path, device), path, option)
         _refuse_unless(_fault_of_lock(layout.lock), layout.lock, option)
         if not _has_own_names(layout):
@@ -112,7 +112,6 @@ def _has_own_names(layout: Layout) -> bool:
     """Whether a run or an attempt has left anything in a results folder."""
     for folder, ending, pattern in (
         (layout.runs, "", RUN_NAME),
-        (layout.chain, ".json", RUN_NAME),
         (layout.attempts, ".json", RUN_ID),
     ):
         try:

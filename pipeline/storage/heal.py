@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..records import dataclass
 from ..safe_files import remove_own
 from .attempts import settle
-from .catalog import Content, stage_catalog, version_of, what_is_shown
+from .catalog import stage_catalog, version_of, what_is_shown
 from .catalog_check import catalog_faults
-from .chain import Link, write_link
-from .durable import PROBE, remove_whole, storage_errors, sync_folder, write_whole
+from .durable import PROBE, DamagedError, read_own, remove_whole, storage_errors, sync_folder, write_whole
 from .latest import point_to_latest
-from .layout import RUN_RECORD, UNFINISHED_NAME, Layout, generation_of, run_id_of
+from .layout import UNFINISHED_NAME, Layout, run_id_of
 from .state import OLDER_RUNS, Hashed, State, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from .kept import KeptRun
 
 ABANDONED_SECONDS = 3600.0
 HEALING = "healed"
@@ -32,7 +28,7 @@ class Healed:
     """A results folder after healing.
 
     Attributes:
-        state: Its state.
+        state: Its state as it was found.
         notes: What was rebuilt, and what is damaged and could not be rebuilt.
         crashes: What attempts were reading that ended without a word.
     """
@@ -43,7 +39,7 @@ class Healed:
 
 
 def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
-    """Tidy up after a crash, and rebuild chain, catalog, pointer and the stable path from the run folders.
+    """Tidy up after a crash, and rebuild catalog, pointer and the stable path from the run folders.
 
     Args:
         layout: The results folder, whose lock the caller holds.
@@ -58,17 +54,12 @@ def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
         _remove_leftovers(state)
         folders = {run_id_of(name): layout.runs / name for name in state.kept}
         crashes = tuple(settle(layout, folders, state.latest.run_id))
-        linked = tuple(_linked_answers(layout))
-        if not state.runs:
-            return Healed(state, linked, crashes)
-        layout.staging.mkdir(exist_ok=True)
-        notes = [
-            *_heal_chain(state, hashed),
-            *_heal_catalog(state, hashed),
-            *_heal_pointer(state),
-            *point_to_latest(layout, state.latest.name),
-        ]
-    return Healed(state, (*linked, *notes, *_losses(state)), crashes)
+        notes = [*_linked_answers(layout)]
+        if state.runs:
+            layout.staging.mkdir(exist_ok=True)
+            notes += [*_mend(state, hashed), *point_to_latest(layout, state.latest.name), *_losses(state)]
+        remove_own(layout.pending, layout.root)
+    return Healed(state, tuple(notes), crashes)
 
 
 def _linked_answers(layout: Layout) -> Iterator[str]:
@@ -77,7 +68,7 @@ def _linked_answers(layout: Layout) -> Iterator[str]:
 
 
 def _remove_leftovers(state: State) -> None:
-    """Remove what a crashed run left: staged files, and run folders and links that never became visible."""
+    """Remove what a crashed run left: staged files, and run folders that never became visible."""
     layout = state.layout
     clear_staging(layout, unless=layout.unfinished()[-1:])
     for path in layout.root.glob(f"{PROBE}.*"):
@@ -87,11 +78,6 @@ def _remove_leftovers(state: State) -> None:
         with suppress(FileNotFoundError):
             if UNFINISHED_NAME.fullmatch(path.name) and time.time() - path.lstat().st_mtime > ABANDONED_SECONDS:
                 remove_own(path, layout.root)
-    kept = set(state.kept)
-    for name, link in [*state.links.items()]:
-        if name not in kept and (link is None or generation_of(name) >= state.latest.generation):
-            remove_own(layout.link(name), layout.root)
-            del state.links[name]
     for folder in state.leftovers:
         remove_whole(folder, layout.staging, layout.root)
 
@@ -114,88 +100,45 @@ def clear_staging(layout: Layout, *, unless: Sequence[str] = ()) -> None:
             layout.staging.rmdir()
 
 
-def _heal_chain(state: State, hashed: Hashed) -> Iterator[str]:
-    """Rewrite the links that are missing or damaged, and note in each link which files of its run are broken."""
-    before = dict(zip(state.kept, ("", *state.kept), strict=False))
-    for run in state.runs:
-        name = run.folder.name
-        link = state.links.get(name) or _link_again(state, run, before[name])
-        if link is None:
-            continue
-        if run.manifest is not None and (hashed == "all" or (hashed == "latest" and run is state.runs[-1])):
-            listed = {file.path for file in run.manifest.files}
-            link = replace(link, broken=tuple(sorted(listed & run.damage.keys())))
-        if link != state.links.get(name):
-            write_link(state.layout, link)
-            if state.links.get(name) is None:
-                yield f"{state.layout.link(name)} was missing or damaged, and was written again"
-            state.links[name] = link
-
-
-def _link_again(state: State, run: KeptRun, previous: str) -> Link | None:
-    """Restore a missing or damaged link from the pointer or the manifest; return None if both are lost."""
-    if state.pointer is not None and state.pointer.run == run.folder.name:
-        return state.pointer
-    if run.manifest is None:
-        return None
-    recorded = next((file.sha256 for file in run.manifest.files if file.path == RUN_RECORD), "")
-    parent_sha256 = state.manifest_sha256(previous)
-    return Link(run.manifest.generation, run.run_id, run.manifest_sha256, recorded, previous, parent_sha256)
-
-
-def _heal_catalog(state: State, hashed: Hashed) -> Iterator[str]:
-    """Mend the catalog unless it is the one that the chain names and shows the existing runs."""
-    layout, name = state.layout, state.latest.name
-    link, latest = state.links.get(name), state.runs[-1]
-    existing = state.catalog_link
-    shows = what_is_shown(layout, state.visible, state.left_out)
-    same = existing is not None and existing.catalog_shows == shows
-    is_foreign = same and hashed == "all" and any(catalog_faults(layout.catalog, state.shown))
-    is_missing = layout.catalog.is_symlink() or not layout.catalog.exists()
-    has_wal = layout.wal.is_symlink() or layout.wal.exists()
-    if (same and not (has_wal or is_foreign)) or link is None or not latest.is_readable:
-        return
-    content = replace(_content(state), existing_shows="") if is_foreign else _content(state)
-    catalog = stage_catalog(layout, HEALING, content)
-    link = catalog.named_by(link, state.left_out, state.lost)
-    write_link(layout, link)
-    remove_own(layout.wal, layout.root)
-    catalog.path.replace(layout.catalog)
-    sync_folder(layout.root)
-    state.links[name] = link
-    if state.catalog_sha256 is None:
-        reason = "was missing" if is_missing else "could not be read"
-    elif existing is None:
-        reason = "was damaged"
-    elif is_foreign:
-        reason = "held what is not of thresher"
-    elif version_of(existing.catalog_shows) != version_of(shows):
-        reason = "was made by another version of thresher"
+def _mend(state: State, hashed: Hashed) -> Iterator[str]:
+    """Write catalog and pointer again where they are not those of the runs as they are; yield what was wrong."""
+    layout, reason = state.layout, _wrong_with_catalog(state, hashed)
+    if reason and state.runs[-1].is_readable:
+        existing_shows = "" if "not of thresher" in reason else state.catalog_shows
+        path, catalog = stage_catalog(state, HEALING, existing_shows=existing_shows)
+        content = state.pointer_to(catalog).to_bytes()
+        write_whole(layout.pending, content)
+        remove_own(layout.wal, layout.root)
+        path.replace(layout.catalog)
+        sync_folder(layout.root)
+        yield f"{layout.catalog} {reason}, and was built again"
+    elif state.pointer is not None:
+        content = state.pointer_to(state.pointer.catalog).to_bytes()
     else:
-        reason = "had been opened for writing" if has_wal else "showed another folder or other runs"
-    yield f"{layout.catalog} {reason}, and was built again"
-
-
-def _content(state: State) -> Content:
-    """Return what the catalog has to show of the runs as they are."""
-    existing = state.catalog_link
-    return Content(
-        kept=state.visible,
-        latest=state.shown[-1],
-        left_out=state.left_out,
-        runs=lambda: read_state(state.layout, older=None).shown,
-        existing_shows="" if existing is None else existing.catalog_shows,
-    )
-
-
-def _heal_pointer(state: State) -> Iterator[str]:
-    """Rewrite the pointer unless it is the last link; a pointer that lags is a trace of a crash, not damage."""
-    link = state.links.get(state.latest.name)
-    if link is None or link == state.pointer:
         return
-    write_whole(state.layout.current, link.to_bytes(), scratch=state.layout.staging)
+    try:
+        is_written = read_own(layout.current) == content
+    except DamagedError:
+        is_written = False
+    if not is_written:
+        write_whole(layout.current, content, scratch=layout.staging)
     if state.pointer is None:
-        yield f"{state.layout.current} was missing or damaged, and was written again"
+        yield f"{layout.current} was missing or damaged, and was written again"
+
+
+def _wrong_with_catalog(state: State, hashed: Hashed) -> str:
+    """Say why the catalog has to be built again; empty if it is the one that the pointer names, and shows all runs."""
+    catalog, wal = state.layout.catalog, state.layout.wal
+    if state.catalog_sha256 is None:
+        return "was missing" if catalog.is_symlink() or not catalog.exists() else "could not be read"
+    if not state.catalog_shows:
+        return "was not the one that was published"
+    if state.catalog_shows != (shows := what_is_shown(state)):
+        is_other_version = version_of(state.catalog_shows) != version_of(shows)
+        return "was made by another version of thresher" if is_other_version else "showed another folder or other runs"
+    if hashed == "all" and any(catalog_faults(catalog, state.shown)):
+        return "held what is not of thresher"
+    return "had been opened for writing" if wal.is_symlink() or wal.exists() else ""
 
 
 def _losses(state: State) -> Iterator[str]:

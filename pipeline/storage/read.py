@@ -68,9 +68,8 @@ def _show(connection: duckdb.DuckDBPyConnection, layout: Layout) -> None:
     """Make the catalog the current database; or, where it cannot serve, a database in memory with the same tables."""
     for _ in range(READINGS):  # a run may be published between the two readings
         state, run, manifest = require_latest(layout)
-        link = state.catalog_link
         latest = (run.folder, manifest)
-        if link is not None and is_readable(link.catalog_shows) and _attached(connection, layout, latest):
+        if is_readable(state.catalog_shows) and _attached(connection, layout, latest):
             folders = [row[0] for row in connection.execute("SELECT path FROM runs ORDER BY generation").fetchall()]
             if folders and folders[-1].endswith(run.folder.name):
                 _adapt(connection, state, latest, folders)

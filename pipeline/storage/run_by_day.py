@@ -9,13 +9,11 @@ import duckdb
 
 from .catalog_fill import attach
 from .foreign import foreign_in_catalog, locked_connection
-from .kept import read_kept_run
 from .layout import run_name_of
-from .witnesses import expected_hashes, read_links
 
 if TYPE_CHECKING:
-    from .kept import KeptRun
     from .layout import Layout
+    from .manifest import KeptRun
     from .state import State
 
 
@@ -41,9 +39,7 @@ def run_to_repeat(state: State, ds: str | None) -> KeptRun | None:
     row = _asked(state.layout, _OF_DAY, [ds])
     if row is None:
         return None
-    name = run_name_of(row[0])
-    links = read_links(state.layout, [name])
-    return read_kept_run(state.layout, name, expected_hashes(links, None).get(name, set()), links[name], hashes=True)
+    return state.kept_run(run_name_of(row[0]), hashes=True)
 
 
 def shown_and_last_day(layout: Layout) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Verification of the chain of hashes, every file of every run, and the views of the catalog."""
+"""Verification: every file of every run against its manifest, and pointer and catalog against the manifests."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from .catalog import what_is_shown
 from .catalog_check import catalog_faults
 from .heal import heal
 from .latest import latest_faults, latest_notes
-from .layout import Layout, generation_of
+from .layout import Layout
 from .publish import exclusive
 from .state import State, no_run, read_state
-from .stores.publication import send_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from .stores.mirror import Mirror
+    from .mirror import Mirror
 
 MOST_DAMAGE = 20
 
@@ -41,7 +40,7 @@ class Verified:
 
 
 def repair_on_store(mirror: Mirror) -> tuple[str, ...]:
-    """Build catalog, pointer and chain of results on a store from the runs there; return what was done.
+    """Build catalog and pointer of results on a store from the runs there; return what was done.
 
     Raises:
         BusyError: a run holds the mirror.
@@ -50,16 +49,16 @@ def repair_on_store(mirror: Mirror) -> tuple[str, ...]:
     with exclusive(mirror.layout):
         mirror.bring_here()
         notes = heal(mirror.layout, "all").notes
-        sent = send_back(mirror) if mirror.layout.current.is_file() else ()
+        sent = mirror.send_back() if mirror.layout.current.is_file() else ()
         return (*notes, *sent)
 
 
 def verify(results: Path, *, repair: bool = False) -> Verified:
-    """Check the chain of hashes, every file of every kept run, and the catalog with its tables.
+    """Check every file of every kept run, the pointer, and the catalog with its tables.
 
     Args:
         results: The output folder of a run.
-        repair: Whether to rebuild catalog, pointer and chain first; otherwise nothing is written.
+        repair: Whether to rebuild catalog and pointer first; otherwise nothing is written.
 
     Raises:
         NoInputError: no run was published there.
@@ -75,7 +74,7 @@ def verify(results: Path, *, repair: bool = False) -> Verified:
     state = read_state(layout, "all", older=None)
     if not state.latest.generation:
         raise no_run(layout)
-    damage = [*_chain_faults(state), *_catalog_faults(state), *latest_faults(layout), *state.damage]
+    damage = [*_pointer_faults(state), *_catalog_faults(state), *latest_faults(layout), *state.damage]
     if damage:
         more = f"; and {len(damage) - MOST_DAMAGE:,} more" if len(damage) > MOST_DAMAGE else ""
         while_mended = f" (while it was mended: {'; '.join(healed)})" if healed and not state.damage else ""
@@ -94,19 +93,11 @@ def _remedy(state: State, *, repair: bool) -> str:
     return "Restore what is damaged from a copy; or delete the folder of the damaged run and go on without it."
 
 
-def _chain_faults(state: State) -> Iterator[str]:
-    layout = state.layout
-    lags = state.catalog_link is not None  # a crash right after a run became visible
-    if state.pointer is None and not (lags and state.latest.generation == 1 and not layout.current.exists()):
+def _pointer_faults(state: State) -> Iterator[str]:
+    if state.pointer is None:
         yield state.pointer_fault
-    elif state.pointer is not None and state.pointer.run != state.latest.name and not lags:
-        yield f"{layout.current} names {state.pointer.run}, and the latest run is {state.latest.name}"
-    for name, link in state.links.items():
-        if link is None and generation_of(name) <= state.latest.generation:
-            yield f"{layout.link(name)} has changed since it was written"
-    for run in state.runs:
-        if run.folder.name not in state.links:
-            yield f"{layout.link(run.folder.name)} is missing"
+    elif state.pointer.run != state.latest.name:
+        yield f"{state.layout.current} names {state.pointer.run}, and the latest run is {state.latest.name}"
 
 
 def _catalog_faults(state: State) -> Iterator[str]:
@@ -115,15 +106,14 @@ def _catalog_faults(state: State) -> Iterator[str]:
         yield f"{layout.wal} should not be there: the catalog was opened for writing"
     elif state.catalog_sha256 is None:
         yield f"{layout.catalog} is {'a link or not a file' if layout.catalog.is_symlink() else 'missing'}"
-    elif state.catalog_link is None:
+    elif state.pointer is not None and not state.catalog_shows:
         yield f"{layout.catalog} is not the one that was published"
     elif not _shows_others(state):
         yield from catalog_faults(layout.catalog, state.shown)
 
 
 def _shows_others(state: State) -> bool:
-    link = state.catalog_link
-    return link is None or link.catalog_shows != what_is_shown(state.layout, state.visible, state.left_out)
+    return state.catalog_shows != what_is_shown(state)
 
 
 def _notes(state: State) -> Iterator[str]:

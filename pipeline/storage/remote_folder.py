@@ -1,26 +1,24 @@
-"""What a store must be able to do for results to live on it; `stores.remote_folder` does it with obstore."""
+"""A folder on a store for results to live in: objects are put whole, and one can be replaced on a condition."""
 
 from __future__ import annotations
 
 import hashlib
-from contextlib import contextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
-from ...errors import BusyError, CannotCreateError, NoInputError
-from ...records import dataclass
-from ...sources.remote.store import CHUNK_BYTES, Bucket, T
+from ..errors import CannotCreateError, NoInputError
+from ..records import dataclass
+from ..sources.remote.store import CHUNK_BYTES, Bucket, T
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
     from pathlib import Path
 
-    from ...sources.remote.store import Address
+    from ..sources.remote.store import Address
 
-
-class LostRaceError(BusyError):
-    """Another run was published to the store while this one was being made."""
+MOST_REMOVED = 500  # keys of one request
+PART_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -42,67 +40,18 @@ class Entry:
 
     Attributes:
         size: Its bytes.
-        etag: Its ETag.
         modified: When it was written.
     """
 
     size: int
-    etag: str
     modified: datetime
 
 
-class Objects(Protocol):
+class RemoteFolder(Bucket):
     """A folder on a store; keys are relative to it, with `/`.
 
     Every method repeats requests that fail for a reason that may pass, within bounds, and then raises a ThresherError
     whose class says what the store refuses.
-    """
-
-    def folders(self, below: str) -> set[str]:
-        """Return the names of the folders directly below a folder."""
-        ...
-
-    def entries(self, below: str) -> dict[str, Entry]:
-        """Return all objects below a folder, by their keys relative to it."""
-        ...
-
-    def content(self, key: str) -> tuple[bytes, Version] | None:
-        """Return content and version of an object; None if there is none."""
-        ...
-
-    def download(self, key: str, path: Path) -> str | None:
-        """Write the content of an object to a file and return its SHA-256; None if there is no such object."""
-        ...
-
-    def sha256(self, key: str) -> str | None:
-        """Read an object and return the hash of its content; None if there is none."""
-        ...
-
-    def upload(self, key: str, source: Path | bytes, *, kind: str | None = None) -> str:
-        """Write an object, whole or not at all, and return its ETag; `kind` is the type of its content."""
-        ...
-
-    def swap(self, key: str, content: bytes, version: Version | None) -> bool:
-        """Write an object if it still has a version, or if there is none and `version` is None; else return False.
-
-        Where an answer was lost, False can also mean that the object was written: its content tells.
-        """
-        ...
-
-    def remove(self, keys: Iterable[str]) -> None:
-        """Remove objects; those that are not there are left out."""
-        ...
-
-
-# A folder of a bucket that is written too: objects are put whole, and one can be replaced on a condition.
-
-
-MOST_REMOVED = 500  # keys of one request
-PART_BYTES = 8 << 20
-
-
-class RemoteFolder(Bucket):
-    """A folder on a store; see `pipeline.storage.stores.remote_folder.Objects` for its methods.
 
     Args:
         address: The folder; it need not exist.
@@ -135,9 +84,7 @@ class RemoteFolder(Bucket):
         def ask() -> dict[str, Entry]:
             listed = (entry for chunk in self._obstore.list(self._store, prefix) for entry in chunk)
             return {
-                entry["path"].removeprefix(f"{prefix}/"): Entry(
-                    entry["size"], entry["e_tag"] or "", entry["last_modified"]
-                )
+                entry["path"].removeprefix(f"{prefix}/"): Entry(entry["size"], entry["last_modified"])
                 for entry in listed
             }
 
@@ -152,43 +99,35 @@ class RemoteFolder(Bucket):
 
         return self._if_there(key, ask)
 
-    def download(self, key: str, path: Path) -> str | None:
-        """Write the content of an object to a file and return its SHA-256; None if there is no such object."""
+    def sha256(self, key: str, path: Path | None = None) -> str | None:
+        """Read an object, write it to a file if one is given, and return its hash; None if there is no such object."""
 
         def ask() -> str:
             digest = hashlib.sha256()
-            with path.open("wb") as file:
-                for chunk in self._chunks(key):
+            with nullcontext() if path is None else path.open("wb") as file:
+                for chunk in self._obstore.get(self._store, self._key(key)).stream(min_chunk_size=CHUNK_BYTES):
                     digest.update(chunk)
-                    file.write(chunk)
+                    if file is not None:
+                        file.write(chunk)
             return digest.hexdigest()
 
         return self._if_there(key, ask)
 
-    def sha256(self, key: str) -> str | None:
-        """Read an object and return the hash of its content; None if there is none."""
-
-        def ask() -> str:
-            digest = hashlib.sha256()
-            for chunk in self._chunks(key):
-                digest.update(chunk)
-            return digest.hexdigest()
-
-        return self._if_there(key, ask)
-
-    def upload(self, key: str, source: Path | bytes, *, kind: str | None = None) -> str:
-        """Write an object, whole or not at all, and return its ETag; `kind` is the type of its content."""
+    def upload(self, key: str, source: Path | bytes, *, kind: str | None = None) -> None:
+        """Write an object, whole or not at all; `kind` is the type of its content."""
         options: dict[str, Any] = {} if kind is None else {"attributes": {"Content-Type": kind}}
-
-        def ask() -> str:
-            answer = self._obstore.put(self._store, self._key(key), source, chunk_size=PART_BYTES, **options)
-            return str(answer["e_tag"] or "")
-
         with self._creating():
-            return self._tried(self.address.at(self._key(key)), "writing", ask)
+            self._tried(
+                self.address.at(self._key(key)),
+                "writing",
+                lambda: self._obstore.put(self._store, self._key(key), source, chunk_size=PART_BYTES, **options),
+            )
 
     def swap(self, key: str, content: bytes, version: Version | None) -> bool:
-        """Write an object if it still has a version, or if there is none and `version` is None; else return False."""
+        """Write an object if it still has a version, or if there is none and `version` is None; else return False.
+
+        Where an answer was lost, False can also mean that the object was written: its content tells.
+        """
         mode: Any = "create"
         if version is not None:
             mode = {"e_tag": version.etag} | ({} if version.number is None else {"version": version.number})
@@ -213,21 +152,14 @@ class RemoteFolder(Bucket):
         paths = [self._key(key) for key in keys]
         for start in range(0, len(paths), MOST_REMOVED):
             chunk = paths[start : start + MOST_REMOVED]
-            self._tried(self.address.at(chunk[0]), "removing", partial(self._removed, chunk))
+            self._tried(self.address.at(chunk[0]), "removing", lambda chunk=chunk: self._removed(chunk))  # type: ignore[misc]
 
     def _removed(self, paths: list[str]) -> None:
         try:
             self._obstore.delete(self._store, paths)
         except FileNotFoundError:  # where a store tells of the first that is missing, the others are still there
-            for path in paths:
-                try:
-                    self._obstore.delete(self._store, path)
-                except FileNotFoundError:
-                    continue
-
-    def _chunks(self, key: str) -> Iterator[Any]:
-        answer = self._obstore.get(self._store, self._key(key))
-        yield from answer.stream(min_chunk_size=CHUNK_BYTES)
+            for path in paths if len(paths) > 1 else ():
+                self._removed([path])
 
     def _if_there(self, key: str, ask: Callable[[], T]) -> T | None:
         try:
