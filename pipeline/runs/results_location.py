@@ -111,7 +111,7 @@ def verify_at(text: str | os.PathLike[str], *, repair: bool) -> Verified:
         return verify(local_path(text, Path.cwd(), what="results"), repair=repair)
     with store.naming():
         healed = repair_on_store(store.work_mirror()) if repair else ()
-    with store.copy_as_it_is() as folder:
+    with store.fresh_copy() as folder:
         verified = verify(folder)
         notes = (*map(store.named, healed), *(note.replace(str(folder), store.address) for note in verified.notes))
     return replace(verified, notes=notes)

@@ -7,7 +7,6 @@ leaves them out, and the next run, or this one a moment later, makes it again.
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -15,12 +14,11 @@ from ..errors import UsageError
 from ..records import dataclass
 from ..safe_files import remove_own
 from .attempts import RUNNING
-from .durable import storage_errors, sync_folder
-from .heal import heal
-from .layout import RUN_ID, Layout, run_id_of
+from .durable import read_record, storage_errors, sync_folder
+from .layout import Layout, run_id_of
 from .publish import exclusive
-from .records import read_record
 from .state import State, no_run, read_state
+from .verify import heal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -147,14 +145,10 @@ def _moments(state: State) -> dict[str, str]:
 
 def _old_attempts(layout: Layout, limit: str, kept_ids: set[str]) -> Iterator[Path]:
     """Yield the records of attempts that began before a moment, except those of kept runs, and of attempts at work."""
-    entries = sorted(os.listdir(layout.attempts)) if layout.attempts.is_dir() else []  # noqa: PTH208 - names suffice
-    for name in entries:
-        run_id = name.removesuffix(".json")
-        if run_id == name or RUN_ID.fullmatch(run_id) is None or run_id in kept_ids:
-            continue
-        record = read_record(layout.attempts / name)
+    for run_id in layout.attempt_ids():
+        record = None if run_id in kept_ids else read_record(layout.attempt(run_id))
         if record is not None and record.get("status") != RUNNING and str(record.get("started_at")) < limit:
-            yield layout.attempts / name
+            yield layout.attempt(run_id)
 
 
 def _remove(state: State, names: Sequence[str], attempts: Sequence[Path]) -> None:

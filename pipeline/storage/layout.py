@@ -7,7 +7,7 @@ results/
   runs/<generation>-<run_id>/           immutable: manifest.json, run.json, <table>/<stage>.parquet, …
   attempts/<run_id>.json                every attempt, failed ones too
   .staging/                             the only place with unfinished things
-    CURRENT                             what `CURRENT` will be once the next catalog is in its place
+    CURRENT.next                        what `CURRENT` will be once the next catalog is in its place
     <run_id>/                           the files of an unfinished run
     <run_id>.finished/<stage>.json      a stage that it has finished: what it was counted from, and its files
   .lock                                 held by the run that may publish; never deleted
@@ -64,7 +64,7 @@ class Layout:
     @property
     def pending(self) -> Path:
         """What the pointer will be: it counts from the moment at which the catalog that it names is in its place."""
-        return self.staging / CURRENT
+        return self.staging / f"{CURRENT}.next"
 
     @property
     def latest(self) -> Path:
@@ -132,6 +132,11 @@ class Layout:
     def run(self, generation: int, run_id: str) -> Path:
         """Folder of one published run."""
         return self.runs / run_name(generation, run_id)
+
+    def attempt_ids(self) -> list[str]:
+        """Ids of all attempts that left a record, sorted."""
+        names = os.listdir(self.attempts) if self.attempts.is_dir() else []  # noqa: PTH208 - many, and names suffice
+        return sorted(name[:-5] for name in names if name.endswith(".json") and RUN_ID.fullmatch(name[:-5]))
 
     def attempt(self, run_id: str) -> Path:
         """The record of one attempt."""

@@ -101,11 +101,8 @@ class Mirror:
 
     # Bringing ----------------------------------------------------------------------------------------------------
 
-    def bring_here(self, *, as_it_is: bool = False) -> None:
+    def bring_here(self) -> None:
         """Bring the mirror up to date; the caller holds its lock.
-
-        Args:
-            as_it_is: Whether damaged files, and files that are in no manifest, are brought as the store holds them.
 
         Raises:
             ThresherError: the store cannot be read, or the disk is full.
@@ -115,7 +112,7 @@ class Mirror:
             write_whole(self.layout.store, self.address.encode())
             for reading in range(READINGS):
                 self.pointer = self.read_pointer()
-                is_whole = self._bring(as_it_is=as_it_is)
+                is_whole = self._bring()
                 if is_whole or (reading and self.read_pointer().version == self.pointer.version):
                     break  # else a run was published, or removed, meanwhile
 
@@ -128,7 +125,7 @@ class Mirror:
             return StoredPointer(*read, parse_pointer(read[0], self.layout.current))
         return StoredPointer(*read)
 
-    def _bring(self, *, as_it_is: bool) -> bool:
+    def _bring(self) -> bool:
         """Bring runs, then what makes them visible; return whether nothing was missing or another one's."""
         self._bring_attempts()
         says = self.pointer.says
@@ -136,8 +133,8 @@ class Mirror:
         kept |= set() if says is None else {says.run}
         self._clear(kept)
         last = max(kept, key=generation_of, default="")
-        is_whole = [self._bring_run(name, is_latest=name == last, as_it_is=as_it_is) for name in sorted(kept)]
-        is_whole.append(self._bring_catalog(as_it_is=as_it_is))
+        is_whole = [self._bring_run(name, is_latest=name == last) for name in sorted(kept)]
+        is_whole.append(self._bring_catalog())
         if not self.pointer.content:
             remove_own(self.layout.current, self.layout.root)
         elif _sha256(self.layout.current) != hashlib.sha256(self.pointer.content).hexdigest():
@@ -185,20 +182,19 @@ class Mirror:
             else:
                 remove_own(folder, self.layout.root)
 
-    def _bring_run(self, name: str, *, is_latest: bool, as_it_is: bool) -> bool:
+    def _bring_run(self, name: str, *, is_latest: bool) -> bool:
         """Bring a run unless it is here; return whether it is complete and as it was published."""
         folder = self.layout.runs / name
-        if not as_it_is and self._is_here(folder, is_latest=is_latest):
+        if self._is_here(folder, is_latest=is_latest):
             return True
         incoming = self.layout.root / INCOMING / name
         incoming.mkdir(parents=True)
         manifest = self._bring_manifest(name, incoming)
         files = () if manifest is None else manifest.files
         with ThreadPoolExecutor(THREADS, thread_name_prefix="thresher-mirror") as pool:
-            jobs = [pool.submit(self._bring_file, name, incoming, file, as_it_is=as_it_is) for file in files]
+            jobs = [pool.submit(self._bring_file, name, incoming, file) for file in files]
             is_whole = [job.result() for job in jobs]
-        if as_it_is:
-            self._mark_extra(name, incoming)
+        self._mark_extra(name, incoming)
         if folder.exists():
             folder.rename(self.layout.root / INCOMING / f"{name}.old")
         incoming.rename(folder)
@@ -216,7 +212,7 @@ class Mirror:
             return True
         there = self.objects.entries(f"{RUNS}/{folder.name}")
         return MANIFEST in there and all(
-            file.path in there and there[file.path].size == file.size for file in manifest.files
+            file.path in there and there[file.path][0] == file.size for file in manifest.files
         )
 
     def _bring_manifest(self, name: str, incoming: Path) -> Manifest | None:
@@ -230,7 +226,7 @@ class Mirror:
             return parse_manifest(read[0], incoming / MANIFEST)
         return None
 
-    def _bring_file(self, name: str, incoming: Path, file: PublishedFile, *, as_it_is: bool) -> bool:
+    def _bring_file(self, name: str, incoming: Path, file: PublishedFile) -> bool:
         path = incoming / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         for _ in range(2):  # what breaks off on the way is another content, too
@@ -240,8 +236,7 @@ class Mirror:
                 return False
             if sha256 == file.sha256:
                 return True
-        if not as_it_is:
-            path.write_bytes(b"")
+        path.write_bytes(b"")
         return False
 
     def _mark_extra(self, name: str, incoming: Path) -> None:
@@ -253,20 +248,20 @@ class Mirror:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.touch()
 
-    def _bring_catalog(self, *, as_it_is: bool) -> bool:
-        """Bring the catalog, if it is the one that the pointer names; another one would show other runs."""
+    def _bring_catalog(self) -> bool:
+        """Bring the catalog; return whether it is the one that the pointer names, since another one is not read."""
         says, path = self.pointer.says, self.layout.catalog
         named = "" if says is None else says.catalog.sha256
-        if not as_it_is and _sha256(path) == named:
+        if _sha256(path) == named:
             return True
         folder = self.layout.root / INCOMING
         folder.mkdir(exist_ok=True)
         sha256 = self.objects.sha256(CATALOG, folder / CATALOG)
-        if sha256 is None or not (as_it_is or sha256 == named):
+        if sha256 is None:
             remove_own(path, self.layout.root)
-            return says is None
-        (folder / CATALOG).replace(path)
-        return True
+        else:
+            (folder / CATALOG).replace(path)
+        return sha256 == named or says is None
 
     # Publishing --------------------------------------------------------------------------------------------------
 
@@ -313,11 +308,7 @@ class Mirror:
         """Replace the pointer, if it is still the one that this run is based on."""
         content, base = pointer.to_bytes(), self.pointer
         for _ in range(SWAPS):
-            try:
-                has_won = self.objects.swap(CURRENT, content, base.version)
-                now = StoredPointer(content) if has_won else self.read_pointer()
-            except UnavailableError as error:
-                now = self._after_no_answer(error, pointer)
+            now = self._swapped(pointer, base)
             if now.content == content or pointer.run in now.manifests:  # perhaps another run is on top already
                 self.pointer = now
                 return
@@ -328,16 +319,24 @@ class Mirror:
         message = f"another run was published to {self.address} meanwhile"
         raise LostRaceError(message, remedy="Run again.")
 
-    def _after_no_answer(self, error: UnavailableError, pointer: Pointer) -> StoredPointer:
-        """Read what the pointer says after a request to replace it got no answer.
+    def _swapped(self, pointer: Pointer, base: StoredPointer) -> StoredPointer:
+        """Ask for the pointer to be replaced, and return what it says now.
 
         Raises:
-            UnavailableError: there is no answer to this either.
+            UnavailableError: there is no answer to either; or another error of the store.
         """
+        lost: UnavailableError | None = None
+        try:
+            if self.objects.swap(CURRENT, pointer.to_bytes(), base.version):
+                return StoredPointer(pointer.to_bytes())
+        except UnavailableError as error:
+            lost = error
         try:
             return self.read_pointer()
         except ThresherError:
-            told = f"whether {pointer.run} is published is not known: {error.message}"
+            if lost is None:
+                raise
+            told = f"whether {pointer.run} is published is not known: {lost.message}"
             remedy = "Run again once the store answers: the run then turns out to be there, or is made again."
             raise UnavailableError(told, remedy=remedy) from None
 
@@ -398,7 +397,7 @@ class Mirror:
         limit = datetime.now(UTC) - ABANDONED
         for name in self.objects.folders(RUNS) - set(os.listdir(self.layout.runs)):  # noqa: PTH208 - names suffice
             entries = self.objects.entries(f"{RUNS}/{name}")
-            if all(entry.modified < limit for entry in entries.values()):
+            if all(modified < limit for _, modified in entries.values()):
                 self.remove_runs([name])
 
 
@@ -465,14 +464,14 @@ class ResultsStore:
         return root
 
     @contextmanager
-    def copy_as_it_is(self) -> Iterator[Path]:
-        """Copy everything that the store holds, damage included, to a folder that is removed in the end."""
+    def fresh_copy(self) -> Iterator[Path]:
+        """Copy everything that the store holds to a folder that is removed in the end, reading every object."""
         with storage_errors(f"copying {self.address} to {self.folder}"):
             self.folder.mkdir(parents=True, exist_ok=True)
             root = Path(tempfile.mkdtemp(prefix="verify-", dir=self.folder))
         try:
             with self.naming(root):
-                self._mirror(root).bring_here(as_it_is=True)
+                self._mirror(root).bring_here()
                 yield root
         finally:
             remove_own(root, self.folder, as_far_as_possible=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import stat
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
@@ -18,14 +19,15 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from filelock import FileLock, Timeout
 
-from ..errors import BusyError, ThresherError
+from ..errors import BusyError, CannotCreateError, ThresherError, os_fault
 from ..records import dataclass
-from ..safe_files import remove_own
+from ..safe_files import kind_in_words, remove_own
 from ..tables.schemas import COUNT_TABLE, DESCRIPTION
 from .catalog import stage_catalog
 from .durable import (
     DamagedError,
     json_bytes,
+    make_folder,
     own_sha256,
     reading_back,
     remove_whole,
@@ -35,11 +37,9 @@ from .durable import (
     write_json,
     write_whole,
 )
-from .foreign import make_results_folder
-from .latest import point_to_latest
-from .layout import MANIFEST, RUN_RECORD, Layout
+from .layout import MANIFEST, RUN_ID, RUN_NAME, RUN_RECORD, Layout
 from .manifest import KeptRun, Manifest, PublishedFile
-from .state import Latest, Pointer, read_state
+from .state import Latest, Pointer, point_to_latest, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +58,82 @@ _SQL_TYPES = {
     pl.Boolean: "BOOLEAN",
     pl.Date: "DATE",
 }
+
+
+def make_results_folder(layout: Layout, option: str = "output") -> None:
+    """Create a results folder, or see that what is there is one, into which a run can be written and published.
+
+    Args:
+        layout: The folder.
+        option: What names it: a key of a config, or an option of a command.
+
+    Raises:
+        CannotCreateError: it cannot be created or written; what has the name of a folder of ours is a link or no
+            folder, or lies on another device, so that no run could be moved there; the lock, the pointer or the catalog
+            are somebody else's.
+        StorageError: the disk is full or failing.
+    """
+    make_folder(layout.root, option)
+    with storage_errors(f"looking at {layout.root}"):
+        device = _device(layout.root.stat())
+        for path in (layout.runs, layout.attempts, layout.staging):
+            _refuse_unless(_fault_of_folder(path, device), path, option)
+        _refuse_unless(_fault_of_lock(layout.lock), layout.lock, option)
+        if not _has_own_names(layout):
+            for path in (layout.current, layout.catalog):
+                _refuse_unless("is not of thresher" if os.path.lexists(path) else "", path, option)
+
+
+def _refuse_unless(fault: str, path: Path, option: str) -> None:
+    if fault:
+        message = f"the output folder {path.parent} cannot be written: {path} {fault}"
+        raise CannotCreateError(message, remedy=f"Choose another folder with {option}, or move {path.name} elsewhere.")
+
+
+def _fault_of_folder(path: Path, device: int) -> str:
+    """Say why runs cannot be kept in a folder; empty if they can, or it is not there."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return ""
+    if stat.S_ISLNK(status.st_mode):
+        return f"is a link (to {os.readlink(path)}), and thresher keeps its files in folders of its own"  # noqa: PTH115 - as text
+    if not stat.S_ISDIR(status.st_mode):
+        return f"is {kind_in_words(status.st_mode) or 'a file'}, not a folder"
+    if _device(status) != device:
+        return "lies on another device, to which a finished run cannot be moved in one step"
+    return ""
+
+
+def _device(status: os.stat_result) -> int:
+    return status.st_dev
+
+
+def _fault_of_lock(path: Path) -> str:
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return ""
+    if kind := kind_in_words(status.st_mode):
+        return f"is {kind}, not the lock of thresher"
+    return "has a content, and the lock of thresher has none" if status.st_size else ""
+
+
+def _has_own_names(layout: Layout) -> bool:
+    """Whether a run or an attempt has left anything in a results folder."""
+    for folder, ending, pattern in (
+        (layout.runs, "", RUN_NAME),
+        (layout.attempts, ".json", RUN_ID),
+    ):
+        try:
+            names = os.listdir(folder)  # noqa: PTH208 - names suffice
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise os_fault(error, f"reading {folder}") from error
+        if any(name.endswith(ending) and pattern.fullmatch(name.removesuffix(ending)) for name in names):
+            return True
+    return False
 
 
 class LostRaceError(BusyError):
@@ -143,8 +219,8 @@ class Staging:
     def adopt(self, file: PublishedFile, folder: Path) -> None:
         """Take a file of another run as it is.
 
-        That of a published run is copied: damage to one of the two does not reach the other, and a link would change
-        the time of a file that others may be reading. That of an unfinished run is linked, where links can be made.
+        It is copied: damage to one of the two does not reach the other, and a link would change the time of a file that
+        others may be reading.
 
         Args:
             file: The file.
@@ -158,10 +234,7 @@ class Staging:
         with storage_errors(f"writing {path}"):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                if self.layout.staging in source.parents:
-                    _share(source, path)
-                else:
-                    shutil.copyfile(source, path, follow_symlinks=False)
+                shutil.copyfile(source, path, follow_symlinks=False)
             except FileNotFoundError as error:
                 message = f"{source} is missing"
                 raise DamagedError(message) from error
@@ -275,15 +348,6 @@ class Staging:
                 self.warnings_after_commit += point_to_latest(self.layout, pointer.run)
         except ThresherError as error:
             self.warnings_after_commit.append(error.message)
-
-
-def _share(source: Path, path: Path) -> None:
-    try:
-        os.link(source, path, follow_symlinks=False)  # Python 3.14 would follow one in its place
-    except FileNotFoundError:
-        raise
-    except (OSError, NotImplementedError):  # other file systems, too many links
-        shutil.copyfile(source, path, follow_symlinks=False)
 
 
 def sql_type(kind: pl.DataType) -> str:

@@ -7,7 +7,6 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CannotCreateError, NoInputError
-from ..records import dataclass
 from ..sources.remote.store import CHUNK_BYTES, Bucket, T
 
 if TYPE_CHECKING:
@@ -21,30 +20,7 @@ MOST_REMOVED = 500  # keys of one request
 PART_BYTES = 8 << 20
 
 
-@dataclass(frozen=True)
-class Version:
-    """The state of an object, as the store tells it apart from every other.
-
-    Attributes:
-        etag: Its ETag.
-        number: Its version or generation; None where the store has none.
-    """
-
-    etag: str
-    number: str | None = None
-
-
-@dataclass(frozen=True)
-class Entry:
-    """An object as it is listed.
-
-    Attributes:
-        size: Its bytes.
-        modified: When it was written.
-    """
-
-    size: int
-    modified: datetime
+Version = dict[str, str]  # the state of an object, as the store tells it apart from every other: ETag, perhaps a number
 
 
 class RemoteFolder(Bucket):
@@ -77,16 +53,13 @@ class RemoteFolder(Bucket):
 
         return self._tried(self.address.at(prefix), "listing", ask)
 
-    def entries(self, below: str) -> dict[str, Entry]:
-        """Return all objects below a folder, by their keys relative to it."""
+    def entries(self, below: str) -> dict[str, tuple[int, datetime]]:
+        """Return bytes and time of all objects below a folder, by their keys relative to it."""
         prefix = self._key(below)
 
-        def ask() -> dict[str, Entry]:
-            listed = (entry for chunk in self._obstore.list(self._store, prefix) for entry in chunk)
-            return {
-                entry["path"].removeprefix(f"{prefix}/"): Entry(entry["size"], entry["last_modified"])
-                for entry in listed
-            }
+        def ask() -> dict[str, tuple[int, datetime]]:
+            listed = (each for chunk in self._obstore.list(self._store, prefix) for each in chunk)
+            return {each["path"].removeprefix(f"{prefix}/"): (each["size"], each["last_modified"]) for each in listed}
 
         return self._tried(self.address.at(prefix), "listing", ask)
 
@@ -95,7 +68,9 @@ class RemoteFolder(Bucket):
 
         def ask() -> tuple[bytes, Version]:
             answer = self._obstore.get(self._store, self._key(key))
-            return bytes(answer.bytes()), Version(answer.meta["e_tag"] or "", answer.meta["version"])
+            number = answer.meta["version"]
+            version = {"e_tag": answer.meta["e_tag"] or ""} | ({} if number is None else {"version": number})
+            return bytes(answer.bytes()), version
 
         return self._if_there(key, ask)
 
@@ -128,14 +103,11 @@ class RemoteFolder(Bucket):
 
         Where an answer was lost, False can also mean that the object was written: its content tells.
         """
-        mode: Any = "create"
-        if version is not None:
-            mode = {"e_tag": version.etag} | ({} if version.number is None else {"version": version.number})
         kinds = self._obstore.exceptions
 
         def ask() -> bool:
             try:
-                self._obstore.put(self._store, self._key(key), content, mode=mode)
+                self._obstore.put(self._store, self._key(key), content, mode=version or "create")
             except (kinds.PreconditionError, kinds.AlreadyExistsError):
                 return False
             except FileNotFoundError:

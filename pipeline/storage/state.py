@@ -11,18 +11,20 @@ import hashlib
 import json
 import os
 import stat
+from contextlib import suppress
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..errors import DataError, NoInputError
+from ..errors import DataError, NoInputError, ThresherError
 from ..records import dataclass
+from ..safe_files import remove_own
 from .attempts import CRASHED, PUBLISHED, RUNNING, status_of
-from .durable import DamagedError, json_bytes, own_sha256, read_own, storage_errors
+from .durable import DamagedError, json_bytes, own_sha256, read_own, storage_errors, sync_folder
 from .layout import FORMAT_VERSION, MANIFEST, RUN_NAME, Layout, generation_of, run_id_of, run_name
-from .manifest import KeptRun, Manifest, read_kept_run
+from .manifest import KeptRun, Manifest, faults, parse_manifest, read_kept_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 UNFINISHED = {RUNNING, CRASHED, "failed", "interrupted"}
@@ -352,3 +354,65 @@ def _folders(layout: Layout) -> list[str]:
     with storage_errors(f"reading {layout.runs}"):
         names = os.listdir(layout.runs)  # noqa: PTH208 - of a thousand names, without a path for each
     return sorted((name for name in names if RUN_NAME.fullmatch(name)), key=lambda name: (generation_of(name), name))
+
+
+# The stable path `latest`, for readers without DuckDB: a link to the folder of the latest run, replaced as a whole.
+
+
+def point_to_latest(layout: Layout, name: str) -> Iterator[str]:
+    """Make `latest` a link to the folder of a run, by one rename; yield what was wrong with it, or prevents it.
+
+    Where the system has no symbolic links, or permits none, as Windows by default, there is no `latest`. A tool that
+    follows links while it copies a results folder leaves a copy of a run in its place: the copy gives way to the link.
+    """
+    target = os.path.join(layout.runs.name, name)  # noqa: PTH118 - the text of a link, relative to its folder
+    if _target(layout) == target:
+        return
+    if not layout.latest.is_symlink() and layout.latest.exists():
+        if not _is_copy_of_a_run(layout.latest):
+            yield f"{layout.latest} is not the link that thresher makes: move it away, then it is made"
+            return
+        aside = layout.staging / f"latest.{os.getpid()}.copy"
+        layout.latest.rename(aside)
+        remove_own(aside, layout.root)
+    temporary = layout.staging / f"latest.{os.getpid()}"
+    with suppress(OSError, NotImplementedError):
+        remove_own(temporary, layout.root)
+        temporary.symlink_to(target, target_is_directory=True)
+        temporary.replace(layout.latest)
+        sync_folder(layout.root)
+
+
+def latest_faults(layout: Layout) -> Iterator[str]:
+    """Yield what is wrong with `latest`; to be missing, or to lag behind at an earlier run, is a trace of a crash."""
+    target = _target(layout)
+    if target is not None:
+        if not (layout.root / target).is_dir():
+            yield f"{layout.latest} leads to {target}, which is missing"
+    elif layout.latest.is_symlink() or (layout.latest.exists() and not _is_copy_of_a_run(layout.latest)):
+        yield f"{layout.latest} is not a link to a published run"
+
+
+def latest_notes(layout: Layout) -> Iterator[str]:
+    """Yield what is no damage but worth knowing: a copy of a run in the place of the link."""
+    if not layout.latest.is_symlink() and layout.latest.is_dir() and _is_copy_of_a_run(layout.latest):
+        yield f"{layout.latest} is a copy of a run, not a link to it; the next run, or --repair, makes it a link"
+
+
+def _is_copy_of_a_run(folder: Path) -> bool:
+    """Whether a folder holds the files of a manifest, by name and size, and nothing else."""
+    path = folder / MANIFEST
+    try:
+        return not faults(folder, parse_manifest(read_own(path), path), hashes=False)
+    except (ThresherError, DamagedError):
+        return False
+
+
+def _target(layout: Layout) -> str | None:
+    """Return where `latest` leads; None if it is missing, or not a link to a folder in `runs`."""
+    try:
+        target = os.readlink(layout.latest)  # noqa: PTH115 - as text
+    except (OSError, NotImplementedError):
+        return None
+    folder, _, name = target.replace(os.sep, "/").partition("/")
+    return target if folder == layout.runs.name and RUN_NAME.fullmatch(name) else None

@@ -395,7 +395,7 @@ def as_after_a_kill_before_the_pointer(workplace: Workplace) -> None:
     before = (workplace.results / "CURRENT").read_bytes()
     again(workplace, boundary=">")
     (workplace.results / ".staging").mkdir(exist_ok=True)
-    (workplace.results / "CURRENT").rename(workplace.results / ".staging" / "CURRENT")
+    (workplace.results / "CURRENT").rename(workplace.results / ".staging" / "CURRENT.next")
     (workplace.results / "CURRENT").write_bytes(before)
     path = workplace.results / "attempts" / f"{folders(workplace)[-1].name[9:]}.json"
     path.write_text(json.dumps(read_json(path) | {"status": "running", "pid": 2**22 + 1}, indent=2))
@@ -414,7 +414,7 @@ def test_a_run_that_readers_saw_stays_even_if_a_kill_and_damage_come_together(co
     assert "unchanged" in again(copy, boundary=">")
     assert folders(copy)[-1] == latest
     assert assert_results_ok(copy.results).generation == 4
-    assert not (copy.results / ".staging" / "CURRENT").exists()
+    assert not (copy.results / ".staging" / "CURRENT.next").exists()
 
 
 def test_a_next_pointer_whose_catalog_was_never_in_its_place_is_removed(copy: Workplace) -> None:
@@ -425,7 +425,7 @@ def test_a_next_pointer_whose_catalog_was_never_in_its_place_is_removed(copy: Wo
     assert call("verify", copy.results).code == 0
     again(copy)
     assert assert_results_ok(copy.results).generation == 3
-    assert not (copy.results / ".staging" / "CURRENT").exists()
+    assert not (copy.results / ".staging" / "CURRENT.next").exists()
 
 
 def test_results_with_a_chain_of_hashes_are_read_and_published_into(copy: Workplace) -> None:

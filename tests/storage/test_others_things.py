@@ -133,7 +133,7 @@ def test_a_lock_that_is_a_link_or_has_a_content_is_not_emptied(tmp_path: Path, c
 
 
 def test_another_device_is_told_before_anything_is_counted(copy: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.storage.foreign._device", lambda status: status.st_ino)
+    monkeypatch.setattr("pipeline.storage.publish._device", lambda status: status.st_ino)
     assert_error(copy.run(thresholds=[3.0]), 73, "lies on another device")
 
 
@@ -210,7 +210,9 @@ def test_the_next_run_builds_a_catalog_of_somebody_else_again(copy: Workplace, f
 
 
 @pytest.mark.usefixtures("_in_time")
-@pytest.mark.parametrize("name", ["run.json", "manifest.json", "CURRENT", "catalog.duckdb", ".store", ".staging/CURRENT"])
+@pytest.mark.parametrize(
+    "name", ["run.json", "manifest.json", "CURRENT", "catalog.duckdb", ".store", ".staging/CURRENT.next"]
+)
 def test_a_named_pipe_among_results_hangs_nothing(copy: Workplace, name: str) -> None:
     run = next((copy.results / "runs").iterdir())
     path = (run if name in {"run.json", "manifest.json"} else copy.results) / name

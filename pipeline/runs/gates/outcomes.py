@@ -14,10 +14,9 @@ import polars as pl
 
 from ...records import dataclass
 from ...storage.attempts import utc_now
-from ...storage.durable import DamagedError, own_sha256
+from ...storage.durable import DamagedError, own_sha256, read_record
 from ...storage.layout import RUN_RECORD, Layout, generation_of, run_id_of
 from ...storage.manifest import KeptRun, read_kept_run
-from ...storage.records import read_record
 from ...tables.groupings import TOTAL
 from ...tables.run_tables import GATES
 from ...tables.schemas import polars_types
