@@ -452,7 +452,7 @@ def test_a_killed_first_run_leaves_nothing_that_looks_published(workplace: Workp
     """The folder of a run lies in its place before readers see it; until then its attempt says so."""
     script = (
         "import os, signal\nfrom pipeline.storage import publish\nfrom pipeline.cli.app import app\n"
-        "publish.stage_catalog = lambda *words: os.kill(os.getpid(), signal.SIGKILL)\napp()"
+        "publish.stage_catalog = lambda *words, **named: os.kill(os.getpid(), signal.SIGKILL)\napp()"
     )
     assert spawn("run", workplace.config(), script=script).code == -9
     (orphan,) = folders(workplace)
