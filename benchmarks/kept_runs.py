@@ -1,7 +1,7 @@
 """What publishing and opening cost beside 1,000 kept runs, compared with 10: `python benchmarks/kept_runs.py`.
 
 One small run is made and published as it always is. Copies of its folder with other ids then stand for earlier runs, as
-many as asked for, and `verify --repair` makes their chain and catalog. Every further publication counts the small input
+many as asked for, and `verify --repair` makes their catalog. Every further publication counts the small input
 again with another parameter. Both results folders take turns, so that a busy machine slows both alike.
 """
 
@@ -65,7 +65,6 @@ def add_copies(layout: Layout, count: int) -> None:
     """Put copies of the first run behind it, each with an id of its own."""
     (folder,) = layout.runs.iterdir()
     manifest = parse_manifest((folder / MANIFEST).read_bytes(), folder / MANIFEST)
-    shutil.rmtree(layout.chain)
     layout.current.unlink()
     layout.catalog.unlink()
     for generation in range(2, count + 1):

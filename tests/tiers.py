@@ -53,9 +53,9 @@ WIDE = {  # path below tests/, or the beginning of one, and why it is not part o
     "stages/test_bootstrap": "resamples in every stage",
     "stages/test_days": "simulations in every stage",
     "stages/threshold_sweep/test_sampled_by_score": "simulations",
-    "storage/stores": "stores of objects",
     "storage/test_damage": "damages results at every place",
     "storage/test_expire": "many runs",
+    "storage/test_mirror": "stores of objects",
     "storage/test_others_things": "results of somebody else",
     "test_examples": "starts the examples as users do",
 }

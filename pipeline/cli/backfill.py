@@ -10,7 +10,7 @@ import typer
 from ..errors import ThresherError, UsageError
 from ..sources.paths import shortened
 from ..storage.layout import Layout
-from ..storage.run_by_day import shown_and_last_day
+from ..storage.read import shown_and_last_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -112,10 +112,10 @@ def verify(
     ctx: typer.Context,
     results: Results,
     repair: Annotated[  # noqa: FBT002 - a flag
-        bool, typer.Option("--repair", help="First rebuild the catalog, CURRENT and the chain from intact run folders.")
+        bool, typer.Option("--repair", help="First rebuild the catalog and CURRENT from intact run folders.")
     ] = False,
 ) -> None:
-    """Verify every published file, the catalog, and the chain of hashes that links them.
+    """Verify every published file, CURRENT and the catalog.
 
     Example:  thresher verify results
     """

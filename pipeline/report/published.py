@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..stages.figures import Figure
     from ..stages.stage import Stage
-    from ..storage.kept import KeptRun
+    from ..storage.manifest import KeptRun
 
 
 FEWEST_DIGITS = 4  # of a number that may be the start of a run id

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from ..storage.kept import KeptRun
     from ..storage.layout import Layout
-    from ..storage.manifest import Manifest
+    from ..storage.manifest import KeptRun, Manifest
     from ..storage.publish import Staging
     from .config import Config, ConfiguredStage
     from .evaluation import Failure

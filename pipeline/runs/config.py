@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ..stages.parameters import StageParameters
     from ..stages.stage import Stage
-    from ..storage.stores.store import ResultsStore
+    from ..storage.mirror import ResultsStore
     from .variables import Variables
 
 

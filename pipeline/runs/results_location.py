@@ -18,9 +18,7 @@ from ..sources.paths import local_path, shortened
 from ..sources.remote.reading import bytes_of, folder_for_caches
 from ..sources.remote.store import Address, endpoints, is_remote, parse_address
 from ..storage.expire import Expired, Keeping, expire
-from ..storage.stores.publication import Publisher, check_conditions, upload_attempt
-from ..storage.stores.remote_folder import LostRaceError, RemoteFolder
-from ..storage.stores.store import DEFAULT_LIMIT, ResultsStore
+from ..storage.publish import LostRaceError
 from ..storage.verify import Verified, repair_on_store, verify
 from ..visible_text import cleaned
 
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..interrupts import StopRequest
-    from ..storage.stores.mirror import Mirror
+    from ..storage.mirror import Mirror, ResultsStore
     from .config import Config, ResourceLimits
     from .run import Run
 
@@ -50,6 +48,9 @@ def store_of(text: str | os.PathLike[str], *, what: str, limits: ResourceLimits 
     written = os.fspath(text)
     if not is_remote(written):
         return None
+    from ..storage.mirror import DEFAULT_LIMIT, ResultsStore  # noqa: PLC0415 - only where results live on a store
+    from ..storage.remote_folder import RemoteFolder  # noqa: PLC0415
+
     address = parse_address(written, what=what)
     if any(mark in address.key for mark in "*?["):
         message = f"{what}: {shortened(written)} is a pattern, and results live in one folder"
@@ -100,7 +101,7 @@ def verify_at(text: str | os.PathLike[str], *, repair: bool) -> Verified:
 
     Args:
         text: A folder or an address.
-        repair: Whether to rebuild catalog, pointer and chain first.
+        repair: Whether to rebuild catalog and pointer first.
 
     Raises:
         ThresherError: as for `pipeline.storage.verify.verify`, or the store cannot be read.
@@ -110,7 +111,7 @@ def verify_at(text: str | os.PathLike[str], *, repair: bool) -> Verified:
         return verify(local_path(text, Path.cwd(), what="results"), repair=repair)
     with store.naming():
         healed = repair_on_store(store.work_mirror()) if repair else ()
-    with store.copy_as_it_is() as folder:
+    with store.fresh_copy() as folder:
         verified = verify(folder)
         notes = (*map(store.named, healed), *(note.replace(str(folder), store.address) for note in verified.notes))
     return replace(verified, notes=notes)
@@ -171,17 +172,14 @@ class OnStore:
 
     def __init__(self, config: Config, stop: StopRequest) -> None:
         self._store, self._stop = config.store, stop
-        self._mirror: Mirror | None = None if config.store is None else config.store.work_mirror()
+        self.mirror: Mirror | None = None if config.store is None else config.store.work_mirror()
+        if self.mirror is not None:
+            self.mirror.check = stop.check
 
     @property
     def send(self) -> Callable[[Path], None]:
         """What puts the record of an attempt on the store."""
-        return (lambda _path: None) if self._mirror is None else partial(upload_attempt, self._mirror)
-
-    @property
-    def publisher(self) -> Publisher | None:
-        """What makes a run visible there; None for a folder here."""
-        return None if self._mirror is None else Publisher(self._mirror, self._stop.check)
+        return (lambda _path: None) if self.mirror is None else self.mirror.upload_attempt
 
     def begin(self) -> None:
         """Bring the mirror up to date, while its lock is held.
@@ -189,10 +187,10 @@ class OnStore:
         Raises:
             ThresherError: the store cannot be read, or does not honour conditions of writes.
         """
-        if self._store is not None and self._mirror is not None:
+        if self._store is not None and self.mirror is not None:
             with self._stop.at_once():
-                self._store.bring_here(self._mirror)
-                check_conditions(self._mirror)
+                self._store.bring_here(self.mirror)
+                self.mirror.check_conditions()
 
     @contextmanager
     def naming(self) -> Iterator[None]:

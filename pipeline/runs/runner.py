@@ -13,12 +13,11 @@ from ..interrupts import stop_requests
 from ..records import dataclass
 from ..storage.attempts import Attempt, process_facts, utc_now
 from ..storage.durable import json_bytes, read_own
-from ..storage.foreign import make_results_folder
-from ..storage.heal import Healed, clear_staging, heal
 from ..storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from ..storage.manifest import Manifest
-from ..storage.publish import Staging, exclusive
-from ..storage.run_by_day import run_to_repeat
+from ..storage.publish import Staging, exclusive, make_results_folder
+from ..storage.read import run_to_repeat
+from ..storage.verify import Healed, clear_staging, heal
 from .carry_forward import LastRun, finished_stages, is_equal_to_last, is_unchanged_before_counting, last_run
 from .evaluation import Evaluation, InMemory, evaluate, open_stages
 from .forks import refuse_after_fork
@@ -205,7 +204,7 @@ class _Job:
             return self._unchanged(before, (), ())
         with self.stop.at_once():
             ready = planned_stages(self.config, with_inputs)
-        staging = Staging(self.layout, self.attempt.record["run_id"], self.on_store.publisher)
+        staging = Staging(self.layout, self.attempt.record["run_id"], self.on_store.mirror)
         self.stop.check()
         finished = finished_stages(self.layout, self.last) if cache else []
         states = states_of(self.config, self.layout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from contextlib import suppress
@@ -14,7 +13,7 @@ from ..crash_notes import NOTES, noted
 from ..errors import ThresherError
 from ..records import dataclass
 from ..safe_files import remove_own
-from .durable import DamagedError, read_own, read_start, storage_errors, write_json
+from .durable import DamagedError, read_record, read_start, storage_errors, write_json
 from .layout import RUN_ID, RUN_RECORD
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def process_facts() -> dict[str, Any]:
 
 def status_of(layout: Layout, run_id: str) -> str | None:
     """Return the status in the record of an attempt, or None if there is no such record."""
-    record = _read(layout.attempt(run_id))
+    record = read_record(layout.attempt(run_id))
     return None if record is None else str(record.get("status"))
 
 
@@ -79,11 +78,9 @@ def crashed(layout: Layout, *, held: bool = False, settled: Collection[str] = ()
             on a store, which has no lock, for a day.
         settled: Ids of attempts that are known to have ended.
     """
-    entries = sorted(os.listdir(layout.attempts)) if layout.attempts.is_dir() else []  # noqa: PTH208 - names suffice
-    names = (name for name in entries if name.endswith(".json") and name.removesuffix(".json") not in settled)
     longest = (ABANDONED_ON_STORES if layout.address else ABANDONED) if held else None
-    paths = [layout.attempts / name for name in names]
-    return [path for path in paths if _is_running(path) and _is_gone(_read(path) or {}, held=longest)]
+    paths = [layout.attempt(run_id) for run_id in layout.attempt_ids() if run_id not in settled]
+    return [path for path in paths if _is_running(path) and _is_gone(read_record(path) or {}, held=longest)]
 
 
 def settle(layout: Layout, published: dict[str, Path], latest: str) -> list[str]:
@@ -99,11 +96,11 @@ def settle(layout: Layout, published: dict[str, Path], latest: str) -> list[str]
     """
     sentences = []
     for path in crashed(layout, held=True, settled=published.keys() - {latest}):
-        record = _read(path)
+        record = read_record(path)
         if record is None:
             continue
         folder = published.get(path.stem)
-        existing = None if folder is None else _read(folder / RUN_RECORD)
+        existing = None if folder is None else read_record(folder / RUN_RECORD)
         facts = {"status": CRASHED, "noticed_at": utc_now()}
         if existing is None and (words := noted(path)):
             facts["error"] = f"the process crashed or was killed while {words}"
@@ -127,7 +124,7 @@ def settle_ended(path: Path, status: str, code: int, error: str) -> None:
         code: Exit code of the command.
         error: What happened, and what to do.
     """
-    record = _read(path)
+    record = read_record(path)
     if record is not None and record.get("status") == RUNNING:
         with suppress(ThresherError):
             write_json(path, record | {"status": status, "exit": code, "error": error, "ended_at": utc_now()})
@@ -138,13 +135,6 @@ def _is_running(path: Path) -> bool:
         return b'"status": "running"' in read_start(path, _START)
     except DamagedError:
         return False
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    with suppress(DamagedError, ValueError):
-        record = json.loads(read_own(path))
-        return record if isinstance(record, dict) else None
-    return None
 
 
 def _is_gone(record: dict[str, Any], *, held: timedelta | None) -> bool:

@@ -7,11 +7,11 @@ existing one is missing, damaged, of another version or of another folder, or wh
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import shutil
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -20,31 +20,36 @@ import duckdb
 from duckdb import BinderException, CatalogException, ConversionException, TransactionException
 
 from ..errors import StorageError, os_error_number, os_fault
-from ..records import dataclass
 from ..safe_files import remove_own
-from .catalog_check import faults_after_writing, first_line
-from .catalog_fill import (
-    LeftOut,
+from ..tables.run_tables import RUNS
+from . import statements
+from .catalog_tables import (
+    RunFolder,
+    Shape,
     attach,
     detach,
     drop_views,
     existing_shapes,
+    files_of,
     fill,
     forget_runs,
     make_tables,
+    shapes,
+    stored_files,
+    tables_of,
     update_attempts,
 )
-from .catalog_schema import RunFolder, Shape, shapes
 from .durable import own_sha256, reading_back, storage_errors, sync_file
-from .foreign import foreign_in_catalog
+from .foreign import foreign_in_catalog, locked_connection
 from .layout import run_id_of, run_name_of
+from .state import CatalogFacts
+from .statements import HISTORY, MAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from .chain import Link
-    from .layout import Layout
+    from .state import State
     from .statements import View
 
 CATALOG_VERSION = 5  # another number makes every run build the catalog again
@@ -52,63 +57,11 @@ _MOST_TEMPLATES = 16
 _templates: dict[tuple[tuple[View, Shape], ...], bytes] = {}
 
 
-@dataclass(frozen=True)
-class StagedCatalog:
-    """A catalog that readers cannot see yet.
-
-    Attributes:
-        path: Its file.
-        sha256: Hash of the file.
-        shows: Version of the catalog, and hash of the runs that it shows.
-        identity: Size and time of the file, by which a reader recognises it without reading it.
-    """
-
-    path: Path
-    sha256: str
-    shows: str
-    identity: str
-
-    def named_by(self, link: Link, left_out: LeftOut, lost: Iterable[str]) -> Link:
-        """Return a link that names this catalog, and what it leaves out."""
-        return replace(
-            link,
-            catalog_sha256=self.sha256,
-            catalog_shows=self.shows,
-            catalog_identity=self.identity,
-            left_out=dict(left_out),
-            lost=tuple(sorted(lost)),
-        )
-
-
-@dataclass(frozen=True)
-class Content:
-    """What a new catalog has to show.
-
-    Attributes:
-        kept: Names of the folders of all kept runs, oldest first, the latest last.
-        latest: Folder and manifest of the latest run, without its damaged tables.
-        left_out: Damaged files by the name of the run's folder.
-        runs: Reads folder and manifest of every kept run, without damaged tables; called where all are needed.
-        existing_shows: What the existing catalog shows; empty if it is missing or not as it was published.
-        attempt: The record that the attempt will have that publishes the latest run; None if it is there already.
-    """
-
-    kept: Sequence[str]
-    latest: RunFolder
-    left_out: LeftOut
-    runs: Callable[[], Sequence[RunFolder]]
-    existing_shows: str
-    attempt: Mapping[str, Any] | None = None
-
-    def shows(self, layout: Layout) -> str:
-        """Return version and hash, as `what_is_shown`."""
-        return what_is_shown(layout, self.kept, self.left_out)
-
-
-def what_is_shown(layout: Layout, kept: Sequence[str], left_out: LeftOut) -> str:
-    """Return the version of the catalog, and the hash of what it shows: its folder, its runs, and what they lack."""
-    shown = [layout.address or str(layout.root), [[name, *left_out.get(name, ())] for name in kept]]
-    content = json.dumps(shown).encode()  # without indents, which take ten times as long for a thousand runs
+def what_is_shown(state: State) -> str:
+    """Return the version of a catalog, and the hash of what it has to show: folder, runs, and what they lack."""
+    left_out = state.left_out
+    shown = [state.layout.address or str(state.layout.root)]
+    content = json.dumps([*shown, [[name, *left_out.get(name, ())] for name in state.visible]]).encode()
     return f"{_version()}:{hashlib.sha256(content).hexdigest()}"
 
 
@@ -127,46 +80,47 @@ def _version() -> str:
     return f"{CATALOG_VERSION}/{version('thresher')}"  # comments may change with the version of the package
 
 
-def stage_catalog(layout: Layout, name: str, content: Content) -> StagedCatalog:
+def stage_catalog(
+    state: State, name: str, *, existing_shows: str = "", attempt: Mapping[str, Any] | None = None
+) -> tuple[Path, CatalogFacts]:
     """Make a catalog in the staging folder, check it, and force it to disk.
+
+    Args:
+        state: The runs that it has to show; the latest is intact.
+        name: Name of the file.
+        existing_shows: What the existing catalog shows; empty if it is missing or not as it was published.
+        attempt: The record that the attempt will have that publishes the latest run; None if it is there already.
 
     Raises:
         StorageError: the disk is full or failing, or the file does not show the rows of the manifests.
     """
-    path = layout.staging / f"{name}.duckdb"
+    path = state.layout.staging / f"{name}.duckdb"
     with storage_errors(f"writing {path}"):
-        layout.staging.mkdir(exist_ok=True)
-        remove_own(path, layout.root)
-        build_catalog(layout, path, content)
+        state.layout.staging.mkdir(exist_ok=True)
+        remove_own(path, state.layout.root)
+        may_be_carried = version_of(existing_shows) == _version()
+        with duckdb.connect(":memory:") as connection:
+            if not (may_be_carried and _carried(connection, path, state, attempt)):
+                remove_own(path, state.layout.root)
+                _build(connection, path, state, attempt)
+            if path.with_name(path.name + ".wal").exists():
+                message = f"{path} was not written completely"
+                raise StorageError(message, remedy="Free some space and run again.")
+            faults = _faults_as_read(connection, path, state)
+        for fault in faults:
+            raise StorageError(fault, remedy="Run again; if it happens again the disk is failing.")
+        sync_file(path)
         status = path.stat()
     with reading_back(path):
-        digest = own_sha256(path)
-    return StagedCatalog(path, digest, content.shows(layout), f"{status.st_size}:{status.st_mtime_ns}")
+        return path, CatalogFacts(own_sha256(path), what_is_shown(state), f"{status.st_size}:{status.st_mtime_ns}")
 
 
-def build_catalog(layout: Layout, path: Path, content: Content) -> None:
-    """Write a catalog under a new name and check it before anyone sees it; errors are those of `stage_catalog`."""
-    with duckdb.connect(":memory:") as connection:
-        if not (_may_be_carried(content) and _carried(connection, layout, path, content)):
-            remove_own(path, layout.root)
-            _build(connection, layout, path, content)
-        if path.with_name(path.name + ".wal").exists():
-            message = f"{path} was not written completely"
-            raise StorageError(message, remedy="Free some space and run again.")
-        faults = _faults_as_read(connection, path, content)
-    for fault in faults:
-        raise StorageError(fault, remedy="Run again; if it happens again the disk is failing.")
-    sync_file(path)
-
-
-def _may_be_carried(content: Content) -> bool:
-    return version_of(content.existing_shows) == _version()
-
-
-def _carried(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, content: Content) -> bool:
+def _carried(
+    connection: duckdb.DuckDBPyConnection, path: Path, state: State, attempt: Mapping[str, Any] | None
+) -> bool:
     """As `_carry`; False, too, if a table is missing or another one, since somebody else made the catalog."""
     try:
-        return _carry(connection, layout, path, content)
+        return _carry(connection, path, state, attempt)
     except (CatalogException, BinderException, ConversionException):
         with suppress(TransactionException):
             connection.execute("ROLLBACK")
@@ -174,11 +128,12 @@ def _carried(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, 
         return False
 
 
-def _carry(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, content: Content) -> bool:
+def _carry(connection: duckdb.DuckDBPyConnection, path: Path, state: State, attempt: Mapping[str, Any] | None) -> bool:
     """Copy the existing catalog, remove the runs that have gone, and add the latest.
 
     It returns False if the catalog lacks another run, or is of another folder, as after results were copied.
     """
+    layout, kept, left_out, run = state.layout, state.visible, state.left_out, state.shown[-1]
     shutil.copyfile(layout.catalog, path, follow_symlinks=False)
     attach(connection, path, is_used=False)
     if foreign_in_catalog(connection, None):
@@ -186,34 +141,32 @@ def _carry(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, co
         return False
     connection.execute("USE catalog")
     drop_views(connection)
-    shown = {
-        folder: tuple(left_out) for folder, left_out in connection.execute("SELECT path, left_out FROM runs").fetchall()
-    }
+    shown = {folder: tuple(paths) for folder, paths in connection.execute("SELECT path, left_out FROM runs").fetchall()}
     front = layout.named_folders()
-    wanted = {front + name: content.left_out.get(name, ()) for name in content.kept}
-    latest = front + content.latest[0].name
+    wanted = {front + name: left_out.get(name, ()) for name in kept}
+    latest = front + run[0].name
     is_new = latest not in shown
     is_of_another_folder = any(folder != front + run_name_of(folder) for folder in shown)
     if is_of_another_folder or any(
-        shown.get(folder) != left_out for folder, left_out in wanted.items() if folder != latest or not is_new
+        shown.get(folder) != paths for folder, paths in wanted.items() if folder != latest or not is_new
     ):
         detach(connection)
         return False
     connection.execute("BEGIN TRANSACTION")  # one, so that the disk is waited for once
     if shown.keys() - wanted.keys():
-        forget_runs(connection, [run_id_of(name) for name in content.kept], existing_shapes(connection))
+        forget_runs(connection, [run_id_of(name) for name in kept], existing_shapes(connection))
     if is_new:
-        tables = shapes([content.latest], holds_all=bool(layout.address))
-        make_tables(connection, tables, content.latest, fresh=False)
-        fill(connection, [content.latest], tables, content.left_out, fresh=False)
-    update_attempts(connection, layout, content.attempt)
+        tables = shapes([run], holds_all=bool(layout.address))
+        make_tables(connection, tables, run, fresh=False)
+        fill(connection, [run], tables, left_out, fresh=False)
+    update_attempts(connection, layout, attempt)
     _finish(connection)
     return True
 
 
-def _build(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, content: Content) -> None:
+def _build(connection: duckdb.DuckDBPyConnection, path: Path, state: State, attempt: Mapping[str, Any] | None) -> None:
     """Build a catalog from the folders of all kept runs."""
-    runs = content.runs()
+    layout, runs = state.layout, state.with_all_runs().shown
     tables = shapes(runs, holds_all=bool(layout.address))
     key = tuple(tables.items())
     template = _templates.get(key) if len(runs) == 1 else None
@@ -222,14 +175,14 @@ def _build(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, co
     attach(connection, path)
     connection.execute("BEGIN TRANSACTION")
     if template is None:
-        make_tables(connection, tables, content.latest, fresh=True)
+        make_tables(connection, tables, runs[-1], fresh=True)
         if len(runs) == 1:
             _finish(connection)
             _keep_template(key, path.read_bytes())
             attach(connection, path)
             connection.execute("BEGIN TRANSACTION")
-    fill(connection, runs, tables, content.left_out, fresh=True)
-    update_attempts(connection, layout, content.attempt)
+    fill(connection, runs, tables, state.left_out, fresh=True)
+    update_attempts(connection, layout, attempt)
     _finish(connection)
 
 
@@ -247,14 +200,136 @@ def _finish(connection: duckdb.DuckDBPyConnection) -> None:
     detach(connection)
 
 
-def _faults_as_read(connection: duckdb.DuckDBPyConnection, path: Path, content: Content) -> list[str]:
+def _faults_as_read(connection: duckdb.DuckDBPyConnection, path: Path, state: State) -> list[str]:
     """What the written file shows otherwise than it should; through the same connection, as opening one is slow."""
     try:
         attach(connection, path, read_only=True)
-        faults = faults_after_writing(connection, content.latest, len(content.kept))
+        faults = faults_after_writing(connection, state.shown[-1], len(state.visible))
         detach(connection)
     except duckdb.Error as error:
         if os_error_number(error) is not None:
             raise os_fault(error, f"reading {path}") from error
         return [f"{path} cannot be opened: {first_line(error)}"]
     return [f"{path}: {fault}" for fault in faults]
+
+
+# What a catalog shows, compared with what the manifests of its runs say.
+
+
+def faults_after_writing(connection: duckdb.DuckDBPyConnection, latest: RunFolder, n_runs: int) -> list[str]:
+    """Compare a new catalog, the current database, with the manifest of the latest run, whose rows were just written.
+
+    Args:
+        connection: Its current database is the catalog.
+        latest: The latest run.
+        n_runs: Number of kept runs.
+    """
+    promised = {(MAIN, table): _n_rows(latest, table) for table in tables_of([latest])}
+    remembered = {(HISTORY, table): _n_stored([latest], table) for table in tables_of([latest])}
+    counted = count(connection, [*promised, (MAIN, RUNS.name)])
+    run_id = latest[1].run_id
+    counted |= count(connection, list(remembered), run_id=run_id)
+    return list(_differing(counted, promised | remembered | {(MAIN, RUNS.name): n_runs}))
+
+
+def catalog_faults(path: Path, runs: Sequence[RunFolder]) -> list[str]:
+    """Compare tables, columns and numbers of rows of a catalog with the manifests of all its runs.
+
+    Args:
+        path: The catalog.
+        runs: Folder and manifest of every kept run, without damaged tables, oldest first; the last is the latest.
+
+    Returns:
+        The differences, as sentences.
+
+    Raises:
+        ThresherError: the system refuses to open it, for a reason that has nothing to do with its content.
+    """
+    try:
+        with locked_connection(path.parent) as connection:
+            attach(connection, path, read_only=True, is_used=False)
+            wanted = shapes(runs[-1:])
+            foreign = foreign_in_catalog(connection, [view for view, shape in wanted.items() if shape.is_view])
+            if foreign:
+                return [f"{path} {foreign}"]
+            connection.execute("USE catalog")
+            faults = [*_shape_faults(connection, runs), *_row_faults(connection, runs)]
+    except duckdb.Error as error:
+        if os_error_number(error) not in {None, errno.EIO}:
+            raise os_fault(error, f"reading {path}") from error
+        return [f"{path} cannot be opened: {first_line(error)}"]
+    return [f"{path}: {fault}" for fault in faults]
+
+
+def _shape_faults(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]) -> Iterator[str]:
+    wanted, existing = shapes(runs), existing_shapes(connection)
+    for view, shape in wanted.items():
+        shown = existing.get(view)
+        if shown is None:
+            yield f"table {'.'.join(view)} is missing"
+        elif not _holds(shown, shape, exactly=view[0] == MAIN):
+            yield f"table {'.'.join(view)} has other columns than its manifest says"
+    for schema, name in existing:
+        if schema == MAIN and (schema, name) not in wanted:
+            yield f"table {name} is not one of the latest run"
+
+
+def _holds(shown: Shape, wanted: Shape, *, exactly: bool) -> bool:
+    """Whether a table has the columns; a table of history may also have those of runs that were deleted since."""
+    names = [name for name, _ in shown.columns]
+    promised = [name for name, _ in wanted.columns]
+    return names == promised if exactly else set(promised) <= set(names)
+
+
+def _row_faults(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]) -> Iterator[str]:
+    existing = existing_shapes(connection)  # views are not run: nobody reads them, and the files have been hashed
+    held = [table for table in tables_of(runs[-1:]) if not existing.get((MAIN, table), Shape(())).is_view]
+    promised = {(MAIN, table): _n_rows(runs[-1], table) for table in held}
+    promised[MAIN, RUNS.name] = len(runs)
+    yield from _differing(count(connection, list(promised)), promised)
+    for table in tables_of(runs):
+        n_rows = {run[1].run_id: _n_stored([run], table) for run in runs}
+        wanted = {run_id: number for run_id, number in n_rows.items() if number}
+        shown = connection.execute(statements.on((HISTORY, table), statements.ROWS_OF_RUNS)).fetchall()
+        if dict(shown) != wanted:
+            yield f"table {HISTORY}.{table} has other rows than the manifests say"
+
+
+def count(
+    connection: duckdb.DuckDBPyConnection, views: Sequence[View], *, run_id: str | None = None
+) -> dict[View, int | str]:
+    """Return the number of rows of every table, or why it cannot be read.
+
+    One statement counts all, and one table after another if that fails. To count a view is to open its files: it names
+    each of its columns, so that it cannot be counted if its files lack one.
+    """
+    text = statements.count_rows(tuple(views), of_run=run_id is not None)
+    try:
+        answer = connection.execute(text, {"run_id": run_id} if run_id is not None else None).fetchall()
+    except duckdb.Error as error:
+        if len(views) == 1:
+            return {views[0]: first_line(error)}
+        return {view: rows for view in views for view, rows in count(connection, [view], run_id=run_id).items()}
+    return {views[number]: rows for number, rows in answer}
+
+
+def _differing(counted: Mapping[View, int | str], promised: Mapping[View, int]) -> Iterator[str]:
+    for view, rows in counted.items():
+        name = ".".join(view)
+        if isinstance(rows, str):
+            yield f"table {name} cannot be read: {rows}"
+        elif rows != promised[view]:
+            yield f"table {name} has {rows} rows, its manifest says {promised[view]}"
+
+
+def _n_rows(run: RunFolder, table: str) -> int:
+    return sum(file.rows for _, _, file in files_of([run], table))
+
+
+def _n_stored(runs: Sequence[RunFolder], table: str) -> int:
+    return sum(file.rows for _, _, file in stored_files(runs, table))
+
+
+def first_line(error: duckdb.Error) -> str:
+    """Return what an error of DuckDB says first."""
+    return str(error).strip().splitlines()[0]

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import stat
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -63,6 +63,14 @@ def read_own(path: Path) -> bytes:
     """
     with _opened_own(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
         return file.read()
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """Return a record in JSON, or None if it is missing or damaged."""
+    with suppress(DamagedError, ValueError):
+        record = json.loads(read_own(path))
+        return record if isinstance(record, dict) else None
+    return None
 
 
 def read_start(path: Path, n_bytes: int) -> bytes:

@@ -7,7 +7,6 @@ leaves them out, and the next run, or this one a moment later, makes it again.
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -15,19 +14,17 @@ from ..errors import UsageError
 from ..records import dataclass
 from ..safe_files import remove_own
 from .attempts import RUNNING
-from .durable import storage_errors, sync_folder
-from .heal import heal
-from .layout import RUN_ID, Layout, run_id_of
+from .durable import read_record, storage_errors, sync_folder
+from .layout import Layout, run_id_of
 from .publish import exclusive
-from .records import read_record
 from .state import State, no_run, read_state
-from .stores.publication import remove_runs, send_back
+from .verify import heal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from .stores.mirror import Mirror
+    from .mirror import Mirror
 
 EXPIRED = ".expired"
 MOST_DAYS = 100_000
@@ -106,13 +103,12 @@ def expire(results: Path, keeping: Keeping, *, dry_run: bool = False, mirror: Mi
         notes = (*healed.crashes, *healed.notes)
         state = read_state(layout, older=None)
         removed, attempts = _outdated(state, keeping)
-        if mirror is not None:
-            remove_runs(mirror, removed, attempts)
         with storage_errors(f"removing old runs of {layout.root}"):
             _remove(state, removed, attempts)
         heal(layout)
         if mirror is not None:
-            notes = (*notes, *send_back(mirror))
+            notes = (*notes, *mirror.send_back())
+            mirror.remove_runs(removed, attempts)
     return Expired(removed, _without(state.kept, removed), len(attempts), notes)
 
 
@@ -149,26 +145,19 @@ def _moments(state: State) -> dict[str, str]:
 
 def _old_attempts(layout: Layout, limit: str, kept_ids: set[str]) -> Iterator[Path]:
     """Yield the records of attempts that began before a moment, except those of kept runs, and of attempts at work."""
-    entries = sorted(os.listdir(layout.attempts)) if layout.attempts.is_dir() else []  # noqa: PTH208 - names suffice
-    for name in entries:
-        run_id = name.removesuffix(".json")
-        if run_id == name or RUN_ID.fullmatch(run_id) is None or run_id in kept_ids:
-            continue
-        record = read_record(layout.attempts / name)
+    for run_id in layout.attempt_ids():
+        record = None if run_id in kept_ids else read_record(layout.attempt(run_id))
         if record is not None and record.get("status") != RUNNING and str(record.get("started_at")) < limit:
-            yield layout.attempts / name
+            yield layout.attempt(run_id)
 
 
 def _remove(state: State, names: Sequence[str], attempts: Sequence[Path]) -> None:
-    """Remove runs, records of attempts, and the links of these and of all other runs that have gone."""
-    layout, stay = state.layout, set(_without(state.kept, names))
+    """Remove runs and records of attempts."""
+    layout = state.layout
     layout.staging.mkdir(exist_ok=True)
     aside = [layout.staging / f"{name}{EXPIRED}" for name in names]
     for name, path in zip(names, aside, strict=True):
         (layout.runs / name).rename(path)
     sync_folder(layout.runs)
-    for name in state.links:
-        if name not in stay:
-            remove_own(layout.link(name), layout.root)
     for path in (*aside, *attempts):
         remove_own(path, layout.root)

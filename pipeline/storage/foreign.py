@@ -1,31 +1,23 @@
-"""What lies in a results folder that this package did not make: it is told before anything is written or read."""
+"""What a catalog holds that this package did not put there: it is told before anything of it is run."""
 
 from __future__ import annotations
 
 import glob
-import os
 import re
-import stat
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
 import duckdb
 
-from ..errors import CannotCreateError, os_fault
 from ..queries.load import macro_names
-from ..safe_files import kind_in_words
 from . import statements
-from .catalog_fill import define_macros
-from .catalog_schema import shapes
-from .durable import make_folder, storage_errors
-from .layout import RUN_ID, RUN_NAME
+from .catalog_tables import define_macros, shapes
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from .layout import Layout
     from .statements import View
 
 _FOREIGN = {  # what must find nothing: how it is told
@@ -47,83 +39,6 @@ SELECT schema_name, function_name, function_type, parameters, macro_definition
 FROM duckdb_functions()
 WHERE database_name = $1 AND NOT internal
 """
-
-
-def make_results_folder(layout: Layout, option: str = "output") -> None:
-    """Create a results folder, or see that what is there is one, into which a run can be written and published.
-
-    Args:
-        layout: The folder.
-        option: What names it: a key of a config, or an option of a command.
-
-    Raises:
-        CannotCreateError: it cannot be created or written; what has the name of a folder of ours is a link or no
-            folder, or lies on another device, so that no run could be moved there; the lock, the pointer or the catalog
-            are somebody else's.
-        StorageError: the disk is full or failing.
-    """
-    make_folder(layout.root, option)
-    with storage_errors(f"looking at {layout.root}"):
-        device = _device(layout.root.stat())
-        for path in (layout.runs, layout.chain, layout.attempts, layout.staging):
-            _refuse_unless(_fault_of_folder(path, device), path, option)
-        _refuse_unless(_fault_of_lock(layout.lock), layout.lock, option)
-        if not _has_own_names(layout):
-            for path in (layout.current, layout.catalog):
-                _refuse_unless("is not of thresher" if os.path.lexists(path) else "", path, option)
-
-
-def _refuse_unless(fault: str, path: Path, option: str) -> None:
-    if fault:
-        message = f"the output folder {path.parent} cannot be written: {path} {fault}"
-        raise CannotCreateError(message, remedy=f"Choose another folder with {option}, or move {path.name} elsewhere.")
-
-
-def _fault_of_folder(path: Path, device: int) -> str:
-    """Say why runs cannot be kept in a folder; empty if they can, or it is not there."""
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        return ""
-    if stat.S_ISLNK(status.st_mode):
-        return f"is a link (to {os.readlink(path)}), and thresher keeps its files in folders of its own"  # noqa: PTH115 - as text
-    if not stat.S_ISDIR(status.st_mode):
-        return f"is {kind_in_words(status.st_mode) or 'a file'}, not a folder"
-    if _device(status) != device:
-        return "lies on another device, to which a finished run cannot be moved in one step"
-    return ""
-
-
-def _device(status: os.stat_result) -> int:
-    return status.st_dev
-
-
-def _fault_of_lock(path: Path) -> str:
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        return ""
-    if kind := kind_in_words(status.st_mode):
-        return f"is {kind}, not the lock of thresher"
-    return "has a content, and the lock of thresher has none" if status.st_size else ""
-
-
-def _has_own_names(layout: Layout) -> bool:
-    """Whether a run or an attempt has left anything in a results folder."""
-    for folder, ending, pattern in (
-        (layout.runs, "", RUN_NAME),
-        (layout.chain, ".json", RUN_NAME),
-        (layout.attempts, ".json", RUN_ID),
-    ):
-        try:
-            names = os.listdir(folder)  # noqa: PTH208 - names suffice
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise os_fault(error, f"reading {folder}") from error
-        if any(name.endswith(ending) and pattern.fullmatch(name.removesuffix(ending)) for name in names):
-            return True
-    return False
 
 
 def locked_connection(root: Path) -> duckdb.DuckDBPyConnection:

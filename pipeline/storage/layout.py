@@ -3,11 +3,11 @@
 results/
   catalog.duckdb                        tables of the latest run and of all kept runs; replaced as a whole
   latest                                link to the folder of the latest run, replaced as a whole
-  CURRENT                               the last link of the chain once more, for readers without DuckDB
+  CURRENT                               the latest run, the hash of every kept manifest, and that of the catalog
   runs/<generation>-<run_id>/           immutable: manifest.json, run.json, <table>/<stage>.parquet, …
-  chain/<generation>-<run_id>.json      the hashes of a published run: its manifest, its record, its parent's manifest
   attempts/<run_id>.json                every attempt, failed ones too
   .staging/                             the only place with unfinished things
+    CURRENT.next                        what `CURRENT` will be once the next catalog is in its place
     <run_id>/                           the files of an unfinished run
     <run_id>.finished/<stage>.json      a stage that it has finished: what it was counted from, and its files
   .lock                                 held by the run that may publish; never deleted
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
-CURRENT, CATALOG, RUNS, CHAIN, ATTEMPTS = "CURRENT", "catalog.duckdb", "runs", "chain", "attempts"
+CURRENT, CATALOG, RUNS, ATTEMPTS = "CURRENT", "catalog.duckdb", "runs", "attempts"
 RUN_RECORD = "run.json"
 FINISHED = ".finished"
 RUN_ID = re.compile(r"[0-9a-f]{12}")
@@ -62,6 +62,11 @@ class Layout:
         return self.root / CURRENT
 
     @property
+    def pending(self) -> Path:
+        """What the pointer will be: it counts from the moment at which the catalog that it names is in its place."""
+        return self.staging / f"{CURRENT}.next"
+
+    @property
     def latest(self) -> Path:
         """The link to the folder of the latest run."""
         return self.root / "latest"
@@ -70,11 +75,6 @@ class Layout:
     def runs(self) -> Path:
         """The published runs."""
         return self.root / RUNS
-
-    @property
-    def chain(self) -> Path:
-        """The hashes of the published runs."""
-        return self.root / CHAIN
 
     @property
     def wal(self) -> Path:
@@ -133,9 +133,10 @@ class Layout:
         """Folder of one published run."""
         return self.runs / run_name(generation, run_id)
 
-    def link(self, name: str) -> Path:
-        """The link of one published run in the chain."""
-        return self.chain / f"{name}.json"
+    def attempt_ids(self) -> list[str]:
+        """Ids of all attempts that left a record, sorted."""
+        names = os.listdir(self.attempts) if self.attempts.is_dir() else []  # noqa: PTH208 - many, and names suffice
+        return sorted(name[:-5] for name in names if name.endswith(".json") and RUN_ID.fullmatch(name[:-5]))
 
     def attempt(self, run_id: str) -> Path:
         """The record of one attempt."""

@@ -1,16 +1,17 @@
-"""The manifest: commit record of a run, with size, hash, rows and schema of every file."""
+"""The manifest: commit record of a run, with size, hash, rows and schema of every file; kept runs are held to it."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ..records import dataclass
-from .durable import DamagedError, own_sha256, storage_errors
-from .layout import FORMAT_VERSION, MANIFEST
+from .durable import DamagedError, own_sha256, read_own, storage_errors
+from .layout import FORMAT_VERSION, MANIFEST, Layout, run_id_of, run_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -158,3 +159,80 @@ def _fault_of_content(path: Path, sha256: str) -> str | None:
         return None if own_sha256(path) == sha256 else f"{path} has changed since it was published"
     except DamagedError as error:
         return str(error)
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """A published run that was not deleted.
+
+    Attributes:
+        folder: Its folder.
+        run_id: Its id.
+        manifest: Its commit record; None where that is damaged.
+        manifest_sha256: Hash of the manifest; empty where that is damaged.
+        damage: What is missing, changed or extra, as sentences by path in the folder.
+    """
+
+    folder: Path
+    run_id: str
+    manifest: Manifest | None
+    manifest_sha256: str
+    damage: dict[str, str]
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether all its tables are intact."""
+        return self.manifest is not None and not self.left_out
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Its damaged files of tables, sorted; its manifest, if that is damaged."""
+        tables = {MANIFEST} if self.manifest is None else self.manifest.results.keys()
+        return tuple(sorted(self.damage.keys() & tables))
+
+    def shown(self) -> Manifest | None:
+        """Return its manifest without the damaged tables."""
+        if self.manifest is None or self.is_readable:
+            return self.manifest
+        undamaged = tuple(file for file in self.manifest.files if not file.table or file.path not in self.damage)
+        return replace(self.manifest, files=undamaged)
+
+
+def read_kept_run(
+    layout: Layout, name: str, expected: str = "", marked: Iterable[str] = (), *, hashes: bool = False
+) -> KeptRun:
+    """Read one kept run.
+
+    Args:
+        layout: The results folder.
+        name: Name of the run's folder.
+        expected: The hash of its manifest; empty where it is not known.
+        marked: Files that were found damaged before; they count as damaged unless every file is read.
+        hashes: Whether to read every file; otherwise only names, kinds and sizes are compared.
+    """
+    folder = layout.runs / name
+    try:
+        manifest, sha256 = _manifest(folder, name, expected)
+    except DamagedError as error:
+        return KeptRun(folder, run_id_of(name), None, "", {MANIFEST: str(error)})
+    damage = faults(folder, manifest, hashes=hashes)
+    for path in () if hashes else manifest.results.keys() & set(marked):
+        damage.setdefault(path, f"{folder / path} has changed since it was published")
+    return KeptRun(folder, run_id_of(name), manifest, sha256, damage)
+
+
+def _manifest(folder: Path, name: str, expected: str) -> tuple[Manifest, str]:
+    path = folder / MANIFEST
+    if folder.is_symlink() or not folder.is_dir():
+        message = f"{folder} is {'a link' if folder.is_symlink() else 'missing'}"
+        raise DamagedError(message)
+    content = read_own(path)
+    digest = hashlib.sha256(content).hexdigest()
+    if expected not in {"", digest}:
+        message = f"{path} has changed since it was published"
+        raise DamagedError(message)
+    manifest = parse_manifest(content, path)
+    if run_name(manifest.generation, manifest.run_id) != name:
+        message = f"{path} is the manifest of another run"
+        raise DamagedError(message)
+    return manifest, digest

@@ -1,9 +1,9 @@
 """Publishing: a run is staged, verified, and made visible by renaming the catalog once.
 
 In order, each step forced to disk before the next: the files of the run and its manifest; its folder under `runs/`; the
-new catalog, still in `.staging/`; the run's link in the chain, which names the hash of that catalog; the catalog in the
-place of the old one, from then on readers see the run; the pointer. Whenever the writer ends, a reader sees either the
-new run or the old one, complete, and the next run does the missing steps or removes what nobody has seen.
+new catalog, and the pointer that names its hash, still in `.staging/`; the catalog in the place of the old one, from
+then on readers see the run; the pointer. Whenever the writer ends, a reader sees either the new run or the old one,
+complete, and the next run does the missing step or removes what nobody has seen.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import stat
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
@@ -18,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from filelock import FileLock, Timeout
 
-from ..errors import BusyError, ThresherError
+from ..errors import BusyError, CannotCreateError, ThresherError, os_fault
 from ..records import dataclass
-from ..safe_files import remove_own
+from ..safe_files import kind_in_words, remove_own
 from ..tables.schemas import COUNT_TABLE, DESCRIPTION
-from .catalog import Content, stage_catalog
-from .chain import Link, write_link
+from .catalog import stage_catalog
 from .durable import (
     DamagedError,
     json_bytes,
+    make_folder,
     own_sha256,
     reading_back,
     remove_whole,
@@ -36,21 +37,16 @@ from .durable import (
     write_json,
     write_whole,
 )
-from .foreign import make_results_folder
-from .latest import point_to_latest
-from .layout import MANIFEST, RUN_RECORD, Layout
-from .manifest import Manifest, PublishedFile
-from .state import Latest, State, latest_run, read_state
-from .stores.mirror import take_back
+from .layout import MANIFEST, RUN_ID, RUN_NAME, RUN_RECORD, Layout
+from .manifest import KeptRun, Manifest, PublishedFile
+from .state import Latest, Pointer, point_to_latest, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from ..tables.schemas import Table
-    from .catalog import StagedCatalog
-    from .catalog_schema import RunFolder
-    from .stores.publication import Publisher
+    from .mirror import Mirror
 
 _SQL_TYPES = {
     pl.Int64: "BIGINT",
@@ -62,6 +58,86 @@ _SQL_TYPES = {
     pl.Boolean: "BOOLEAN",
     pl.Date: "DATE",
 }
+
+
+def make_results_folder(layout: Layout, option: str = "output") -> None:
+    """Create a results folder, or see that what is there is one, into which a run can be written and published.
+
+    Args:
+        layout: The folder.
+        option: What names it: a key of a config, or an option of a command.
+
+    Raises:
+        CannotCreateError: it cannot be created or written; what has the name of a folder of ours is a link or no
+            folder, or lies on another device, so that no run could be moved there; the lock, the pointer or the catalog
+            are somebody else's.
+        StorageError: the disk is full or failing.
+    """
+    make_folder(layout.root, option)
+    with storage_errors(f"looking at {layout.root}"):
+        device = _device(layout.root.stat())
+        for path in (layout.runs, layout.attempts, layout.staging):
+            _refuse_unless(_fault_of_folder(path, device), path, option)
+        _refuse_unless(_fault_of_lock(layout.lock), layout.lock, option)
+        if not _has_own_names(layout):
+            for path in (layout.current, layout.catalog):
+                _refuse_unless("is not of thresher" if os.path.lexists(path) else "", path, option)
+
+
+def _refuse_unless(fault: str, path: Path, option: str) -> None:
+    if fault:
+        message = f"the output folder {path.parent} cannot be written: {path} {fault}"
+        raise CannotCreateError(message, remedy=f"Choose another folder with {option}, or move {path.name} elsewhere.")
+
+
+def _fault_of_folder(path: Path, device: int) -> str:
+    """Say why runs cannot be kept in a folder; empty if they can, or it is not there."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return ""
+    if stat.S_ISLNK(status.st_mode):
+        return f"is a link (to {os.readlink(path)}), and thresher keeps its files in folders of its own"  # noqa: PTH115 - as text
+    if not stat.S_ISDIR(status.st_mode):
+        return f"is {kind_in_words(status.st_mode) or 'a file'}, not a folder"
+    if _device(status) != device:
+        return "lies on another device, to which a finished run cannot be moved in one step"
+    return ""
+
+
+def _device(status: os.stat_result) -> int:
+    return status.st_dev
+
+
+def _fault_of_lock(path: Path) -> str:
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return ""
+    if kind := kind_in_words(status.st_mode):
+        return f"is {kind}, not the lock of thresher"
+    return "has a content, and the lock of thresher has none" if status.st_size else ""
+
+
+def _has_own_names(layout: Layout) -> bool:
+    """Whether a run or an attempt has left anything in a results folder."""
+    for folder, ending, pattern in (
+        (layout.runs, "", RUN_NAME),
+        (layout.attempts, ".json", RUN_ID),
+    ):
+        try:
+            names = os.listdir(folder)  # noqa: PTH208 - names suffice
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise os_fault(error, f"reading {folder}") from error
+        if any(name.endswith(ending) and pattern.fullmatch(name.removesuffix(ending)) for name in names):
+            return True
+    return False
+
+
+class LostRaceError(BusyError):
+    """Another run was published to the store of the results while this one was being made."""
 
 
 @contextmanager
@@ -96,12 +172,12 @@ class Staging:
         run_id: The run's id.
         files: What has been written so far.
         warnings_after_commit: What failed after the run had become visible.
-        publisher: What makes it visible on the store where the results live; None: they live in the folder itself.
+        mirror: The mirror that the folder is of the store where the results live; None: they live in the folder itself.
     """
 
     layout: Layout
     run_id: str
-    publisher: Publisher | None = None
+    mirror: Mirror | None = None
     files: list[PublishedFile] = field(default_factory=list)
     warnings_after_commit: list[str] = field(default_factory=list)
 
@@ -143,8 +219,8 @@ class Staging:
     def adopt(self, file: PublishedFile, folder: Path) -> None:
         """Take a file of another run as it is.
 
-        That of a published run is copied: damage to one of the two does not reach the other, and a link would change
-        the time of a file that others may be reading. That of an unfinished run is linked, where links can be made.
+        It is copied: damage to one of the two does not reach the other, and a link would change the time of a file that
+        others may be reading.
 
         Args:
             file: The file.
@@ -158,10 +234,7 @@ class Staging:
         with storage_errors(f"writing {path}"):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                if self.layout.staging in source.parents:
-                    _share(source, path)
-                else:
-                    shutil.copyfile(source, path, follow_symlinks=False)
+                shutil.copyfile(source, path, follow_symlinks=False)
             except FileNotFoundError as error:
                 message = f"{source} is missing"
                 raise DamagedError(message) from error
@@ -215,45 +288,40 @@ class Staging:
             self.layout.runs.mkdir(exist_ok=True)
             self.folder.rename(target)
         try:
-            link = self._make_visible(base, target, complete, record)
+            pointer = self._make_visible(base, target, complete, record)
         except ThresherError:
             self._withdraw(base, target)
             raise
-        self._point(link)
+        self._point(pointer)
         return target
 
-    def _make_visible(self, base: Latest, target: Path, manifest: Manifest, record: dict[str, Any]) -> Link:
-        """Write the catalog that shows the run and its link in the chain, then do what readers notice."""
+    def _make_visible(self, base: Latest, target: Path, manifest: Manifest, record: dict[str, Any]) -> Pointer:
+        """Write the catalog that shows the run, and the next pointer, then do what readers notice."""
         with storage_errors(f"publishing {target}"), reading_back(target / MANIFEST):
             sync_folder(self.layout.runs)
-            state = read_state(self.layout, older=0)
-            catalog = stage_catalog(self.layout, self.run_id, _content(state, (target, manifest), record))
-            link = Link(
-                generation=manifest.generation,
-                run_id=self.run_id,
-                manifest_sha256=own_sha256(target / MANIFEST),
-                run_record_sha256=self.files[-1].sha256,
-                parent=base.name if base.generation else "",
-                parent_manifest_sha256=state.manifest_sha256(base.name),
-            )
-            link = catalog.named_by(link, state.left_out, state.lost)
-            write_link(self.layout, link)
-            if latest_run(self.layout) != base:
+            before = read_state(self.layout, older=0)
+            run = KeptRun(target, self.run_id, manifest, own_sha256(target / MANIFEST), {})
+            state = before.with_new_run(run)
+            catalog, facts = stage_catalog(state, self.run_id, existing_shows=before.catalog_shows, attempt=record)
+            pointer = state.pointer_to(facts)
+            if self.mirror is None:
+                write_whole(self.layout.pending, pointer.to_bytes())
+            if read_state(self.layout, older=0).latest != base:
                 message = f"another run was published to {self.layout.root} meanwhile"
                 raise BusyError(message, remedy="Run again.")
-            if self.publisher is not None:
-                self.publisher.publish(target, manifest, link)
-                self._complete(self.publisher, link, catalog)
-                return link
-            catalog.path.replace(self.layout.catalog)
-        return link
+            if self.mirror is not None:
+                self.mirror.publish(target, manifest, pointer)
+                self._complete(self.mirror, pointer, catalog)
+            else:
+                catalog.replace(self.layout.catalog)
+        return pointer
 
-    def _complete(self, publisher: Publisher, link: Link, catalog: StagedCatalog) -> None:
+    def _complete(self, mirror: Mirror, pointer: Pointer, catalog: Path) -> None:
         """Write what follows once the store shows the run; what fails is a warning now."""
-        self.warnings_after_commit += publisher.complete(link, catalog.path)
+        self.warnings_after_commit += mirror.complete(pointer, catalog)
         try:
-            with storage_errors(f"{link.run} is published, but its catalog is missing in {self.layout.root}"):
-                catalog.path.replace(self.layout.catalog)
+            with storage_errors(f"{pointer.run} is published, but its catalog is missing in {self.layout.root}"):
+                catalog.replace(self.layout.catalog)
         except ThresherError as error:
             self.warnings_after_commit.append(error.message)
 
@@ -263,44 +331,23 @@ class Staging:
         What was to go to a store stays staged, so that the next run takes its stages over.
         """
         with suppress(ThresherError, OSError):
-            if latest_run(self.layout) == base:
-                remove_own(self.layout.link(target.name), self.layout.root)
-                if self.publisher is None:
+            if read_state(self.layout, older=0).latest == base:
+                remove_own(self.layout.pending, self.layout.root)
+                if self.mirror is None:
                     remove_whole(target, self.layout.staging, self.layout.root)
                 else:
-                    take_back(self.layout, target)
+                    self.mirror.take_back(target)
 
-    def _point(self, link: Link) -> None:
+    def _point(self, pointer: Pointer) -> None:
         """Write the pointer. Readers see the run already, so an error is a warning now, not a failure."""
         try:
-            with storage_errors(f"{link.run} is published, but may not survive a loss of power"):
+            with storage_errors(f"{pointer.run} is published, but may not survive a loss of power"):
                 sync_folder(self.layout.root)
-                write_whole(self.layout.current, link.to_bytes(), scratch=self.layout.staging)
-                self.warnings_after_commit += point_to_latest(self.layout, link.run)
+                write_whole(self.layout.current, pointer.to_bytes(), scratch=self.layout.staging)
+                remove_own(self.layout.pending, self.layout.root)
+                self.warnings_after_commit += point_to_latest(self.layout, pointer.run)
         except ThresherError as error:
             self.warnings_after_commit.append(error.message)
-
-
-def _share(source: Path, path: Path) -> None:
-    try:
-        os.link(source, path, follow_symlinks=False)  # Python 3.14 would follow one in its place
-    except FileNotFoundError:
-        raise
-    except (OSError, NotImplementedError):  # other file systems, too many links
-        shutil.copyfile(source, path, follow_symlinks=False)
-
-
-def _content(state: State, run: RunFolder, attempt: dict[str, Any]) -> Content:
-    """Return what the catalog has to show once a run is published."""
-    existing = state.catalog_link
-    return Content(
-        kept=[*state.visible, run[0].name],
-        latest=run,
-        left_out=state.left_out,
-        runs=lambda: [*read_state(state.layout, older=None).shown, run],
-        existing_shows="" if existing is None else existing.catalog_shows,
-        attempt=attempt,
-    )
 
 
 def sql_type(kind: pl.DataType) -> str:

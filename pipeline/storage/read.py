@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from datetime import date
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -12,7 +13,7 @@ from ..safe_files import read_file
 from ..tables.run_tables import RUNS
 from . import statements
 from .catalog import is_readable
-from .catalog_fill import (
+from .catalog_tables import (
     attach,
     define_macros,
     detach,
@@ -20,10 +21,10 @@ from .catalog_fill import (
     fill,
     make_tables,
     newer_attempts,
+    shapes,
     update_attempts,
     view_of_latest,
 )
-from .catalog_schema import shapes
 from .foreign import foreign_in_catalog, locked_connection
 from .layout import RUN_RECORD, Layout, run_id_of, run_name_of
 from .state import READINGS, State, read_state, require_latest
@@ -32,7 +33,8 @@ from .statements import HISTORY, MAIN
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .catalog_schema import RunFolder
+    from .catalog_tables import RunFolder
+    from .manifest import KeptRun
 
 
 def open_results(results: Path) -> duckdb.DuckDBPyConnection:
@@ -68,9 +70,8 @@ def _show(connection: duckdb.DuckDBPyConnection, layout: Layout) -> None:
     """Make the catalog the current database; or, where it cannot serve, a database in memory with the same tables."""
     for _ in range(READINGS):  # a run may be published between the two readings
         state, run, manifest = require_latest(layout)
-        link = state.catalog_link
         latest = (run.folder, manifest)
-        if link is not None and is_readable(link.catalog_shows) and _attached(connection, layout, latest):
+        if is_readable(state.catalog_shows) and _attached(connection, layout, latest):
             folders = [row[0] for row in connection.execute("SELECT path FROM runs ORDER BY generation").fetchall()]
             if folders and folders[-1].endswith(run.folder.name):
                 _adapt(connection, state, latest, folders)
@@ -163,3 +164,50 @@ def omitted_tables(results: Path) -> dict[str, dict[str, str]]:
     except (OSError, ValueError, AttributeError, TypeError) as error:
         message = f"{path} is not the record of a run ({error})"
         raise DataError(message, remedy=f"thresher verify {results} lists what is damaged.") from error
+
+
+# Published runs by the day that they are about.
+
+
+_OF_DAY = "SELECT path FROM catalog.main.runs WHERE ds = CAST($1 AS DATE) ORDER BY generation DESC LIMIT 1"
+_SHOWN_AND_LAST = "SELECT max_by(ds, generation), max(ds) FROM catalog.main.runs"
+
+
+def run_to_repeat(state: State, ds: str | None) -> KeptRun | None:
+    """Return the run that a new run may turn out to repeat.
+
+    It is the latest run; for a day before the one that the latest run is about, the last run of that day. A later day
+    has to be published even if a run of it is kept: until then readers of the latest run see an earlier day.
+
+    Args:
+        state: The healed results folder, whose lock the caller holds.
+        ds: The day that the new run is about; None if it has none.
+    """
+    latest = next(reversed(state.runs), None)
+    if latest is None:
+        return None
+    if ds is None or not (shown := shown_and_last_day(state.layout)[0]) or ds >= shown:
+        return latest
+    row = _asked(state.layout, _OF_DAY, [ds])
+    if row is None:
+        return None
+    return state.kept_run(run_name_of(row[0]), hashes=True)
+
+
+def shown_and_last_day(layout: Layout) -> tuple[str, str]:
+    """Return the day of the latest run and the last day of all kept runs, ISO; empty where there is none."""
+    days = _asked(layout, _SHOWN_AND_LAST, []) or (None, None)
+    shown, last = (day.isoformat() if isinstance(day, date) else "" for day in days)
+    return shown, last
+
+
+def _asked(layout: Layout, sql: str, values: list[str]) -> tuple[Any, ...] | None:
+    """Return the first row of an answer of the catalog; None if there is none, or no catalog."""
+    try:
+        with locked_connection(layout.root) as connection:
+            attach(connection, layout.catalog, read_only=True, is_used=False)
+            if foreign_in_catalog(connection, None):
+                return None
+            return connection.execute(sql, values).fetchone()
+    except duckdb.Error:
+        return None

@@ -21,7 +21,7 @@ from ..tables.run_tables import (
     WARNINGS,
 )
 from ..tables.schemas import polars_types
-from .durable import DamagedError, read_own
+from .durable import read_record
 from .layout import RUN_RECORD, Layout
 
 if TYPE_CHECKING:
@@ -184,14 +184,6 @@ def _day(record: dict[str, Any]) -> date | None:
 def _record(folder: Path) -> dict[str, Any]:
     """Return the record of a run; empty if it is damaged."""
     return read_record(folder / RUN_RECORD) or {}
-
-
-def read_record(path: Path) -> dict[str, Any] | None:
-    """Return a record in JSON, or None if it is missing or damaged."""
-    with suppress(DamagedError, ValueError):
-        record = json.loads(read_own(path))
-        return record if isinstance(record, dict) else None
-    return None
 
 
 def _frame(rows: list[_Row], columns: Sequence[Column]) -> pl.DataFrame:

@@ -1,37 +1,131 @@
-"""The state of a results folder: the latest run, the kept runs, their damage, and what a crash left."""
+"""The state of a results folder: the pointer, the latest run, the kept runs, their damage, and what a crash left.
+
+`CURRENT` names the latest run, the hash of the manifest of every kept run, and the catalog that shows them. The next
+one lies complete in `.staging/` before the catalog is replaced. So one rename makes a run visible: whichever of the two
+names the catalog as it is counts.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from typing import TYPE_CHECKING, Literal
+import stat
+from contextlib import suppress
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from ..errors import DataError, NoInputError
+from ..errors import DataError, NoInputError, ThresherError
 from ..records import dataclass
+from ..safe_files import remove_own
 from .attempts import CRASHED, PUBLISHED, RUNNING, status_of
-from .durable import storage_errors
-from .kept import KeptRun, read_kept_run
-from .layout import MANIFEST, RUN_NAME, Layout, generation_of, run_id_of, run_name
-from .witnesses import (
-    catalog_sha256,
-    expected_hashes,
-    links_since,
-    naming,
-    read_links,
-    try_link,
-    with_neighbours,
-)
+from .durable import DamagedError, json_bytes, own_sha256, read_own, storage_errors, sync_folder
+from .layout import FORMAT_VERSION, MANIFEST, RUN_NAME, Layout, generation_of, run_id_of, run_name
+from .manifest import KeptRun, Manifest, faults, parse_manifest, read_kept_run
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
-
-    from .chain import Link
-    from .manifest import Manifest
 
 UNFINISHED = {RUNNING, CRASHED, "failed", "interrupted"}
 READINGS = 5
 OLDER_RUNS = 20  # kept runs before the latest that every run looks at, in turn
 
 Hashed = Literal["none", "latest", "all"]
+
+
+@dataclass(frozen=True)
+class CatalogFacts:
+    """By what a catalog is recognised.
+
+    Attributes:
+        sha256: Hash of the file.
+        shows: Its version, and hash of what it shows: folder, runs and what they lack.
+        identity: Size and time of the file, by which a reader recognises it without reading it.
+    """
+
+    sha256: str
+    shows: str
+    identity: str
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """What `CURRENT` says.
+
+    Attributes:
+        generation: The generation of the latest run.
+        run_id: Its id.
+        manifests: Hash of the manifest by name of every kept run, oldest first; empty where it is not known.
+        catalog: The catalog that shows them.
+        left_out: Damaged files that it leaves out, by name of the run.
+    """
+
+    generation: int
+    run_id: str
+    manifests: dict[str, str]
+    catalog: CatalogFacts
+    left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def run(self) -> str:
+        """Name of the latest run's folder."""
+        return run_name(self.generation, self.run_id)
+
+    def to_bytes(self) -> bytes:
+        """Return the content of its file; the last key is the hash of all others."""
+        record = {
+            "format_version": FORMAT_VERSION,
+            "generation": self.generation,
+            "run_id": self.run_id,
+            "run": self.run,
+            "manifest_sha256": self.manifests[self.run],
+            "catalog_sha256": self.catalog.sha256,
+            "catalog_shows": self.catalog.shows,
+            "catalog_identity": self.catalog.identity,
+            "left_out": {name: list(paths) for name, paths in self.left_out.items()},
+            "manifests": self.manifests,
+        }
+        return _signed(record)
+
+
+def _signed(record: dict[str, Any]) -> bytes:
+    return json_bytes(record | {"sha256": hashlib.sha256(json_bytes(record)).hexdigest()})
+
+
+def parse_pointer(content: bytes, path: Path) -> Pointer:
+    """Parse the content of a pointer.
+
+    Raises:
+        DamagedError: it is not what was written.
+        DataError: another version of thresher wrote it.
+    """
+    changed = DamagedError(f"{path} has changed since it was written")
+    try:
+        record = json.loads(content)
+        record.pop("sha256")
+        if _signed(record) != content:
+            raise changed
+        if record["format_version"] != FORMAT_VERSION:
+            message = f"{path} was written by another version of thresher"
+            raise DataError(message, remedy="Read it with the version of thresher that wrote it.")
+        manifests = record.get("manifests", {record["run"]: record["manifest_sha256"]})  # earlier versions had one
+        catalog = CatalogFacts(*(str(record[f"catalog_{key}"]) for key in ("sha256", "shows", "identity")))
+        left_out = {name: tuple(map(str, paths)) for name, paths in record["left_out"].items()}
+        pointer = Pointer(int(record["generation"]), str(record["run_id"]), dict(manifests), catalog, left_out)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise changed from error
+    if pointer.run not in pointer.manifests or not all(map(RUN_NAME.fullmatch, pointer.manifests)):
+        raise changed
+    return pointer
+
+
+def _try_pointer(path: Path) -> tuple[Pointer | None, str]:
+    """Return a pointer and an empty text, or None and what is wrong with it."""
+    try:
+        return parse_pointer(read_own(path), path), ""
+    except DamagedError as error:
+        return None, str(error)
 
 
 @dataclass(frozen=True)
@@ -57,8 +151,7 @@ class State:
         kept: Names of the folders of all kept runs, oldest first, the latest last, even if its folder is gone.
         runs: Those kept runs that were read, in the same order; the latest is among them.
         leftovers: Run folders that were never made visible.
-        links: The links of the chain that were read, by name of the run; None for a damaged link.
-        pointer: The content of `CURRENT`; None if it is missing or damaged.
+        pointer: The pointer that counts; None if it is missing or damaged.
         pointer_fault: Why it is None.
         catalog_sha256: Hash of the catalog; None if it is missing or not a file.
     """
@@ -68,8 +161,7 @@ class State:
     kept: tuple[str, ...]
     runs: tuple[KeptRun, ...]
     leftovers: tuple[Path, ...]
-    links: dict[str, Link | None]
-    pointer: Link | None
+    pointer: Pointer | None
     pointer_fault: str
     catalog_sha256: str | None
 
@@ -80,46 +172,52 @@ class State:
         return [(folder, manifest) for folder, manifest in pairs if manifest is not None]
 
     @property
-    def catalog_link(self) -> Link | None:
-        """The link of the latest run, or its copy in the pointer, that names the catalog as it is; None if neither."""
-        candidates = (self.links.get(self.latest.name), self.pointer)
-        of_latest = (link for link in candidates if link is not None and link.run == self.latest.name)
-        return next((link for link in of_latest if link.catalog_sha256 == self.catalog_sha256), None)
-
-    @property
-    def lost(self) -> frozenset[str]:
-        """Kept runs that readers cannot see because their manifests are damaged; of runs not read, as it was noted."""
-        existing = self.catalog_link
-        noted = set() if existing is None else set(existing.lost) & set(self.kept)
-        noted -= {run.folder.name for run in self.runs}
-        return frozenset(noted | {run.folder.name for run in self.runs if run.manifest is None})
+    def catalog_shows(self) -> str:
+        """What the catalog shows, if it is the one that the pointer to the latest run names; else empty."""
+        if self.pointer is None or self.pointer.run != self.latest.name:
+            return ""
+        return self.pointer.catalog.shows if self.pointer.catalog.sha256 == self.catalog_sha256 else ""
 
     @property
     def visible(self) -> list[str]:
-        """Names of the folders of the runs that readers can see, oldest first."""
-        lost = self.lost
-        return [name for name in self.kept if name not in lost]
+        """Names of the folders of the runs that readers can see, oldest first: those whose manifests are intact."""
+        left_out = self.left_out
+        return [name for name in self.kept if MANIFEST not in left_out.get(name, ())]
 
     @property
     def left_out(self) -> dict[str, tuple[str, ...]]:
-        """Damaged files of tables, by name of the run; of runs that were not read, as the last catalog has it."""
-        read = {run.folder.name: run.left_out for run in self.runs if run.manifest is not None}
-        existing = self.catalog_link
-        noted = {} if existing is None else existing.left_out
-        every = {name: read.get(name, noted.get(name, ())) for name in self.visible}
-        return {name: paths for name, paths in every.items() if paths}
-
-    def manifest_sha256(self, name: str) -> str:
-        """Return the hash of the manifest of a run as it was published; empty if it is unknown."""
-        link = self.links.get(name)
-        if link is not None:
-            return link.manifest_sha256
-        return next((run.manifest_sha256 for run in self.runs if run.folder.name == name), "")
+        """Damaged files by name of the run; of runs that were not read, as it was noted."""
+        noted = {} if self.pointer is None else self.pointer.left_out
+        every = noted | {run.folder.name: run.left_out for run in self.runs}
+        return {name: every[name] for name in self.kept if every.get(name)}
 
     @property
     def damage(self) -> list[str]:
         """All damage of runs, as sentences."""
         return [sentence for run in self.runs for sentence in run.damage.values()]
+
+    def kept_run(self, name: str, *, hashes: bool) -> KeptRun:
+        """Read one kept run; `hashes` as for `read_kept_run`."""
+        expected = "" if self.pointer is None else self.pointer.manifests.get(name, "")
+        marked = () if self.pointer is None else self.pointer.left_out.get(name, ())
+        return read_kept_run(self.layout, name, expected, marked, hashes=hashes)
+
+    def with_all_runs(self) -> State:
+        """Return the state with every kept run: those that were not read before are read now."""
+        read = {run.folder.name: run for run in self.runs}
+        return replace(self, runs=tuple(read.get(name) or self.kept_run(name, hashes=False) for name in self.kept))
+
+    def with_new_run(self, run: KeptRun) -> State:
+        """Return the state that follows once a further run is visible, which is complete in its folder."""
+        latest = Latest(generation_of(run.folder.name), run.run_id)
+        return replace(self, latest=latest, kept=(*self.kept, latest.name), runs=(*self.runs, run))
+
+    def pointer_to(self, catalog: CatalogFacts) -> Pointer:
+        """Return what the pointer has to say of the runs once a catalog is in its place."""
+        noted = {} if self.pointer is None else self.pointer.manifests
+        read = {run.folder.name: run.manifest_sha256 for run in self.runs}
+        manifests = {name: noted.get(name) or read.get(name, "") for name in self.kept}
+        return Pointer(self.latest.generation, self.latest.run_id, manifests, catalog, self.left_out)
 
 
 def read_state(layout: Layout, hashed: Hashed = "none", *, older: int | None = None) -> State:
@@ -127,8 +225,8 @@ def read_state(layout: Layout, hashed: Hashed = "none", *, older: int | None = N
 
     Args:
         layout: The folder.
-        hashed: The runs of which every file is read. Manifests and links are always hashed. With `none` a catalog that
-            has the size and the time of the one that was published is taken for it.
+        hashed: The runs of which every file is read. Manifests are always hashed. With `none` a catalog that has the
+            size and the time of the one that was published is taken for it.
         older: How many runs before the latest are read, in turn; None: all.
     """
     for _ in range(READINGS):
@@ -152,31 +250,52 @@ def _versions(layout: Layout) -> list[tuple[int, int, int] | None]:
 
 
 def _read_state(layout: Layout, hashed: Hashed, older: int | None) -> State:
-    pointer, pointer_fault = try_link(layout.current)
-    names = _names(layout.chain, ".json")
-    folders = _names(layout.runs, "")
-    if pointer is not None and pointer.run not in {*names, *folders}:
-        pointer, pointer_fault = None, f"{layout.current} names a run of another folder"
-    links = read_links(layout, links_since(names, pointer) if older is not None else names)
-    present_sha256 = catalog_sha256(layout, [pointer, *links.values()] if hashed == "none" else [])
-    latest = _latest(layout, _reached(layout, pointer, links, present_sha256, folders), folders)
+    folders = _folders(layout)
+    current, fault = _try_pointer(layout.current)
+    pending, _ = _try_pointer(layout.pending)
+    present_sha256 = _catalog_sha256(layout, [current, pending] if hashed == "none" else [])
+    if current is not None and not (
+        current.run in folders or current.catalog.sha256 == present_sha256 or layout.attempt(current.run_id).exists()
+    ):
+        current, fault = None, f"{layout.current} names a run of another folder"
+    if pending is not None and pending.run in folders and _counts(layout, pending, current, present_sha256):
+        current, fault = pending, ""
+    latest = _latest(layout, current, folders)
     kept = [name for name in folders if generation_of(name) < latest.generation]
     if latest.generation:
         kept.append(latest.name)
+    state = State(layout, latest, tuple(kept), (), (), current, fault, present_sha256)
     read = kept if older is None else _in_turn(kept, older)
-    links |= read_links(layout, with_neighbours(names, read) - links.keys())
-    links = {name: links[name] for name in names if name in links}
-    witnesses = expected_hashes(links, pointer)
     hashed_names = {"none": [], "latest": kept[-1:], "all": read}[hashed]
-    runs = tuple(
-        read_kept_run(layout, name, witnesses.get(name, set()), links.get(name), hashes=name in hashed_names)
-        for name in read
-    )
-    published = set(kept)
-    leftovers = tuple(
-        layout.runs / name for name in folders if name not in published and not _was_published(layout, name)
-    )
-    return State(layout, latest, tuple(kept), runs, leftovers, links, pointer, pointer_fault, present_sha256)
+    runs = tuple(state.kept_run(name, hashes=name in hashed_names) for name in read)
+    unseen = (name for name in folders if name not in kept and status_of(layout, run_id_of(name)) != PUBLISHED)
+    return replace(state, runs=runs, leftovers=tuple(layout.runs / name for name in unseen))
+
+
+def _counts(layout: Layout, pending: Pointer, current: Pointer | None, present_sha256: str | None) -> bool:
+    """Whether the next pointer counts: it names the catalog as it is, or no pointer names the catalog that is there.
+
+    In that case readers may have seen its run, which was complete when the pointer was written.
+    """
+    is_named = current is not None and current.catalog.sha256 == present_sha256
+    return pending.catalog.sha256 == present_sha256 or (not is_named and os.path.lexists(layout.catalog))
+
+
+def _catalog_sha256(layout: Layout, trusted: Iterable[Pointer | None]) -> str | None:
+    """Return the hash of the catalog; without reading it, if it has size and time of one that a pointer names.
+
+    Returns:
+        None if the catalog is missing or not a file.
+    """
+    try:
+        status = layout.catalog.lstat()
+        if stat.S_ISREG(status.st_mode):
+            for pointer in trusted:
+                if pointer is not None and pointer.catalog.identity == f"{status.st_size}:{status.st_mtime_ns}":
+                    return pointer.catalog.sha256
+        return own_sha256(layout.catalog)
+    except (OSError, DamagedError):
+        return None
 
 
 def _in_turn(kept: list[str], older: int) -> list[str]:
@@ -188,16 +307,20 @@ def _in_turn(kept: list[str], older: int) -> list[str]:
     return [*(kept[place] for place in sorted(chosen)), kept[-1]]
 
 
-def latest_run(layout: Layout) -> Latest:
-    """Return the latest run that a reader of the catalog sees; the pointer may lag behind it after a crash."""
-    pointer, _ = try_link(layout.current)
-    names = _names(layout.chain, ".json")
-    folders = _names(layout.runs, "")
-    if pointer is not None and pointer.run not in {*names, *folders}:
-        pointer = None
-    links = read_links(layout, links_since(names, pointer))
-    present_sha256 = catalog_sha256(layout, [pointer, *links.values()])
-    return _latest(layout, _reached(layout, pointer, links, present_sha256, folders), folders)
+def _latest(layout: Layout, pointer: Pointer | None, folders: list[str]) -> Latest:
+    """Return the latest run: the one that the pointer names, or a later one that its attempt calls published.
+
+    Without a pointer, the last complete one counts, unless its attempt says that it did not finish.
+    """
+    latest = Latest() if pointer is None else Latest(pointer.generation, pointer.run_id)
+    for name in reversed(folders):
+        if generation_of(name) <= latest.generation:
+            break
+        status = status_of(layout, run_id_of(name))
+        is_complete = pointer is None and status not in UNFINISHED and (layout.runs / name / MANIFEST).is_file()
+        if status == PUBLISHED or is_complete:
+            return Latest(generation_of(name), run_id_of(name))
+    return latest
 
 
 def require_latest(layout: Layout) -> tuple[State, KeptRun, Manifest]:
@@ -224,52 +347,72 @@ def no_run(layout: Layout) -> NoInputError:
     return NoInputError(message, remedy="Give the output folder of a run, or run the job first.")
 
 
-def _names(folder: Path, ending: str) -> list[str]:
-    """Names of runs that have an entry in a folder, in order of their generation."""
-    if not folder.is_dir():
+def _folders(layout: Layout) -> list[str]:
+    """Names of the folders of runs, in order of their generation."""
+    if not layout.runs.is_dir():
         return []
-    with storage_errors(f"reading {folder}"):
-        entries = os.listdir(folder)  # noqa: PTH208 - of a thousand names, without a path for each
-    names = (name.removesuffix(ending) for name in entries if name.endswith(ending))
+    with storage_errors(f"reading {layout.runs}"):
+        names = os.listdir(layout.runs)  # noqa: PTH208 - of a thousand names, without a path for each
     return sorted((name for name in names if RUN_NAME.fullmatch(name)), key=lambda name: (generation_of(name), name))
 
 
-def _reached(
-    layout: Layout,
-    pointer: Link | None,
-    links: dict[str, Link | None],
-    present_sha256: str | None,
-    folders: list[str],
-) -> Latest | None:
-    """Return the latest run that pointer or catalog name; None if neither names one.
+# The stable path `latest`, for readers without DuckDB: a link to the folder of the latest run, replaced as a whole.
 
-    Where a catalog is there but no link that can be read names it, readers may see any run that has a link, since a
-    link is written when its run is complete: then it is the last of these.
+
+def point_to_latest(layout: Layout, name: str) -> Iterator[str]:
+    """Make `latest` a link to the folder of a run, by one rename; yield what was wrong with it, or prevents it.
+
+    Where the system has no symbolic links, or permits none, as Windows by default, there is no `latest`. A tool that
+    follows links while it copies a results folder leaves a copy of a run in its place: the copy gives way to the link.
     """
-    naming_links = naming(links, present_sha256)
-    runs = [Latest(link.generation, link.run_id) for link in (pointer, *naming_links) if link is not None]
-    is_of_pointer = pointer is not None and pointer.catalog_sha256 == present_sha256
-    if not naming_links and not is_of_pointer and os.path.lexists(layout.catalog):
-        runs += [Latest(generation_of(name), run_id_of(name)) for name in links if name in folders]
-    return max(runs, key=lambda run: run.generation, default=None)
+    target = os.path.join(layout.runs.name, name)  # noqa: PTH118 - the text of a link, relative to its folder
+    if _target(layout) == target:
+        return
+    if not layout.latest.is_symlink() and layout.latest.exists():
+        if not _is_copy_of_a_run(layout.latest):
+            yield f"{layout.latest} is not the link that thresher makes: move it away, then it is made"
+            return
+        aside = layout.staging / f"latest.{os.getpid()}.copy"
+        layout.latest.rename(aside)
+        remove_own(aside, layout.root)
+    temporary = layout.staging / f"latest.{os.getpid()}"
+    with suppress(OSError, NotImplementedError):
+        remove_own(temporary, layout.root)
+        temporary.symlink_to(target, target_is_directory=True)
+        temporary.replace(layout.latest)
+        sync_folder(layout.root)
 
 
-def _latest(layout: Layout, reached: Latest | None, folders: list[str]) -> Latest:
-    """Return the latest run: the one that pointer or catalog name, or a later one that its attempt calls published.
-
-    If nothing names a run, the last complete one counts, unless its attempt says that it did not finish.
-    """
-    latest = reached or Latest()
-    for name in reversed(folders):
-        if generation_of(name) <= latest.generation:
-            break
-        run_id = name.partition("-")[2]
-        status = status_of(layout, run_id)
-        is_complete = reached is None and status not in UNFINISHED and (layout.runs / name / MANIFEST).is_file()
-        if status == PUBLISHED or is_complete:
-            return Latest(generation_of(name), run_id)
-    return latest
+def latest_faults(layout: Layout) -> Iterator[str]:
+    """Yield what is wrong with `latest`; to be missing, or to lag behind at an earlier run, is a trace of a crash."""
+    target = _target(layout)
+    if target is not None:
+        if not (layout.root / target).is_dir():
+            yield f"{layout.latest} leads to {target}, which is missing"
+    elif layout.latest.is_symlink() or (layout.latest.exists() and not _is_copy_of_a_run(layout.latest)):
+        yield f"{layout.latest} is not a link to a published run"
 
 
-def _was_published(layout: Layout, name: str) -> bool:
-    return status_of(layout, name.partition("-")[2]) == PUBLISHED
+def latest_notes(layout: Layout) -> Iterator[str]:
+    """Yield what is no damage but worth knowing: a copy of a run in the place of the link."""
+    if not layout.latest.is_symlink() and layout.latest.is_dir() and _is_copy_of_a_run(layout.latest):
+        yield f"{layout.latest} is a copy of a run, not a link to it; the next run, or --repair, makes it a link"
+
+
+def _is_copy_of_a_run(folder: Path) -> bool:
+    """Whether a folder holds the files of a manifest, by name and size, and nothing else."""
+    path = folder / MANIFEST
+    try:
+        return not faults(folder, parse_manifest(read_own(path), path), hashes=False)
+    except (ThresherError, DamagedError):
+        return False
+
+
+def _target(layout: Layout) -> str | None:
+    """Return where `latest` leads; None if it is missing, or not a link to a folder in `runs`."""
+    try:
+        target = os.readlink(layout.latest)  # noqa: PTH115 - as text
+    except (OSError, NotImplementedError):
+        return None
+    folder, _, name = target.replace(os.sep, "/").partition("/")
+    return target if folder == layout.runs.name and RUN_NAME.fullmatch(name) else None

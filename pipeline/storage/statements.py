@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal
 
 import sqlglot.expressions as exp
 from sqlglot import parse_one
@@ -17,7 +16,11 @@ ATTEMPTS_NOW = """
 CREATE TEMP TABLE attempts AS
 SELECT * FROM attempts WHERE NOT list_contains($stale, run_id) UNION ALL BY NAME FROM added ORDER BY started_at, run_id
 """
-_DROP = {"TABLE": "DROP TABLE target", "VIEW": "DROP VIEW target"}
+DROP = {"TABLE": "DROP TABLE target", "VIEW": "DROP VIEW target"}
+EMPTY = "DELETE FROM target"
+FORGET = "DELETE FROM target WHERE NOT list_contains($run_ids, run_id)"
+ADD_ROWS = "INSERT INTO target BY NAME SELECT * FROM added"
+ROWS_OF_RUNS = "SELECT run_id, count(*) FROM target GROUP BY run_id"
 Columns = tuple[tuple[str, str], ...]  # name and SQL type, in order
 View = tuple[str, str]  # schema and name
 
@@ -31,6 +34,15 @@ def table(view: View) -> exp.Table:
 def text(tree: exp.Expr) -> str:
     """Return a statement on one line."""
     return render(tree, pretty=False, copy=False)
+
+
+@cache
+def on(view: View, statement: str) -> str:
+    """Return a statement about a table that its text calls `target`."""
+    tree = parse_one(statement, read="duckdb")
+    for target in [found for found in tree.find_all(exp.Table) if found.name == "target"]:
+        target.replace(table(view))
+    return text(tree)
 
 
 @cache
@@ -50,28 +62,6 @@ def comment(view: View, words: str, *, kind: str = "TABLE", name: str | None = N
         kind = "COLUMN"
         target = exp.column(exp.to_identifier(name, quoted=True), table=view[1], db=view[0], quoted=True)
     return text(exp.Comment(this=target, kind=kind, expression=exp.Literal.string(words)))
-
-
-@cache
-def drop(view: View, kind: Literal["TABLE", "VIEW"]) -> str:
-    """Remove a table or a view."""
-    tree = parse_one(_DROP[kind], read="duckdb")
-    for target in list(tree.find_all(exp.Table)):
-        target.replace(table(view))
-    return text(tree)
-
-
-@cache
-def empty(view: View) -> str:
-    """Remove all rows of a table."""
-    return text(exp.Delete(this=table(view)))
-
-
-@cache
-def forget(view: View) -> str:
-    """Remove the rows of all runs but those of the list `$run_ids`."""
-    is_kept = exp.func("list_contains", exp.Placeholder(this="run_ids"), column("run_id"))
-    return text(exp.Delete(this=table(view), where=exp.Where(this=exp.Not(this=is_kept))))
 
 
 @cache
@@ -133,12 +123,6 @@ def remember(name: str, leading: Columns) -> str:
 
 
 @cache
-def insert_rows(view: View) -> str:
-    """Add the rows of the relation `added`, which has columns of the same names."""
-    return text(exp.Insert(this=table(view), expression=exp.select("*").from_("added"), by_name=True))
-
-
-@cache
 def count_rows(views: tuple[View, ...], *, of_run: bool) -> str:
     """Count the rows of each table, with its number; with `of_run`, only rows of `$run_id`."""
     selects = []
@@ -148,13 +132,6 @@ def count_rows(views: tuple[View, ...], *, of_run: bool) -> str:
             select = select.where(exp.EQ(this=column("run_id"), expression=exp.Placeholder(this="run_id")), copy=False)
         selects.append(select)
     return text(union(selects))
-
-
-@cache
-def rows_of_runs(view: View) -> str:
-    """Run and number of rows, of every run that has rows in a table of history."""
-    counted = exp.select(column("run_id"), exp.Count(this=exp.Star())).from_(table(view), copy=False)
-    return text(counted.group_by(column("run_id"), copy=False))
 
 
 def view_of_files(view: View, paths: tuple[str, ...], columns: Columns, names: tuple[Columns, ...]) -> str:

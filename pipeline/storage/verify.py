@@ -1,28 +1,167 @@
-"""Verification of the chain of hashes, every file of every run, and the views of the catalog."""
+"""Verification and healing: what is not as it was published is told, and rebuilt from the run folders."""
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..errors import DataError
 from ..records import dataclass
-from .attempts import crashed
-from .catalog import what_is_shown
-from .catalog_check import catalog_faults
-from .heal import heal
-from .latest import latest_faults, latest_notes
-from .layout import Layout, generation_of
+from ..safe_files import remove_own
+from .attempts import crashed, settle
+from .catalog import catalog_faults, stage_catalog, version_of, what_is_shown
+from .durable import PROBE, DamagedError, read_own, remove_whole, storage_errors, sync_folder, write_whole
+from .layout import UNFINISHED_NAME, Layout, run_id_of
 from .publish import exclusive
-from .state import State, no_run, read_state
-from .stores.publication import send_back
+from .state import (
+    OLDER_RUNS,
+    Hashed,
+    State,
+    latest_faults,
+    latest_notes,
+    no_run,
+    point_to_latest,
+    read_state,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from .stores.mirror import Mirror
+    from .mirror import Mirror
 
 MOST_DAMAGE = 20
+ABANDONED_SECONDS = 3600.0
+HEALING = "healed"
+
+
+@dataclass(frozen=True)
+class Healed:
+    """A results folder after healing.
+
+    Attributes:
+        state: Its state as it was found.
+        notes: What was rebuilt, and what is damaged and could not be rebuilt.
+        crashes: What attempts were reading that ended without a word.
+    """
+
+    state: State
+    notes: tuple[str, ...]
+    crashes: tuple[str, ...] = ()
+
+
+def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
+    """Tidy up after a crash, and rebuild catalog, pointer and the stable path from the run folders.
+
+    Args:
+        layout: The results folder, whose lock the caller holds.
+        hashed: The runs of which every file is read; with `all` every kept run is looked at, else the latest and some
+            older ones in turn.
+
+    Raises:
+        ThresherError: the disk is full or failing, or refuses access.
+    """
+    with storage_errors(f"healing {layout.root}"):
+        state = read_state(layout, hashed, older=None if hashed == "all" else OLDER_RUNS)
+        _remove_leftovers(state)
+        folders = {run_id_of(name): layout.runs / name for name in state.kept}
+        crashes = tuple(settle(layout, folders, state.latest.run_id))
+        notes = [*_linked_answers(layout)]
+        if state.runs:
+            layout.staging.mkdir(exist_ok=True)
+            notes += [*_mend(state, hashed), *point_to_latest(layout, state.latest.name), *_losses(state)]
+        remove_own(layout.pending, layout.root)
+    return Healed(state, tuple(notes), crashes)
+
+
+def _linked_answers(layout: Layout) -> Iterator[str]:
+    if layout.states.is_symlink():
+        yield f"{layout.states} is a link, which is not followed: runs read every file again until it is a folder"
+
+
+def _remove_leftovers(state: State) -> None:
+    """Remove what a crashed run left: staged files, and run folders that never became visible."""
+    layout = state.layout
+    clear_staging(layout, unless=layout.unfinished()[-1:])
+    for path in layout.root.glob(f"{PROBE}.*"):
+        if path.name.removeprefix(f"{PROBE}.").isdecimal():
+            remove_own(path, layout.root)
+    for path in layout.attempts.glob(".*.json.*.tmp"):  # they may belong to a run that starts just now
+        with suppress(FileNotFoundError):
+            if UNFINISHED_NAME.fullmatch(path.name) and time.time() - path.lstat().st_mtime > ABANDONED_SECONDS:
+                remove_own(path, layout.root)
+    for folder in state.leftovers:
+        remove_whole(folder, layout.staging, layout.root)
+
+
+def clear_staging(layout: Layout, *, unless: Sequence[str] = ()) -> None:
+    """Remove unfinished things, as far as possible.
+
+    Args:
+        layout: The results folder, whose lock the caller holds.
+        unless: Ids of unfinished runs to keep, because the next run can take over the stages that they have finished.
+    """
+    kept = {name for run_id in unless for name in (run_id, layout.finished(run_id).name)}
+    if layout.staging.is_symlink() or not layout.staging.is_dir():
+        return
+    for path in layout.staging.iterdir():
+        if path.name not in kept and UNFINISHED_NAME.fullmatch(path.name):
+            remove_own(path, layout.root, as_far_as_possible=True)
+    if not kept:
+        with suppress(OSError):  # somebody else's things lie there, too
+            layout.staging.rmdir()
+
+
+def _mend(state: State, hashed: Hashed) -> Iterator[str]:
+    """Write catalog and pointer again where they are not those of the runs as they are; yield what was wrong."""
+    layout, reason = state.layout, _wrong_with_catalog(state, hashed)
+    if reason and state.runs[-1].is_readable:
+        existing_shows = "" if "not of thresher" in reason else state.catalog_shows
+        path, catalog = stage_catalog(state, HEALING, existing_shows=existing_shows)
+        content = state.pointer_to(catalog).to_bytes()
+        write_whole(layout.pending, content)
+        remove_own(layout.wal, layout.root)
+        path.replace(layout.catalog)
+        sync_folder(layout.root)
+        yield f"{layout.catalog} {reason}, and was built again"
+    elif state.pointer is not None:
+        content = state.pointer_to(state.pointer.catalog).to_bytes()
+    else:
+        return
+    try:
+        is_written = read_own(layout.current) == content
+    except DamagedError:
+        is_written = False
+    if not is_written:
+        write_whole(layout.current, content, scratch=layout.staging)
+    if state.pointer is None:
+        yield f"{layout.current} was missing or damaged, and was written again"
+
+
+def _wrong_with_catalog(state: State, hashed: Hashed) -> str:
+    """Say why the catalog has to be built again; empty if it is the one that the pointer names, and shows all runs."""
+    catalog, wal = state.layout.catalog, state.layout.wal
+    if state.catalog_sha256 is None:
+        return "was missing" if catalog.is_symlink() or not catalog.exists() else "could not be read"
+    if not state.catalog_shows:
+        return "was not the one that was published"
+    if state.catalog_shows != (shows := what_is_shown(state)):
+        is_other_version = version_of(state.catalog_shows) != version_of(shows)
+        return "was made by another version of thresher" if is_other_version else "showed another folder or other runs"
+    if hashed == "all" and any(catalog_faults(catalog, state.shown)):
+        return "held what is not of thresher"
+    return "had been opened for writing" if wal.is_symlink() or wal.exists() else ""
+
+
+def _losses(state: State) -> Iterator[str]:
+    """Yield a sentence for each run with damage that cannot be healed."""
+    for run in state.runs:
+        if run.damage:
+            first, *more = run.damage.values()
+            others = f", and {len(more):,} more" if more else ""
+            effect = "this run is made again" if run is state.runs[-1] else "history leaves it out"
+            yield f"a published run is damaged: {first}{others}; {effect}"
 
 
 @dataclass(frozen=True)
@@ -41,7 +180,7 @@ class Verified:
 
 
 def repair_on_store(mirror: Mirror) -> tuple[str, ...]:
-    """Build catalog, pointer and chain of results on a store from the runs there; return what was done.
+    """Build catalog and pointer of results on a store from the runs there; return what was done.
 
     Raises:
         BusyError: a run holds the mirror.
@@ -50,16 +189,16 @@ def repair_on_store(mirror: Mirror) -> tuple[str, ...]:
     with exclusive(mirror.layout):
         mirror.bring_here()
         notes = heal(mirror.layout, "all").notes
-        sent = send_back(mirror) if mirror.layout.current.is_file() else ()
+        sent = mirror.send_back() if mirror.layout.current.is_file() else ()
         return (*notes, *sent)
 
 
 def verify(results: Path, *, repair: bool = False) -> Verified:
-    """Check the chain of hashes, every file of every kept run, and the catalog with its tables.
+    """Check every file of every kept run, the pointer, and the catalog with its tables.
 
     Args:
         results: The output folder of a run.
-        repair: Whether to rebuild catalog, pointer and chain first; otherwise nothing is written.
+        repair: Whether to rebuild catalog and pointer first; otherwise nothing is written.
 
     Raises:
         NoInputError: no run was published there.
@@ -75,7 +214,7 @@ def verify(results: Path, *, repair: bool = False) -> Verified:
     state = read_state(layout, "all", older=None)
     if not state.latest.generation:
         raise no_run(layout)
-    damage = [*_chain_faults(state), *_catalog_faults(state), *latest_faults(layout), *state.damage]
+    damage = [*_pointer_faults(state), *_catalog_faults(state), *latest_faults(layout), *state.damage]
     if damage:
         more = f"; and {len(damage) - MOST_DAMAGE:,} more" if len(damage) > MOST_DAMAGE else ""
         while_mended = f" (while it was mended: {'; '.join(healed)})" if healed and not state.damage else ""
@@ -94,19 +233,11 @@ def _remedy(state: State, *, repair: bool) -> str:
     return "Restore what is damaged from a copy; or delete the folder of the damaged run and go on without it."
 
 
-def _chain_faults(state: State) -> Iterator[str]:
-    layout = state.layout
-    lags = state.catalog_link is not None  # a crash right after a run became visible
-    if state.pointer is None and not (lags and state.latest.generation == 1 and not layout.current.exists()):
+def _pointer_faults(state: State) -> Iterator[str]:
+    if state.pointer is None:
         yield state.pointer_fault
-    elif state.pointer is not None and state.pointer.run != state.latest.name and not lags:
-        yield f"{layout.current} names {state.pointer.run}, and the latest run is {state.latest.name}"
-    for name, link in state.links.items():
-        if link is None and generation_of(name) <= state.latest.generation:
-            yield f"{layout.link(name)} has changed since it was written"
-    for run in state.runs:
-        if run.folder.name not in state.links:
-            yield f"{layout.link(run.folder.name)} is missing"
+    elif state.pointer.run != state.latest.name:
+        yield f"{state.layout.current} names {state.pointer.run}, and the latest run is {state.latest.name}"
 
 
 def _catalog_faults(state: State) -> Iterator[str]:
@@ -115,15 +246,14 @@ def _catalog_faults(state: State) -> Iterator[str]:
         yield f"{layout.wal} should not be there: the catalog was opened for writing"
     elif state.catalog_sha256 is None:
         yield f"{layout.catalog} is {'a link or not a file' if layout.catalog.is_symlink() else 'missing'}"
-    elif state.catalog_link is None:
+    elif state.pointer is not None and not state.catalog_shows:
         yield f"{layout.catalog} is not the one that was published"
     elif not _shows_others(state):
         yield from catalog_faults(layout.catalog, state.shown)
 
 
 def _shows_others(state: State) -> bool:
-    link = state.catalog_link
-    return link is None or link.catalog_shows != what_is_shown(state.layout, state.visible, state.left_out)
+    return state.catalog_shows != what_is_shown(state)
 
 
 def _notes(state: State) -> Iterator[str]:

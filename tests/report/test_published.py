@@ -17,7 +17,7 @@ from pipeline.report.text.blocks import Paragraph
 from pipeline.report.text.plain import text_of
 from pipeline.report.text.summary import blocks_of_stage, paragraph_of
 from pipeline.stages import STAGES, find_stage
-from pipeline.storage.kept import KeptRun
+from pipeline.storage.manifest import KeptRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

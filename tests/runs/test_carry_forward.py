@@ -18,10 +18,9 @@ from pipeline.report.page.page import stage_section, warning_box
 from pipeline.report.published import latest_run
 from pipeline.runs import evaluation, provenance, stage_by_stage
 from pipeline.runs.evaluation import failure_of
-from pipeline.storage.heal import heal
 from pipeline.storage.layout import Layout
 from pipeline.storage.publish import exclusive
-from pipeline.storage.verify import verify
+from pipeline.storage.verify import heal, verify
 from runs.nights import STAGES, Nights, files_of, record_of
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ import pipeline
 from pipeline.errors import StorageError
 from pipeline.runs import evaluation, stage_by_stage
 from pipeline.runs.carry_forward import finished_stages, take_over
-from pipeline.storage.heal import heal
 from pipeline.storage.layout import Layout
 from pipeline.storage.publish import Staging, exclusive
+from pipeline.storage.verify import heal
 from runs.nights import STAGES, Nights, files_of, record_of
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -69,7 +70,7 @@ def flips(path: Path, *, count: int) -> Iterator[None]:
             path.write_bytes(content)
 
 
-NAMED = ("catalog.duckdb", "CURRENT", "runs/*/manifest.json", "runs/*/run.json", "chain/*.json")
+NAMED = ("catalog.duckdb", "CURRENT", "runs/*/manifest.json", "runs/*/run.json")
 
 
 @pytest.mark.parametrize("pattern", NAMED)
@@ -165,7 +166,6 @@ def test_pointer_and_catalog_of_an_earlier_day_remove_no_published_run(copy: Wor
 def test_all_that_is_not_a_run_can_be_lost_at_once(copy: Workplace) -> None:
     for name in ("CURRENT", "catalog.duckdb"):
         (copy.results / name).unlink()
-    shutil.rmtree(copy.results / "chain")
     shutil.rmtree(copy.results / "attempts")
     assert call("verify", copy.results).code == 65
     assert call("verify", copy.results, "--repair").code == 0
@@ -173,11 +173,8 @@ def test_all_that_is_not_a_run_can_be_lost_at_once(copy: Workplace) -> None:
     assert verify(copy.results).runs == 3
 
 
-def test_links_are_written_again_from_manifests_and_damage_shows_all_the_same(copy: Workplace) -> None:
-    """One witness of a manifest may be lost: the next link still tells whether it is the one that was published."""
-    first = folders(copy)[0]
-    (copy.results / "chain" / f"{first.name}.json").unlink()
-    manifest = first / "manifest.json"
+def test_what_a_manifest_was_is_remembered_while_it_is_damaged(copy: Workplace) -> None:
+    manifest = folders(copy)[0] / "manifest.json"
     content = manifest.read_bytes()
     manifest.write_bytes(content.replace(b'"rows": 2,', b'"rows": 3,', 1))
     assert_error(call("verify", copy.results, "--repair"), 65, f"{manifest} has changed")
@@ -207,16 +204,16 @@ def folder_instead(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "chain"),
+    ("harm", "pointer"),
     [(harm, "kept") for harm in (missing, link, rename_key, folder_instead)]
     + [(harm, "lost") for harm in (rename_key, change_type, no_json)],
 )
 def test_an_old_manifest_that_is_damaged_stops_nothing_but_its_own_rows(
-    copy: Workplace, harm: Callable[[Path], None], chain: str
+    copy: Workplace, harm: Callable[[Path], None], pointer: str
 ) -> None:
     first, second, third = folders(copy)
-    if chain == "lost":
-        shutil.rmtree(copy.results / "chain")
+    if pointer == "lost":
+        (copy.results / "CURRENT").unlink()
     harm(second / "manifest.json")
     assert_error(call("verify", copy.results), 65, f"{second / 'manifest.json'}")
     told = again(copy)
@@ -326,8 +323,6 @@ def test_results_of_another_version_are_not_rewritten(copy: Workplace) -> None:
     del record["sha256"]
     record["format_version"] = 2
     content = (json.dumps(record, indent=2, ensure_ascii=False) + "\n").encode()
-    import hashlib
-
     record["sha256"] = hashlib.sha256(content).hexdigest()
     path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     before = sha256(path)
@@ -395,25 +390,69 @@ def test_a_folder_that_nobody_has_seen_is_removed_by_one_rename(
     assert assert_results_ok(copy.results).generation == 3
 
 
-@pytest.mark.parametrize("lost", ["catalog.duckdb", "chain"])
-def test_a_run_that_readers_saw_stays_if_a_kill_and_damage_come_together(copy: Workplace, lost: str) -> None:
-    """Killed between catalog and pointer: what still names the run is lost, but a link shows that it was complete."""
-    _, second, third = folders(copy)
-    shutil.copy(copy.results / "chain" / f"{second.name}.json", copy.results / "CURRENT")
-    path = copy.results / "attempts" / f"{third.name[9:]}.json"
+def as_after_a_kill_before_the_pointer(workplace: Workplace) -> None:
+    """Publish a run, and leave everything as if its process had been killed right after readers could see it."""
+    before = (workplace.results / "CURRENT").read_bytes()
+    again(workplace, boundary=">")
+    (workplace.results / ".staging").mkdir(exist_ok=True)
+    (workplace.results / "CURRENT").rename(workplace.results / ".staging" / "CURRENT.next")
+    (workplace.results / "CURRENT").write_bytes(before)
+    path = workplace.results / "attempts" / f"{folders(workplace)[-1].name[9:]}.json"
     path.write_text(json.dumps(read_json(path) | {"status": "running", "pid": 2**22 + 1}, indent=2))
-    harmed = copy.results / lost if lost == "catalog.duckdb" else copy.results / "chain" / f"{third.name}.json"
-    harmed.write_bytes(harmed.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize("lost", ["", "catalog.duckdb", "CURRENT"])
+def test_a_run_that_readers_saw_stays_even_if_a_kill_and_damage_come_together(copy: Workplace, lost: str) -> None:
+    """Killed between catalog and pointer: the next pointer lies in `.staging` and shows that the run was complete."""
+    as_after_a_kill_before_the_pointer(copy)
+    latest = folders(copy)[-1]
+    if lost:
+        (copy.results / lost).write_bytes((copy.results / lost).read_bytes()[:-1])
+    else:
+        assert call("verify", copy.results).code == 0
+    assert call("query", copy.results, "SELECT max(generation) AS n FROM runs").out == "n\n4\n"
+    assert "unchanged" in again(copy, boundary=">")
+    assert folders(copy)[-1] == latest
+    assert assert_results_ok(copy.results).generation == 4
+    assert not (copy.results / ".staging" / "CURRENT.next").exists()
+
+
+def test_a_next_pointer_whose_catalog_was_never_in_its_place_is_removed(copy: Workplace) -> None:
+    before = (copy.results / "catalog.duckdb").read_bytes()
+    as_after_a_kill_before_the_pointer(copy)
+    (copy.results / "catalog.duckdb").write_bytes(before)
+    assert call("query", copy.results, "SELECT max(generation) AS n FROM runs").out == "n\n3\n"
+    assert call("verify", copy.results).code == 0
     again(copy)
-    assert folders(copy)[-1] == third
     assert assert_results_ok(copy.results).generation == 3
+    assert not (copy.results / ".staging" / "CURRENT.next").exists()
+
+
+def test_results_with_a_chain_of_hashes_are_read_and_published_into(copy: Workplace) -> None:
+    """As earlier versions left them: `CURRENT` is the last link of a chain, and names its own run alone."""
+    record = read_json(copy.results / "CURRENT")
+    _, second, third = folders(copy)
+    del record["sha256"], record["manifests"]
+    record |= {"run_record_sha256": sha256(third / "run.json"), "parent": second.name, "broken": [], "lost": []}
+    record |= {"parent_manifest_sha256": sha256(second / "manifest.json")}
+    digest = hashlib.sha256((json.dumps(record, indent=2, ensure_ascii=False) + "\n").encode()).hexdigest()
+    link = json.dumps(record | {"sha256": digest}, indent=2, ensure_ascii=False) + "\n"
+    (copy.results / "chain").mkdir()
+    for path in (copy.results / "CURRENT", copy.results / "chain" / f"{third.name}.json"):
+        path.write_text(link)
+    assert call("verify", copy.results).code == 0
+    assert call("query", copy.results, "SELECT count(*) AS n FROM runs").out == "n\n3\n"
+    assert "chain" not in again(copy, boundary=">")
+    assert assert_results_ok(copy.results).generation == 4
+    assert list(read_json(copy.results / "CURRENT")["manifests"]) == [folder.name for folder in folders(copy)]
+    assert call("verify", copy.results).code == 0
 
 
 def test_a_killed_first_run_leaves_nothing_that_looks_published(workplace: Workplace) -> None:
     """The folder of a run lies in its place before readers see it; until then its attempt says so."""
     script = (
         "import os, signal\nfrom pipeline.storage import publish\nfrom pipeline.cli.app import app\n"
-        "publish.stage_catalog = lambda *words: os.kill(os.getpid(), signal.SIGKILL)\napp()"
+        "publish.stage_catalog = lambda *words, **named: os.kill(os.getpid(), signal.SIGKILL)\napp()"
     )
     assert spawn("run", workplace.config(), script=script).code == -9
     (orphan,) = folders(workplace)

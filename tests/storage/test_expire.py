@@ -56,7 +56,7 @@ def results(four_runs: Path, tmp_path: Path) -> Iterator[Path]:
 
 def generations(results: Path) -> list[int]:
     names = [path.name for path in sorted((results / "runs").iterdir())]
-    assert [path.stem for path in sorted((results / "chain").iterdir())] == names
+    assert list(json.loads((results / "CURRENT").read_bytes())["manifests"]) == names
     with thresher.open_results(results) as connection:
         shown = [row[0] for row in connection.sql("SELECT generation FROM runs ORDER BY 1").fetchall()]
         in_history = connection.sql("SELECT DISTINCT run_id FROM history.threshold_sweep_curve").fetchall()
@@ -65,7 +65,7 @@ def generations(results: Path) -> list[int]:
 
 
 def age(results: Path, days: dict[int, float]) -> None:
-    """Make runs older; the chain is made again from their manifests."""
+    """Make runs older; pointer and catalog are made again from their manifests."""
     for folder in (results / "runs").iterdir():
         manifest = json.loads((folder / "manifest.json").read_bytes())
         moment = datetime.now(UTC).replace(tzinfo=None) - timedelta(days=days[manifest["generation"]])
@@ -73,7 +73,6 @@ def age(results: Path, days: dict[int, float]) -> None:
         (folder / "manifest.json").write_text(json.dumps(manifest))
         path = Layout(results).attempt(manifest["run_id"])
         path.write_text(json.dumps(json.loads(path.read_bytes()) | {"started_at": moment.isoformat()}))
-    shutil.rmtree(results / "chain")
     (results / "CURRENT").unlink()
     (results / "catalog.duckdb").unlink()
     verify(results, repair=True)

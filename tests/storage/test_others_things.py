@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -16,7 +17,7 @@ from runs.inputs.workplace import Workplace, assert_error
 
 from pipeline import open_results
 from pipeline.safe_files import remove_own
-from pipeline.storage.chain import Link, read_link
+from pipeline.storage.state import CatalogFacts, parse_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.parametrize("name", [".staging", "attempts", "runs", "chain"])
+@pytest.mark.parametrize("name", [".staging", "attempts", "runs"])
 def test_a_link_in_the_place_of_a_folder_stops_a_run_before_anything_is_touched(
     tmp_path: Path, copy: Workplace, name: str
 ) -> None:
@@ -132,7 +133,7 @@ def test_a_lock_that_is_a_link_or_has_a_content_is_not_emptied(tmp_path: Path, c
 
 
 def test_another_device_is_told_before_anything_is_counted(copy: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.storage.foreign._device", lambda status: status.st_ino)
+    monkeypatch.setattr("pipeline.storage.publish._device", lambda status: status.st_ino)
     assert_error(copy.run(thresholds=[3.0]), 73, "lies on another device")
 
 
@@ -169,21 +170,16 @@ FORGERIES = {
 
 
 def forge(results: Path, forgery: str, secret: Path | None = None) -> None:
-    """Change the catalog, and write chain and pointer so that they name it: whoever makes a folder can do so."""
+    """Change the catalog, and write the pointer so that it names it: whoever makes a folder can do so."""
     catalog = results / "catalog.duckdb"
     catalog.chmod(0o600)
     with duckdb.connect(str(catalog)) as connection:
         for statement in FORGERIES[forgery].split("; "):
             connection.execute(statement.replace("{endless}", NEVER_ENDS).replace("{secret}", str(secret)))
-    status, link = catalog.stat(), read_link(results / "CURRENT")
-    facts = {
-        "catalog_sha256": hashlib.sha256(catalog.read_bytes()).hexdigest(),
-        "catalog_identity": f"{status.st_size}:{status.st_mtime_ns}",
-    }
-    forged = Link(**link.__dict__ | facts)
-    for path in (results / "CURRENT", results / "chain" / f"{link.run}.json"):
-        path.chmod(0o600)
-        path.write_bytes(forged.to_bytes())
+    status, path = catalog.stat(), results / "CURRENT"
+    pointer = parse_pointer(path.read_bytes(), path)
+    sha256, identity = hashlib.sha256(catalog.read_bytes()).hexdigest(), f"{status.st_size}:{status.st_mtime_ns}"
+    path.write_bytes(replace(pointer, catalog=CatalogFacts(sha256, pointer.catalog.shows, identity)).to_bytes())
 
 
 @pytest.mark.usefixtures("_in_time")
@@ -214,11 +210,13 @@ def test_the_next_run_builds_a_catalog_of_somebody_else_again(copy: Workplace, f
 
 
 @pytest.mark.usefixtures("_in_time")
-@pytest.mark.parametrize("name", ["run.json", "manifest.json", "CURRENT", "catalog.duckdb", ".store", "chain"])
+@pytest.mark.parametrize(
+    "name", ["run.json", "manifest.json", "CURRENT", "catalog.duckdb", ".store", ".staging/CURRENT.next"]
+)
 def test_a_named_pipe_among_results_hangs_nothing(copy: Workplace, name: str) -> None:
     run = next((copy.results / "runs").iterdir())
-    link = copy.results / "chain" / f"{run.name}.json"
-    path = {"run.json": run / name, "manifest.json": run / name, "chain": link}.get(name, copy.results / name)
+    path = (run if name in {"run.json", "manifest.json"} else copy.results) / name
+    path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)
     os.mkfifo(path)
     for command in ("show", "verify", "report"):

@@ -253,6 +253,8 @@ def test_a_pointer_that_lags_behind_the_catalog_is_put_right(workplace: Workplac
     workplace.publish()
     pointer = (workplace.results / "CURRENT").read_bytes()
     workplace.publish(boundary=">")
+    (workplace.results / ".staging").mkdir(exist_ok=True)
+    (workplace.results / "CURRENT").rename(workplace.results / ".staging" / "CURRENT.next")
     (workplace.results / "CURRENT").write_bytes(pointer)
     assert call("verify", workplace.results).code == 0
     assert call("query", workplace.results, "SELECT count(*) AS n FROM runs").out == "n\n2\n"

@@ -13,10 +13,9 @@ from urllib.parse import urlsplit
 from ...errors import Interrupted, ThresherError, system_fault
 from ...records import dataclass
 from ...storage.attempts import utc_now
-from ...storage.durable import read_own
+from ...storage.durable import read_own, read_record
 from ...storage.layout import MANIFEST, RUN_RECORD, Layout
 from ...storage.manifest import parse_manifest
-from ...storage.records import read_record
 from ...tables.run_tables import BINDINGS, INPUTS, METRICS
 from ...tables.schemas import LEADING
 from ..written import lineage_file, metrics_file

@@ -14,10 +14,9 @@ import polars as pl
 
 from ...records import dataclass
 from ...storage.attempts import utc_now
-from ...storage.durable import DamagedError, own_sha256
-from ...storage.kept import KeptRun, read_kept_run
+from ...storage.durable import DamagedError, own_sha256, read_record
 from ...storage.layout import RUN_RECORD, Layout, generation_of, run_id_of
-from ...storage.records import read_record
+from ...storage.manifest import KeptRun, read_kept_run
 from ...tables.groupings import TOTAL
 from ...tables.run_tables import GATES
 from ...tables.schemas import polars_types
@@ -154,7 +153,7 @@ class History:
 
     def _opened(self, name: str) -> EarlierRun | None:
         if name not in self._read:
-            kept = read_kept_run(self.layout, name, set(), None, hashes=False)
+            kept = read_kept_run(self.layout, name)
             record = read_record(kept.folder / RUN_RECORD)
             self._read[name] = EarlierRun(kept, record) if kept.is_readable and record is not None else None
         return self._read[name]

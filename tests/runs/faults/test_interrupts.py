@@ -95,13 +95,13 @@ import os, signal, sys
 from pipeline.storage import catalog
 from pipeline.cli.app import app
 
-original = catalog.build_catalog
+original = catalog._faults_as_read
 
 def build(*words):
     os.kill(os.getpid(), signal.SIGTERM)
     return original(*words)
 
-catalog.build_catalog = build
+catalog._faults_as_read = build
 app()
 """
 

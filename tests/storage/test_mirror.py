@@ -23,8 +23,8 @@ from pipeline.runs import results_location
 from pipeline.runs.config import parse_config
 from pipeline.runs.results_location import put_beside, results_at, store_of
 from pipeline.sources.remote import store as remote
-from pipeline.storage.stores import store as stores
-from pipeline.storage.stores.publication import Publisher
+from pipeline.storage import mirror
+from pipeline.storage.mirror import Mirror
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,8 +65,8 @@ class RemoteResults:
     def put(self, key: str, content: bytes) -> None:
         self.store.put(f"{BUCKET}/{self.name}/{key}", content)
 
-    def latest(self) -> str:
-        return str(json.loads(self.get("CURRENT"))["run"])
+    def named(self) -> list[str]:
+        return list(json.loads(self.get("CURRENT"))["manifests"])
 
     def moved_to_another_machine(self) -> None:
         shutil.rmtree(Path(os.environ["XDG_CACHE_HOME"]), ignore_errors=True)
@@ -77,14 +77,14 @@ class RemoteResults:
         self.store.fault = lambda method, path: fault(method, path.removeprefix(front))
 
     def assert_one_whole_run(self) -> str:
-        """The run that the pointer names is there, each byte as its manifest says; every link leads to one."""
+        """The runs that the pointer names are there, each byte as its manifest says."""
         pointer = json.loads(self.get("CURRENT"))
-        for name in (pointer["run"], *(key.removesuffix(".json") for key in self.listed("chain/"))):
+        for name, sha256 in pointer["manifests"].items():
             manifest = self.get(f"runs/{name}/manifest.json")
+            assert hashlib.sha256(manifest).hexdigest() == sha256
             for file in json.loads(manifest)["files"]:
                 assert hashlib.sha256(self.get(f"runs/{name}/{file['path']}")).hexdigest() == file["sha256"]
-        latest = hashlib.sha256(self.get(f"runs/{pointer['run']}/manifest.json")).hexdigest()
-        assert latest == pointer["manifest_sha256"]
+        assert list(pointer["manifests"])[-1] == pointer["run"]
         return str(pointer["run"])
 
 
@@ -131,7 +131,7 @@ def test_everything_reads_them(results: RemoteResults) -> None:
     results.moved_to_another_machine()
     assert results.run().status == "unchanged"
     second = results.run(0.7)
-    assert json.loads(results.get("CURRENT"))["parent"] == run.path.name
+    assert results.named() == [run.path.name, second.path.name]
     assert second.warnings == run.warnings
     results.moved_to_another_machine()
     for words in (("diff",), ("explain", "threshold_sweep", "--rows", "0")):
@@ -221,7 +221,7 @@ def test_an_answer_that_is_lost_publishes_once(results: RemoteResults) -> None:
     run = results.run()
     assert (run.status, run.path.name) == ("published", results.assert_one_whole_run())
     assert next(faults, None) is None
-    assert len(results.listed("chain/")) == 1
+    assert results.named() == [run.path.name]
 
 
 def fails_for_good(method: str, key: str) -> Fault | None:
@@ -286,20 +286,20 @@ def test_a_publisher_that_is_killed_leaves_a_whole_run(results: RemoteResults, i
             results.store.fault = lambda _method, _path: Fault(403, "")
             raise KilledError
 
-        patch.setattr(Publisher, "complete" if is_published else "_commit", kill)
+        patch.setattr(Mirror, "complete" if is_published else "_commit", kill)
         with pytest.raises(KilledError):
             results.run(0.7)
     results.store.fault = lambda _method, _path: None
     shown = results.assert_one_whole_run()
     assert (shown != first.path.name) == is_published
-    assert len(results.listed("chain/")) == 1
+    assert results.named() == ([first.path.name, shown] if is_published else [shown])
     assert (first.path.name in call("show", results.address).out) != is_published
     killed = {"run_id": "0123456789ab", "host": platform.node(), "status": "running", "pid": -1}
     results.put("attempts/0123456789ab.json", json.dumps(killed, indent=2).encode())
     run = results.run(0.8)
     assert b"crashed" in results.get("attempts/0123456789ab.json")
     assert run.path.name == results.assert_one_whole_run() == f"0000000{2 + is_published}-{run.run_id}"
-    assert len(results.listed("chain/")) == 2 + is_published
+    assert len(results.named()) == 2 + is_published
     results.moved_to_another_machine()
     assert call("verify", results.address).code == 0
 
@@ -324,9 +324,6 @@ def test_damage_on_the_store_is_found(results: RemoteResults) -> None:
     assert call("verify", results.address).code == 65
     assert call("verify", results.address, "--repair").code == 0
     assert lost <= set(results.listed())
-    results.store.delete(f"{BUCKET}/{results.name}/chain/{run.path.name}.json")
-    assert call("verify", results.address, "--repair").code == 0
-    assert results.listed("chain/") == [f"{run.path.name}.json"]
     results.store.delete(f"{BUCKET}/{results.name}/{key}")
     again = results.run()
     assert (again.status, again.generation) == ("published", 2)
@@ -346,8 +343,7 @@ def test_old_runs_expire(results: RemoteResults) -> None:
     called = call("expire", results.address, "--keep", "1")
     assert (called.code, f"removed {names[0]}" in called.out) == (0, True), called.err
     assert {key.split("/")[0] for key in results.listed("runs/")} == {names[1], "00000003-0123456789ab"}
-    assert results.listed("chain/") == [f"{names[1]}.json"]
-    assert results.latest() == names[1]
+    assert results.named() == [names[1]]
     assert call("verify", results.address).code == 0
     with pipeline.open_results(results.address) as connection:
         assert connection.execute("SELECT count(*) FROM runs").fetchall() == [(1,)]
@@ -392,11 +388,11 @@ def test_mirrors_that_are_not_used_make_room(results: RemoteResults, monkeypatch
     elsewhere = store.folder.parent / "0123456789abcdef" / "read"
     elsewhere.mkdir(parents=True)
     (elsewhere / "x").write_bytes(b"0" * 1000)
-    stores.make_room(store.folder.parent, 10, kept=store.folder)
+    mirror.make_room(store.folder.parent, 10, kept=store.folder)
     assert elsewhere.is_dir()  # used within the hour
-    monkeypatch.setattr(stores, "IN_USE", -1.0)
-    stores.make_room(store.folder.parent, 10**9, kept=store.folder)
+    monkeypatch.setattr(mirror, "IN_USE", -1.0)
+    mirror.make_room(store.folder.parent, 10**9, kept=store.folder)
     assert elsewhere.is_dir()
-    stores.make_room(store.folder.parent, 10, kept=store.folder)
+    mirror.make_room(store.folder.parent, 10, kept=store.folder)
     assert not elsewhere.exists()
     assert store.work.is_dir()

@@ -1,10 +1,9 @@
-"""What is in a catalog: creates, comments and fills tables in the current database of a connection."""
+"""The tables of a catalog: which there are for given runs, and how they are made, commented and filled."""
 
 from __future__ import annotations
 
 import glob
 import json
-import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -13,21 +12,12 @@ import sqlglot.expressions as exp
 
 from ..queries.dialect import render
 from ..queries.load import macros
+from ..records import dataclass
 from ..tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
 from ..tables.schemas import DESCRIPTION
 from . import statements
-from .catalog_schema import (
-    TABLE_ROWS,
-    RunFolder,
-    Shape,
-    columns_of,
-    files_of,
-    in_front,
-    names_in_file,
-    stored_files,
-    tables_of,
-)
-from .records import attempts_frame, empty_frame, history_frame, read_record, record_frames, runs_frame
+from .durable import read_record
+from .records import attempts_frame, empty_frame, history_frame, in_history, record_frames, runs_frame
 from .statements import HISTORY, MAIN
 
 if TYPE_CHECKING:
@@ -36,8 +26,100 @@ if TYPE_CHECKING:
 
     import duckdb
 
+    from ..tables.schemas import Column
     from .layout import Layout
-    from .statements import View
+    from .manifest import Manifest, PublishedFile
+    from .statements import Columns, View
+
+TABLE_ROWS = 100_000  # a table of the latest run that has more rows is a view of its files
+RENAMED_COLUMNS = {"inputs": {"fate": "status"}}  # table: {name in kept runs of earlier versions: name in the catalog}
+
+RunFolder = tuple["Path", "Manifest"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One table of a catalog.
+
+    Attributes:
+        columns: Its columns.
+        is_view: Whether it is a view of files.
+    """
+
+    columns: Columns
+    is_view: bool = False
+
+
+def shapes(runs: Sequence[RunFolder], *, holds_all: bool = False) -> dict[View, Shape]:
+    """Return the tables of a catalog by schema and name.
+
+    Args:
+        runs: Its runs, the last of which is the latest.
+        holds_all: Whether no table is a view of files, however large, so that the catalog can be read without them.
+    """
+    wanted: dict[View, Shape] = {(MAIN, table.name): Shape(of_contract(table.columns)) for table in (RUNS, ATTEMPTS)}
+    leading = of_contract(HISTORY_COLUMNS)
+    for table in (METRICS, GATES, *RECORD_TABLES):  # also where a run made no such table: macros and readers need them
+        columns = of_contract(table.columns)
+        wanted[MAIN, table.name], wanted[HISTORY, table.name] = Shape(columns), Shape(leading + columns)
+    for name in tables_of(runs[-1:]):
+        files = files_of(runs[-1:], name)
+        is_view = not holds_all and name != METRICS.name and sum(file.rows for _, _, file in files) > TABLE_ROWS
+        wanted[MAIN, name] = Shape(columns_of(file for _, _, file in files), is_view)
+    for name in tables_of(runs):
+        wanted[HISTORY, name] = Shape(_with_front([file for _, _, file in files_of(runs, name)]))
+    return wanted
+
+
+def _with_front(files: Sequence[PublishedFile]) -> Columns:
+    """Return the columns of a table of history; text where some files name a grouping column as one in front."""
+    columns, named = columns_of(files), [{name.lower() for name in file.schema} for file in files]
+    mixed = {name for name, _ in of_contract(HISTORY_COLUMNS) if not all(name in names for names in named)}
+    texts = tuple((name, "VARCHAR" if name.lower() in mixed else sql_type) for name, sql_type in columns)
+    return in_front(columns) + texts
+
+
+def in_front(columns: Columns) -> Columns:
+    """Return the columns that a table has in addition in `history`; a grouping column of the same name comes first."""
+    taken = {name.lower() for name, _ in columns}
+    return tuple(column for column in of_contract(HISTORY_COLUMNS) if column[0] not in taken)
+
+
+def of_contract(columns: Iterable[Column]) -> Columns:
+    """Return the columns of a contract."""
+    return tuple((column.name, column.type) for column in columns)
+
+
+def tables_of(runs: Iterable[RunFolder]) -> list[str]:
+    """Return the names of the result tables of runs, sorted."""
+    return sorted({file.table for _, manifest in runs for file in manifest.files if file.table})
+
+
+def files_of(runs: Iterable[RunFolder], table: str) -> list[tuple[Path, Manifest, PublishedFile]]:
+    """Return the files of a table in runs, each with the folder and the manifest of its run."""
+    return [(folder, manifest, file) for folder, manifest in runs for file in manifest.files if file.table == table]
+
+
+def stored_files(runs: Iterable[RunFolder], table: str) -> list[tuple[Path, Manifest, PublishedFile]]:
+    """Return the files of a table in runs whose rows are in history."""
+    return [listed for listed in files_of(runs, table) if in_history(listed[2], listed[1])]
+
+
+def columns_of(files: Iterable[PublishedFile]) -> Columns:
+    """Return the union of the columns in order of appearance; a column whose type differs between files is VARCHAR."""
+    columns: dict[str, str] = {}
+    for file in files:
+        for name, name_in_file in names_in_file(file):
+            sql_type = file.schema[name_in_file]
+            if columns.setdefault(name, sql_type) != sql_type:
+                columns[name] = "VARCHAR"
+    return tuple(columns.items())
+
+
+def names_in_file(file: PublishedFile) -> Columns:
+    """Return names of columns in the catalog and in the file: they differ if a later version renamed them."""
+    renamed = RENAMED_COLUMNS.get(file.table, {})
+    return tuple((renamed.get(name, name), name) for name in file.schema)
 
 
 _COLUMNS = """
@@ -90,7 +172,7 @@ def existing_shapes(connection: duckdb.DuckDBPyConnection) -> dict[View, Shape]:
 def drop_views(connection: duckdb.DuckDBPyConnection) -> None:
     """Remove the views of the current database without running them: those of the latest run are made again."""
     for view in connection.execute(_VIEWS).fetchall():
-        connection.execute(statements.drop(view, "VIEW"))
+        connection.execute(statements.on(view, statements.DROP["VIEW"]))
 
 
 def make_tables(
@@ -108,7 +190,7 @@ def make_tables(
         target = wanted.get(view)
         is_same = target is not None and not (shape.is_view or target.is_view) and _long(shape) == _long(target)
         if view[0] == MAIN and not is_same:
-            connection.execute(statements.drop(view, "VIEW" if shape.is_view else "TABLE"))
+            connection.execute(statements.on(view, statements.DROP["VIEW" if shape.is_view else "TABLE"]))
     describing = _Describing(latest)
     for view, shape in wanted.items():
         if shape.is_view:
@@ -226,7 +308,7 @@ def fill(
     for name, frame in record_frames(runs).items():
         _insert(connection, (HISTORY, name), frame)
         if not fresh:
-            connection.execute(statements.empty((MAIN, name)))
+            connection.execute(statements.on((MAIN, name), statements.EMPTY))
         of_latest = frame.filter(pl.col("run_id") == latest[1].run_id)
         _insert(connection, (MAIN, name), of_latest.drop(column.name for column in HISTORY_COLUMNS))
 
@@ -240,7 +322,7 @@ def _replace(
         comment_on(connection, view, shape, _Describing(latest), more=more)
         return
     if not fresh:
-        connection.execute(statements.empty(view))
+        connection.execute(statements.on(view, statements.EMPTY))
     for _, _, file in files_of([latest], view[1]):
         if file.rows:
             path = glob.escape(str(latest[0] / file.path))
@@ -279,7 +361,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, view: View, frame: pl.DataFra
     if frame.is_empty():
         return
     connection.register("added", frame)
-    connection.execute(statements.insert_rows(view))
+    connection.execute(statements.on(view, statements.ADD_ROWS))
     connection.unregister("added")
 
 
@@ -288,7 +370,7 @@ def forget_runs(connection: duckdb.DuckDBPyConnection, kept: Iterable[str], exis
     run_ids = list(kept)
     for view in existing:
         if view[0] == HISTORY or view == (MAIN, RUNS.name):
-            connection.execute(statements.forget(view), {"run_ids": run_ids})
+            connection.execute(statements.on(view, statements.FORGET), {"run_ids": run_ids})
 
 
 def newer_attempts(connection: duckdb.DuckDBPyConnection, layout: Layout) -> tuple[list[str], pl.DataFrame]:
@@ -298,8 +380,7 @@ def newer_attempts(connection: duckdb.DuckDBPyConnection, layout: Layout) -> tup
     not ended is read.
     """
     listed = dict(connection.execute("SELECT run_id, status FROM attempts").fetchall())
-    entries = os.listdir(layout.attempts) if layout.attempts.is_dir() else []  # noqa: PTH208 - many, and names suffice
-    names = {name.removesuffix(".json") for name in entries if name.endswith(".json") and not name.startswith(".")}
+    names = set(layout.attempt_ids())
     stale = [run_id for run_id, status in listed.items() if run_id not in names or status in {None, "running"}]
     wanted = sorted(names - (listed.keys() - set(stale)))
     records = ((run_id, read_record(layout.attempt(run_id)) or {}) for run_id in wanted)
