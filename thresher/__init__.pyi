@@ -116,6 +116,7 @@ def threshold_sweep(
     width: float = 0.0001,
     class_sizes: Literal["fixed", "random"] = "random",
     operating_points: Sequence[Mapping[str, Any]] | None = None,
+    metrics: Sequence[Literal["specificity", "npv", "accuracy", "balanced_accuracy", "youden_j", "mcc"]] = (),
     averages: Sequence[Literal["micro", "macro", "weighted"]] = (),
     average_over: Sequence[str] = (),
     net_benefit: bool = False,
@@ -161,6 +162,8 @@ def threshold_sweep(
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8
             }`, the last two perhaps with a `confidence` that they hold on new data; `{ max_alerts = 500 }`, `{
             max_alert_share = 0.01 }`, `{ cost = { fp = 1, fn = 20 } }`; or of your own: `{ threshold = 6.54 }`.
+        metrics: Further numbers of the curve and of the operating points: `specificity`, `npv`, `accuracy`,
+            `balanced_accuracy`, `youden_j`, `mcc`.
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
         net_benefit: Whether to make decision curves, of scores that are probabilities.

@@ -7,7 +7,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..records import dataclass
-from .schemas import Column, limits_of_share
+from .schemas import Column, limits_of, limits_of_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -93,8 +93,48 @@ SPECIFICITY = Ratio("specificity", ("tn",), ("fp",), "no negative", "true negati
 NPV = Ratio("npv", ("tn",), ("fn",), "everything retrieved", "negative predictive value")
 ACCURACY = Ratio("accuracy", ("tp", "tn"), ("fp", "fn"), "no row", "share of right predictions")
 
+
+@dataclass(frozen=True)
+class Index:
+    """A number of all four outcomes that is no share of them.
+
+    Attributes:
+        name: Its column.
+        formula: It in words, of `tp`, `fp`, `fn` and `tn`.
+        words: What people call it.
+        null: When it is NULL.
+        lowest: Its lowest value; 1 is the highest.
+    """
+
+    name: str
+    formula: str
+    words: str
+    null: str
+    lowest: float
+
+    def columns(self, note: str = "") -> tuple[Column, ...]:
+        """Its column and those of its limits; the argument as for `Ratio.column`."""
+        said = ", ".join(filter(None, (f"{self.words}: {self.formula}", note)))
+        return (Column(self.name, "DOUBLE", f"{said}; NULL: {self.null}", nullable=True), *limits_of(self.name))
+
+
+_OF_BOTH = "no positive, or no negative"
+YOUDEN_J = Index("youden_j", "tp / (tp + fn) - fp / (fp + tn)", "Youden's J, recall less fpr", _OF_BOTH, -1.0)
+BALANCED_ACCURACY = Index(
+    "balanced_accuracy", "(tp / (tp + fn) + tn / (fp + tn)) / 2", "mean of recall and specificity", _OF_BOTH, 0.0
+)
+MCC = Index(
+    "mcc",
+    "(tp * tn - fp * fn) / (sqrt(tp + fp) * sqrt(tp + fn) * sqrt(fp + tn) * sqrt(fn + tn))",
+    "Matthews correlation coefficient",
+    "all rows, or none, are positive or retrieved",
+    -1.0,
+)
+
 OF_LABELS = (PRECISION, RECALL, F1, FPR)  # of rows with a score and a label
 RATIO_OF = {each.name: each for each in (PRECISION, RECALL, F1, FPR, SPECIFICITY, NPV, ACCURACY)}
+INDEX_OF = {each.name: each for each in (BALANCED_ACCURACY, YOUDEN_J, MCC)}
+FURTHER_RATIOS = (SPECIFICITY, NPV, ACCURACY)  # of rows with labels, where they are asked for
 
 
 def scales(ratios: Iterable[Ratio]) -> dict[str, Literal["share", "jaccard"]]:

@@ -32,7 +32,7 @@ NOT_REACHED, NOT_PROMISED = "not_reached", "not_promised"
 MAX_DECIMALS = 9
 MAX_BETA = 1e6  # above, F-beta is practically recall
 MAX_COST = 1e9
-KINDS = ("min_precision", "min_recall", "beta", "threshold", "max_alerts", "max_alert_share", "cost")
+KINDS = ("min_precision", "min_recall", "beta", "threshold", "max_alerts", "max_alert_share", "cost", "youden_j")
 
 Amount = Annotated[float, Field(ge=-MAX_COST, le=MAX_COST)]
 
@@ -101,6 +101,7 @@ class Criterion(BaseModel):
         max_alerts: The lowest threshold that retrieves at most so many rows, or so much weight, of a group.
         max_alert_share: The lowest threshold that retrieves at most this share of all rows of a group.
         cost: Lowest total cost.
+        youden_j: True: highest Youden's J, recall less false positive rate (Youden 1950).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -113,6 +114,7 @@ class Criterion(BaseModel):
     max_alerts: Annotated[int, Field(ge=1)] | None = None
     max_alert_share: Annotated[float, Field(gt=0, le=1)] | None = None
     cost: Cost | None = None
+    youden_j: Literal[True] | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Criterion:
@@ -144,6 +146,8 @@ class Criterion(BaseModel):
             return f"max_f{_short(self.beta)}"
         if self.cost is not None:
             return f"cost={self.cost.text}"
+        if self.youden_j:
+            return "max_youden_j"
         name = next(name for name in KINDS if getattr(self, name) is not None)
         value = getattr(self, name)
         shown = _short(value) if name in {"threshold", "max_alert_share"} else repr(value)
@@ -171,6 +175,9 @@ def each_once(criteria: tuple[Criterion, ...], *, counts_all: bool = False) -> t
         return criteria
     if any(criterion.max_alert_share is not None for criterion in criteria):
         message = "max_alert_share is a share of all rows, and this stage counts no true negatives: use max_alerts"
+        raise ValueError(message)
+    if any(criterion.youden_j for criterion in criteria):
+        message = "youden_j needs true negatives, and this stage counts none: use beta, or a cost"
         raise ValueError(message)
     if any(criterion.cost is not None and criterion.cost.tn for criterion in criteria):
         message = "cost: this stage counts no true negatives, so that tn has no cost or gain: leave it out"
@@ -354,6 +361,12 @@ class Outcomes(Generic[Values]):
         total = self.tp * tp + self.fp * fp + self.fn * fn
         return total + self.tn * tn if tn and self.tn is not None else total
 
+    @property
+    def youden_j(self) -> Values:
+        """Youden's J."""
+        tn = self.fp * math.nan if self.tn is None else self.tn
+        return self.tp / (self.tp + self.fn) - self.fp / (self.fp + tn)
+
     def excess(self, criterion: Criterion, share: float = 1.0) -> Values:
         """By how much the threshold retrieves more than the capacity of a criterion; 0 or less: it does not.
 
@@ -465,6 +478,8 @@ class Candidates:
         """What a criterion maximises, by counts without one fold; nan where a threshold is not eligible."""
         if criterion.cost is not None:
             return -self.outcomes(counts).whole_cost(criterion.cost)
+        if criterion.youden_j:
+            return self.outcomes(counts).youden_j
         if criterion.has_capacity:
             share = 1 - 1 / self.shape[0]
             return np.where(self.outcomes(counts).excess(criterion, share) <= 0, 1.0, np.nan)
@@ -665,15 +680,21 @@ class RowValues:
         precision, recall, every = pl.col("precision"), pl.col("recall"), pl.lit(value=True)
         if criterion.threshold is not None:
             return holds_at(criterion.threshold, self.boundary)
-        if criterion.cost is not None:
-            return every, lowest_cost(self.outcomes, criterion.cost)
         if criterion.has_capacity:
             return self.outcomes.excess(criterion) <= 0, -pl.col(THRESHOLD)
-        if criterion.beta is not None:
-            return every, self.f_beta(criterion.beta)
+        if (best := self._maximised(criterion)) is not None:
+            return every, best
         if criterion.min_precision is not None:
             return precision >= criterion.min_precision, recall
         return recall >= criterion.min_recall, precision
+
+    def _maximised(self, criterion: Criterion) -> pl.Expr | None:
+        """What a criterion maximises among all rows; None: it has others."""
+        if criterion.cost is not None:
+            return lowest_cost(self.outcomes, criterion.cost)
+        if criterion.beta is not None:
+            return self.f_beta(criterion.beta)
+        return self.outcomes.youden_j if criterion.youden_j else None
 
 
 def _point(curve: pl.DataFrame, keys: Sequence[str], criterion: Criterion, reads: RowValues) -> pl.DataFrame:

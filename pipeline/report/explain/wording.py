@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import math
-import operator
 import re
 from typing import TYPE_CHECKING, Any
 
 from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS
 from ...records import dataclass
 from ...stages.sections import Measure
+from ...tables.formulas import names_in, value_of
 from ..text.blocks import Block, Heading, Items, Paragraph, cells_of
 from ..text.summary import time_of
 from ..words import setting
@@ -142,13 +141,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - a default of any type
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _CLOSE = 1e-6
-_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-}
-_FUNCTIONS: dict[str, Callable[..., float]] = {"min": min, "max": max}
+_FUNCTIONS: dict[str, Callable[..., float]] = {"min": min, "max": max, "sqrt": math.sqrt}
 
 
 @dataclass(frozen=True)
@@ -192,11 +185,10 @@ def _filled(form: Form, values: Mapping[str, Any]) -> tuple[Step, ...]:
     numbers = {name: value for name, value in values.items() if isinstance(value, int | float)}
     steps: list[Step] = []
     for name, formula in form:
-        tree = ast.parse(formula, mode="eval")
-        if any(word not in numbers for word in _words(tree)):
+        if not names_in(formula) <= numbers.keys():
             return ()
         try:
-            value = _value(tree.body, numbers)
+            value = value_of(formula, numbers, _FUNCTIONS)
         except ZeroDivisionError:
             return ()
         if name in values and not _is_close(value, values[name]):
@@ -204,23 +196,6 @@ def _filled(form: Form, values: Mapping[str, Any]) -> tuple[Step, ...]:
         steps.append(Step(name, formula, _with_numbers(formula, numbers), value))
         numbers.setdefault(name, value)
     return tuple(steps)
-
-
-def _words(tree: ast.Expression) -> list[str]:
-    return [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id not in _FUNCTIONS]
-
-
-def _value(node: ast.expr, numbers: Mapping[str, float]) -> float:
-    if isinstance(node, ast.BinOp):
-        return _OPERATORS[type(node.op)](_value(node.left, numbers), _value(node.right, numbers))
-    if isinstance(node, ast.Name):
-        return numbers[node.id]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return _FUNCTIONS[node.func.id](*(_value(argument, numbers) for argument in node.args))
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return node.value
-    message = f"no formula of counts: {ast.unparse(node)}"
-    raise ValueError(message)
 
 
 def _is_close(value: float, published: object) -> bool:

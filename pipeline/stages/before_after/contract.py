@@ -225,6 +225,9 @@ class BeforeAfterParameters(StageParameters):
     @classmethod
     def _once(cls, value: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
         value = each_once(value, counts_all=True)
+        if any(each.youden_j for each in value):
+            message = "youden_j needs true negatives, which are not estimated: use beta, or a cost"
+            raise ValueError(message)
         if any(each.cost is not None and each.cost.tn for each in value):
             message = "cost: true negatives are not estimated, so that tn has no cost or gain: leave it out"
             raise ValueError(message)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Average = Literal["micro", "macro", "weighted"]
+Further = Literal["specificity", "npv", "accuracy", "balanced_accuracy", "youden_j", "mcc"]
 
 PREDICTIONS = InputContract(
     "predictions",
@@ -71,6 +72,8 @@ class ThresholdSweepParameters(StageParameters):
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8 }`, the
             last two perhaps with a `confidence` that they hold on new data; `{ max_alerts = 500 }`,
             `{ max_alert_share = 0.01 }`, `{ cost = { fp = 1, fn = 20 } }`; or of your own: `{ threshold = 6.54 }`.
+        metrics: Further numbers of the curve and of the operating points: `specificity`, `npv`, `accuracy`,
+            `balanced_accuracy`, `youden_j`, `mcc`.
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
         net_benefit: Whether to make decision curves, of scores that are probabilities.
@@ -94,6 +97,7 @@ class ThresholdSweepParameters(StageParameters):
     width: Annotated[float, Field(ge=1e-9, lt=1)] = 1e-4
     class_sizes: Literal["fixed", "random"] = "random"
     operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
+    metrics: tuple[Further, ...] = ()
     averages: tuple[Average, ...] = ()
     average_over: tuple[str, ...] = ()
     net_benefit: bool = False
@@ -109,6 +113,14 @@ class ThresholdSweepParameters(StageParameters):
     @classmethod
     def _once(cls, value: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
         return each_once(value, counts_all=True)
+
+    @field_validator("metrics")
+    @classmethod
+    def _each_once(cls, value: tuple[Further, ...]) -> tuple[Further, ...]:
+        if len(set(value)) < len(value):
+            message = f"metrics names one twice: {', '.join(value)}"
+            raise ValueError(message)
+        return value
 
     @field_validator("prevalence")
     @classmethod

@@ -9,7 +9,7 @@ import sqlglot.expressions as exp
 
 from ...queries.dialect import column, double
 from ...queries.load import statement
-from ...tables.ratios import OF_LABELS
+from ...tables.ratios import FURTHER_RATIOS, INDEX_OF, OF_LABELS
 from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
 from ..units import untold, with_influence
 from .calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
@@ -67,7 +67,8 @@ def _without_clusters(asked: Asked) -> str:
 
 EVIDENCE = Evidence(
     measures=(
-        *map(_measure, OF_LABELS),
+        *map(_measure, (*OF_LABELS, *FURTHER_RATIOS)),
+        *(Measure(index.name, _CURVE, (((index.name, index.formula),),)) for index in INDEX_OF.values()),
         *(Measure(name, _AREAS) for name in ("average_precision", "pr_auc", "roc_auc", "log_likelihood", "brier")),
         *_OF_BINS,
         *(Measure(name, CALIBRATION_TABLE.name) for name in ("ece", "mce", "reliability", "spiegelhalter_z")),

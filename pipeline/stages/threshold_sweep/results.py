@@ -32,6 +32,7 @@ from .uncertainty import (
     f_beta,
     kind_of_counts,
     outcomes,
+    with_further,
     with_heaviest,
     with_intervals,
 )
@@ -52,7 +53,8 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     cube = Cube.of_groups(table, params.threshold_values, params.boundary, crossed, in_time=in_time)
     keys = list(cube.keys)
     clusters = clusters_of_groups(params, cube)
-    curve = with_intervals(with_heaviest(_curve(cube), counts.get("heaviest"), keys), cube, params, clusters)
+    ratios_of_all = with_further(_curve(cube), params.metrics)
+    curve = with_intervals(with_heaviest(ratios_of_all, counts.get("heaviest"), keys), cube, params, clusters)
     points = operating_points(
         curve, keys, params.operating_points, candidates(curve, cube, params), f_beta, outcomes(), params.boundary
     )

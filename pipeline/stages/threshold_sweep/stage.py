@@ -6,10 +6,9 @@ from ..stage import Stage, UnitTable
 from . import figures, methods, planning, results
 from .areas import AREAS
 from .contract import COUNTS, PREDICTIONS, ThresholdSweepParameters
-from .decisions.costs import further_columns
 from .evidence import EVIDENCE
 from .methods import SAMPLE_SIZES
-from .tables import TABLES
+from .tables import TABLES, further_columns
 from .units import COST, UNITS
 
 STAGE = Stage(

@@ -8,11 +8,12 @@ from ...metrics.curves.operating_points import COLUMNS as CHOSEN_ELSEWHERE
 from ...metrics.curves.operating_points import criterion_column
 from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COLUMN, design_effect_column
 from ...plan.optional_tables import OptionalTable
-from ...tables.ratios import OF_LABELS
+from ...tables.ratios import INDEX_OF, OF_LABELS, RATIO_OF
 from ...tables.schemas import Column, Table, limits_of_share, of_chosen_row
 from .bands.results import BANDS
 from .calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
 from .decisions import at_prevalence, pooled_points
+from .decisions.costs import columns_of_costs
 from .decisions.tables import TABLES as DECISION_TABLES
 from .units import UNITS
 
@@ -330,3 +331,13 @@ def _at_prevalence(params: ThresholdSweepParameters) -> Iterator[OptionalTable]:
         is_asked and has_points,
         wish=OF_RATES if is_asked else wish,
     )
+
+
+def further_columns(params: ThresholdSweepParameters) -> dict[str, tuple[Column, ...]]:
+    """The columns that tables have because of costs, and because metrics are asked for."""
+    said = "of the weights if there are any"
+    metrics = [RATIO_OF.get(name) or INDEX_OF[name] for name in params.metrics]
+    asked = tuple(column for metric in metrics for column in metric.columns(said))
+    of_points = of_chosen_row(asked, reasons="") if asked else ()
+    of_costs, points = columns_of_costs(params), "threshold_sweep_operating_points"
+    return {**of_costs, "threshold_sweep_curve": asked, points: (*of_costs.get(points, ()), *of_points)}

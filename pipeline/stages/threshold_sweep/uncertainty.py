@@ -10,6 +10,7 @@ import polars as pl
 
 from ...metrics.curves.cross_fitting import FOLDS, at_choices, split_rows
 from ...metrics.curves.operating_points import Candidates, Outcomes, f_beta_of_counts, ratios_of_counts
+from ...metrics.uncertainty.indices import index_limits_of_clusters, index_limits_of_rows, index_of
 from ...metrics.uncertainty.interval_quality import FEWEST_EVENTS
 from ...metrics.uncertainty.limits import (
     Interval,
@@ -23,7 +24,8 @@ from ...metrics.uncertainty.limits import (
     with_quality,
 )
 from ...metrics.uncertainty.proportions import PROPORTIONS, Confusion, Weights, intervals_of_clusters, intervals_of_rows
-from ...tables.columns import RATIOS
+from ...tables.columns import RATIOS, doubles, ratio_of
+from ...tables.ratios import INDEX_OF, RATIO_OF
 from .contract import HEAVIEST, LIGHTEST
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from ...metrics.uncertainty.bootstrap import Resampling
     from ...metrics.uncertainty.cube import Cube, GroupCounts
     from ...metrics.uncertainty.jackknife import Floats, Limits
+    from ...tables.ratios import Index
     from .contract import ThresholdSweepParameters
 
 
@@ -46,23 +49,24 @@ def with_intervals(
     curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters, clusters: pl.DataFrame
 ) -> pl.DataFrame:
     """The curve, with the heaviest weights, with `<ratio>_lower`, `<ratio>_upper` and what is said of them."""
+    names = (*PROPORTIONS, *params.metrics)
     if params.cluster is None:
         if not params.is_replicated:
-            return with_quality(curve.with_columns(no_limits(PROPORTIONS, "none")), PROPORTIONS)
+            return with_quality(curve.with_columns(no_limits(names, "none")), names)
         fixed = params.class_sizes == "fixed"
-        limits = limits_of_rows(curve, params.confidence, PROPORTIONS, fixed_sizes=fixed)
-        intervals = {name: Interval.of(limits[name], "undefined_ratio") for name in PROPORTIONS}
-        return with_quality(curve.with_columns(*limit_columns(intervals)), PROPORTIONS, events=CONFUSION)
+        limits = limits_of_rows(curve, params.confidence, names, fixed_sizes=fixed)
+        intervals = {name: Interval.of(limits[name], "undefined_ratio") for name in names}
+        return with_quality(curve.with_columns(*limit_columns(intervals)), names, events=CONFUSION)
 
     def of_clusters(rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         replicates = min(len(counts.replicates) for counts in (group, *group.crossed))
-        limits = limits_of_clusters(rows, group, params.confidence, PROPORTIONS, params.resampling)
+        limits = limits_of_clusters(rows, group, params.confidence, names, params.resampling)
         return intervals_of(limits, replicates)
 
     return with_limits(
         curve,
         cube,
-        PROPORTIONS,
+        names,
         of_clusters,
         wanted=params.is_replicated,
         clusters=clusters,
@@ -146,9 +150,15 @@ def limits_of_clusters(
 ) -> dict[str, Limits]:
     """Limits of the ratios of one group where replicates are independent, of two parents those that share neither."""
     (counts, *crossed), heaviest = counts_of_clusters(rows, group)
-    return intervals_of_clusters(
-        counts, confidence, heaviest=heaviest, names=names, crossed=crossed, resampling=resampling
+    indices, ratios = _told_apart(names)
+    limits = intervals_of_clusters(
+        counts, confidence, heaviest=heaviest, names=ratios, crossed=crossed, resampling=resampling
     )
+    if indices:
+        _, weights = confusion_of_rows(rows)
+        squares = None if weights is None else weights.squares
+        limits |= {each.name: index_limits_of_clusters(each, counts, squares, confidence, crossed) for each in indices}
+    return limits
 
 
 def counts_of_clusters(rows: pl.DataFrame, group: GroupCounts) -> tuple[list[Confusion], tuple[float, float] | None]:
@@ -164,7 +174,28 @@ def limits_of_rows(
 ) -> dict[str, Limits]:
     """Limits where rows are independent: of the counts, or of weights with their squares."""
     counts, weights = confusion_of_rows(curve)
-    return intervals_of_rows(counts, weights, confidence, fixed_sizes=fixed_sizes, names=names)
+    indices, ratios = _told_apart(names)
+    limits = intervals_of_rows(counts, weights, confidence, fixed_sizes=fixed_sizes, names=ratios)
+    squares = None if weights is None else weights.squares
+    return limits | {each.name: index_limits_of_rows(each, counts, squares, confidence) for each in indices}
+
+
+def _told_apart(names: Sequence[str]) -> tuple[list[Index], list[str]]:
+    """The indices among some numbers, and the names of the ratios."""
+    return [INDEX_OF[name] for name in names if name in INDEX_OF], [name for name in names if name in RATIO_OF]
+
+
+def with_further(curve: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """The curve with further numbers of its outcomes, of weights if there are any; undefined ones are NULL."""
+    if not names:
+        return curve
+    counted = outcomes()
+    values = {"tp": counted.tp, "fp": counted.fp, "fn": counted.fn, "tn": counted.tn}
+    counts = curve.select(value.alias(name) for name, value in values.items() if value is not None)
+    of_all = Confusion(*(counts[name].to_numpy() for name in CONFUSION))
+    indices, ratios = _told_apart(names)
+    of_ratios = counts.select(ratio_of(RATIO_OF[name], {each: pl.col(each) for each in CONFUSION}) for name in ratios)
+    return curve.with_columns(*of_ratios, *(doubles(index.name, index_of(index, of_all)) for index in indices))
 
 
 def confusion_of_rows(curve: pl.DataFrame) -> tuple[Confusion, Weights | None]:

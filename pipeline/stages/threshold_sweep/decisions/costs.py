@@ -41,7 +41,7 @@ PER_ROW = (
 )
 
 
-def further_columns(params: ThresholdSweepParameters) -> dict[str, tuple[Column, ...]]:
+def columns_of_costs(params: ThresholdSweepParameters) -> dict[str, tuple[Column, ...]]:
     """The columns of costs that operating points and units have if a criterion has costs."""
     columns = cost_columns(params.operating_points)
     return {"threshold_sweep_operating_points": (*columns, *PER_ROW), UNITS: (OF_UNIT,)} if columns else {}
