@@ -17,18 +17,17 @@ from ..errors import BusyError, ConfigError
 from ..sources.paths import local_path, shortened
 from ..sources.remote.reading import bytes_of, folder_for_caches
 from ..sources.remote.store import Address, endpoints, is_remote, parse_address
-from ..storage.expire import Expired, Keeping, expire
-from ..storage.stores.publication import Publisher, check_conditions, upload_attempt
-from ..storage.stores.remote_folder import LostRaceError, RemoteFolder
-from ..storage.stores.store import DEFAULT_LIMIT, ResultsStore
-from ..storage.verify import Verified, repair_on_store, verify
 from ..visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..interrupts import StopRequest
+    from ..storage.expire import Expired, Keeping
     from ..storage.stores.mirror import Mirror
+    from ..storage.stores.publication import Publisher
+    from ..storage.stores.store import ResultsStore
+    from ..storage.verify import Verified
     from .config import Config, ResourceLimits
     from .run import Run
 
@@ -50,6 +49,9 @@ def store_of(text: str | os.PathLike[str], *, what: str, limits: ResourceLimits 
     written = os.fspath(text)
     if not is_remote(written):
         return None
+    from ..storage.stores.remote_folder import RemoteFolder  # noqa: PLC0415 - only where results live on a store
+    from ..storage.stores.store import DEFAULT_LIMIT, ResultsStore  # noqa: PLC0415 - likewise
+
     address = parse_address(written, what=what)
     if any(mark in address.key for mark in "*?["):
         message = f"{what}: {shortened(written)} is a pattern, and results live in one folder"
@@ -105,6 +107,8 @@ def verify_at(text: str | os.PathLike[str], *, repair: bool) -> Verified:
     Raises:
         ThresherError: as for `pipeline.storage.verify.verify`, or the store cannot be read.
     """
+    from ..storage.verify import repair_on_store, verify  # noqa: PLC0415 - runs need none of it
+
     store = store_of(text, what="results")
     if store is None:
         return verify(local_path(text, Path.cwd(), what="results"), repair=repair)
@@ -127,6 +131,8 @@ def expire_at(text: str | os.PathLike[str], keeping: Keeping, *, dry_run: bool) 
     Raises:
         ThresherError: as for `pipeline.storage.expire.expire`, or the store cannot be read or written.
     """
+    from ..storage.expire import expire  # noqa: PLC0415 - runs need none of it
+
     store = store_of(text, what="results")
     if store is None or dry_run:
         with results_at(text) as folder:
@@ -176,12 +182,20 @@ class OnStore:
     @property
     def send(self) -> Callable[[Path], None]:
         """What puts the record of an attempt on the store."""
-        return (lambda _path: None) if self._mirror is None else partial(upload_attempt, self._mirror)
+        if self._mirror is None:
+            return lambda _path: None
+        from ..storage.stores.publication import upload_attempt  # noqa: PLC0415 - only where results live on a store
+
+        return partial(upload_attempt, self._mirror)
 
     @property
     def publisher(self) -> Publisher | None:
         """What makes a run visible there; None for a folder here."""
-        return None if self._mirror is None else Publisher(self._mirror, self._stop.check)
+        if self._mirror is None:
+            return None
+        from ..storage.stores.publication import Publisher  # noqa: PLC0415 - only where results live on a store
+
+        return Publisher(self._mirror, self._stop.check)
 
     def begin(self) -> None:
         """Bring the mirror up to date, while its lock is held.
@@ -190,6 +204,8 @@ class OnStore:
             ThresherError: the store cannot be read, or does not honour conditions of writes.
         """
         if self._store is not None and self._mirror is not None:
+            from ..storage.stores.publication import check_conditions  # noqa: PLC0415 - only where results live on a store
+
             with self._stop.at_once():
                 self._store.bring_here(self._mirror)
                 check_conditions(self._mirror)
@@ -219,6 +235,8 @@ def tried_again(config: Config, run_once: Callable[[], Run]) -> Run:
     """
     if config.store is None:
         return run_once()
+    from ..storage.stores.remote_folder import LostRaceError  # noqa: PLC0415 - only where results live on a store
+
     for attempt in range(TRIES):
         try:
             run = run_once()
