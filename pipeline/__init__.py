@@ -4,15 +4,24 @@ TYPE_CHECKING = False  # typing itself takes longer to load than all that is nee
 if TYPE_CHECKING:
     from typing import Any
 
-    from .api.planned import Planned
+    from .api.planned import Planned, plan_sample
     from .api.result import Result
-    from .api.running import open_results, plan_sample, run
+    from .api.running import open_results, run
     from .errors import ThresherError
     from .runs.run import Run
 
     __version__: str
 
 __all__ = ["Planned", "Result", "Run", "ThresherError", "__version__", "open_results", "plan_sample", "run"]
+_HOMES = {
+    "Planned": "api.planned",
+    "plan_sample": "api.planned",
+    "Result": "api.result",
+    "open_results": "api.running",
+    "run": "api.running",
+    "Run": "runs.run",
+    "ThresherError": "errors",
+}
 
 
 def __getattr__(name: str) -> "Any":  # noqa: ANN401 - what __all__ names, loaded when it is used
@@ -20,11 +29,11 @@ def __getattr__(name: str) -> "Any":  # noqa: ANN401 - what __all__ names, loade
         from importlib.metadata import version  # noqa: PLC0415 - few ask for it
 
         return version("thresher")
-    if name in __all__:
-        from .api import running  # noqa: PLC0415 - `thresher --help` must not load the engine
+    if name in _HOMES:
+        from importlib import import_module  # noqa: PLC0415 - as little as can be is loaded before it is used
 
-        return getattr(running, name)
-    from .stages import find_stage  # noqa: PLC0415 - see above
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    from .stages import find_stage  # noqa: PLC0415 - `thresher --help` must not load the engine
 
     if find_stage(name) is not None:
         from .api.functions import stage_function  # noqa: PLC0415 - see above

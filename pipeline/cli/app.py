@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ..errors import Note, UsageError
+from ..errors import Note, ThresherError, UsageError
 from ..sources.paths import local_path
 from ..stages import STAGES, find_stage
 from . import drawing, expiry, planning, reading
@@ -161,7 +161,7 @@ def run(
     """
     with reporting(ctx, quiet=quiet, log_format=log_format) as console:
         from ..runs.config import load_config  # noqa: PLC0415
-        from ..runs.gates.leftovers import removing_gate_files  # noqa: PLC0415
+        from ..runs.gates.leftovers import remove_gate_files  # noqa: PLC0415
         from ..runs.written import of_options  # noqa: PLC0415
         from .backfill import run_days  # noqa: PLC0415 - help needs none of it
 
@@ -169,8 +169,12 @@ def run(
         overrides = _overrides(settings, engine=engine, **paths) | ({"cache": False} if no_cache else {})
 
         def run_once(values: Mapping[str, str]) -> Path:
-            with removing_gate_files(config, overrides, values), of_options(paths):
-                checked = load_config(config, overrides=overrides, values=values).only(only or [])
+            try:
+                with of_options(paths):
+                    checked = load_config(config, overrides=overrides, values=values).only(only or [])
+            except ThresherError:
+                remove_gate_files(config, overrides, values)
+                raise
             execute(checked, console)
             return checked.output
 

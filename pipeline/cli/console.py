@@ -156,7 +156,7 @@ class Console:
     def _tell_gates(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write what gates found: failures that make the run exit with 3 as errors, which --quiet leaves."""
         from ..report.text.summary import summary_of_gates  # noqa: PLC0415 - see watching
-        from ..runs.gates.exit_code import is_failure  # noqa: PLC0415 - likewise
+        from ..runs.run import is_failure  # noqa: PLC0415 - likewise
 
         if self._json:
             for row in rows:

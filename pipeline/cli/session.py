@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, which help must not import
     """Run a checked config, report its progress, and print the path of the run."""
     from ..runs import runner  # noqa: PLC0415 - help needs none of it
-    from ..runs.gates.exit_code import GATE_FAILED  # noqa: PLC0415 - likewise
+    from ..runs.run import GATE_FAILED  # noqa: PLC0415 - likewise
 
     with console.watching() as watcher:
         finished = runner.run(config, watcher)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import sqlglot.expressions as exp
 
-from ..queries.splitting import Splitter
 from ..records import dataclass
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..queries.partitions import Partition
+    from ..queries.splitting import Splitter
 
 
 if TYPE_CHECKING:
@@ -256,6 +256,8 @@ class Told:
 
     def splitter(self, source: str) -> Splitter:
         """What splits queries over the files of an input."""
+        from ..queries.splitting import Splitter  # noqa: PLC0415 - only inputs of several files need it
+
         return Splitter(self.views, {name for name, scan in self.scans.items() if scan.source == source}, numbered)
 
 

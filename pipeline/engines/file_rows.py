@@ -9,7 +9,7 @@ import duckdb
 import sqlglot.expressions as exp
 
 from ..queries.dialect import column
-from ..queries.splitting import FILE
+from ..queries.partitions import FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -22,7 +22,8 @@ from polars.exceptions import PolarsError
 from ..queries.dialect import column, render
 from ..queries.digests import added, digest, numbers_of_rows
 from ..queries.load import file_of
-from ..queries.splitting import ANSWERS, FILE, ByFile, Met, NotAdditiveError
+from ..queries.partitions import FILE
+from ..queries.splitting import ANSWERS, ByFile, Met, NotAdditiveError
 from ..records import dataclass
 from .engine import Scan, Told, numbered
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+FILE = "of:file"  # number of the file that a row comes from
+
+
 @dataclass(frozen=True)
 class Partition:
     """A column with one value for each file of a relation.

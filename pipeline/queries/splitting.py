@@ -15,12 +15,12 @@ import sqlglot.expressions as exp
 
 from ..records import dataclass
 from .dialect import column, render
+from .partitions import FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
 
-FILE = "of:file"  # number of the file that a row comes from
 ANSWERS = "answers_of_files"  # relation of what single files answered
 _SUMMED = (exp.Count, exp.CountIf, exp.Sum)
 _MERGED = (*_SUMMED, exp.Min, exp.Max)

@@ -15,11 +15,10 @@ from ..storage.durable import DamagedError, read_own, write_json
 from ..storage.layout import RUN_RECORD, run_name
 from ..tables.run_tables import METRICS
 from .provenance import canonical, canonical_stage, stage_fingerprints
-from .recorded import configured_again
 from .stage_results import CARRIED, TAKEN_OVER, StageRecord, parse_stage_record, recorded_stages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from ..storage.layout import Layout
@@ -78,6 +77,8 @@ def why_not(stage: StageRecord | None, configured: ConfiguredStage, last: LastRu
         return "the last run has no intact results of it"
     if foreign := _why_foreign(last.record, variables):
         return foreign
+    from .recorded import configured_again  # noqa: PLC0415 - only a stage that is carried forward needs it
+
     kind = stage.entries["configuration"].get("kind")
     if kind != configured.stage.kind:
         return f"the last run has it as {kind}"
@@ -256,40 +257,39 @@ def take_over(finished: FinishedStage, staging: Staging) -> bool:
     return True
 
 
-# Whether a run would publish again what the last run holds.
+# Whether a run would publish again what an earlier one holds, its marks of what was carried forward among it.
 
 
-def is_unchanged_before_counting(config: Config, ready: Ready[FoundInputs], last: LastRun) -> bool:
-    """Whether the last run has all stages, and counted those to run from the same inputs, parameters and code."""
-    chosen = {configured.params.name for configured in config.stages}
-    names = [configured.params.name for configured in config.every]
-    if ready.faults or not _has_same_frame(config, last) or not chosen <= last.stages.keys():
-        return False
-    if [name for name in names if name in last.stages] != list(last.stages):
-        return False
-    for configured in config.stages:
-        stage = last.stages[configured.params.name]
-        upstream = {name: last.stages[name].hashes for name in configured.upstream if name in last.stages}
-        opened = ready.opened.get(stage.name)
-        fingerprint = stage_fingerprints(config, configured, opened, upstream).fingerprint
-        if CARRIED in stage.result or stage.result.get("fingerprint") != fingerprint:
-            return False
-    return True
+def is_counted_already(config: Config, ready: Ready[FoundInputs], last: LastRun) -> bool:
+    """Whether a run has all stages, and counted those to run from the same inputs, parameters and code."""
+    configured = {each.params.name: each for each in config.stages}
+
+    def is_same(name: str) -> bool:
+        if name not in configured:
+            return True
+        stage, upstream = last.stages[name], [each for each in configured[name].upstream if each in last.stages]
+        hashes = {each: last.stages[each].hashes for each in upstream}
+        fingerprints = stage_fingerprints(config, configured[name], ready.opened.get(name), hashes)
+        return CARRIED not in stage.result and stage.result.get("fingerprint") == fingerprints.fingerprint
+
+    names = [each.params.name for each in config.every if each.params.name in last.stages]
+    return configured.keys() <= set(names) and not ready.faults and _repeats(config, last, names, is_same)
 
 
-def is_equal_to_last(config: Config, stages: StageByStage, last: LastRun) -> bool:
-    """Whether the stages of a run, and the marks that they bear, are those of the last run."""
-    if not _has_same_frame(config, last) or [record.name for record in stages.records] != list(last.stages):
-        return False
-    if _facts(stages.absent) != _facts(last.record.get("absent", {})):
-        return False
-    return all(_is_equal(record, last.stages[record.name]) for record in stages.records)
+def is_same_again(config: Config, stages: StageByStage, last: LastRun) -> bool:
+    """Whether the stages of a run, and the marks that they bear, are those of an earlier one."""
+    records = {record.name: record for record in stages.records}
+    are_absent_alike = _facts(stages.absent) == _facts(last.record.get("absent", {}))
+    return are_absent_alike and _repeats(
+        config, last, list(records), lambda name: _is_equal(records[name], last.stages[name])
+    )
 
 
-def _has_same_frame(config: Config, last: LastRun) -> bool:
-    """Whether all is the same that is not about a stage."""
+def _repeats(config: Config, last: LastRun, names: Sequence[str], is_same: Callable[[str], bool]) -> bool:
+    """Whether an earlier run is intact, had the same settings and the same stages, each of them as it is now."""
     now, then = canonical(config), dict(last.record.get("configuration", {}))
-    return last.is_intact and {**now, "stages": None} == {**then, "stages": None}
+    is_alike = last.is_intact and {**now, "stages": None} == {**then, "stages": None} and list(names) == [*last.stages]
+    return is_alike and all(map(is_same, names))
 
 
 def _facts(absent: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:

@@ -401,8 +401,11 @@ def parse_config(
     by_name = {stage.params.name: (stage.stage, stage.params) for stage in stages}
     gates = parse_gates(settings.gates, by_name, origin, _validated)
     with variables.concealing():
-        lineage = settings.lineage.placed(base, what=f"{origin}: lineage")
-        prometheus = settings.prometheus.placed(base, what=f"{origin}: prometheus")
+        lineage, prometheus = settings.lineage, settings.prometheus
+        if lineage != NO_LINEAGE:
+            lineage = lineage.placed(base, what=f"{origin}: lineage")
+        if prometheus != NO_METRICS:
+            prometheus = prometheus.placed(base, what=f"{origin}: prometheus")
     config = Config(
         origin,
         base,

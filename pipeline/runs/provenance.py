@@ -47,10 +47,9 @@ def binding_record(binding: Binding) -> dict[str, str]:
 
 def canonical(config: Config) -> dict[str, Any]:
     """Return the part of the config that decides the results: not its place, the results folder or the limits."""
-    from .gates.outcomes import settings_of  # noqa: PLC0415 - only runs that are published have gates
-
     stages = [canonical_stage(each) for each in config.stages]
-    return {"engine": config.engine, "stages": stages, "gates": settings_of(config)}
+    gates = [gate.model_dump(mode="json", exclude_none=True) for gate in config.gates]
+    return {"engine": config.engine, "stages": stages, "gates": gates}
 
 
 def canonical_stage(configured: ConfiguredStage) -> dict[str, Any]:

@@ -17,16 +17,15 @@ from ..errors import BusyError, ConfigError
 from ..sources.paths import local_path, shortened
 from ..sources.remote.reading import bytes_of, folder_for_caches
 from ..sources.remote.store import Address, endpoints, is_remote, parse_address
-from ..storage.expire import Expired, Keeping, expire
-from ..storage.publish import LostRaceError
-from ..storage.verify import Verified, repair_on_store, verify
 from ..visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..interrupts import StopRequest
+    from ..storage.expire import Expired, Keeping
     from ..storage.mirror import Mirror, ResultsStore
+    from ..storage.verify import Verified
     from .config import Config, ResourceLimits
     from .run import Run
 
@@ -49,7 +48,7 @@ def store_of(text: str | os.PathLike[str], *, what: str, limits: ResourceLimits 
     if not is_remote(written):
         return None
     from ..storage.mirror import DEFAULT_LIMIT, ResultsStore  # noqa: PLC0415 - only where results live on a store
-    from ..storage.remote_folder import RemoteFolder  # noqa: PLC0415
+    from ..storage.remote_folder import RemoteFolder  # noqa: PLC0415 - likewise
 
     address = parse_address(written, what=what)
     if any(mark in address.key for mark in "*?["):
@@ -106,6 +105,8 @@ def verify_at(text: str | os.PathLike[str], *, repair: bool) -> Verified:
     Raises:
         ThresherError: as for `pipeline.storage.verify.verify`, or the store cannot be read.
     """
+    from ..storage.verify import repair_on_store, verify  # noqa: PLC0415 - runs need none of it
+
     store = store_of(text, what="results")
     if store is None:
         return verify(local_path(text, Path.cwd(), what="results"), repair=repair)
@@ -128,6 +129,8 @@ def expire_at(text: str | os.PathLike[str], keeping: Keeping, *, dry_run: bool) 
     Raises:
         ThresherError: as for `pipeline.storage.expire.expire`, or the store cannot be read or written.
     """
+    from ..storage.expire import expire  # noqa: PLC0415 - runs need none of it
+
     store = store_of(text, what="results")
     if store is None or dry_run:
         with results_at(text) as folder:
@@ -217,6 +220,8 @@ def tried_again(config: Config, run_once: Callable[[], Run]) -> Run:
     """
     if config.store is None:
         return run_once()
+    from ..storage.publish import LostRaceError  # noqa: PLC0415 - only where results live on a store
+
     for attempt in range(TRIES):
         try:
             run = run_once()

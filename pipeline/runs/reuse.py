@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from ..engines.duckdb import DuckDB, Resources
 from ..engines.engine import InputFile
-from ..engines.per_file_cache import Incremental
 from ..sources.parquet_files import DataFile
 from ..sources.rows import is_passed_in
 from ..storage.durable import own_sha256
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..engines.engine import Engine
+    from ..engines.per_file_cache import Reuse
     from ..interrupts import StopRequest
     from ..storage.cache import AnswerCache
     from ..storage.layout import Layout
@@ -61,6 +61,8 @@ def reusing(engine: DuckDB, opened: OpenedStage, states: AnswerCache | None) -> 
     sources = [file.source for file in files.values()]
     if not any(sources.count(source) > 1 for source in set(sources)):
         return engine
+    from ..engines.per_file_cache import Incremental  # noqa: PLC0415 - only inputs of several files need it
+
     return Incremental(engine, states, files, json.dumps([opened.name, code_sha256(), versions()]))
 
 
@@ -98,9 +100,9 @@ def reuse_record(engine: Engine, opened: OpenedStage, states: AnswerCache | None
     """Return what was read and what was not, by input: numbers of files, and why all of them were read."""
     if engine.has_workers and states is not None:
         return {name: _all_read(len(source.files)) for name, source in opened.sources.items() if len(source.files) > 1}
-    if not isinstance(engine, Incremental):
+    reuse: Reuse | None = getattr(engine, "reuse", None)
+    if reuse is None:
         return {}
-    reuse = engine.reuse
     return {
         source: {
             "files": n_files,

@@ -16,17 +16,14 @@ from ..storage.durable import json_bytes, read_own
 from ..storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from ..storage.manifest import Manifest
 from ..storage.publish import Staging, exclusive, make_results_folder
-from ..storage.read import run_to_repeat
 from ..storage.verify import Healed, clear_staging, heal
-from .carry_forward import LastRun, finished_stages, is_equal_to_last, is_unchanged_before_counting, last_run
+from .carry_forward import LastRun, finished_stages, is_counted_already, is_same_again, last_run
 from .evaluation import Evaluation, InMemory, evaluate, open_stages
 from .forks import refuse_after_fork
-from .gates.exit_code import exit_code
-from .gates.outcomes import judge_gates
 from .provenance import canonical, code_sha256, peak_rss, together, versions
 from .results_location import OnStore, tried_again
 from .reuse import states_of
-from .run import Run, failure_code
+from .run import Run, exit_code, failure_code
 from .stage_by_stage import (
     PUBLISH_OTHERS,
     Ready,
@@ -50,6 +47,8 @@ if TYPE_CHECKING:
     from .evaluation import Failure
     from .opening import FoundInputs, OpenedStage
     from .stage_results import StageResult
+
+    Rows = tuple[Mapping[str, Any], ...]
 
 
 def run(config: Config, watcher: Watcher | None = None) -> Run:
@@ -199,8 +198,8 @@ class _Job:
         self.last = last_run(next(reversed(self.healed.state.runs), None))
         self.verified = verification(self.config.verify_inputs, self.layout, self.last)
         with_inputs = self._found()
-        cache, before = self.config.cache, last_run(run_to_repeat(self.healed.state, self.config.variables.ds))
-        if cache and before is not None and is_unchanged_before_counting(self.config, with_inputs, before):
+        cache, before = self.config.cache, self._to_repeat()
+        if cache and before is not None and is_counted_already(self.config, with_inputs, before):
             return self._unchanged(before, (), ())
         with self.stop.at_once():
             ready = planned_stages(self.config, with_inputs)
@@ -215,17 +214,35 @@ class _Job:
             states.clean_up()
         if self.config.on_error != PUBLISH_OTHERS:
             check_unmoved(stages.opened)
-        if before is not None and is_equal_to_last(self.config, stages, before):
+        if before is not None and is_same_again(self.config, stages, before):
             return self._unchanged(before, tuple(stages.results), tuple(stages.failures))
         self.stop.check()
         return self._publish(stages, staging)
 
+    def _to_repeat(self) -> LastRun | None:
+        """The run that this one may turn out to repeat: the latest, or for a day before it the last run of that day."""
+        if self.config.variables.ds is None:
+            return self.last
+        from ..storage.read import run_to_repeat  # noqa: PLC0415 - only runs about a day need it
+
+        repeated = run_to_repeat(self.healed.state, self.config.variables.ds)
+        is_latest = repeated is next(reversed(self.healed.state.runs), None)
+        return self.last if is_latest else last_run(repeated)
+
+    def _judged(self, staging: Staging, inputs: Sequence[Mapping[str, Any]]) -> tuple[Rows, dict[str, tuple[str, ...]]]:
+        """The rows of the table `gates`, and by stage what to know of them and of what was not verified."""
+        if not self.config.gates:
+            return (), self.verified.with_warnings({})
+        from .gates.outcomes import judge_gates  # noqa: PLC0415 - only a config with gates needs it
+
+        judged = judge_gates(self.config, staging, self.healed.state, inputs, self.attempt.record)
+        return judged.rows, self.verified.with_warnings(judged.warnings)
+
     def _publish(self, stages: StageByStage, staging: Staging) -> Run:
         base = self.healed.state.latest
         inputs = self.verified.with_hashes(joined(stages.records)["inputs"])
-        judged = judge_gates(self.config, staging, self.healed.state, inputs, self.attempt.record)
-        judged = replace(judged, warnings=self.verified.with_warnings(judged.warnings))
-        stages.records = [record.with_notes(judged.warnings.get(record.name, ())) for record in stages.records]
+        gates, warnings = self._judged(staging, inputs)
+        stages.records = [record.with_notes(warnings.get(record.name, ())) for record in stages.records]
         fingerprint, identity = (
             together([(record.name, str(record.result.get(key))) for record in stages.records])
             for key in ("fingerprint", "identity")
@@ -236,7 +253,7 @@ class _Job:
         }
         record = self.attempt.record | {
             "status": "published",
-            "exit": failure_code(stages.failures) or exit_code(judged.rows),
+            "exit": failure_code(stages.failures) or exit_code(gates),
             "generation": manifest.generation,
             "parent_generation": base.generation,
             "ended_at": utc_now(),
@@ -248,7 +265,7 @@ class _Job:
             "configuration": configuration,
             **joined(stages.records),
             "inputs": inputs,
-            "gates": judged.rows,
+            "gates": gates,
             "absent": stages.absent,
             **_error(stages.failures),
         }
@@ -258,8 +275,10 @@ class _Job:
         except ThresherError as error:  # readers see the run already: a late failure is a warning
             staging.warnings_after_commit.append(error.message)
         shown = json.loads(json_bytes(record))  # as in its file, which an error of the disk could now keep from us
-        results, failures = judged.with_warnings(stages.results), tuple(stages.failures)
-        run = self._finished(path, manifest, "published", shown, results, failures)
+        results = tuple(
+            replace(result, warnings=(*warnings.get(result.name, ()), *result.warnings)) for result in stages.results
+        )
+        run = self._finished(path, manifest, "published", shown, results, tuple(stages.failures))
         return replace(run, warnings=(*run.warnings, *staging.warnings_after_commit))
 
     def _found(self) -> Ready[FoundInputs]:

@@ -12,7 +12,6 @@ from .carry_forward import carried, note_finished, sentence_of_upstream, take_ov
 from .evaluation import Failure, UpstreamFailedError, evaluate_stage, failure_of
 from .opening import FoundInputs, OpenedStage, find_inputs, open_inputs, planned
 from .provenance import stage_fingerprints
-from .recorded import configured_again, recorded_result
 from .stage_results import CARRIED, TAKEN_OVER, stage_record
 
 if TYPE_CHECKING:
@@ -243,6 +242,8 @@ class StageByStage:
         order = {stage.params.name: stage for stage in self.config.every}
         for record in self.records:
             if CARRIED in record.result:
+                from .recorded import configured_again  # noqa: PLC0415 - only a stage that is carried forward needs it
+
                 order[record.name] = configured_again(record.entries["configuration"])
         config = replace(self.config, order=tuple(order.values()))
         omitted = {record.name: record.entries["omitted"] for record in self.records}
@@ -265,7 +266,11 @@ class StageByStage:
         self.absent[configured.params.name] = facts | {"warning": warning}
 
     def _add(self, configured: ConfiguredStage, record: StageRecord) -> None:
-        result = self.counted.get(record.name) or recorded_result(self.staging.folder, configured.stage, record)
+        result = self.counted.get(record.name)
+        if result is None:
+            from .recorded import recorded_result  # noqa: PLC0415 - only a stage that is not counted needs it
+
+            result = recorded_result(self.staging.folder, configured.stage, record)
         self.results.append(replace(result, warnings=tuple(record.result["warnings"])))
         self.records.append(record)
 

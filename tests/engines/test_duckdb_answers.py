@@ -11,8 +11,7 @@ import sqlglot
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.interrupts import StopRequest
 from pipeline.queries.dialect import column
-from pipeline.queries.partitions import Partition
-from pipeline.queries.splitting import FILE
+from pipeline.queries.partitions import FILE, Partition
 
 if TYPE_CHECKING:
     from pathlib import Path

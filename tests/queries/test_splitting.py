@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from sqlglot import parse_one
 
 from pipeline.queries.dialect import render
-from pipeline.queries.splitting import ANSWERS, FILE, NotAdditiveError, Split, Splitter
+from pipeline.queries.partitions import FILE
+from pipeline.queries.splitting import ANSWERS, NotAdditiveError, Split, Splitter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,5 +1,8 @@
-"""Modules that are imported while the engine counts."""
+"""Modules: which are imported while the engine counts, and how many a plain run meets."""
 
+import json
+import os
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -64,3 +67,69 @@ def test_a_stage_imports_early_what_its_intervals_need(
     frame = pl.DataFrame({"score": [0.1, 0.9], "label": [True, False]})
     run_threshold_sweep(tmp_path, frame, thresholds=[0.5], uncertainty=uncertainty)
     assert names == imported
+
+
+# A plain run reads one Parquet file: it enters what it needs and loads nothing that only a config would ask for.
+
+TRACED = """
+import json, os, sys, threading
+
+root = os.path.join(sys.argv[1], "")
+entered, loading = set(), []
+
+def profile(frame, event, arg):
+    code = frame.f_code
+    if not code.co_filename.startswith(root) or event not in ("call", "return"):
+        return
+    if code.co_name == "<module>":
+        loading.append(code) if event == "call" else loading.pop()
+    elif event == "call" and code.co_flags & 1 and not loading:
+        entered.add(code.co_filename)
+
+threading.setprofile(profile)
+sys.setprofile(profile)
+import thresher
+
+if sys.argv[2] == "call":
+    thresher.threshold_sweep(predictions="p.parquet")
+else:
+    thresher.run({"output": "results", "stages": [{"kind": "threshold_sweep", "predictions": "p.parquet"}]})
+sys.setprofile(None)
+files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
+loaded = sorted(file[len(root):] for file in files if file.startswith(root))
+print(json.dumps({"entered": len(entered), "loaded": loaded}))
+"""
+OPTIONAL = (
+    "engines/per_file_cache.py",
+    "engines/spark.py",
+    "queries/splitting.py",
+    "runs/announcing/announcement.py",
+    "runs/gates/judging.py",
+    "runs/gates/leftovers.py",
+    "runs/gates/outcomes.py",
+    "runs/recorded.py",
+    "storage/stores/publication.py",
+)
+
+
+@pytest.mark.parametrize(("kind", "most_entered", "most_loaded"), [("call", 104, 178), ("run", 127, 194)])
+def test_a_plain_run_meets_few_modules_and_none_for_what_it_does_not_ask(
+    tmp_path: Path, kind: str, most_entered: int, most_loaded: int
+) -> None:
+    pl.DataFrame({"score": [0.1, 0.9, 0.4, 0.6], "label": [False, True, True, False]}).write_parquet(
+        tmp_path / "p.parquet"
+    )
+    package = Path(evaluation.__file__).parents[1]
+    called = subprocess.run(
+        [sys.executable, "-c", TRACED, str(package), kind],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(package.parent)},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    modules = json.loads(called.stdout)
+    assert modules["entered"] <= most_entered
+    assert len(modules["loaded"]) <= most_loaded
+    assert not set(OPTIONAL) & set(modules["loaded"])
+    if kind == "run":
+        assert not [file for file in modules["loaded"] if file.startswith("report/")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...records import dataclass
-from ...runs.gates.exit_code import is_failure
+from ...runs.run import is_failure
 from ...runs.stage_results import texts_once
 from ...stages.methods import Measured
 from ...visible_text import rows_in_words

@@ -19,8 +19,8 @@ from ...sources.paths import local_path
 from ...storage.durable import json_bytes, storage_errors
 from ...tables.groupings import TOTAL
 from ...visible_text import cleaned
+from ..run import is_failure
 from ..written import gates_json_file, gates_junit_file
-from .exit_code import is_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import ThresherError
 from ...safe_files import read_file
@@ -15,29 +14,19 @@ from ..config import Config
 from ..variables import substituted
 from .files import JSON, JUNIT, GateFiles
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
-
-@contextmanager
-def removing_gate_files(
-    config: object, overrides: Mapping[str, Any] | None, values: Mapping[str, Any] | None
-) -> Iterator[None]:
-    """Remove the files of the gates that a config names if it cannot be used, as far as their place can be told.
+def remove_gate_files(config: object, overrides: Mapping[str, Any] | None, values: Mapping[str, Any] | None) -> None:
+    """Remove the files of the gates that a config names which cannot be used, as far as their place can be told.
 
     Args:
         config: Path of a TOML file, a dictionary with the same content, or a checked config.
         overrides: Values by dotted key; they replace those of the config.
         values: Values of variables by name.
     """
-    try:
-        yield
-    except ThresherError:
-        if isinstance(config, Config):
-            config.gate_files.remove()
-        else:
-            _remove_named(config, overrides or {}, values or {})
-        raise
+    if isinstance(config, Config):
+        config.gate_files.remove()
+    else:
+        _remove_named(config, overrides or {}, values or {})
 
 
 def _remove_named(config: object, overrides: Mapping[str, Any], values: Mapping[str, Any]) -> None:

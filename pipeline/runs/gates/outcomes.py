@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import field
 from datetime import date, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ...storage.publish import Staging
     from ...storage.state import State
     from ..config import Config
-    from ..stage_results import StageResult
     from .settings import Gate
 
 
@@ -200,17 +199,6 @@ class Judged:
 
     rows: tuple[Mapping[str, Any], ...]
     warnings: Mapping[str, tuple[str, ...]]
-
-    def with_warnings(self, results: Sequence[StageResult]) -> tuple[StageResult, ...]:
-        """Return the results of the stages with the warnings of their gates."""
-        return tuple(
-            replace(result, warnings=(*self.warnings.get(result.name, ()), *result.warnings)) for result in results
-        )
-
-
-def settings_of(config: Config) -> list[dict[str, Any]]:
-    """Return the gates of a config as its record keeps them."""
-    return [gate.model_dump(mode="json", exclude_none=True) for gate in config.gates]
 
 
 def judge_gates(
