@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from .state import State
+    from .state import Pointer, State
     from .statements import View
 
 CATALOG_VERSION = 5  # another number makes every run build the catalog again
@@ -82,11 +82,12 @@ def _version() -> str:
 
 def stage_catalog(
     state: State, name: str, *, existing_shows: str = "", attempt: Mapping[str, Any] | None = None
-) -> tuple[Path, CatalogFacts]:
-    """Make a catalog in the staging folder, check it, and force it to disk.
+) -> tuple[Path, Pointer]:
+    """Make a catalog in the staging folder, check it, and force it to disk; return it, and the pointer that names it.
 
     Args:
-        state: The runs that it has to show; the latest is intact.
+        state: The runs that it has to show, the latest of them intact; those that were not read are read where it has
+            to be built.
         name: Name of the file.
         existing_shows: What the existing catalog shows; empty if it is missing or not as it was published.
         attempt: The record that the attempt will have that publishes the latest run; None if it is there already.
@@ -102,6 +103,7 @@ def stage_catalog(
         with duckdb.connect(":memory:") as connection:
             if not (may_be_carried and _carried(connection, path, state, attempt)):
                 remove_own(path, state.layout.root)
+                state = state.with_all_runs()
                 _build(connection, path, state, attempt)
             if path.with_name(path.name + ".wal").exists():
                 message = f"{path} was not written completely"
@@ -112,7 +114,8 @@ def stage_catalog(
         sync_file(path)
         status = path.stat()
     with reading_back(path):
-        return path, CatalogFacts(own_sha256(path), what_is_shown(state), f"{status.st_size}:{status.st_mtime_ns}")
+        facts = CatalogFacts(own_sha256(path), what_is_shown(state), f"{status.st_size}:{status.st_mtime_ns}")
+    return path, state.pointer_to(facts)
 
 
 def _carried(
@@ -166,7 +169,7 @@ def _carry(connection: duckdb.DuckDBPyConnection, path: Path, state: State, atte
 
 def _build(connection: duckdb.DuckDBPyConnection, path: Path, state: State, attempt: Mapping[str, Any] | None) -> None:
     """Build a catalog from the folders of all kept runs."""
-    layout, runs = state.layout, state.with_all_runs().shown
+    layout, runs = state.layout, state.shown
     tables = shapes(runs, holds_all=bool(layout.address))
     key = tuple(tables.items())
     template = _templates.get(key) if len(runs) == 1 else None
@@ -200,36 +203,27 @@ def _finish(connection: duckdb.DuckDBPyConnection) -> None:
     detach(connection)
 
 
+# What a catalog shows, compared with what the manifests of its runs say.
+
+
 def _faults_as_read(connection: duckdb.DuckDBPyConnection, path: Path, state: State) -> list[str]:
-    """What the written file shows otherwise than it should; through the same connection, as opening one is slow."""
+    """What the written file shows of the latest run otherwise than it should; the connection is that of the writer."""
+    latest, tables = state.shown[-1], tables_of(state.shown[-1:])
+    shown = {(MAIN, table): _n_rows(latest, table) for table in tables} | {(MAIN, RUNS.name): len(state.visible)}
+    remembered = {(HISTORY, table): _n_stored(latest, table) for table in tables}
     try:
         attach(connection, path, read_only=True)
-        faults = faults_after_writing(connection, state.shown[-1], len(state.visible))
+        faults = [*_differing(connection, shown), *_differing(connection, remembered, latest[1].run_id)]
         detach(connection)
     except duckdb.Error as error:
         if os_error_number(error) is not None:
             raise os_fault(error, f"reading {path}") from error
-        return [f"{path} cannot be opened: {first_line(error)}"]
+        return [_cannot_be_read(path, error)]
     return [f"{path}: {fault}" for fault in faults]
 
 
-# What a catalog shows, compared with what the manifests of its runs say.
-
-
-def faults_after_writing(connection: duckdb.DuckDBPyConnection, latest: RunFolder, n_runs: int) -> list[str]:
-    """Compare a new catalog, the current database, with the manifest of the latest run, whose rows were just written.
-
-    Args:
-        connection: Its current database is the catalog.
-        latest: The latest run.
-        n_runs: Number of kept runs.
-    """
-    promised = {(MAIN, table): _n_rows(latest, table) for table in tables_of([latest])}
-    remembered = {(HISTORY, table): _n_stored([latest], table) for table in tables_of([latest])}
-    counted = count(connection, [*promised, (MAIN, RUNS.name)])
-    run_id = latest[1].run_id
-    counted |= count(connection, list(remembered), run_id=run_id)
-    return list(_differing(counted, promised | remembered | {(MAIN, RUNS.name): n_runs}))
+def _cannot_be_read(path: Path, error: duckdb.Error) -> str:
+    return f"{path} cannot be read: {str(error).strip().splitlines()[0]}"
 
 
 def catalog_faults(path: Path, runs: Sequence[RunFolder]) -> list[str]:
@@ -257,7 +251,7 @@ def catalog_faults(path: Path, runs: Sequence[RunFolder]) -> list[str]:
     except duckdb.Error as error:
         if os_error_number(error) not in {None, errno.EIO}:
             raise os_fault(error, f"reading {path}") from error
-        return [f"{path} cannot be opened: {first_line(error)}"]
+        return [_cannot_be_read(path, error)]
     return [f"{path}: {fault}" for fault in faults]
 
 
@@ -286,50 +280,32 @@ def _row_faults(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]
     held = [table for table in tables_of(runs[-1:]) if not existing.get((MAIN, table), Shape(())).is_view]
     promised = {(MAIN, table): _n_rows(runs[-1], table) for table in held}
     promised[MAIN, RUNS.name] = len(runs)
-    yield from _differing(count(connection, list(promised)), promised)
+    yield from _differing(connection, promised)
     for table in tables_of(runs):
-        n_rows = {run[1].run_id: _n_stored([run], table) for run in runs}
-        wanted = {run_id: number for run_id, number in n_rows.items() if number}
+        wanted = {run[1].run_id: number for run in runs if (number := _n_stored(run, table))}
         shown = connection.execute(statements.on((HISTORY, table), statements.ROWS_OF_RUNS)).fetchall()
         if dict(shown) != wanted:
             yield f"table {HISTORY}.{table} has other rows than the manifests say"
 
 
-def count(
-    connection: duckdb.DuckDBPyConnection, views: Sequence[View], *, run_id: str | None = None
-) -> dict[View, int | str]:
-    """Return the number of rows of every table, or why it cannot be read.
+def _differing(
+    connection: duckdb.DuckDBPyConnection, promised: Mapping[View, int], run_id: str | None = None
+) -> Iterator[str]:
+    """Count the rows of tables, all or those of a run, in one statement; yield where another number was promised.
 
-    One statement counts all, and one table after another if that fails. To count a view is to open its files: it names
-    each of its columns, so that it cannot be counted if its files lack one.
+    To count a view is to open its files: it names each of its columns, so that it cannot be counted if its files lack
+    one.
     """
-    text = statements.count_rows(tuple(views), of_run=run_id is not None)
-    try:
-        answer = connection.execute(text, {"run_id": run_id} if run_id is not None else None).fetchall()
-    except duckdb.Error as error:
-        if len(views) == 1:
-            return {views[0]: first_line(error)}
-        return {view: rows for view in views for view, rows in count(connection, [view], run_id=run_id).items()}
-    return {views[number]: rows for number, rows in answer}
-
-
-def _differing(counted: Mapping[View, int | str], promised: Mapping[View, int]) -> Iterator[str]:
-    for view, rows in counted.items():
-        name = ".".join(view)
-        if isinstance(rows, str):
-            yield f"table {name} cannot be read: {rows}"
-        elif rows != promised[view]:
-            yield f"table {name} has {rows} rows, its manifest says {promised[view]}"
+    text = statements.count_rows(tuple(promised), of_run=run_id is not None)
+    counted = dict(connection.execute(text, None if run_id is None else {"run_id": run_id}).fetchall())
+    for number, (view, rows) in enumerate(promised.items()):
+        if counted[number] != rows:
+            yield f"table {'.'.join(view)} has {counted[number]} rows, its manifest says {rows}"
 
 
 def _n_rows(run: RunFolder, table: str) -> int:
     return sum(file.rows for _, _, file in files_of([run], table))
 
 
-def _n_stored(runs: Sequence[RunFolder], table: str) -> int:
-    return sum(file.rows for _, _, file in stored_files(runs, table))
-
-
-def first_line(error: duckdb.Error) -> str:
-    """Return what an error of DuckDB says first."""
-    return str(error).strip().splitlines()[0]
+def _n_stored(run: RunFolder, table: str) -> int:
+    return sum(file.rows for _, _, file in stored_files([run], table))

@@ -302,8 +302,7 @@ class Staging:
             before = read_state(self.layout, older=0)
             run = KeptRun(target, self.run_id, manifest, own_sha256(target / MANIFEST), {})
             state = before.with_new_run(run)
-            catalog, facts = stage_catalog(state, self.run_id, existing_shows=before.catalog_shows, attempt=record)
-            pointer = state.pointer_to(facts)
+            catalog, pointer = stage_catalog(state, self.run_id, existing_shows=before.catalog_shows, attempt=record)
             if self.mirror is None:
                 write_whole(self.layout.pending, pointer.to_bytes())
             if read_state(self.layout, older=0).latest != base:

@@ -118,8 +118,8 @@ def _mend(state: State, hashed: Hashed) -> Iterator[str]:
     layout, reason = state.layout, _wrong_with_catalog(state, hashed)
     if reason and state.runs[-1].is_readable:
         existing_shows = "" if "not of thresher" in reason else state.catalog_shows
-        path, catalog = stage_catalog(state, HEALING, existing_shows=existing_shows)
-        content = state.pointer_to(catalog).to_bytes()
+        path, pointer = stage_catalog(state, HEALING, existing_shows=existing_shows)
+        content = pointer.to_bytes()
         write_whole(layout.pending, content)
         remove_own(layout.wal, layout.root)
         path.replace(layout.catalog)

@@ -231,6 +231,17 @@ def test_an_old_manifest_that_is_damaged_stops_nothing_but_its_own_rows(
     assert call("verify", copy.results, "--repair").code == 0
 
 
+def test_a_damaged_manifest_that_is_not_looked_at_in_this_run_hinders_no_new_catalog(
+    copy: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.storage.verify.OLDER_RUNS", 0)
+    no_json(folders(copy)[1] / "manifest.json")
+    (copy.results / "catalog.duckdb").unlink()
+    assert "was missing, and was built again" in again(copy)
+    assert call("query", copy.results, "SELECT count(DISTINCT run_id) AS n FROM history.inputs").out == "n\n2\n"
+    assert "built again" not in again(copy)
+
+
 def test_an_old_run_that_was_deleted_breaks_nothing_but_its_rows(copy: Workplace) -> None:
     first, second, third = folders(copy)
     shutil.rmtree(second)
