@@ -15,8 +15,7 @@ from ..tables.groupings import users_name
 
 if TYPE_CHECKING:
     from ..engines.engine import Engine
-    from ..sources.scan import Scan
-    from ..sources.source import Source
+    from ..sources.source import Scan, Source
 
 
 def register(engine: Engine, scan: Scan, *, located: bool = False) -> None:

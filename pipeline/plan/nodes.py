@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..engines.engine import Engine
-    from ..sources.scan import Scan
-    from ..sources.source import Source
+    from ..sources.source import Scan, Source
     from .count_tables import CountTables
 
 Parameters = dict[str, float]

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from ..engines.engine import Engine
     from ..sources.bindings import KeyMatch
     from ..sources.engine_rows import EngineRows
-    from ..sources.scan import Scan
-    from ..sources.source import Source
+    from ..sources.source import Scan, Source
     from .nodes import Node, Progress, Statement
     from .optional_tables import OptionalTable
     from .rows import Grouped

@@ -20,10 +20,10 @@ from ..sources.bindings import Binding
 from ..sources.engine_rows import EngineRows, relabelled
 from ..sources.finding import RENAME, skipped_words
 from ..sources.inputs import Expression, Input
-from ..sources.opening import open_source, with_others
 from ..sources.parquet_files import DataFile
 from ..sources.remote.reading import DEFAULT_LIMIT, Copies, bytes_of
 from ..sources.rows import is_passed_in
+from ..sources.source import open_source, with_others
 from ..sources.types import as_mapping, as_renaming, in_expression
 from ..stages.stage import counts_table
 from ..stages.upstream import UpstreamParameters, UpstreamStage

@@ -447,6 +447,8 @@ def _found(
     if not files:
         message = f"no file matches {path}"
         raise NoInputError(message)
+    if files[0].fetch is not None:
+        files[0].fetch(files[0].schema.names)
     typed = format_of(Path(files[0].name), Input.model_validate({"path": path, **keys}).format) not in TEXTS
     as_written = Found(path, files[0], typed, sum(file.rows for file in files), keys)
     if not (typed or null_values) and (words := as_written.words_for_none()):

@@ -20,9 +20,11 @@ from .parquet_files import ENCRYPTED, MAGIC
 from .paths import start_and_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     import pyarrow as pa
+
+    from .parquet_files import DataFile
 
 
 SUM_ENDING = ".sha256"  # of a file beside another one that tells its hash
@@ -33,6 +35,7 @@ _OF_RESULTS = frozenset(
 )  # what a results folder holds once a run was published there
 _KEPT_IN_RESULTS = frozenset({"runs", "chain", "attempts", "latest"})
 _NOTHING_THERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
+_Names = tuple[str, ...]
 _Known = dict[tuple[int, int], Path]  # (device, inode) of a folder → one path that leads to it
 
 
@@ -126,20 +129,7 @@ class Search:
         names = names_below(fixed, path)
         if names is None:
             return False
-        return not pattern if not names else self._fits(names, pattern)
-
-    def _fits(self, names: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-        """Whether the names below a folder lead to a file that a pattern, or the folder itself without one, names."""
-        if not pattern:
-            return not any(map(is_hidden, names)) and names[-1].lower().endswith(self._endings)
-        first, *others = pattern
-        if first == _ANY_DEPTH:
-            is_deeper = len(names) > 1 and not names[0].startswith(".") and self._fits(names[1:], pattern)
-            return is_deeper or self._fits(names, tuple(others))
-        is_match = fnmatch.fnmatch(names[0], first) and (first.startswith(".") or not names[0].startswith("."))
-        if len(names) == 1 or not is_match:
-            return is_match and not others
-        return self._fits(names[1:], tuple(others))
+        return not pattern if not names else is_meant(names, pattern, self._endings) is True
 
     def _special(self, path: Path, mode: int) -> DataError:
         kind = kind_in_words(mode)
@@ -279,6 +269,50 @@ def _split(start: Path, below: Path) -> tuple[Path, tuple[str, ...]]:
     return _absolute(start.joinpath(*below.parts[:number])), pattern
 
 
+def is_meant(names: _Names, pattern: _Names, endings: tuple[str, ...]) -> bool | None:
+    """Whether a pattern means the file, or the object, that names lead to; None: but for its ending.
+
+    Args:
+        names: The names below the folder where the pattern begins.
+        pattern: Names with `*`, `?`, `[…]` and `**`; none: the folder itself is meant.
+        endings: Endings of the names of files in folders, in lower case.
+    """
+    of_folders = _without_any_depth_at_end(pattern)
+    if not names or (pattern and of_folders == pattern and _fits(names, pattern)):
+        return bool(names)
+    if not _is_visible(names, of_folders) or names[-1].endswith(SUM_ENDING):
+        return False
+    return names[-1].lower().endswith(endings) or None
+
+
+def _without_any_depth_at_end(pattern: _Names) -> _Names:
+    """Return the pattern of the folders that are searched: a `**` at the end is the folder with all below it."""
+    while pattern[-1:] == (_ANY_DEPTH,):
+        pattern = pattern[:-1]
+    return pattern
+
+
+def _is_visible(names: _Names, pattern: _Names) -> bool:
+    """Whether names lead to a file below a folder that a pattern matches, through no hidden name from there on."""
+    return any(_fits(names[:n], pattern) and not any(map(is_hidden, names[n:])) for n in range(len(names)))
+
+
+def _fits(names: _Names, pattern: _Names) -> bool:
+    """Whether names fit a pattern one by one; as in a shell, `*` and `**` match no name that starts with `.`."""
+    if not pattern:
+        return not names
+    if pattern[0] == _ANY_DEPTH:
+        depth = next((at for at, name in enumerate(names) if name.startswith(".")), len(names))
+        return any(_fits(names[number:], pattern[1:]) for number in range(depth + 1))
+    return bool(names) and _is_match(names[0], pattern[0]) and _fits(names[1:], pattern[1:])
+
+
+def _is_match(name: str, pattern: str) -> bool:
+    if not glob.has_magic(pattern):
+        return name == pattern
+    return fnmatch.fnmatchcase(name, pattern) and (pattern.startswith(".") or not name.startswith("."))
+
+
 def is_hidden(name: str) -> bool:
     """Whether a file or folder is hidden: its name starts with `.` or `_`, unless it is a partition such as `_x=1`."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
@@ -295,6 +329,25 @@ def _folders_above(folder: Path) -> _Known:
         return {}
     real = folder.resolve()
     return {_identity(ancestor): ancestor for ancestor in (*reversed(real.parents), real)}
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A file that an input names, of which nothing has been read yet.
+
+    Attributes:
+        name: What messages call it.
+        partitions: As those of `DataFile`.
+        open: Reads its footer.
+        partition_types: None: folder names are text.
+        is_remote: Whether it has to be copied from a remote store.
+    """
+
+    name: str
+    partitions: dict[str, str | None]
+    open: Callable[[], DataFile]
+    partition_types: dict[str, pa.DataType] = field(default_factory=dict)
+    is_remote: bool = False
 
 
 # Files of an input folder that are not read because of their names; they are counted, named, and never most data.

@@ -11,10 +11,9 @@ from ..crash_notes import reading
 from ..errors import ConfigError, DataError, NoInputError, os_fault
 from ..records import dataclass
 from .engine_rows import EngineRows, is_address, look_at_address, look_at_table, refuse_overlaps
-from .finding import RENAME, PassedOver, Search, Skipped, look_at, refuse_most_skipped, skipped_words
+from .finding import RENAME, Listed, PassedOver, Search, Skipped, look_at, refuse_most_skipped, skipped_words
 from .formats import ENDINGS, TOKENS, convert, format_of, refuse_spreadsheet
 from .frames import Frame, labelled, open_frame
-from .listed import Listed
 from .parquet_files import DataFile, identity_of, open_file, partitions_of
 from .partition_filter import columns_that_decide, left_out, none_known
 from .paths import plain_text, shortened
@@ -304,10 +303,10 @@ def find_files(
         _open(listing, unneeded, opened)
     n_left_out = len(unneeded)
     for table in tables:
-        parts = left_out(where, table.parts, truths)
-        kept = [part for part in table.parts if part not in parts]
+        unread = left_out(where, table.groups, truths)
+        kept = [group for group in table.groups if group not in unread]
         opened[id(table)] = _with_elements(table.open(kept, scratch, name=name), listing)
-        n_left_out += sum(len(part.files) for part in parts)
+        n_left_out += sum(len(group.files) for group in unread)
     files = tuple(opened[id(item)] for item in listing.items if id(item) in opened)
     if source.unnested:
         names = (*reads, *(() if where is None else columns_of(where)))

@@ -15,7 +15,6 @@ from urllib.parse import unquote
 from ..crash_notes import opening, reading
 from ..errors import DataError, os_error_number, os_fault
 from ..records import dataclass
-from .file_kinds import LONGEST, kind_of
 
 if TYPE_CHECKING:
     import os
@@ -296,8 +295,8 @@ def ranges_of(path: Path, columns: Collection[str]) -> list[tuple[int, int]]:
 
 def _is_of(leaf: str, columns: Collection[str]) -> bool:
     """Whether a leaf of a schema belongs to one of some columns, whose names may have full stops, too."""
-    parts = leaf.split(".")
-    return any(".".join(parts[: number + 1]) in columns for number in range(len(parts)))
+    names = leaf.split(".")
+    return any(".".join(names[: number + 1]) in columns for number in range(len(names)))
 
 
 def without(ranges: list[tuple[int, int]], others: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -392,6 +391,51 @@ def _no_parquet(path: Path, head: bytes, label: str, size: int, *, name: str) ->
     )
 
 
+# What a file is that is not Parquet, by its first bytes, and what turns it into something that is read.
+
+
+LONGEST = 16  # bytes that are looked at
+_COPY = "\"COPY (FROM {rows}) TO 'rows.parquet'\""
+_DUCKDB = 'Name one of its tables: {{ database = {name}, table = "my_table" }}.'
+_SQLITE = "Write a table of it to Parquet: duckdb -c " + _COPY.format(rows="sqlite_scan('{path}', 'my_table')")
+_PYTHON = "Write its rows to Parquet: python -c '{}.write_parquet(\"rows.parquet\")'"
+_ORC = _PYTHON.format("import polars, pyarrow.orc; polars.from_arrow(pyarrow.orc.read_table({name}))")
+_AVRO = _PYTHON.format("import polars; polars.read_avro({name})")
+_EXCEL = _PYTHON.format("import polars; polars.read_excel({name})")
+_JSON = (
+    "Write it as JSON lines: python -c \"import json; [print(json.dumps(row)) for row in json.load(open('{path}'))]\" "
+    "> {lines}"
+)
+_GZIP = "Unpack it, or, where it is a text, let its name end in .csv.gz, .tsv.gz or .jsonl.gz."
+_ZSTD = "Unpack it, or, where it is a text, let its name end in .csv.zst, .tsv.zst or .jsonl.zst."
+_KINDS = (
+    (8, b"DUCK", "a DuckDB database", _DUCKDB),
+    (0, b"SQLite format 3\0", "an SQLite database", _SQLITE),
+    (0, b"ORC", "an ORC file", _ORC),
+    (0, b"Obj\x01", "an Avro file", _AVRO),
+    (0, b"ARROW1", "an Arrow file", 'Say so: format = "arrow".'),
+    (0, b"PK\x03\x04", "a zip archive, or a spreadsheet, which is one", f"Unpack it. Of a spreadsheet: {_EXCEL}"),
+    (0, b"\x1f\x8b", "compressed with gzip", _GZIP),
+    (0, b"\x28\xb5\x2f\xfd", "compressed with zstd", _ZSTD),
+    (0, b"\x89HDF", "an HDF5 file", "Write its rows to Parquet, for example with pandas."),
+)
+
+
+def kind_of(head: bytes, path: Path) -> tuple[str, str] | None:
+    """Return what a file is, in words, and a remedy; None where its first bytes do not tell.
+
+    Args:
+        head: Its first bytes.
+        path: The file.
+    """
+    if head.lstrip().startswith((b"[{", b"[\n", b"[\r")) or (head.startswith(b"[") and path.suffix.lower() == ".json"):
+        return "an array in JSON", _JSON.format(path=path, lines=path.with_suffix(".jsonl").name)
+    for offset, magic, words, remedy in _KINDS:
+        if head[offset : offset + len(magic)] == magic:
+            return words, remedy.format(name=json.dumps(str(path)), path=path)
+    return None
+
+
 def partitions_of(path: Path, root: Path) -> dict[str, str | None]:
     """Return the partition columns of a file with their values, from the names of the folders below `root`."""
     pairs = (part.split("=", 1) for part in path.relative_to(root).parts[:-1] if "=" in part)
@@ -466,5 +510,5 @@ def _page_fault(parquet: pq.ParquetFile, group: int, leaves: list[str]) -> str:
 
 def _start(chunk: pq.ColumnChunkMetaData) -> int:
     """The first byte of a column in a row group; some writers say 0 of a dictionary that is not there."""
-    first = int(chunk.data_page_offset)
-    return min(first, chunk.dictionary_page_offset) if chunk.dictionary_page_offset else first
+    first, of_dictionary = int(chunk.data_page_offset), int(chunk.dictionary_page_offset or 0)
+    return of_dictionary if chunk.has_dictionary_page and 0 < of_dictionary < first else first

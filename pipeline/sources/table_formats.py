@@ -124,7 +124,7 @@ _GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
-class Part:
+class FileGroup:
     """The files of a version of a table that have the same values in the columns by which it is partitioned.
 
     Attributes:
@@ -147,10 +147,10 @@ class TableVersion:
         kind: Its format.
         version: Its number; for Apache Iceberg the id of the snapshot, None for a table without one.
         schema: Its columns.
-        parts: Its files.
+        groups: Its files.
         digest: Hash of what it consists of.
-        batches: Returns the rows of some columns, of all parts or of some, in batches and always in the same order.
-        count: Returns the number of rows of parts.
+        batches: Returns the rows of some columns, of all groups or of some, in batches and always in the same order.
+        count: Returns the number of rows of groups.
         metadata: The metadata file that was read, where the format has several.
     """
 
@@ -158,10 +158,10 @@ class TableVersion:
     kind: str
     version: int | None
     schema: pa.Schema
-    parts: tuple[Part, ...]
+    groups: tuple[FileGroup, ...]
     digest: str
-    batches: Callable[[Sequence[str], Sequence[Part]], Iterable[pa.RecordBatch]]
-    count: Callable[[Sequence[Part]], int]
+    batches: Callable[[Sequence[str], Sequence[FileGroup]], Iterable[pa.RecordBatch]]
+    count: Callable[[Sequence[FileGroup]], int]
     metadata: str | None = None
 
     @property
@@ -179,11 +179,11 @@ class TableVersion:
         record = {"path": self.path, "format": self.kind, "version": self.version, "metadata": self.metadata}
         return {key: value for key, value in record.items() if value is not None}
 
-    def open(self, parts: Sequence[Part], scratch: Path | None, *, name: str) -> DataFile:
-        """Return the rows of some parts as a file, which is written once it is known which columns are read.
+    def open(self, groups: Sequence[FileGroup], scratch: Path | None, *, name: str) -> DataFile:
+        """Return the rows of some groups as a file, which is written once it is known which columns are read.
 
         Args:
-            parts: The parts.
+            groups: The groups.
             scratch: Folder for temporary data; None: that of the system.
             name: Name of the input in messages.
 
@@ -192,7 +192,7 @@ class TableVersion:
             DataError: the table cannot be read.
         """
         with _faults(self.path, self.kind, name):
-            rows = self.count(parts) if parts else 0
+            rows = self.count(groups) if groups else 0
         with spooling(self.path, name=name):
             folder = TemporaryFolder(scratch)
         target, written = folder.path / SPOOLED, set[str]()
@@ -201,27 +201,27 @@ class TableVersion:
             if target.exists() and written.issuperset({*columns} & {*self.schema.names}):
                 return
             written.update({*columns} & {*self.schema.names} or self.schema.names[:1])
-            self._write([column for column in self.schema.names if column in written], parts, target, name)
+            self._write([column for column in self.schema.names if column in written], groups, target, name)
 
-        kept = [each.partitions for each in parts] if len(parts) < len(self.parts) else []
+        kept = [each.partitions for each in groups] if len(groups) < len(self.groups) else []
         digest = hashlib.sha256(json.dumps([self.digest, kept]).encode()).hexdigest()
         identity = {"table_version": self.version}
         return DataFile(target, rows, self.schema, {}, identity, digest, self.path, folder, fetch=fetch)
 
-    def _write(self, columns: Sequence[str], parts: Sequence[Part], target: Path, name: str) -> None:
+    def _write(self, columns: Sequence[str], groups: Sequence[FileGroup], target: Path, name: str) -> None:
         import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
 
         schema = pa.schema([self.schema.field(column) for column in columns])
         unfinished = target.with_suffix(".part")
         with spooling(self.path, name=name):
-            write_batches(schema, self._read(columns, parts, schema, name), unfinished)
+            write_batches(schema, self._read(columns, groups, schema, name), unfinished)
             unfinished.replace(target)
 
     def _read(
-        self, columns: Sequence[str], parts: Sequence[Part], schema: pa.Schema, name: str
+        self, columns: Sequence[str], groups: Sequence[FileGroup], schema: pa.Schema, name: str
     ) -> Iterator[pa.RecordBatch]:
         with _faults(self.path, self.kind, name):
-            batches = iter(self.batches(columns, parts) if parts else ())
+            batches = iter(self.batches(columns, groups) if groups else ())
         while True:
             with _faults(self.path, self.kind, name):
                 batch = next(batches, None)
@@ -304,8 +304,8 @@ def _moment(timestamp: str) -> datetime:
     return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
 
 
-def _parts(files: Iterable[tuple[str, dict[str, Any]]], schema: pa.Schema) -> tuple[Part, ...]:
-    """Sort files with their values of partition columns into parts."""
+def _groups(files: Iterable[tuple[str, dict[str, Any]]], schema: pa.Schema) -> tuple[FileGroup, ...]:
+    """Sort files with their values of partition columns into groups."""
     types = {}
     files = sorted(files, key=lambda file: file[0])
     for column in files[0][1] if files else ():
@@ -318,7 +318,7 @@ def _parts(files: Iterable[tuple[str, dict[str, Any]]], schema: pa.Schema) -> tu
     for path, values in files:
         of_values.setdefault(tuple(_text(values.get(column)) for column in types), []).append(path)
     return tuple(
-        Part(dict(zip(types, values, strict=True)), types, tuple(paths)) for values, paths in of_values.items()
+        FileGroup(dict(zip(types, values, strict=True)), types, tuple(paths)) for values, paths in of_values.items()
     )
 
 
@@ -390,19 +390,19 @@ def _delta_version(table: Any, path: str) -> TableVersion:  # noqa: ANN401 - a c
     actions = pa.table(table.get_add_actions(flatten=False))
     columns = [key for key in ("path", "size_bytes", "partition", "deletion_vector") if key in actions.column_names]
     added = actions.select(columns).to_pylist()
-    parts = _parts([(row["path"], row.get("partition") or {}) for row in added], schema)
+    groups = _groups([(row["path"], row.get("partition") or {}) for row in added], schema)
 
-    def rows(columns: Sequence[exp.Expr], chosen: Sequence[Part]) -> pa.RecordBatchReader:
+    def rows(columns: Sequence[exp.Expr], chosen: Sequence[FileGroup]) -> pa.RecordBatchReader:
         from deltalake import QueryBuilder  # noqa: PLC0415 - an optional extra
 
         query = exp.select(*columns).from_(exp.to_table("of_table"))
-        for condition in _conditions(chosen, parts):
+        for condition in _conditions(chosen, groups):
             query = query.where(condition)
         builder = QueryBuilder().register("of_table", table)
         builder.execute("SET datafusion.execution.target_partitions = 1")  # the order of rows is that of the log
         return pa.RecordBatchReader.from_stream(builder.execute(query.sql(dialect="postgres")))
 
-    def count(chosen: Sequence[Part]) -> int:
+    def count(chosen: Sequence[FileGroup]) -> int:
         number = exp.alias_(exp.Count(this=exp.Star()), "n_rows")
         return int(rows([number], chosen).read_all()["n_rows"][0].as_py())
 
@@ -411,18 +411,18 @@ def _delta_version(table: Any, path: str) -> TableVersion:  # noqa: ANN401 - a c
         DELTA,
         table.version(),
         schema,
-        parts,
+        groups,
         _hash(table.metadata().id, table.version(), added),
         lambda columns, chosen: rows([exp.column(column, quoted=True) for column in columns], chosen),
         count,
     )
 
 
-def _conditions(chosen: Sequence[Part], parts: Sequence[Part]) -> Iterator[exp.Expr]:
-    """Yield what holds for the rows of chosen parts, and for few of others: conditions on one column each."""
-    for column, kind in parts[0].partition_types.items() if len(chosen) < len(parts) else ():
-        values = dict.fromkeys(part.partitions[column] for part in chosen)
-        if len(values) == len({part.partitions[column] for part in parts}):
+def _conditions(chosen: Sequence[FileGroup], groups: Sequence[FileGroup]) -> Iterator[exp.Expr]:
+    """Yield what holds for the rows of chosen groups, and for few of others: conditions on one column each."""
+    for column, kind in groups[0].partition_types.items() if len(chosen) < len(groups) else ():
+        values = dict.fromkeys(group.partitions[column] for group in chosen)
+        if len(values) == len({group.partitions[column] for group in groups}):
             continue
         name, sql_type = exp.column(column, quoted=True), data_type(column_type(kind))
         texts = [exp.cast(exp.Literal.string(text), sql_type) for text in values if text is not None]
@@ -442,8 +442,8 @@ def _version_at(commits: Mapping[int, Callable[[], bytes]], timestamp: str, path
     milliseconds = _moment(timestamp).timestamp() * 1000
     for version in sorted(commits, reverse=True):
         actions = map(json.loads, commits[version]().splitlines())
-        made: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-        committed = made.get(_IN_COMMIT, made.get("timestamp"))
+        commit_info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        committed = commit_info.get(_IN_COMMIT, commit_info.get("timestamp"))
         if committed is None:
             message = f"input {name}: the log of {path} does not say when its versions were committed"
             raise DataError(message, remedy="Name a version instead of timestamp.")
@@ -514,20 +514,22 @@ def _iceberg_version(
     specs, columns = table.specs(), scan.projection()
     partitions = [(each.file.file_path, _partitions(specs[each.file.spec_id], each.file, columns)) for each in tasks]
 
-    def batches(names: Sequence[str], chosen: Iterable[Part], *, only_marked: bool = False) -> Iterator[pa.RecordBatch]:
+    def batches(
+        names: Sequence[str], chosen: Iterable[FileGroup], *, only_marked: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         projection = scan.select(*names).projection()
         arrow = ArrowScan(scan.table_metadata, scan.io, projection, scan.row_filter)
-        for file in (file for part in chosen for file in part.files):
+        for file in (file for group in chosen for file in group.files):
             if by_path[file].delete_files or not only_marked:
                 yield from arrow.to_record_batches([by_path[file]])
 
-    def count(chosen: Sequence[Part]) -> int:
-        whole = [by_path[file].file for part in chosen for file in part.files if not by_path[file].delete_files]
+    def count(chosen: Sequence[FileGroup]) -> int:
+        unmarked = [by_path[file].file for group in chosen for file in group.files if not by_path[file].delete_files]
         marked = batches(schema.names[:1], chosen, only_marked=True)
-        return int(sum(file.record_count for file in whole) + sum(batch.num_rows for batch in marked))
+        return int(sum(file.record_count for file in unmarked) + sum(batch.num_rows for batch in marked))
 
     digest = _hash(str(table.metadata.table_uuid), number, sorted(by_path))
-    return TableVersion(path, ICEBERG, number, schema, _parts(partitions, schema), digest, batches, count, metadata)
+    return TableVersion(path, ICEBERG, number, schema, _groups(partitions, schema), digest, batches, count, metadata)
 
 
 def refuse_elsewhere(path: str, files: Iterable[str], *, name: str) -> None:
@@ -565,12 +567,12 @@ def latest_metadata(path: str, names: Sequence[str], files: Any, *, name: str) -
     Raises:
         DataError: there is none, or two files have the highest number.
     """
-    place = f"{path}/{ICEBERG_FOLDER}"
+    folder = f"{path}/{ICEBERG_FOLDER}"
     described = [file for file in names if file.endswith(ICEBERG_ENDINGS)]
     numbers = {file: int(match["number"]) for file in described if (match := _NUMBERED.fullmatch(file))}
     hinted = ""
     if ICEBERG_HINT in names:
-        hint = f"{place}/{ICEBERG_HINT}"
+        hint = f"{folder}/{ICEBERG_HINT}"
         content = Path(hint).read_bytes() if files is None else files.new_input(hint).open().read()
         hinted = content.decode(errors="replace").strip()
     if hinted and not hinted.isdigit():  # a name, with or without its ending
@@ -579,10 +581,10 @@ def latest_metadata(path: str, names: Sequence[str], files: Any, *, name: str) -
         highest = int(hinted) if hinted else max(numbers.values(), default=None)
         latest = sorted(file for file, number in numbers.items() if number == highest)
     if len(latest) == 1:
-        return f"{place}/{latest[0]}"
+        return f"{folder}/{latest[0]}"
     shown = ", ".join(latest[:3]) or "none"
     message = f"input {name}: {path} is a table of {ICEBERG} with {len(latest)} files of its latest metadata: {shown}"
-    raise DataError(message, remedy=f'Name the one that the catalog names: path = "{place}/….metadata.json".')
+    raise DataError(message, remedy=f'Name the one that the catalog names: path = "{folder}/….metadata.json".')
 
 
 def _snapshot(table: Any, version: int | None, timestamp: str | None, named: str, name: str) -> Any:  # noqa: ANN401
@@ -614,9 +616,9 @@ def _partitions(spec: Any, file: Any, columns: Any) -> dict[str, Any]:  # noqa: 
 
     fields = {field.field_id: field for field in columns.fields}
     partitions = {}
-    for number, part in enumerate(spec.fields):
-        column, value = fields.get(part.source_id), file.partition[number]
-        if column is None or str(part.transform) != "identity":
+    for number, source in enumerate(spec.fields):
+        column, value = fields.get(source.source_id), file.partition[number]
+        if column is None or str(source.transform) != "identity":
             continue
         if isinstance(column.field_type, DateType):
             partitions[column.name] = days_to_date(value) if isinstance(value, int) else value

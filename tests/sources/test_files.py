@@ -11,8 +11,8 @@ from running import read_table, rows_by_status, run_before_after, run_stages
 from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.sources.inputs import Field, Input, InputContract
 from pipeline.sources.listing import find_files
-from pipeline.sources.opening import open_source
 from pipeline.sources.parquet_files import DataFile
+from pipeline.sources.source import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -24,8 +24,8 @@ from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.runs.config import parse_config
 from pipeline.sources.inputs import Field, Input, InputContract, Kind
 from pipeline.sources.listing import find_files
-from pipeline.sources.opening import open_source
 from pipeline.sources.parquet_files import DataFile
+from pipeline.sources.source import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -249,6 +249,12 @@ def test_only_the_columns_that_are_read_are_brought_here(kind: str, request: pyt
     assert rows_of(find(request.getfixturevalue(kind)), "unknown").height == 14
 
 
+def test_a_config_is_proposed_from_a_table(table: Path) -> None:
+    proposed = call("init", "threshold_sweep", "--from", table)
+    assert proposed.code == 0, proposed.err
+    assert "score" in proposed.out
+
+
 def test_a_file_that_is_gone_is_told(table: Path, tmp_path: Path) -> None:
     shutil.copytree(table, tmp_path / "t")
     listing = find(tmp_path / "t")
@@ -377,7 +383,7 @@ def deletes(path: Path, **facts: Any) -> IcebergFile:  # noqa: ANN401 - facts of
 def test_rows_that_files_of_positions_mark_as_deleted_are_not_counted(
     snapshots: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed, whole = DataScan.plan_files, rows_of(find(snapshots), "id")["id"]
+    listed, all_ids = DataScan.plan_files, rows_of(find(snapshots), "id")["id"]
     marked = max((task.file for task in listed(find_scan(snapshots))), key=lambda file: file.record_count)
     inside = pl.read_parquet(marked.file_path, hive_partitioning=False)["id"]
     for number, pairs in enumerate(
@@ -392,7 +398,7 @@ def test_rows_that_files_of_positions_mark_as_deleted_are_not_counted(
     monkeypatch.setattr(DataScan, "plan_files", with_deletes)
     listing = find(snapshots)
     assert [file.rows for file in listing.files] == [12]
-    assert set(rows_of(listing, "id")["id"]) == {*whole} - {*inside[:2]}
+    assert set(rows_of(listing, "id")["id"]) == {*all_ids} - {*inside[:2]}
     (tmp_path / "0.parquet").unlink()
     with pytest.raises(NoInputError, match="a file of it is gone: "):
         find(snapshots)

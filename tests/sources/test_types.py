@@ -13,8 +13,8 @@ import pytest
 from pipeline.errors import DataError
 from pipeline.queries.dialect import column, double, render
 from pipeline.sources.inputs import Field, Input, InputContract
-from pipeline.sources.opening import open_source
 from pipeline.sources.predicates import parse_value
+from pipeline.sources.source import open_source
 from pipeline.sources.types import ACCEPTS, as_mapping, canonical_type, finite, how_to_cast, typed
 
 if TYPE_CHECKING:

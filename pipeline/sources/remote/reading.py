@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import DataError, NoInputError, PermissionDenied, StorageError, ThresherError, os_fault
 from ...safe_files import remove_own
-from ..finding import MAGICS, PassedOver, Skipped
-from ..listed import Listed
+from ..finding import MAGICS, Listed, PassedOver, Skipped
 from ..parquet_files import MAGIC, open_file, partitions_of, ranges_of, without
 from ..spooling import PREFIX, PRIVATE, TemporaryFolder
 from ..table_formats import (

@@ -21,7 +21,7 @@ from pipeline.plan.fault_rows import register
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.frames import Frame
 from pipeline.sources.inputs import Field, Input, InputContract, Kind
-from pipeline.sources.opening import open_source
+from pipeline.sources.source import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
