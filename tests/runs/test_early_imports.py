@@ -108,7 +108,8 @@ OPTIONAL = (
     "runs/gates/leftovers.py",
     "runs/gates/outcomes.py",
     "runs/recorded.py",
-    "storage/stores/publication.py",
+    "storage/mirror.py",
+    "storage/remote_folder.py",
 )
 
 
