@@ -17,7 +17,7 @@ from ..storage.durable import own_sha256
 from .provenance import RACY_SECONDS, code_sha256, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from ..engines.engine import Engine
@@ -34,9 +34,14 @@ _UNITS = {"": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 _SIZE = re.compile(r"(?P<number>[\d.]+)\s*(?P<unit>[KMGT])(?P<binary>i?)B", re.IGNORECASE)
 
 
-def states_of(config: Config, layout: Layout) -> AnswerCache | None:
-    """Return where a results folder keeps the answers of files; None if the config wants none, or a link is there."""
-    if not config.cache or layout.states.is_symlink():
+def states_of(config: Config, layout: Layout, stages: Iterable[OpenedStage]) -> AnswerCache | None:
+    """Return where a results folder keeps the answers of files.
+
+    Returns:
+        None if the config wants none, a link is there, or no stage reads an input of several files.
+    """
+    has_several = any(len(source.files) > 1 for stage in stages for source in stage.sources.values())
+    if not config.cache or not has_several or layout.states.is_symlink():
         return None
     from ..storage.cache import AnswerCache  # noqa: PLC0415 - only where results are published
 

@@ -206,7 +206,7 @@ class _Job:
         staging = Staging(self.layout, self.attempt.record["run_id"], self.on_store.mirror)
         self.stop.check()
         finished = finished_stages(self.layout, self.last) if cache else []
-        states = states_of(self.config, self.layout)
+        states = states_of(self.config, self.layout, ready.opened.values())
         work = (self.watcher, self.stop, states, self.evaluated)
         stages = StageByStage(self.config, self.last, ready, finished, staging, *work)
         stages.run()
