@@ -28,6 +28,7 @@ from pipeline.metrics.uncertainty.clusters import area_interval
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, may_days_be_alike
 from pipeline.metrics.uncertainty.serial import may_neighbours_be_alike, over_time
+from pipeline.tables.ratios import RATIO_OF
 
 THRESHOLDS = np.linspace(-2.0, 4.0, 25)
 AT = 14  # the threshold whose ratios are shown
@@ -92,8 +93,9 @@ def area_of(positives: np.ndarray, negatives: np.ndarray) -> float:
 
 def values(positives: np.ndarray, negatives: np.ndarray) -> dict[str, float]:
     """What the limits are to hold, of many days."""
-    ratios = confusion(positives.sum(axis=0, keepdims=True), negatives.sum(axis=0, keepdims=True)).proportions()
-    shown = {name: float(ratios[name][0][0, AT] / sum(side[0, AT] for side in ratios[name])) for name in NAMES}
+    total = confusion(positives.sum(axis=0, keepdims=True), negatives.sum(axis=0, keepdims=True))
+    sides = {name: total.sides(RATIO_OF[name]) for name in NAMES}
+    shown = {name: float(hits[0, AT] / (hits + misses)[0, AT]) for name, (hits, misses) in sides.items()}
     return shown | {"pr_auc": area_of(positives, negatives)}
 
 

@@ -70,14 +70,14 @@ def main(data_sets: int) -> None:
             return outcomes(*expit(logit(np.array(LEVELS))[:, None] + spread * rng.normal(size=(3, size))))
 
         true = truth(drawn(1_000_000).mean(axis=0))
-        held = np.zeros((data_sets, len(INDEX_OF)))
+        hits = np.zeros((data_sets, len(INDEX_OF)))
         for data_set in range(data_sets):
-            counts = rng.multinomial(SIZE, drawn(number))
-            replicates = Confusion(*(counts[:, at : at + 1] for at in range(4)))
+            drawn_rows = rng.multinomial(SIZE, drawn(number))
+            replicates = Confusion(*(drawn_rows[:, at : at + 1] for at in range(4)))
             for column, (name, index) in enumerate(INDEX_OF.items()):
                 lower, upper = index_limits_of_clusters(index, replicates, None, 0.95)
-                held[data_set, column] = lower[0] <= true[name] <= upper[0]
-        print(f"| {number} | {spread:g} |", " | ".join(f"{share:.3f}" for share in held.mean(axis=0)), "|", flush=True)
+                hits[data_set, column] = lower[0] <= true[name] <= upper[0]
+        print(f"| {number} | {spread:g} |", " | ".join(f"{share:.3f}" for share in hits.mean(axis=0)), "|", flush=True)
 
 
 if __name__ == "__main__":

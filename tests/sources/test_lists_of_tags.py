@@ -92,7 +92,7 @@ def test_other_tokens_stop_the_run_and_prefixes_can_be_compared(tmp_path: Path) 
     cut = pl.DataFrame({"id": ["x"], "tokens": [["Ann", "met"]], "tags": [["B-P", "O"]]})
     for name, frame in (("gold", gold), ("cut", cut)):
         frame.write_parquet(tmp_path / f"{name}.parquet")
-    inputs = {
+    inputs: dict[str, Any] = {
         key: {"path": str(tmp_path / f"{name}.parquet"), "tags": "tags"}
         for key, name in (("gold", "gold"), ("predicted", "cut"))
     }

@@ -14,7 +14,8 @@ from scipy.special import expit, logit
 
 from pipeline.metrics.uncertainty import bootstrap
 from pipeline.metrics.uncertainty.bootstrap import Resampling, area_limits, area_quantiles, ratio_limits, share_limits
-from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
+from pipeline.metrics.uncertainty.proportions import PROPORTIONS, Confusion, intervals_of_clusters
+from pipeline.tables.ratios import RATIO_OF
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -172,7 +173,8 @@ def test_an_interval_is_given_where_the_closed_form_has_one_and_holds_its_ratio(
     confusion = Confusion(*columns)
     closed = intervals_of_clusters(confusion, CONFIDENCE)
     resampled = intervals_of_clusters(confusion, CONFIDENCE, resampling=DRAWS)
-    for name, (hits, misses) in confusion.proportions().items():
+    for name in PROPORTIONS:
+        hits, misses = confusion.sides(RATIO_OF[name])
         lower, upper = (limit[0] for limit in resampled[name])
         if math.isnan(closed[name][0][0]):
             assert math.isnan(lower)
