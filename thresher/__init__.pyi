@@ -116,7 +116,7 @@ def threshold_sweep(
     width: float = 0.0001,
     class_sizes: Literal["fixed", "random"] = "random",
     operating_points: Sequence[Mapping[str, Any]] | None = None,
-    metrics: Sequence[Literal["specificity", "npv", "accuracy", "balanced_accuracy", "youden_j", "mcc"]] = (),
+    metrics: Sequence[str] = (),
     averages: Sequence[Literal["micro", "macro", "weighted"]] = (),
     average_over: Sequence[str] = (),
     net_benefit: bool = False,

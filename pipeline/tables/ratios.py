@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +12,8 @@ from .schemas import Column, limits_of, limits_of_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+_OUTCOME = re.compile(r"\b[tf][pn]\b")
 
 
 @dataclass(frozen=True)
@@ -100,21 +103,25 @@ class Index:
 
     Attributes:
         name: Its column.
-        formula: It in words, of `tp`, `fp`, `fn` and `tn`.
+        text: Its formula, of `tp`, `fp`, `fn` and `tn`.
         words: What people call it.
         null: When it is NULL.
         lowest: Its lowest value; 1 is the highest.
     """
 
     name: str
-    formula: str
+    text: str
     words: str
     null: str
     lowest: float
 
+    def formula(self, suffix: str = "") -> str:
+        """It in words; the argument as for `Ratio.formula`."""
+        return _OUTCOME.sub(lambda outcome: f"{outcome[0]}{suffix}", self.text)
+
     def columns(self, note: str = "") -> tuple[Column, ...]:
         """Its column and those of its limits; the argument as for `Ratio.column`."""
-        said = ", ".join(filter(None, (f"{self.words}: {self.formula}", note)))
+        said = ", ".join(filter(None, (f"{self.words}: {self.text}", note)))
         return (Column(self.name, "DOUBLE", f"{said}; NULL: {self.null}", nullable=True), *limits_of(self.name))
 
 
@@ -132,9 +139,16 @@ MCC = Index(
 )
 
 OF_LABELS = (PRECISION, RECALL, F1, FPR)  # of rows with a score and a label
-RATIO_OF = {each.name: each for each in (PRECISION, RECALL, F1, FPR, SPECIFICITY, NPV, ACCURACY)}
-INDEX_OF = {each.name: each for each in (BALANCED_ACCURACY, YOUDEN_J, MCC)}
-FURTHER_RATIOS = (SPECIFICITY, NPV, ACCURACY)  # of rows with labels, where they are asked for
+FURTHER: tuple[Ratio | Index, ...] = (
+    SPECIFICITY,
+    NPV,
+    ACCURACY,
+    BALANCED_ACCURACY,
+    YOUDEN_J,
+    MCC,
+)  # of these, where they are asked for
+RATIO_OF = {each.name: each for each in (*OF_LABELS, *FURTHER) if isinstance(each, Ratio)}
+INDEX_OF = {each.name: each for each in FURTHER if isinstance(each, Index)}
 
 
 def scales(ratios: Iterable[Ratio]) -> dict[str, Literal["share", "jaccard"]]:

@@ -37,7 +37,7 @@ _FUNCTIONS = {"sqrt": np.sqrt}
 @np.errstate(divide="ignore", invalid="ignore")
 def index_of(index: Index, counts: Confusion) -> Floats:
     """The value of an index; nan where it is undefined."""
-    return np.asarray(value_of(index.formula, _by_name(*map(_floats, _outcomes(counts))), _FUNCTIONS))
+    return np.asarray(value_of(index.text, _by_name(*map(_floats, _outcomes(counts))), _FUNCTIONS))
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -105,9 +105,9 @@ def _with_half_a_row(index: Index, counts: Confusion, squares: Confusion | None)
     variance = np.zeros_like(more[0])
     for number, square in enumerate(of_squares):
         stepped = [each + 1j * _STEP * (at == number) for at, each in enumerate(more)]
-        derivative = np.imag(value_of(index.formula, _by_name(*stepped), _FUNCTIONS)) / _STEP
+        derivative = np.imag(value_of(index.text, _by_name(*stepped), _FUNCTIONS)) / _STEP
         variance += (square + weight**2 / 2) * derivative**2
-    return np.asarray(value_of(index.formula, _by_name(*more), _FUNCTIONS)), variance
+    return np.asarray(value_of(index.text, _by_name(*more), _FUNCTIONS)), variance
 
 
 def _limits(index: Index, estimate: Floats, middle: Floats, variance: Floats, tails: Floats) -> Limits:

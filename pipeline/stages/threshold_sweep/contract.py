@@ -11,6 +11,7 @@ from ...sources.bins import Grid
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from ...tables.groupings import Grouping, users_name
+from ...tables.ratios import FURTHER
 from ...tables.schemas import Column
 from ..parameters import EvenThresholds, StageParameters, ascending
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Average = Literal["micro", "macro", "weighted"]
-Further = Literal["specificity", "npv", "accuracy", "balanced_accuracy", "youden_j", "mcc"]
 
 PREDICTIONS = InputContract(
     "predictions",
@@ -97,7 +97,7 @@ class ThresholdSweepParameters(StageParameters):
     width: Annotated[float, Field(ge=1e-9, lt=1)] = 1e-4
     class_sizes: Literal["fixed", "random"] = "random"
     operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
-    metrics: tuple[Further, ...] = ()
+    metrics: tuple[str, ...] = ()
     averages: tuple[Average, ...] = ()
     average_over: tuple[str, ...] = ()
     net_benefit: bool = False
@@ -116,7 +116,11 @@ class ThresholdSweepParameters(StageParameters):
 
     @field_validator("metrics")
     @classmethod
-    def _each_once(cls, value: tuple[Further, ...]) -> tuple[Further, ...]:
+    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        offered = [each.name for each in FURTHER]
+        if unknown := [name for name in value if name not in offered]:
+            message = f"metrics has no {unknown[0]!r}; there are {', '.join(offered)}"
+            raise ValueError(message)
         if len(set(value)) < len(value):
             message = f"metrics names one twice: {', '.join(value)}"
             raise ValueError(message)

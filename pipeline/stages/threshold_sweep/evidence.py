@@ -9,7 +9,7 @@ import sqlglot.expressions as exp
 
 from ...queries.dialect import column, double
 from ...queries.load import statement
-from ...tables.ratios import FURTHER_RATIOS, INDEX_OF, OF_LABELS
+from ...tables.ratios import FURTHER, OF_LABELS
 from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
 from ..units import untold, with_influence
 from .calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ...tables.ratios import Ratio
+    from ...tables.ratios import Index, Ratio
     from ..sections import Asked
 
 _CURVE, _AREAS = "threshold_sweep_curve", "threshold_sweep_areas"
@@ -35,9 +35,9 @@ _OF_BINS = (
 )
 
 
-def _measure(ratio: Ratio) -> Measure:
-    """A ratio of the weights if there are any, else of the counts."""
-    return Measure(ratio.name, _CURVE, tuple(((ratio.name, ratio.formula(suffix)),) for suffix in ("_weight", "")))
+def _measure(metric: Ratio | Index) -> Measure:
+    """A number of the weights if there are any, else of the counts."""
+    return Measure(metric.name, _CURVE, tuple(((metric.name, metric.formula(suffix)),) for suffix in ("_weight", "")))
 
 
 def _rows(asked: Asked) -> exp.Query:
@@ -67,8 +67,8 @@ def _without_clusters(asked: Asked) -> str:
 
 EVIDENCE = Evidence(
     measures=(
-        *map(_measure, (*OF_LABELS, *FURTHER_RATIOS)),
-        *(Measure(index.name, _CURVE, (((index.name, index.formula),),)) for index in INDEX_OF.values()),
+        *map(_measure, OF_LABELS),
+        *map(_measure, FURTHER),
         *(Measure(name, _AREAS) for name in ("average_precision", "pr_auc", "roc_auc", "log_likelihood", "brier")),
         *_OF_BINS,
         *(Measure(name, CALIBRATION_TABLE.name) for name in ("ece", "mce", "reliability", "spiegelhalter_z")),

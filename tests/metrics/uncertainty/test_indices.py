@@ -113,4 +113,5 @@ def test_formulas_in_words_are_what_is_computed() -> None:
         "(tp + tn) / (tp + tn + fp + fn)",
         "fp / (fp + tn)",
     ]
+    assert YOUDEN_J.formula("_weight") == "tp_weight / (tp_weight + fn_weight) - fp_weight / (fp_weight + tn_weight)"
     assert YOUDEN_J.lowest == MCC.lowest == -1

@@ -10,7 +10,10 @@ import pytest
 from running import before_after_config, points_tables, run_stages, swept
 from sklearn import metrics as sklearn
 
+import thresher
 from pipeline.errors import ConfigError
+from pipeline.storage.read import open_results
+from pipeline.tables.ratios import FURTHER, INDEX_OF, Index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,5 +73,27 @@ def test_stages_without_true_negatives_refuse_it(tmp_path: Path) -> None:
     config = before_after_config(tmp_path, {"pairs": pairs}, operating_points=[{"youden_j": True}])
     with pytest.raises(ConfigError, match="youden_j needs true negatives, which are not estimated"):
         run_stages(config)
+    with pytest.raises(ConfigError, match="metrics has no 'gmean'; there are specificity, npv, accuracy"):
+        swept(tmp_path, ROWS, metrics=["gmean"])
     with pytest.raises(ConfigError, match="metrics names one twice"):
         swept(tmp_path, ROWS, metrics=["mcc", "mcc"])
+
+
+def test_a_metric_that_is_stated_once_is_found_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    added = Index("p4", "4 * tp * tn / (4 * tp * tn + (tp + tn) * (fp + fn))", "harmonic mean of four", "never", 0.0)
+    monkeypatch.setattr("pipeline.stages.threshold_sweep.contract.FURTHER", (*FURTHER, added))
+    monkeypatch.setitem(INDEX_OF, added.name, added)
+    frame = ROWS.drop("weight")
+    result = thresher.threshold_sweep(predictions=frame, metrics=["p4"], thresholds=[0.5])
+    result.save(tmp_path / "results")
+    (row,) = result["curve"].to_dicts()
+    fp, fn, tn = (row[name] for name in ("fp", "fn", "tn"))
+    assert row["p4"] == pytest.approx(4 / (1 / row["precision"] + 1 / row["recall"] + (tn + fp) / tn + (tn + fn) / tn))
+    assert row["p4_lower"] < row["p4"] < row["p4_upper"]
+    assert {"p4", "p4_lower"} <= set(result["operating_points"].columns)
+    assert "harmonic mean of four" in str(result.explain("p4"))
+    with open_results(tmp_path / "results") as connection:
+        comments = dict(connection.execute("SELECT column_name, comment FROM duckdb_columns()").fetchall())
+        values = connection.execute("SELECT value, lower FROM metrics WHERE metric = 'p4'").fetchall()
+    assert comments["p4"].startswith("harmonic mean of four: 4 * tp * tn /")
+    assert values[0] == (row["p4"], row["p4_lower"])
