@@ -123,7 +123,7 @@ def _formulas(published: Published) -> Iterator[tuple[str, str]]:
         assert stage.stage.evidence is not None
         for measure in stage.stage.evidence.measures:
             table = stage.tables.get(measure.table)
-            if measure.forms and table is not None and not table.is_empty():
+            if measure.forms and table is not None and measure.name in table.columns and not table.is_empty():
                 yield stage.name, measure.name
 
 
