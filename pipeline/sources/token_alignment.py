@@ -9,9 +9,10 @@ import polars as pl
 
 from ..errors import DataError
 from .formats import TOKENS
-from .line_formats import mentions_of
+from .line_formats import UNKNOWN, mentions_of
 from .parquet_files import DataFile, open_file
 from .spooling import SPOOLED, TemporaryFolder
+from .unnesting import with_own_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +124,8 @@ def _place(row: dict[str, object], gold: Sequence[DataFile], predicted: Sequence
         ("predicted", predicted, row["token_other"], row["number_other"], row[_FILE]),
     ):
         where = "" if file is None else f" in {files[int(str(file))].name}"
-        sides.append(f"{name} has none{where}" if token is None else f"{name} has {token!r}{where}, line {number:,}")
+        shown = "a token without a name" if token == UNKNOWN else repr(token)
+        sides.append(f"{name} has none{where}" if token is None else f"{name} has {shown}{where}, line {number:,}")
     return f"document {row['doc_id']!r}, sentence {row['sentence']:,}, token {row['position']:,}: {'; '.join(sides)}"
 
 
@@ -150,7 +152,7 @@ def _rewritten(source: Source, files: Sequence[DataFile], tokens: pl.DataFrame, 
         folder = TemporaryFolder(scratch)
         target = folder.path / SPOOLED
         kept = of_file.get((number,), nothing)
-        mentions_of(kept).write_parquet(target)
+        with_own_document(mentions_of(kept), source.spec).write_parquet(target)
         kept.select("doc_id", "sentence", "number", "token", "tag", "start").write_parquet(target.with_name(TOKENS))
         new = open_file(target, folder.path, name=source.name, label=file.name, holder=folder)
         same = ("label", "origin", "identity", "partitions", "partition_types", "notices")

@@ -23,10 +23,15 @@ if TYPE_CHECKING:
     import polars as pl
 
     from .frames import FrameRows
+    from .inputs import Input
     from .listing import Listing
     from .rows import Rows
 
 
+_BY_ORDER = (
+    "nothing names the documents, and there are no tokens to compare: rows of gold and of predictions are taken for "
+    "the same by their order"
+)
 ROW = ".row"  # behind the name of the outermost list: the number of the row of the file that has it
 
 
@@ -231,11 +236,33 @@ def mentions_of_tags(rows: DataFile | FrameRows, tags: str, listing: Listing) ->
 
     def write(target: Path) -> None:
         tokens.write_parquet(target.with_name(OF_TOKENS))
-        mentions_of(tokens).write_parquet(target)
+        with_own_document(mentions_of(tokens), listing.spec).write_parquet(target)
 
     path, holder = spooled(write, rows.name, listing.scratch, name=listing.name)
     file = open_file(path, path.parent, name=listing.name, label=rows.name, holder=holder)
-    return _in_place_of(rows, replace(file, tokens=path.with_name(OF_TOKENS)))
+    file = _in_place_of(rows, replace(file, tokens=path.with_name(OF_TOKENS)))
+    is_by_order = _document(rows.schema.names, listing.spec) is None and not any(map(_is_token, rows.schema.names))
+    return replace(file, notices=file.notices | {_BY_ORDER: 0}) if is_by_order else file
+
+
+def with_own_document(mentions: pl.DataFrame, spec: Input) -> pl.DataFrame:
+    """Mentions of lists of tags, with their document under the name of the column that is mapped to it, too."""
+    import polars as pl  # noqa: PLC0415 - see unnested
+
+    mapped = spec.columns.get("doc_id") if isinstance(spec.tags, str) else None
+    return mentions.with_columns(pl.col("doc_id").alias(mapped)) if isinstance(mapped, str) else mentions
+
+
+def _document(names: Sequence[str], spec: Input) -> str | None:
+    """The column that names the document of a sentence: the one that is mapped to it, or a usual one."""
+    mapped = spec.columns.get("doc_id")
+    if isinstance(mapped, str) and mapped in names:
+        return mapped
+    return next((each for each in names if is_usual_name("doc_id", each)), "id" if "id" in names else None)
+
+
+def _is_token(name: str) -> bool:
+    return name.lower() in TOKENS
 
 
 def _tagged(rows: DataFile | FrameRows, tags: str, listing: Listing) -> pl.DataFrame:
@@ -246,11 +273,11 @@ def _tagged(rows: DataFile | FrameRows, tags: str, listing: Listing) -> pl.DataF
 
     frame = _frame(rows)
     schema, number, label = frame.collect_schema(), pl.col("number"), pl.lit("")
-    tokens = next((each for each, kind in schema.items() if isinstance(kind, pl.List) and each.lower() in TOKENS), None)
+    tokens = next((each for each, kind in schema.items() if isinstance(kind, pl.List) and _is_token(each)), None)
     if not isinstance(schema.get(tags), pl.List):
         message = f"input {listing.name}: {rows.name} has no column of lists {tags!r}, which tags names"
         raise DataError(message, remedy=columns_in_words(rows, tags))
-    document = next((each for each in schema if is_usual_name("doc_id", each)), "id" if "id" in schema else None)
+    document = _document(schema.names(), listing.spec)
     if len(listing.items) > 1 and isinstance(rows, DataFile):
         label = pl.lit(f"{PurePath(rows.name).stem}:")
     sentences: pl.DataFrame = (
@@ -285,12 +312,12 @@ def _check_lists(sentences: pl.DataFrame, rows: Rows, columns: tuple[str, str | 
     nameless = sentences.filter(pl.col("doc_id").is_null())
     uneven = sentences.with_columns(lengths).filter(pl.col("tag") != pl.col("token"))
     if nameless.height:
-        message = f"input {name}: {_counted(nameless)} of {rows.name} name no document ({_first(nameless)})"
+        message = f"input {name}: {_counted(nameless)} of {rows.name} without a document ({_first(nameless)})"
         raise DataError(message, remedy="Give each row its document, or leave that column out.")
     if uneven.height:
         row = uneven.row(0, named=True)
         message = (
-            f"input {name}: {_counted(uneven)} of {rows.name} differ in the number of {columns[0]} and {columns[1]} "
+            f"input {name}: {_counted(uneven)} of {rows.name} with another number of {columns[0]} than of {columns[1]} "
             f"({_first(uneven)}, {row['tag']:,} and {row['token']:,})"
         )
         raise DataError(message, remedy="Give every token one tag; predict on the tokens of gold.")
@@ -305,7 +332,8 @@ def _check_tags(tokens: pl.DataFrame, rows: Rows, tags: str, *, name: str) -> No
     odd = tokens.filter(~pl.col("tag").str.contains(TAG).fill_null(value=False))
     if odd.height:
         first = f"{_first(odd)}, {odd['tag'][0]!r}"
-        message = f"input {name}: {tags} of {rows.name} has {odd.height:,} values that are no tags ({first})"
+        values = "a value that is no tag" if odd.height == 1 else f"{odd.height:,} values that are no tags"
+        message = f"input {name}: {tags} of {rows.name} has {values} ({first})"
         remedy = (
             "A tag is O, or B-, I-, E-, S-, L- or U- with a type behind it; numbers stand for such where a data set of "
             "Hugging Face was written with to_parquet."
@@ -313,7 +341,8 @@ def _check_tags(tokens: pl.DataFrame, rows: Rows, tags: str, *, name: str) -> No
         raise DataError(message, remedy=remedy)
     empty = tokens.filter(pl.col("token").fill_null("") == "")
     if empty.height:
-        message = f"input {name}: {rows.name} has {empty.height:,} tokens without a character ({_first(empty)})"
+        tokens_at_fault = "a token" if empty.height == 1 else f"{empty.height:,} tokens"
+        message = f"input {name}: {rows.name} has {tokens_at_fault} without a character ({_first(empty)})"
         raise DataError(message, remedy="Leave them out, with their tags.")
 
 

@@ -108,14 +108,14 @@ def test_other_tokens_stop_the_run_and_prefixes_can_be_compared(tmp_path: Path) 
     [
         (
             {"tokens": TOKENS, "tags": [["O", "O"], ["O"]]},
-            "1 row of .* differ in the number of tags and tokens .*row 1",
+            "1 row of .* with another number of tags than of tokens .*row 1",
         ),
-        ({"tokens": TOKENS, "tags": [["O", "O", "X"], ["O"]]}, r"1 values that are no tags \(first: row 1, 'X'\)"),
+        ({"tokens": TOKENS, "tags": [["O", "O", "X"], ["O"]]}, r"a value that is no tag \(first: row 1, 'X'\)"),
         ({"tokens": TOKENS, "tags": [[0, 1, 2], [0]]}, "4 values that are no tags .*'0'"),
-        ({"tokens": [["", "a", "b"], ["c"]], "tags": [["O"] * 3, ["O"]]}, "1 tokens without a character"),
+        ({"tokens": [["", "a", "b"], ["c"]], "tags": [["O"] * 3, ["O"]]}, "a token without a character"),
         ({"tokens": TOKENS, "tags": ["O", "O"]}, "no column of lists 'tags'"),
         ({"tokens": TOKENS, "other": [["O"] * 3, ["O"]]}, "no column of lists 'tags'"),
-        ({"doc_id": ["a", None], "tags": [["O"], ["O"]]}, "1 row of .* name no document .*row 2"),
+        ({"doc_id": ["a", None], "tags": [["O"], ["O"]]}, "1 row of .* without a document .*row 2"),
     ],
 )
 def test_what_is_no_list_of_tags_is_told(columns: dict[str, Any], message: str) -> None:
@@ -135,3 +135,27 @@ def test_what_is_no_list_of_tags_is_told(columns: dict[str, Any], message: str) 
 def test_keys_that_do_not_go_together_are_refused(keys: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         scores(gold=keys, predicted=keys)
+
+
+def test_rows_that_only_their_order_tells_apart_are_said_to_be() -> None:
+    frame = pl.DataFrame({"gold": [["B-A", "O"], ["O"]], "predicted": [["B-A", "O"], ["O"]]})
+    gold, predicted = ({"path": frame, "tags": name} for name in ("gold", "predicted"))
+    result = thresher.entity_recognition(gold=gold, predicted=predicted)
+    assert "taken for the same by their order" in " ".join((*result.warnings, *result.notes))
+    named = frame.with_columns(doc_id=pl.Series(["a", "b"]))
+    gold, predicted = ({"path": named, "tags": name} for name in ("gold", "predicted"))
+    result = thresher.entity_recognition(gold=gold, predicted=predicted)
+    assert "order" not in " ".join((*result.warnings, *result.notes))
+
+
+@pytest.mark.parametrize("align", ["exact", "prefix"])
+def test_the_document_may_be_mapped(align: str) -> None:
+    gold = pl.DataFrame({"key": ["b", "a"], "tokens": [["x", "y"], ["z"]], "tags": [["B-P", "O"], ["B-P"]]})
+    predicted = gold.reverse()
+    if align == "prefix":
+        predicted = pl.DataFrame({"key": ["a", "b"], "tokens": [["z"], ["x"]], "tags": [["B-P"], ["B-P"]]})
+    inputs: dict[str, Any] = {
+        name: {"path": frame, "tags": "tags", "columns": {"doc_id": "key"}}
+        for name, frame in (("gold", gold), ("predicted", predicted))
+    }
+    assert scores(**inputs, align=align) == (2, 0, 0)

@@ -115,3 +115,11 @@ def test_formulas_in_words_are_what_is_computed() -> None:
     ]
     assert YOUDEN_J.formula("_weight") == "tp_weight / (tp_weight + fn_weight) - fp_weight / (fp_weight + tn_weight)"
     assert YOUDEN_J.lowest == MCC.lowest == -1
+
+
+def test_limits_of_few_rows_by_hand() -> None:
+    """9 of 10 positives and 1 of 10 negatives are retrieved; half a row more of each outcome is 9.5 and 1.5 of 11."""
+    middle, variance = (9.5 - 1.5) / 11, 2 * 9.5 * 1.5 / 11**3
+    half = 1.959963984540054 * math.sqrt(variance) / (1 - middle**2)
+    lower, upper = index_limits_of_rows(YOUDEN_J, confusion((9, 1, 1, 9)), None, 0.95)
+    assert (lower[0], upper[0]) == pytest.approx([math.tanh(math.atanh(middle) + sign * half) for sign in (-1, 1)])
