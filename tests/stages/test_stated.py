@@ -32,7 +32,8 @@ else:
     result, table = thresher.change_points(predictions=predicted, annotations=points, margin=2), "curve"
 result.save("results")
 with open_results(Path("results")) as connection:
-    comments = dict(connection.execute("SELECT column_name, comment FROM duckdb_columns()").fetchall())
+    columns = "SELECT column_name, comment FROM duckdb_columns() WHERE table_name = ?"
+    comments = dict(connection.execute(columns, [f"{sys.argv[1]}_{table}"]).fetchall())
     metrics = connection.execute("SELECT value, lower FROM metrics WHERE metric = 'jaccard'").fetchall()
 said = {name: value for name, value in result[table].to_dicts()[0].items() if isinstance(value, (int, float))}
 texts = {"explain": str(result.explain("jaccard")), "plan": str(result.plan("jaccard", width=0.1))}
@@ -40,7 +41,7 @@ print(json.dumps({"row": said, "comment": comments["jaccard"], "metrics": metric
 """
 
 
-@pytest.mark.parametrize("kind", ["geocoding"])
+@pytest.mark.parametrize("kind", ["geocoding", "change_points"])
 def test_a_ratio_that_is_stated_once_is_found_everywhere(tmp_path: Path, kind: str) -> None:
     for name in ("pipeline", "thresher"):
         shutil.copytree(ROOT / name, tmp_path / name)

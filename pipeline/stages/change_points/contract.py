@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator, model_validator
@@ -14,6 +15,7 @@ from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COL
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from ...tables.groupings import unlike_but_for_case
+from ...tables.ratios import Count, Ratio, columns_of
 from ...tables.schemas import Column, Table, limits_of, limits_of_share, of_chosen_row
 from ..durations import parse_microseconds
 from ..parameters import EvenThresholds, StageParameters
@@ -314,23 +316,46 @@ COUNTS = (
 COUNT_NAMES = tuple(column.name for column in COUNTS)
 
 
-_COUNTED = (
-    Column("n_true", "BIGINT", "true points"),
-    Column("n_predicted", "BIGINT", "predictions at or above the threshold"),
-    Column("tp", "BIGINT", "true positives, by the rule of matching"),
+_SERIES = Count("n_series", "runs on one series; with separate annotators each counts", total="n_series")
+_TRUE = Count("n_true", "true points", total="n_true", noun="true change points")
+_TP = Count("tp", "true positives, by the rule of matching", within="tp", total="tp_always")
+_RECALL = Ratio("recall", ("tp",), ("fn",), "no true point", over=("n_true",), reason="no_positive")
+STATED = (  # a further ratio is one more statement: column, comment, value, limits, formula and plan follow from it
+    _SERIES,
+    _TRUE,
+    Count(
+        "n_predicted",
+        "predictions at or above the threshold",
+        within="n_predicted",
+        total="n_always",
+        noun="predicted change points",
+    ),
+    _TP,
+    Count("fp", formula="n_predicted - tp", is_shown=False),
+    Count("fn", formula="n_true - tp", is_shown=False),
+    Count("recall_sum", within="recall_sum", total="recall_always", is_shown=False),
+    Count("n_ignored", within="n_ignored", total="n_ignored_always", is_shown=False),
+    Ratio(
+        "precision",
+        ("tp",),
+        ("fp",),
+        "nothing is predicted",
+        over=("n_predicted",),
+        says="{formula}; above 1 is possible with `any`",
+        reason="no_prediction",
+    ),
+    replace(_RECALL, says="{formula}; with `tcpd` the mean over annotators and series"),
+    Ratio(
+        "f1",
+        ("tp",),
+        ("fp", "fn"),
+        "neither",
+        is_harmonic=True,
+        over=("n_predicted", "n_true"),
+        says="{formula}; with `tcpd` the harmonic mean",
+    ),
 )
-_PRECISION = Column(
-    "precision", "DOUBLE", "tp / n_predicted; above 1 is possible with `any`; NULL: nothing is predicted", nullable=True
-)
-_RECALL = Column(
-    "recall",
-    "DOUBLE",
-    "tp / n_true; with `tcpd` the mean over annotators and series; NULL: no true point",
-    nullable=True,
-)
-_F1 = Column(
-    "f1", "DOUBLE", "2 tp / (n_predicted + n_true); with `tcpd` the harmonic mean; NULL: neither", nullable=True
-)
+_COLUMNS = {column.name: column for column in columns_of(STATED)}
 _UNDEFINED = Column(
     "undefined",
     "VARCHAR",
@@ -339,14 +364,7 @@ _UNDEFINED = Column(
 )
 CURVE = (
     Column("threshold", "DOUBLE", "score from which a prediction counts; NULL: nothing has a score", nullable=True),
-    Column("n_series", "BIGINT", "runs on one series; with separate annotators each counts"),
-    *_COUNTED,
-    _PRECISION,
-    *limits_of_share("precision"),
-    _RECALL,
-    *limits_of_share("recall"),
-    _F1,
-    *limits_of_share("f1"),
+    *columns_of(STATED),
     _UNDEFINED,
     Column(
         "undefined_interval",
@@ -360,8 +378,7 @@ CHOSEN = of_chosen_row(
     CURVE, reasons="`not_reached`, `not_promised`", always=("undefined", "undefined_interval", "interval_quality")
 )
 AREAS = (
-    Column("n_series", "BIGINT", "runs on one series; with separate annotators each counts"),
-    Column("n_true", "BIGINT", "true points"),
+    *columns_of((_SERIES, _TRUE)),
     Column("n_predicted", "BIGINT", "predictions"),
     Column("average_precision", "DOUBLE", "step area, from every score; NULL: see `undefined`", nullable=True),
     Column(
@@ -393,12 +410,12 @@ AREAS = (
 )
 SERIES_COLUMNS = (
     Column(SERIES_ID, "KEY", "the series"),
-    Column("n_true", "BIGINT", "true points"),
+    *columns_of((_TRUE,)),
     Column("n_predicted", "BIGINT", "predictions, whatever their score"),
-    Column("tp", "BIGINT", "true positives, by the rule of matching"),
-    _PRECISION,
-    Column("recall", "DOUBLE", "tp / n_true; with `tcpd` the mean over annotators; NULL: no true point", nullable=True),
-    _F1,
+    *columns_of((_TP,)),
+    _COLUMNS["precision"],
+    replace(_RECALL, says="{formula}; with `tcpd` the mean over annotators").column(),
+    _COLUMNS["f1"],
     Column(
         "mean_delay",
         "DOUBLE",

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pipeline.metrics.curves.operating_points import Candidates, Criterion, Outcomes, f_beta_of_counts, ratios_of_counts
-from pipeline.stages.change_points.choosing import _f_beta_of_mean_recall
+from pipeline.stages.change_points.results import _f_beta_of_mean_recall
 
 TP, FP, FN = (np.array([counts], dtype=np.float64) for counts in ([4, 3, 2, 1], [9, 3, 1, 0], [0, 1, 2, 3]))
 
