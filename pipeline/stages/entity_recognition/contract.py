@@ -15,7 +15,7 @@ from ...sources.inputs import Input, InputContract
 from ...tables.columns import RATIOS
 from ...tables.ratios import F1, PRECISION, RECALL
 from ...tables.schemas import Column, Table, of_chosen_row
-from ..mentions.rules import Match, MentionParameters
+from ..mentions import Match, MentionParameters
 from ..parameters import EvenThresholds
 from ..stage import CLUSTER
 
@@ -99,13 +99,18 @@ def _mention(side: str, without: str) -> tuple[Column, ...]:
     )
 
 
-OUTCOMES = (
-    Column("doc_id", "KEY", "the document"),
-    Column("mention", "BIGINT", "number of the row within the document, from 1, in the order of the text"),
-    Column("outcome", "VARCHAR", "`tp`, `fp` or `fn` at the lowest threshold"),
-    *_mention("gold", "no gold mention"),
-    *_mention("predicted", "no prediction"),
-    Column("score", "DOUBLE", "confidence of the prediction; NULL: no score, or no prediction", nullable=True),
+OUTCOMES = Table(
+    "entity_recognition_outcomes",
+    "one row per mention",
+    (
+        Column("doc_id", "KEY", "the document"),
+        Column("mention", "BIGINT", "number of the row within the document, from 1, in the order of the text"),
+        Column("outcome", "VARCHAR", "`tp`, `fp` or `fn` at the lowest threshold"),
+        *_mention("gold", "no gold mention"),
+        *_mention("predicted", "no prediction"),
+        Column("score", "DOUBLE", "confidence of the prediction; NULL: no score, or no prediction", nullable=True),
+    ),
+    ("doc_id", "mention"),
 )
 TABLES = (
     Table("entity_recognition_scores", "one row per average and threshold", SCORES, ("average", "threshold")),
@@ -120,7 +125,7 @@ TABLES = (
         ("criterion",),
     ),
     Table("entity_recognition_documents", "one row per document", DOCUMENT_COLUMNS, ("doc_id",)),
-    Table("entity_recognition_outcomes", "one row per mention", OUTCOMES, ("doc_id", "mention")),
+    OUTCOMES,
 )
 
 

@@ -11,7 +11,7 @@ from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from ...tables.ratios import Count, Ratio, columns_of
 from ...tables.schemas import Column, Table, limits_of
-from ..mentions.rules import MentionParameters
+from ..mentions import MentionParameters
 from ..parameters import ascending
 
 _PLACE = (

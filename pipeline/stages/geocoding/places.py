@@ -22,7 +22,7 @@ from ...queries.load import statement
 from ...tables.columns import REPLICATE, as_key, doubles
 from ...tables.groupings import Grouping
 from ...tables.schemas import GROUPING, polars_types
-from ..mentions.rules import DOCUMENT, FILE_ORDER, SYSTEM, in_order, matched_rows, text_numbers
+from ..mentions import DOCUMENT, FILE_ORDER, SYSTEM, in_order, matched_rows, text_numbers
 from .contract import DOCUMENTS, ERRORS, OUTCOMES
 
 if TYPE_CHECKING:

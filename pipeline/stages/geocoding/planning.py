@@ -26,7 +26,7 @@ from ...sources.bins import Grid
 from ...sources.canonical import canonical_relation
 from ...tables.columns import lowest_retrieved
 from ...tables.groupings import users_name
-from ..mentions.rows import MentionRows, fault_of, key_type, systems_relation
+from ..mentions import MentionRows, fault_of, key_type, systems_relation
 from .contract import COUNT_NAMES, DOCUMENTS, GOLD, OUTCOMES
 from .places import PLACE, SEVERAL, SPAN, by_matching, documents, errors, exchanged, of_pairs, outcomes
 

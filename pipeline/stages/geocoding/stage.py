@@ -24,7 +24,7 @@ from ...tables.groupings import group_text
 from ...tables.schemas import GROUPING
 from .. import methods
 from ..figures import Axis, Figure, Rule, Series, caption, drawn, intervals, keys_of, ratio_series, shares, shown
-from ..mentions.rules import rule_in_words
+from ..mentions import rule_in_words
 from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
 from ..stage import Stage, Summary, UnitTable, groups_without, integer, interval, number, of_group
 from ..standard_figures import Wanted, key_numbers_of, ratios_of_groups
