@@ -31,6 +31,7 @@ class Ratio:
         says: What a value says, a format of its `formula`.
         reason: What `undefined` says where it is NULL; empty: what it says of another ratio.
         is_limited: Whether it has an interval.
+        is_rate: Whether it is no share: a number of hits over what they are counted over, without an upper end.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Ratio:
     says: str = "{formula}"
     reason: str = ""
     is_limited: bool = True
+    is_rate: bool = False
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -55,9 +57,9 @@ class Ratio:
         return (*self.outcomes, *self.over)
 
     @property
-    def scale(self) -> Literal["share", "jaccard"]:
+    def scale(self) -> Literal["share", "jaccard", "log"]:
         """How its limits are made."""
-        return "jaccard" if self.is_harmonic else "share"
+        return "log" if self.is_rate else "jaccard" if self.is_harmonic else "share"
 
     def formula(self, suffix: str = "") -> str:
         """It in words.
@@ -102,7 +104,8 @@ class Ratio:
 
     def columns(self, note: str = "", null: str = "") -> tuple[Column, ...]:
         """Its column and those of its limits; arguments as for `column`."""
-        return (self.column(note, null), *(limits_of_share(self.name) if self.is_limited else ()))
+        limits = limits_of if self.is_rate else limits_of_share
+        return (self.column(note, null), *(limits(self.name) if self.is_limited else ()))
 
 
 @dataclass(frozen=True)
@@ -200,6 +203,6 @@ def columns_of(stated: Iterable[Column | Count | Ratio]) -> tuple[Column, ...]:
     return tuple(column for each in stated for column in ((each,) if isinstance(each, Column) else each.columns()))
 
 
-def scales(ratios: Iterable[Ratio]) -> dict[str, Literal["share", "jaccard"]]:
+def scales(ratios: Iterable[Ratio]) -> dict[str, Literal["share", "jaccard", "log"]]:
     """How the limits of ratios are made, by their names."""
     return {ratio.name: ratio.scale for ratio in ratios}

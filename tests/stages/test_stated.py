@@ -8,7 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.metrics.uncertainty.cube import Cube
+from pipeline.stages.stated import counted, outcomes_of, ratios_of, with_ratios
+from pipeline.tables.ratios import Count, Ratio
 
 ROOT = Path(__file__).parents[2]
 STATEMENT = '    Ratio("jaccard", ("tp",), ("fp", "fn"), "nothing at all", "share of all"),\n'
@@ -39,6 +46,43 @@ said = {name: value for name, value in result[table].to_dicts()[0].items() if is
 texts = {"explain": str(result.explain("jaccard")), "plan": str(result.plan("jaccard", width=0.1))}
 print(json.dumps({"row": said, "comment": comments["jaccard"], "metrics": metrics, **texts}))
 """
+
+STATED = (
+    Count("n_true", total="n_true"),
+    Count("n_predicted", within="n_predicted", total="n_always"),
+    Count("tp", within="tp"),
+    Count("fp", formula="n_predicted - tp"),
+    Count("fn", formula="n_true - tp"),
+    Ratio("precision", ("tp",), ("fp",), "nothing predicted", over=("n_predicted",), reason="no_prediction"),
+    Ratio("recall", ("tp",), ("fn",), "nothing true", reason="no_positive"),
+    Ratio("f1", ("tp",), ("fp", "fn"), "neither", is_harmonic=True, over=("n_predicted", "n_true")),
+)
+COUNTED = ("n_true", "n_predicted", "n_always", "tp")
+ROWS = st.lists(
+    st.tuples(st.integers(0, 2), st.sampled_from([None, 0.0, 1.0]), *[st.integers(0, 3)] * 4),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(rows=ROWS)
+def test_counts_of_a_table_are_the_sums_of_those_of_replicates(rows: list[tuple[int | float | None, ...]]) -> None:
+    names = ("grouping", "replicate", "threshold", *COUNTED)
+    table = pl.DataFrame([("all", *row) for row in rows], schema=names, orient="row").cast({"threshold": pl.Float64})
+    cube = Cube.of_groups(table, (0.0, 1.0))
+    frame = with_ratios(counted(STATED, cube), STATED).sort("threshold")
+    ((_, group),) = cube.groups()
+    outcomes = outcomes_of(STATED, group)
+    for name, values in {**outcomes.others, "tp": outcomes.tp, "fp": outcomes.fp, "fn": outcomes.fn}.items():
+        assert frame[name].to_list() == values.sum(axis=0).tolist()
+    for row in frame.iter_rows(named=True):
+        tp, fp, fn = (row[name] for name in ("tp", "fp", "fn"))
+        expected = {"precision": (tp, tp + fp), "recall": (tp, tp + fn), "f1": (2 * tp, 2 * tp + fp + fn)}
+        assert {name: row[name] for name in ratios_of(STATED)} == {
+            name: over / under if under else None for name, (over, under) in expected.items()
+        }
+        lacking = "no_prediction" if tp + fp == 0 else "no_positive" if tp + fn == 0 else None
+        assert row["undefined"] == lacking
 
 
 @pytest.mark.parametrize("kind", ["geocoding", "change_points"])

@@ -48,8 +48,20 @@ from ...metrics.uncertainty.limits import (
 from ...metrics.uncertainty.proportions import Confusion
 from ...records import dataclass
 from ...tables.columns import REPLICATE, THRESHOLD, by_group, doubles, nulls, quotient
+from ..stated import counted
 from ..stated import with_ratios as ratios_of_counts
-from .contract import ALARM_POINTS, ALARMS, ALL_PREDICTIONS, LEADS, QUANTILES, STATED, SWEPT_ALARMS, in_positions
+from .contract import (
+    ALARM_POINTS,
+    ALARMS,
+    ALARMS_STATED,
+    ALL_PREDICTIONS,
+    BETWEEN,
+    LEADS,
+    QUANTILES,
+    RATE,
+    STATED,
+    in_positions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -531,7 +543,6 @@ def _frame(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
 
 
 CRITERION = "criterion"
-RATE, BETWEEN = "false_alarm_rate", "time_between_false_alarms"
 _LEAD_NAMES = ("share_ahead", "mean_lead", *QUANTILES)
 _WORST = {quality: number for number, quality in enumerate(MEANINGS)}
 _OF_RECALL = "_quality_of_recall"
@@ -567,42 +578,31 @@ def alarm_tables(
 
 def _alarms(params: ChangePointsParameters, cube: Cube, curve: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Counts and rates at every threshold of the curve."""
-    always = [f"{name}_always" for name in SWEPT_ALARMS]
-    names = ("n_series", "n_true", "n_predicted", "tp", "recall", *limit_names(["recall"]))
-    frame = curve.select(
-        *keys,
-        THRESHOLD,
-        *names,
-        pl.col(INTERVAL_QUALITY).alias(_OF_RECALL),
-        pl.col(UNDEFINED_INTERVAL).alias(_REASON_OF_RECALL),
-    )
-    swept, totals = cube.at_or_above(SWEPT_ALARMS), cube.totals([*always, "observed"])
-    frame = frame.join(swept, on=[*keys, THRESHOLD], how="left", nulls_equal=True)
-    frame = frame.with_columns(pl.col(SWEPT_ALARMS).fill_null(0)).join(totals, on=keys, how="left", nulls_equal=True)
-    frame = frame.with_columns(
-        *(pl.col(name).cast(pl.Float64) + pl.col(f"{name}_always").cast(pl.Float64) for name in SWEPT_ALARMS[-1:]),
-        *(pl.col(name) + pl.col(f"{name}_always") for name in SWEPT_ALARMS[:-1]),
-    )
+    qualities = pl.col(INTERVAL_QUALITY).alias(_OF_RECALL), pl.col(UNDEFINED_INTERVAL).alias(_REASON_OF_RECALL)
+    recalls = curve.select(*keys, THRESHOLD, "recall", *limit_names(["recall"]), *qualities)
+    counts = counted(ALARMS_STATED, cube)
+    frame = recalls.join(counts, on=[*keys, THRESHOLD], how="left", nulls_equal=True)
     mean = quotient(frame["lead_sum"], frame["n_alerted"]).alias("mean_lead")
     return _with_rate_limits(params, cube, _with_rates(params, frame.with_columns(mean)), keys)
 
 
 def _with_rates(params: ChangePointsParameters, frame: pl.DataFrame) -> pl.DataFrame:
     """With the observed time in its unit, the rate, the time between, and why one of them is NULL."""
-    if params.per is None:
-        observed = pl.lit(None, dtype=pl.Float64)
-    else:
-        observed = pl.col("observed").cast(pl.Float64) / in_positions(params.per)
-    per = pl.lit(None if params.per is None else str(params.per), dtype=pl.String)
-    frame = frame.with_columns(observed.alias("observed"), per.alias("per"))
-    is_timed = pl.col("observed") > 0
-    rate = pl.when(is_timed).then(pl.col("n_false") / pl.col("observed")).alias(RATE)
-    between = pl.when(is_timed & (pl.col("n_false") > 0)).then(pl.col("observed") / pl.col("n_false")).alias(BETWEEN)
+    per = None if params.per is None else in_positions(params.per)
+    frame = frame.with_columns(
+        (pl.lit(None, dtype=pl.Float64) if per is None else pl.col("observed_time") / per).alias("observed"),
+        pl.lit(None if params.per is None else str(params.per), dtype=pl.String).alias("per"),
+    )
+    is_timed, counts = pl.col("observed") > 0, {name: pl.col(name) for name in ("n_false", "observed")}
+    fractions = {rate.name: rate.fraction(counts) for rate in (RATE, BETWEEN)}
+    rates = (
+        pl.when(is_timed & (under > 0)).then(over / under).alias(name) for name, (over, under) in fractions.items()
+    )
     reason = pl.when(pl.col("per").is_null()).then(pl.lit("no_unit")).when(~is_timed).then(pl.lit("no_time"))
     reason = reason.when(pl.col("n_true") == 0).then(pl.lit("no_positive"))
     reason = reason.when(pl.col("n_alerted") == 0).then(pl.lit("no_alert"))
     reason = reason.when(pl.col("n_false") == 0).then(pl.lit("no_false_alarm"))
-    return frame.with_columns(rate, between, reason.alias("undefined"))
+    return frame.with_columns(*rates, reason.alias("undefined"))
 
 
 def _with_rate_limits(
@@ -610,18 +610,22 @@ def _with_rate_limits(
 ) -> pl.DataFrame:
     """With limits of the rate and of its reciprocal; a row's quality is the worst of the rate's and of the recall's."""
 
+    def false_alarms(group: GroupCounts) -> NDArray[Any]:
+        return group.at_or_above("n_false") + group.totals("n_false_always")[:, None]
+
     def intervals(rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
-        events = group.at_or_above("n_false") + group.totals("n_false_always")[:, None]
         time = np.asarray(group.totals("observed"), dtype=np.float64) / (
             1 if params.per is None else in_positions(params.per)
         )
-        lower, upper = rate_limits(events, time, params.confidence, params.resampling, in_time=group.in_time)
-        undefined = rows[RATE].is_null().to_numpy()
+        lower, upper = rate_limits(
+            false_alarms(group), time, params.confidence, params.resampling, in_time=group.in_time
+        )
+        undefined = rows[RATE.name].is_null().to_numpy()
         limits = np.where(undefined, np.nan, lower), np.where(undefined, np.nan, upper)
-        return {RATE: Interval.of(limits, "undefined_ratio")}
+        return {RATE.name: Interval.of(limits, "undefined_ratio")}
 
     def of_time(group: GroupCounts) -> Confusion:
-        false = group.at_or_above("n_false") + group.totals("n_false_always")[:, None]
+        false = false_alarms(group)
         observed = np.asarray(group.totals("observed"), dtype=np.float64)[:, None]
         return Confusion(false, observed + 0 * false, 0 * false, 0 * false, in_time=group.in_time)
 
@@ -629,19 +633,19 @@ def _with_rate_limits(
     frame = with_limits(
         frame,
         cube,
-        (RATE,),
+        (RATE.name,),
         intervals,
         wanted=params.is_replicated,
         clusters=marked_in_time(clusters, cube, ["n_predicted"], of_time),
         events=("n_false",),
         resamples=params.drawn_resamples,
     )
-    lower, upper = pl.col(f"{RATE}_lower"), pl.col(f"{RATE}_upper")
+    lower, upper = pl.col(f"{RATE.name}_lower"), pl.col(f"{RATE.name}_upper")
     qualities = (pl.col(name).replace_strict(_WORST, return_dtype=pl.Int64) for name in (INTERVAL_QUALITY, _OF_RECALL))
     names = pl.min_horizontal(*qualities).replace_strict(dict(enumerate(MEANINGS)), return_dtype=pl.String)
     return frame.with_columns(
-        pl.when(upper > 0).then(1 / upper).alias(f"{BETWEEN}_lower"),
-        pl.when(lower > 0).then(1 / lower).alias(f"{BETWEEN}_upper"),
+        pl.when(upper > 0).then(1 / upper).alias(f"{BETWEEN.name}_lower"),
+        pl.when(lower > 0).then(1 / lower).alias(f"{BETWEEN.name}_upper"),
         pl.coalesce(UNDEFINED_INTERVAL, _REASON_OF_RECALL).alias(UNDEFINED_INTERVAL),
         names.alias(INTERVAL_QUALITY),
     )

@@ -29,15 +29,26 @@ from ...metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_c
 from ...plan.nodes import After
 from ...queries.load import statement
 from ...tables.columns import IN_TIME, THRESHOLD, add_up, as_key, at_or_above, by_group, divide, nulls, quotient
-from ...tables.groupings import Grouping, group_text, grouping_columns
+from ...tables.groupings import Grouping, grouping_columns
 from ...tables.schemas import GROUPING
 from ...visible_text import of_every
 from ..figures import keys_of
-from ..stage import CLUSTER, Summary, doubt, f1_curve, groups_without, integer, interval, number, of_group, percent
+from ..stage import (
+    CLUSTER,
+    Summary,
+    doubt,
+    f1_curve,
+    groups_without,
+    integer,
+    interval_cells,
+    number,
+    percent,
+    summary_of,
+)
 from ..standard_figures import CHOICE, SAME_DATA, beside_best, on_other_data, words_of_choice
 from ..stated import counted, limited_of, outcomes_of
-from .contract import ALARMS, AREAS, CURVE, DELAYS, SERIES_COLUMNS, SERIES_ID, STATED
-from .points import RATE, RUN, alarm_tables, with_ratios
+from .contract import ALARMS, AREAS, CURVE, DELAYS, RATE, SERIES_COLUMNS, SERIES_ID, STATED
+from .points import RUN, alarm_tables, with_ratios
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -166,7 +177,7 @@ def with_rates(best: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> pl.Dat
     if unit_of(tables) is None:
         return best
     keys = [*keys_of(best), THRESHOLD]
-    rates = tables[ALARMS.name].select(*keys, RATE, f"{RATE}_lower", f"{RATE}_upper")
+    rates = tables[ALARMS.name].select(*keys, *(column.name for column in RATE.columns()))
     return best.join(rates, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
@@ -210,38 +221,25 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         return Summary(headers=(), rows=(), sentence="No group has any series.")
     shown, unit = with_rates(best_on_other_data(tables), tables), unit_of(tables)
     keys = [GROUPING.name, *grouping_columns(areas.columns)]
-    rows = tuple(
-        (
-            group_text(row),
-            integer(row["n_series"]),
-            integer(row["n_true"]),
-            number(row[THRESHOLD]),
-            interval(row, "precision"),
-            interval(row, "recall"),
-            interval(row, "f1"),
-            percent(row["average_precision"]) if unit is None else _rate(row),
-        )
-        for row in shown.iter_rows(named=True)
-    )
-    values, title = f1_curve(curve, shown.head(1).select(keys))
-    last = "average precision" if unit is None else f"false alarms per {unit}"
-    return Summary(
-        headers=(*HEADERS, last),
-        rows=rows,
-        groupings=tuple(shown[GROUPING.name]),
-        sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
-        curve=values,
-        curve_title=title,
+    last = (lambda row: percent(row["average_precision"])) if unit is None else _rate
+    return summary_of(
+        shown,
+        {
+            "series": lambda row: integer(row["n_series"]),
+            "true points": lambda row: integer(row["n_true"]),
+            "threshold": lambda row: number(row[THRESHOLD]),
+            **interval_cells({"precision": "precision", "recall": "recall", "F1": "f1"}),
+            "average precision" if unit is None else f"false alarms per {unit}": last,
+        },
+        _sentence,
+        f1_curve(curve, shown.head(1).select(keys)),
         on_same_data=bool((shown[CHOICE] == SAME_DATA).any()),
     )
 
 
-HEADERS = ("group", "series", "true points", "threshold", "precision", "recall", "F1")
-
-
 def _rate(row: Mapping[str, object]) -> str:
     """A rate and its limits for people, with a mark behind doubtful limits."""
-    rate, lower, upper = (row[name] for name in (RATE, f"{RATE}_lower", f"{RATE}_upper"))
+    rate, lower, upper = (row[column.name] for column in RATE.columns())
     if not isinstance(lower, float) or not isinstance(upper, float):
         return number(rate)
     return f"{number(rate)} ({lower:.3g}–{upper:.3g}){doubt(row)}"

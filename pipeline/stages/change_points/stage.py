@@ -14,6 +14,7 @@ from ...plan.nodes import Relation
 from ...queries.dialect import column, double
 from ...queries.load import statement
 from ...tables.columns import THRESHOLD
+from ...tables.ratios import scales
 from .. import methods
 from ..figures import (
     CRITERION,
@@ -59,11 +60,13 @@ from .contract import (
     ALARM_POINTS,
     ALARMS,
     ANNOTATIONS,
+    BETWEEN,
     CODERS,
     COUNTS,
     INCIDENTS,
     LEADS,
     PREDICTIONS,
+    RATE,
     RUNS,
     SERIES,
     SERIES_ID,
@@ -73,7 +76,7 @@ from .contract import (
     further_columns,
 )
 from .planning import OUTCOMES, RUNS_OF_SERIES, plan
-from .points import FALSE, MERGED, RATE, REPEAT, RUN, TRUE
+from .points import FALSE, MERGED, REPEAT, RUN, TRUE
 from .results import best_on_other_data, best_rows, derive, summarize, unit_of, warnings, with_rates
 
 if TYPE_CHECKING:
@@ -195,7 +198,7 @@ def alarm_figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iter
             title="Detection rate against false alarms",
             words="Every point of the line is a threshold: lower ones detect more, mostly with more false alarms.",
             axes=(
-                Axis(RATE, f"False alarms per {unit} of observed time", includes=(0.0,)),
+                Axis(RATE.name, f"False alarms per {unit} of observed time", includes=(0.0,)),
                 shares("Detected", "recall"),
             ),
             series=(Series("recall", "Detected", "recall", "path"),),
@@ -204,7 +207,7 @@ def alarm_figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iter
 
 
 def _rates(curve: pl.DataFrame, points: pl.DataFrame, unit: str, confidence: float) -> Figure:
-    series = (with_limits(curve, Series(RATE, "False alarms", "neutral")),)
+    series = (with_limits(curve, Series(RATE.name, "False alarms", "neutral")),)
     frame = drawn(thinned(curve, THRESHOLD), THRESHOLD, series)
     return Figure(
         name="false_alarms",
@@ -251,7 +254,7 @@ def numbers_of(tables: Mapping[str, pl.DataFrame]) -> tuple[Wanted, ...]:
     unit = unit_of(tables)
     if unit is None:
         return ()
-    return (Wanted(RATE, f"False alarms per {unit}", "of observed time", format="number"),)
+    return (Wanted(RATE.name, f"False alarms per {unit}", "of observed time", format="number"),)
 
 
 # What a methods section says of change points as alarms.
@@ -414,7 +417,7 @@ SAMPLE_SIZES = sample_sizes_of(
     {"series_id": "series"},
     "change_points_areas",
     units={"series_id": "n_series"},
-    scales_of_others={"false_alarm_rate": "log", "time_between_false_alarms": "log"},
+    scales_of_others=scales((RATE, BETWEEN)),
 )
 
 
@@ -516,7 +519,6 @@ PROFILES = (RUPTURES, ROERICH, TCPDBENCH)
 # Where the numbers of change_points come from: missed and false points with their neighbours, and series.
 
 
-_RATES = {"false_alarm_rate": "n_false / observed", "time_between_false_alarms": "observed / n_false"}
 _WHY = {REPEAT: "it repeats a detection", MERGED: "it comes within the cooldown"}
 _POINTS, _TRUE_POINTS = "change_points/explain/points", "change_points/explain/true_points"
 _MICROSECONDS_PER_HOUR = 3.6e9
@@ -626,7 +628,7 @@ def _without_alarms(asked: Asked) -> str:
 EVIDENCE = Evidence(
     measures=(
         *measures_of(STATED, "change_points_curve"),
-        *(Measure(name, ALARMS.name, (((name, formula),),)) for name, formula in _RATES.items()),
+        *measures_of((RATE, BETWEEN), ALARMS.name),
         Measure("mean_lead", ALARMS.name),
         *(
             Measure(name, "change_points_areas")

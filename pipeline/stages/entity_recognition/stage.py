@@ -19,7 +19,7 @@ from ...metrics.matching.document_averages import POOLED_AVERAGES
 from ...metrics.uncertainty.limits import clusters_of, marked, warnings_of_marks, with_numbers, with_quality
 from ...metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from ...tables.columns import IN_TIME, RATIOS, REPLICATE, THRESHOLD, add_up, as_key, by_group, divide, ratio_of, ratios
-from ...tables.groupings import group_text, grouping_columns
+from ...tables.groupings import grouping_columns
 from ...tables.ratios import F1, PRECISION, RECALL, scales
 from ...tables.schemas import GROUPING, polars_types
 from ...visible_text import of_every
@@ -28,7 +28,17 @@ from ..figures import Axis, Figure, caption, drawn, intervals, keys_of, of_best,
 from ..mentions import DOCUMENT, rule_in_words
 from ..profiles import Convention, Profile
 from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
-from ..stage import Stage, Summary, UnitTable, f1_curve, groups_without, integer, interval, number, of_group
+from ..stage import (
+    Stage,
+    Summary,
+    UnitTable,
+    f1_curve,
+    groups_without,
+    integer,
+    interval_cells,
+    number,
+    summary_of,
+)
 from ..standard_figures import (
     CHOICE,
     OTHER_DATA,
@@ -318,29 +328,20 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         return Summary(headers=(), rows=(), sentence="There is no document.")
     best = best_on_other_data(tables, scores)
     keys = best.columns[: best.columns.index("average") + 1]
-    rows = tuple(
-        (
-            group_text(row),
-            row["average"],
-            number(row[THRESHOLD]),
-            *(integer(row[name]) for name in ("tp", "fp", "fn")),
-            *(interval(row, name) for name in RATIOS),
-        )
-        for row in best.iter_rows(named=True)
-    )
-    values, title = f1_curve(scores, best.head(1).select(keys))
-    return Summary(
-        headers=HEADERS,
-        rows=rows,
-        groupings=tuple(best[GROUPING.name]),
-        sentence=of_group(best.row(0, named=True), _sentence(best.row(0, named=True))),
-        curve=values,
-        curve_title=title,
+    return summary_of(
+        best,
+        {
+            "average": lambda row: row["average"],
+            "threshold": lambda row: number(row[THRESHOLD]),
+            "tp": lambda row: integer(row["tp"]),
+            "fp": lambda row: integer(row["fp"]),
+            "fn": lambda row: integer(row["fn"]),
+            **interval_cells({"precision": "precision", "recall": "recall", "F1": "f1"}),
+        },
+        _sentence,
+        f1_curve(scores, best.head(1).select(keys)),
         on_same_data=bool((best[CHOICE] == SAME_DATA).any()),
     )
-
-
-HEADERS = ("group", "average", "threshold", "tp", "fp", "fn", "precision", "recall", "F1")
 
 
 def _sentence(row: Mapping[str, object]) -> str:

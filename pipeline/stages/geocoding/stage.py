@@ -19,14 +19,13 @@ from ...metrics.uncertainty.limits import (
     with_limits,
 )
 from ...metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from ...tables.columns import IN_TIME, RATIOS, THRESHOLD, divide, lowest_retrieved
-from ...tables.groupings import group_text
+from ...tables.columns import IN_TIME, THRESHOLD, divide, lowest_retrieved
 from ...tables.schemas import GROUPING
 from .. import methods
 from ..figures import Axis, Figure, Rule, Series, caption, drawn, intervals, keys_of, ratio_series, shares, shown
 from ..mentions import rule_in_words
 from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
-from ..stage import Stage, Summary, UnitTable, groups_without, integer, interval, number, of_group
+from ..stage import Stage, Summary, UnitTable, groups_without, integer, interval_cells, number, summary_of
 from ..standard_figures import Wanted, key_numbers_of, ratios_of_groups
 from ..stated import counted, limited_of, measures_of, outcomes_of, sample_sizes_of, with_ratios
 from ..units import OF_COUNTS, WITHOUT, by_influence, untold, with_influence
@@ -114,37 +113,27 @@ def at_usual_tolerance(scores: pl.DataFrame) -> pl.DataFrame:
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     """Every group at the usual tolerance, with its errors, and the accuracy over the tolerances of the first."""
     scores, errors = tables[SCORES.name], tables[ERRORS.name]
-    labels = errors.columns[2 : errors.columns.index("n_gold")]
-    keys = [GROUPING.name, *labels]
+    keys = keys_of(errors)
     shown = at_usual_tolerance(scores).join(errors, on=keys, how="left", nulls_equal=True, suffix="_of_errors")
     shown = shown.sort(pl.col(GROUPING.name) != "all", maintain_order=True)
     if shown.is_empty():
         return Summary(headers=(), rows=(), sentence="There is nothing to judge.")
-    rows = tuple(
-        (
-            group_text(row),
-            integer(row["n_gold"]),
-            integer(row["n_attempted"]),
-            *(interval(row, name) for name in RATIOS),
-            number(row["mean_km"]),
-            number(row["median_km"]),
-        )
-        for row in shown.iter_rows(named=True)
-    )
     curve = scores.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(TOLERANCE)
-    first_row = shown.row(0, named=True)
-    headers = ("group", "gold", "attempted", "precision", "recall", "F1", "mean km", "median km")
-    within = (
-        f"{first_row['tp']:,} of {first_row['n_attempted']:,} located mentions lie within {first_row[TOLERANCE]:g} km "
-        f"of the right place; gold has {first_row['n_gold']:,} mentions."
-    )
-    return Summary(
-        headers=headers,
-        rows=rows,
-        groupings=tuple(shown[GROUPING.name]),
-        sentence=of_group(first_row, within),
-        curve=tuple(curve["precision"].to_list()) if curve.height > 2 else None,  # noqa: PLR2004 - a line needs points
-        curve_title=f"accuracy within {number(curve[TOLERANCE].min())} to {number(curve[TOLERANCE].max())} km",
+    values = tuple(curve["precision"].to_list()) if curve.height > 2 else None  # noqa: PLR2004 - a line needs points
+    return summary_of(
+        shown,
+        {
+            "gold": lambda row: integer(row["n_gold"]),
+            "attempted": lambda row: integer(row["n_attempted"]),
+            **interval_cells({"precision": "precision", "recall": "recall", "F1": "f1"}),
+            "mean km": lambda row: number(row["mean_km"]),
+            "median km": lambda row: number(row["median_km"]),
+        },
+        lambda row: (
+            f"{row['tp']:,} of {row['n_attempted']:,} located mentions lie within {row[TOLERANCE]:g} km of the right "
+            f"place; gold has {row['n_gold']:,} mentions."
+        ),
+        (values, f"accuracy within {number(curve[TOLERANCE].min())} to {number(curve[TOLERANCE].max())} km"),
     )
 
 

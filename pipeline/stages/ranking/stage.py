@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from ...metrics.uncertainty.interval_quality import FEWEST_CLUSTERS
 from ...metrics.uncertainty.limits import warnings_of_marks
 from ...queries.load import statement
 from ...tables.columns import REPLICATE, as_key
-from ...tables.groupings import TOTAL, Grouping, group_text
+from ...tables.groupings import TOTAL, Grouping
 from ...tables.schemas import GROUPING
 from ...visible_text import of_every
 from .. import methods
@@ -36,7 +37,18 @@ from ..figures import (
 )
 from ..profiles import Convention, Profile
 from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
-from ..stage import CLUSTER, Stage, Summary, UnitTable, groups_with, integer, interval, of_group, percent
+from ..stage import (
+    CLUSTER,
+    Stage,
+    Summary,
+    UnitTable,
+    groups_with,
+    integer,
+    interval,
+    interval_cells,
+    percent,
+    summary_of,
+)
 from ..standard_figures import Wanted, across_groups, histogram_of_shares, key_numbers_of
 from ..units import SampleSizes
 from .contract import (
@@ -271,22 +283,16 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         return Summary(headers=(), rows=(), sentence="No group has any ranking.")
     shown = summary.sort(pl.col(GROUPING.name) != TOTAL, maintain_order=True)
     usual = {} if names else {"r_precision": "R-precision", "reciprocal_rank": "reciprocal rank"}
-    rows = tuple(
-        (
-            group_text(row),
-            integer(row["n_queries"]),
-            interval(row, "map"),
-            percent(row["map_expected"]),
-            *(interval(row, name, quality_of(name)) for name in names),
-            *(interval(row, name) for name in usual),
-        )
-        for row in shown.iter_rows(named=True)
-    )
-    return Summary(
-        headers=("group", "queries", "MAP", "by chance", *names, *usual.values()),
-        rows=rows,
-        groupings=tuple(shown[GROUPING.name]),
-        sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
+    return summary_of(
+        shown,
+        {
+            "queries": lambda row: integer(row["n_queries"]),
+            "MAP": lambda row: interval(row, "map"),
+            "by chance": lambda row: percent(row["map_expected"]),
+            **{name: partial(interval, name=name, quality=quality_of(name)) for name in names},
+            **interval_cells({title: name for name, title in usual.items()}),
+        },
+        _sentence,
     )
 
 
