@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
+from ..metrics.curves.cross_fitting import at_choices
+from ..metrics.curves.operating_points import Outcomes
 from ..metrics.uncertainty.proportions import Confusion
-from ..tables.columns import THRESHOLD, nulls, ratio_of
+from ..tables.columns import THRESHOLD, divide, nulls, ratio_of
 from ..tables.formulas import value_of
 from ..tables.ratios import Count, Ratio, scales
 from .sections import Measure
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ..metrics.curves.cross_fitting import Ints
     from ..metrics.planning.pilot import Scale
     from ..metrics.uncertainty.cube import Cube, GroupCounts
     from ..tables.schemas import Column
@@ -96,6 +99,30 @@ def outcomes_of(stated: Stated, group: GroupCounts, counts: NDArray[np.bool_] | 
         of_replicates = {name: value[counts] for name, value in of_replicates.items()}
     tp, fp, fn = (of_replicates.pop(name) for name in ("tp", "fp", "fn"))
     return Confusion(tp, fp, fn, 0 * tp, in_time=group.in_time, others=of_replicates)
+
+
+def at_folds(outcomes: Confusion, chosen: Ints) -> Confusion:
+    """The counts of every replicate at the threshold of its fold alone, shape (G, 1).
+
+    Args:
+        outcomes: Counts by replicate and threshold.
+        chosen: The number of the threshold of each fold.
+    """
+    tp, fp, fn, tn = (at_choices(side, chosen) for side in (outcomes.tp, outcomes.fp, outcomes.fn, outcomes.tn))
+    others = {name: at_choices(count, chosen) for name, count in outcomes.others.items()}
+    return Confusion(tp, fp, fn, tn, in_time=outcomes.in_time, others=others)
+
+
+def outcomes_of_row(*neither: str) -> Outcomes[pl.Expr]:
+    """The outcomes of a row with the columns `tp`, `fp`, `fn`, and one of what counts neither as true nor as false."""
+    tp, fp, fn, *others = (pl.col(name).cast(pl.Float64) for name in ("tp", "fp", "fn", *neither))
+    return Outcomes(tp, fp, fn, neither=others[0] if others else None)
+
+
+def f_beta_of_row(beta: float) -> pl.Expr:
+    """F-beta of the same; NULL where it is 0 / 0."""
+    counts, square = outcomes_of_row(), beta**2
+    return divide((1 + square) * counts.tp, (1 + square) * counts.tp + square * counts.fn + counts.fp)
 
 
 def _read(stated: Stated, how: str) -> list[str]:

@@ -100,7 +100,7 @@ class Ratio:
         """
         formula = self.says.format(formula=self.formula().replace("2 * ", "2 "))
         said = ", ".join(filter(None, (f"{self.words} {formula}".strip(), note)))
-        return Column(self.name, "DOUBLE", f"{said}; NULL: {null or self.null}", nullable=True)
+        return Column(self.name, "DOUBLE", f"{said}; NULL: {null or self.null}")
 
     def columns(self, note: str = "", null: str = "") -> tuple[Column, ...]:
         """Its column and those of its limits; arguments as for `column`."""
@@ -169,7 +169,7 @@ class Index:
     def columns(self, note: str = "") -> tuple[Column, ...]:
         """Its column and those of its limits; the argument as for `Ratio.column`."""
         said = ", ".join(filter(None, (f"{self.words}: {self.text}", note)))
-        return (Column(self.name, "DOUBLE", f"{said}; NULL: {self.null}", nullable=True), *limits_of(self.name))
+        return (Column(self.name, "DOUBLE", f"{said}; NULL: {self.null}"), *limits_of(self.name))
 
 
 _OF_BOTH = "no positive, or no negative"

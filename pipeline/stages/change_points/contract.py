@@ -1,4 +1,4 @@
-"""Inputs of change_points."""
+"""Inputs, parameters and result tables of change_points."""
 
 from __future__ import annotations
 
@@ -267,12 +267,7 @@ BETWEEN = Ratio(
     is_rate=True,
 )
 AHEAD = Ratio(
-    "share_ahead",
-    ("n_ahead",),
-    (),
-    "no alarm",
-    over=("n_alerted",),
-    says="{formula}: share that is told ahead of time",
+    "share_ahead", ("n_ahead",), (), "no alarm", over=("n_alerted",), says="{formula}: share that is told ahead of time"
 )
 ALARMS_STATED = (
     _SERIES,
@@ -282,10 +277,8 @@ ALARMS_STATED = (
     _swept("n_false", "false alarms"),
     _swept("n_ignored", "repeats that count neither as true nor as false"),
     _swept("n_merged", "predictions that are one alarm with an earlier one, by the cooldown"),
-    Column(
-        "observed", "DOUBLE", "observed time of all runs, in units of `per`; NULL: `per` is not given", nullable=True
-    ),
-    Column("per", "VARCHAR", "the unit of time, as the config has it; NULL: it is not given", nullable=True),
+    Column("observed", "DOUBLE", "observed time of all runs, in units of `per`; NULL: `per` is not given"),
+    Column("per", "VARCHAR", "the unit of time, as the config has it; NULL: it is not given"),
     RATE,
     BETWEEN,
     replace(_RECALL, says="{formula}: share that is detected"),
@@ -294,50 +287,32 @@ ALARMS_STATED = (
     _swept("lead_sum", is_shown=False),
     Count("observed_time", total="observed", is_shown=False),
 )
-_MEAN = Column(
-    "mean_lead", "DOUBLE", f"mean of start − first alarm, {_UNIT}; above 0 it is ahead; NULL: no alarm", nullable=True
-)
-_THRESHOLD = Column(
-    "threshold", "DOUBLE", "score from which a prediction counts; NULL: nothing has a score", nullable=True
-)
+_MEAN = Column("mean_lead", "DOUBLE", f"mean of start − first alarm, {_UNIT}; above 0 it is ahead; NULL: no alarm")
+_THRESHOLD = Column("threshold", "DOUBLE", "score from which a prediction counts; NULL: nothing has a score")
 _UNDEFINED_INTERVAL = Column(
     "undefined_interval",
     "VARCHAR",
     "why an interval is NULL: the [reasons](methods/change_points.md#intervals); NULL: all intervals are given",
-    nullable=True,
 )
 _REASONS = (
     Column(
         "undefined",
         "VARCHAR",
         "why a ratio is NULL: the [reasons](methods/change_points.md#rates-and-leads); NULL: all are defined",
-        nullable=True,
     ),
     _UNDEFINED_INTERVAL,
     QUALITY_COLUMN,
 )
-_ALARMS = (
-    _THRESHOLD,
-    *columns_of(ALARMS_STATED),
-    _MEAN,
-    *_REASONS,
-)
+_ALARMS = (_THRESHOLD, *columns_of(ALARMS_STATED), _MEAN, *_REASONS)
 
 
 def _quantile(name: str, share: float) -> tuple[Column, ...]:
     words = "median" if name == "median_lead" else f"{share:.0%} quantile"
-    return (
-        Column(name, "DOUBLE", f"{words} of these leads, {_UNIT}; NULL: no alarm", nullable=True),
-        *limits_of(name),
-    )
+    return (Column(name, "DOUBLE", f"{words} of these leads, {_UNIT}; NULL: no alarm"), *limits_of(name))
 
 
 _POINTS = (
-    Column(
-        "criterion",
-        "VARCHAR",
-        f"what the threshold was chosen for; `{ALL_PREDICTIONS}` where nothing has a score",
-    ),
+    Column("criterion", "VARCHAR", f"what the threshold was chosen for; `{ALL_PREDICTIONS}` where nothing has a score"),
     *_ALARMS[: _ALARMS.index(_MEAN)],
     *AHEAD.columns(),
     _MEAN,
@@ -377,46 +352,33 @@ _UNDEFINED = Column(
     "undefined",
     "VARCHAR",
     "why a ratio is NULL: the [reasons](methods/change_points.md#edge-cases); NULL: all ratios are defined",
-    nullable=True,
 )
-CURVE = (
-    _THRESHOLD,
-    *columns_of(STATED),
-    _UNDEFINED,
-    _UNDEFINED_INTERVAL,
-    QUALITY_COLUMN,
-)
+CURVE = (_THRESHOLD, *columns_of(STATED), _UNDEFINED, _UNDEFINED_INTERVAL, QUALITY_COLUMN)
 CHOSEN = of_chosen_row(
     CURVE, reasons="`not_reached`, `not_promised`", always=("undefined", "undefined_interval", "interval_quality")
 )
 AREAS = (
     *columns_of((_SERIES, _TRUE)),
     Column("n_predicted", "BIGINT", "predictions"),
-    Column("average_precision", "DOUBLE", "step area, from every score; NULL: see `undefined`", nullable=True),
+    Column("average_precision", "DOUBLE", "step area, from every score; NULL: see `undefined`"),
     Column(
-        "pr_auc",
-        "DOUBLE",
-        "trapezoids at the thresholds of the stage, level down to recall 0; NULL: see `undefined`",
-        nullable=True,
+        "pr_auc", "DOUBLE", "trapezoids at the thresholds of the stage, level down to recall 0; NULL: see `undefined`"
     ),
     Column(
         "pr_auc_roerich",
         "DOUBLE",
         ("trapezoids from every score, from recall 0 at precision 1 to recall 1 at precision 0; NULL: see `undefined`"),
-        nullable=True,
     ),
     Column("n_covered", "BIGINT", "runs with a known number of observations"),
     Column(
         "covering",
         "DOUBLE",
         "mean segmentation covering of these runs by all predictions; NULL: no number of observations",
-        nullable=True,
     ),
     Column(
         "undefined",
         "VARCHAR",
         "why an area is NULL: the [reasons](methods/change_points.md#edge-cases); NULL: all areas are defined",
-        nullable=True,
     ),
     *CLUSTER_COLUMNS,
 )
@@ -428,13 +390,8 @@ SERIES_COLUMNS = (
     _COLUMNS["precision"],
     replace(_RECALL, says="{formula}; with `tcpd` the mean over annotators").column(),
     _COLUMNS["f1"],
-    Column(
-        "mean_delay",
-        "DOUBLE",
-        "mean of prediction − true point over the matches; hours for times; NULL: no match",
-        nullable=True,
-    ),
-    Column("covering", "DOUBLE", "segmentation covering; NULL: no number of observations", nullable=True),
+    Column("mean_delay", "DOUBLE", "mean of prediction − true point over the matches; hours for times; NULL: no match"),
+    Column("covering", "DOUBLE", "segmentation covering; NULL: no number of observations"),
     _UNDEFINED,
 )
 DELAYS = (
@@ -443,7 +400,7 @@ DELAYS = (
     Column("rank", "BIGINT", "1, 2, … of matched predictions at one position"),
     Column("true_position", "POSITION", "the true point it is matched with; a TIMESTAMP in UTC for times and dates"),
     Column("delay", "DOUBLE", "position − true_position; hours for times"),
-    Column("score", "DOUBLE", "score of the prediction; NULL: no scores", nullable=True),
+    Column("score", "DOUBLE", "score of the prediction; NULL: no scores"),
 )
 TABLES = (
     Table("change_points_curve", "one row per group and threshold", CURVE, ("threshold",)),
@@ -461,12 +418,7 @@ TABLES = (
     Table(
         "change_points_series", "one row per run on a series, over all its predictions", SERIES_COLUMNS, (SERIES_ID,)
     ),
-    Table(
-        "change_points_delays",
-        "one row per matched prediction",
-        DELAYS,
-        (SERIES_ID, "position", "rank"),
-    ),
+    Table("change_points_delays", "one row per matched prediction", DELAYS, (SERIES_ID, "position", "rank")),
     ALARMS,
     ALARM_POINTS,
 )
@@ -572,7 +524,7 @@ class ChangePointsParameters(StageParameters):
 
 def further_columns(params: ChangePointsParameters) -> dict[str, tuple[Column, ...]]:
     """The columns that tables have because of costs and clusters."""
-    cluster = Column(CLUSTER, "KEY", "the cluster of the series; NULL: it is not listed", nullable=True)
+    cluster = Column(CLUSTER, "KEY", "the cluster of the series; NULL: it is not listed")
     return {
         "change_points_operating_points": cost_columns(params.operating_points),
         "change_points_series": () if params.cluster in {None, SERIES_ID} else (cluster,),

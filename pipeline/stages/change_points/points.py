@@ -234,15 +234,13 @@ class Matcher:
         masked = positions.select("position", pl.when(pl.Series(matched)).then("true_position").alias("true_position"))
         return [*masked.get_columns(), doubles("delay", delay)]
 
-    @property
-    def _no_share(self) -> pl.Expr:
-        return pl.lit(0, pl.Float64 if self.annotators == "tcpd" else pl.Int8)
-
     def _of_runs(self, numbers: NDArray[np.int64], truth: Points, covered: NDArray[np.float64] | None) -> pl.DataFrame:
         n_true = np.bincount(truth.series, minlength=len(numbers))
         frame = pl.DataFrame({RUN: numbers.astype(np.int32), "n_true": n_true.astype(np.int32)})
         frame = frame.with_columns(is_row=pl.lit(value=False), is_run=pl.lit(value=True), is_always=pl.lit(value=True))
-        frame = frame.with_columns(tp=pl.lit(0, pl.Int32), share=self._no_share)
+        frame = frame.with_columns(
+            tp=pl.lit(0, pl.Int32), share=pl.lit(0, pl.Float64 if self.annotators == "tcpd" else pl.Int8)
+        )
         frame = frame.with_columns(pl.lit(None, dtype=pl.Float64).alias("score"))
         return frame if covered is None else frame.with_columns(doubles("covering", covered))
 
@@ -399,7 +397,8 @@ class AlarmMatcher:
         except ValueError as error:
             message = f"column position: {error}"
             raise DataError(message, remedy="Number the positions from a nearer origin.") from error
-        rows = self._of_changes(numbers, changes)
+        counts = {name: getattr(changes, name) for name in _CHANGES}
+        rows = _scored(numbers[changes.series], changes.score, counts)
         size = len(predictions.position)
         is_row = np.zeros(rows.height, dtype=np.bool_)
         is_row[:size] = runs["is_first"].to_numpy()[predictions.series]
@@ -450,10 +449,6 @@ class AlarmMatcher:
         """Start minus alarm of pairs of a true point and a prediction; hours for times."""
         unit = MICROSECONDS_PER_HOUR if self.matcher.times else 1
         return np.asarray((truth.starts.position[pairs[0]] - predictions.position[pairs[1]]) / unit)
-
-    def _of_changes(self, numbers: NDArray[np.int64], changes: Changes) -> pl.DataFrame:
-        counts = {name: getattr(changes, name) for name in _CHANGES}
-        return _scored(numbers[changes.series], changes.score, counts)
 
     def _of_alerts(
         self, numbers: NDArray[np.int64], truth: Incidents, predictions: Points, alerts: Alerts
@@ -726,12 +721,9 @@ def _leads_at(
     """Leads, replicates and numbers of the rows that count at a threshold, and of those that always do."""
     counts = pl.col(THRESHOLD).is_null()
     if threshold is not None:
-        above = pl.col(THRESHOLD) > threshold if _is_open(params) else pl.col(THRESHOLD) >= threshold
+        is_score = params.threshold_values is None  # one that equals it may not count
+        is_open = is_score and params.boundary == ">"
+        above = pl.col(THRESHOLD) > threshold if is_open else pl.col(THRESHOLD) >= threshold
         counts = counts | above
     rows = leads.filter(counts)
     return rows["lead"].to_numpy(), rows[REPLICATE].to_numpy(), rows["n_alerted"].to_numpy()
-
-
-def _is_open(params: ChangePointsParameters) -> bool:
-    """Whether the thresholds are scores, and a score that equals one does not count."""
-    return params.threshold_values is None and params.boundary == ">"

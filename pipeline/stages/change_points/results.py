@@ -13,8 +13,14 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ...metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
-from ...metrics.curves.cross_fitting import FOLDS, at_choices
-from ...metrics.curves.operating_points import Candidates, Outcomes, operating_points
+from ...metrics.curves.cross_fitting import FOLDS
+from ...metrics.curves.operating_points import (
+    Candidates,
+    Outcomes,
+    f_beta_of_counts,
+    operating_points,
+    ratios_of_counts,
+)
 from ...metrics.uncertainty.cube import Cube
 from ...metrics.uncertainty.interval_quality import N_CLUSTERS, N_EFFECTIVE
 from ...metrics.uncertainty.limits import (
@@ -46,7 +52,7 @@ from ..stage import (
     summary_of,
 )
 from ..standard_figures import CHOICE, SAME_DATA, beside_best, on_other_data, words_of_choice
-from ..stated import counted, limited_of, outcomes_of
+from ..stated import at_folds, counted, f_beta_of_row, limited_of, outcomes_of, outcomes_of_row
 from .contract import ALARMS, AREAS, CURVE, DELAYS, RATE, SERIES_COLUMNS, SERIES_ID, STATED
 from .points import RUN, alarm_tables, with_ratios
 
@@ -70,8 +76,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     Counts: TypeAlias = NDArray[np.int64]
 
-SWEPT = ("n_predicted", "tp", "recall_sum")
-TOTALS = ("n_series", "n_true", "n_always", "tp_always", "recall_always")  # what does not depend on a threshold
+SWEPT = ("n_predicted", "tp")  # what areas are made of
 AREA_NAMES = ("average_precision", "pr_auc", "pr_auc_roerich")
 
 
@@ -80,25 +85,22 @@ def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -
     in_time = IN_TIME in counts
     cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary, in_time=in_time)
     keys, names = list(cube.keys), [column.name for column in CURVE]
-    every = with_intervals(_curve(params, cube), cube, params)
-    curve, scored = every.select(*keys, *names), every.select(*keys, *names, IGNORED)
+    recalls = ("recall_sum", "n_series") if params.annotators == "tcpd" else None
+    every = with_intervals(with_ratios(counted(STATED, cube), recalls), cube, params)
+    curve, scored = every.select(*keys, *names), every.select(*keys, *names, *WORKING)
     scored = scored.filter(pl.col(THRESHOLD).is_not_null())
     choices = candidates(scored, cube, params)
     best = partial(f_beta, params)
-    points = operating_points(scored, keys, params.operating_points, choices, best, outcomes(), params.boundary)
+    points = operating_points(
+        scored, keys, params.operating_points, choices, best, outcomes_of_row(IGNORED), params.boundary
+    )
     areas = with_clusters(_areas(params, counts, curve, keys), cube, SIZES, wanted=params.is_replicated)
     return {
         "change_points_curve": curve,
-        "change_points_operating_points": points.drop(IGNORED),
+        "change_points_operating_points": points.drop(WORKING),
         "change_points_areas": areas.select(*keys, *(column.name for column in AREAS)),
         **alarm_tables(params, counts, cube, curve, points),
     }
-
-
-def _curve(params: ChangePointsParameters, cube: Cube) -> pl.DataFrame:
-    """Counts and ratios at every threshold; one row without a threshold where nothing has a score."""
-    recalls = ("recall_sum", "n_series") if params.annotators == "tcpd" else None
-    return with_ratios(counted(STATED, cube), recalls)
 
 
 def _areas(
@@ -106,7 +108,7 @@ def _areas(
 ) -> pl.DataFrame:
     """One row per group: areas from every score, and from the thresholds of the stage."""
     table = counts["counts"]
-    totals = add_up(table, keys, (*TOTALS, *SWEPT[:2]))
+    totals = add_up(table, keys, ("n_series", "n_true", "n_predicted", "n_always"))
     of_thresholds = by_group(curve, keys)
     of_scores = by_group(_at_every_score(params, counts, curve, keys), keys)
     rows = []
@@ -139,8 +141,8 @@ def _at_every_score(
         return curve
     if "scores" in counts:
         scores = counts["scores"].with_columns(pl.col("score").alias(THRESHOLD))
-        return at_or_above(scores, keys, SWEPT[:2], None)
-    return at_or_above(counts["counts"], keys, SWEPT[:2], None)
+        return at_or_above(scores, keys, SWEPT, None)
+    return at_or_above(counts["counts"], keys, SWEPT, None)
 
 
 def _counts_of(rows: pl.DataFrame | None) -> tuple[Counts, Counts]:
@@ -326,7 +328,7 @@ def clusters_of_groups(params: ChangePointsParameters, cube: Cube) -> pl.DataFra
     """How many clusters each group rests on, and how far intervals that rest on them alone can be trusted."""
 
     def confusion(group: GroupCounts) -> Confusion:
-        outcomes = _outcomes_of(group)
+        outcomes = outcomes_of(STATED, group)
         of_true = _recalled(outcomes) if params.annotators == "tcpd" else outcomes
         return replace(of_true, fp=0 * outcomes.fp if params.rule == "any" else outcomes.fp)
 
@@ -366,7 +368,8 @@ def limits_of(
     Under `any` a prediction may serve several true points, so precision and F1 are no proportions; under `tcpd` F1 is
     none, because precision and recall count different things.
     """
-    outcomes, stated = _outcomes_of(group, chosen), limited_of(STATED)
+    every, stated = outcomes_of(STATED, group), limited_of(STATED)
+    outcomes = every if chosen is None else at_folds(every, chosen)
     names = list(stated) if (outcomes.fp >= 0).all() and params.rule != "any" else ["recall"]
     if params.annotators == "tcpd":
         names = [name for name in names if name == "precision"]
@@ -375,16 +378,6 @@ def limits_of(
         recalls, heaviest = _recalled(outcomes), (UNSEEN, UNSEEN)
         limits |= intervals_of_clusters(recalls, confidence, heaviest=heaviest, names=["recall"], resampling=resampling)
     return limits
-
-
-def _outcomes_of(group: GroupCounts, chosen: Ints | None = None) -> Confusion:
-    """Counts by replicate at all thresholds, shape (G, K), or at that of the fold of each, shape (G, 1)."""
-    every = outcomes_of(STATED, group)
-    if chosen is None:
-        return every
-    sides = (at_choices(side, chosen) for side in (every.tp, every.fp, every.fn, every.tn))
-    others = {name: at_choices(count, chosen) for name, count in every.others.items()}
-    return Confusion(*sides, in_time=group.in_time, others=others)
 
 
 def _recalled(outcomes: Confusion) -> Confusion:
@@ -409,6 +402,7 @@ def _with_reasons(limits: dict[str, Limits], rows: pl.DataFrame, *, one_replicat
 
 
 IGNORED = "n_ignored"
+WORKING = ("fp", "fn", IGNORED)  # columns of a curve that its criteria need
 
 
 def candidates(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) -> Iterator[Candidates]:
@@ -422,58 +416,38 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) 
             limits = limits_of(group, params, confidence)
             return limits[name][0] if name in limits else np.full(len(group.thresholds), np.nan)
 
+        def at_chosen(chosen: Ints, _: Sequence[Floats], group: GroupCounts = group) -> dict[str, Limits]:
+            return limits_of(group, params, params.confidence, params.resampling, chosen)
+
         yield Candidates(
             rows=rows,
             lower=lower if promises else None,
             retrieved=rows["n_predicted"].to_numpy().astype(np.float64),
             counts=_by_fold(group) if wanted else "none",
-            ratios=_of_mean_recall if is_mean else _of_points,
-            f_beta=_f_beta_of_mean_recall if is_mean else _f_beta_of_points,
+            ratios=_of_mean_recall if is_mean else ratios_of_counts,
+            f_beta=_f_beta_of_mean_recall if is_mean else f_beta_of_counts,
             outcomes=_outcomes,
-            at_folds=partial(_limits, group, params) if promises else None,
+            at_folds=at_chosen if promises else None,
         )
 
 
-def _limits(
-    group: GroupCounts, params: ChangePointsParameters, chosen: Ints, _pooled: Sequence[Floats]
-) -> dict[str, Limits]:
-    """Limits of the ratios of a group whose folds have thresholds of their own."""
-    return limits_of(group, params, params.confidence, params.resampling, chosen)
-
-
 def _by_fold(group: GroupCounts) -> Sequence[Floats]:
-    """True positives, predictions, true points, sums of recalls, series, and ignored repeats, by fold and threshold."""
-    folds = _outcomes_of(group.in_folds(FOLDS))
-    names = ("n_predicted", "n_true", "recall_sum", "n_series", IGNORED)
-    return folds.tp, *(folds.others[name] for name in names)
+    """True and false positives, misses, ignored repeats, sums of recalls and series, by fold and threshold."""
+    folds = outcomes_of(STATED, group.in_folds(FOLDS))
+    return folds.tp, folds.fp, folds.fn, *(folds.others[name] for name in (IGNORED, "recall_sum", "n_series"))
 
 
 def _outcomes(counts: Sequence[Floats]) -> Outcomes[Floats]:
-    """True positives, false positives, misses and ignored repeats of counts of points."""
-    tp, predicted, n_true, _, _, ignored = counts
-    return Outcomes(tp, predicted - tp, n_true - tp, neither=ignored)
-
-
-@np.errstate(divide="ignore", invalid="ignore")
-def _of_points(counts: Sequence[Floats]) -> tuple[Floats, Floats]:
-    """Precision and recall of counts of points."""
-    tp, predicted, n_true = counts[:3]
-    return tp / predicted, tp / n_true
-
-
-@np.errstate(divide="ignore", invalid="ignore")
-def _f_beta_of_points(counts: Sequence[Floats], beta: float) -> Floats:
-    """F-beta of counts of points."""
-    tp, predicted, n_true = counts[:3]
-    square = beta**2
-    return (1 + square) * tp / (square * n_true + predicted)
+    """Outcomes and ignored repeats of these counts."""
+    tp, fp, fn, ignored = counts[:4]
+    return Outcomes(tp, fp, fn, neither=ignored)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
 def _of_mean_recall(counts: Sequence[Floats]) -> tuple[Floats, Floats]:
-    """Precision and recall where recall is a mean over series."""
-    tp, predicted, _, recalls, n_series = counts[:5]
-    return tp / predicted, recalls / n_series
+    """Precision and recall of them where recall is a mean over series."""
+    tp, fp, _, _, recalls, n_series = counts
+    return tp / (tp + fp), recalls / n_series
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -484,20 +458,10 @@ def _f_beta_of_mean_recall(counts: Sequence[Floats], beta: float) -> Floats:
     return np.where(precision + recall == 0, 0.0, mean)
 
 
-def outcomes() -> Outcomes[pl.Expr]:
-    """True positives, false positives, misses and ignored repeats of a row of the curve."""
-    tp, predicted, n_true, ignored = (
-        pl.col(name).cast(pl.Float64) for name in ("tp", "n_predicted", "n_true", IGNORED)
-    )
-    return Outcomes(tp, predicted - tp, n_true - tp, neither=ignored)
-
-
 def f_beta(params: ChangePointsParameters, beta: float) -> pl.Expr:
     """F-beta of a row of the curve."""
-    square = beta**2
     if params.annotators != "tcpd":
-        tp, predicted, n_true = (pl.col(name).cast(pl.Float64) for name in ("tp", "n_predicted", "n_true"))
-        return divide((1 + square) * tp, square * n_true + predicted)
-    precision, recall = pl.col("precision"), pl.col("recall")
+        return f_beta_of_row(beta)
+    square, precision, recall = beta**2, pl.col("precision"), pl.col("recall")
     mean = divide((1 + square) * precision * recall, square * precision + recall)
     return pl.when(precision + recall == 0).then(0.0).otherwise(mean)

@@ -323,14 +323,10 @@ def results(measured: Measured) -> Iterator[str]:
                 f"{ahead} of the alerted true points were told ahead of time, the median lead being {lead} {unit}"
             )
         if phrases:
-            head = ", ".join(filter(None, (methods.filled(methods.CHOSEN, row), _group(row))))
+            group = methods.named_group(row)
+            head = ", ".join(filter(None, (methods.filled(methods.CHOSEN, row), group and f"for {group}")))
             body = methods.listed(phrases)
             yield f"{head}, {body}." if head else f"{body[0].upper()}{body[1:]}."
-
-
-def _group(row: Mapping[str, Any]) -> str:
-    name = methods.named_group(row)
-    return name and f"for {name}"
 
 
 def _with_limits(row: Mapping[str, Any], name: str, measured: Measured) -> str:
@@ -617,14 +613,6 @@ def _without_matches(asked: Asked) -> str:
     return "" if rule == "one_to_one" and asked.params.annotators != "tcpd" else words
 
 
-def _without_influence(asked: Asked) -> str:
-    return _without_matches(asked) or untold(asked, "series")
-
-
-def _without_alarms(asked: Asked) -> str:
-    return "" if _is_alarmed(asked) else "every prediction counts: neither cooldown nor repeats is set"
-
-
 EVIDENCE = Evidence(
     measures=(
         *measures_of(STATED, "change_points_curve"),
@@ -668,7 +656,7 @@ EVIDENCE = Evidence(
             finish=_series,
             ranks=True,
             inputs=_INPUTS,
-            absent=_without_influence,
+            absent=lambda asked: _without_matches(asked) or untold(asked, "series"),
         ),
         Section(
             "not_counted",
@@ -679,7 +667,9 @@ EVIDENCE = Evidence(
             finish=_not_counted,
             ranks=True,
             inputs=_INPUTS,
-            absent=_without_alarms,
+            absent=lambda asked: (
+                "" if _is_alarmed(asked) else "every prediction counts: neither cooldown nor repeats is set"
+            ),
         ),
     ),
     rows=_rows,

@@ -58,7 +58,6 @@ SCORES = (
             "score from which a prediction counts; NULL: no scores, or no prediction in the group, whose scores"
             " are the thresholds"
         ),
-        nullable=True,
     ),
     Column("n_documents", "BIGINT", "documents, with or without mentions"),
     Column("tp", "BIGINT", "true positives: retrieved predictions that are matched"),
@@ -70,8 +69,8 @@ SCORES = (
     Column("precision_dropped", "BIGINT", "documents that the mean of precision leaves out: undefined there"),
     Column("recall_dropped", "BIGINT", "documents that the mean of recall leaves out"),
     Column("f1_dropped", "BIGINT", "documents that the mean of f1 leaves out"),
-    Column("undefined", "VARCHAR", "why a ratio is NULL; NULL: all ratios are defined", nullable=True),
-    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL: all limits are given", nullable=True),
+    Column("undefined", "VARCHAR", "why a ratio is NULL; NULL: all ratios are defined"),
+    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL: all limits are given"),
     QUALITY_COLUMN,
     *CLUSTER_COLUMNS,
 )
@@ -92,10 +91,10 @@ DOCUMENT_COLUMNS = (
 def _mention(side: str, without: str) -> tuple[Column, ...]:
     rule = f"; NULL: {without}, or column not there"
     return (
-        Column(f"{side}_start", "BIGINT", f"first character of the {side} mention{rule}", nullable=True),
-        Column(f"{side}_end", "BIGINT", f"character after the last of the {side} mention{rule}", nullable=True),
-        Column(f"{side}_text", "KEY", f"text of the {side} mention{rule}", nullable=True),
-        Column(f"{side}_type", "KEY", f"type of the {side} mention{rule}", nullable=True),
+        Column(f"{side}_start", "BIGINT", f"first character of the {side} mention{rule}"),
+        Column(f"{side}_end", "BIGINT", f"character after the last of the {side} mention{rule}"),
+        Column(f"{side}_text", "KEY", f"text of the {side} mention{rule}"),
+        Column(f"{side}_type", "KEY", f"type of the {side} mention{rule}"),
     )
 
 
@@ -108,7 +107,7 @@ OUTCOMES = Table(
         Column("outcome", "VARCHAR", "`tp`, `fp` or `fn` at the lowest threshold"),
         *_mention("gold", "no gold mention"),
         *_mention("predicted", "no prediction"),
-        Column("score", "DOUBLE", "confidence of the prediction; NULL: no score, or no prediction", nullable=True),
+        Column("score", "DOUBLE", "confidence of the prediction; NULL: no score, or no prediction"),
     ),
     ("doc_id", "mention"),
 )
@@ -173,7 +172,7 @@ class EntityRecognitionParameters(MentionParameters):
 
 def further_columns(params: EntityRecognitionParameters) -> dict[str, tuple[Column, ...]]:
     """The columns that tables have because of costs and clusters."""
-    cluster = Column(CLUSTER, "KEY", "the cluster of the document; NULL: never", nullable=True)
+    cluster = Column(CLUSTER, "KEY", "the cluster of the document; NULL: never")
     return {
         "entity_recognition_operating_points": cost_columns(params.operating_points),
         "entity_recognition_documents": () if params.cluster in {None, "doc_id"} else (cluster,),

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 
 
 # Sums of the documents' precision, recall and F1 over all documents, as they change from threshold to threshold.
+#
+# A document's ratios change only at thresholds where it has predictions, so each document adds what changes there:
+# adding up from above gives the sums at every threshold, and no table of documents × thresholds is made. Rows are read
+# in the order of documents, in blocks, so that sums are the same for the same data, to the last digit, and memory is
+# bounded.
 
 
 Ints: TypeAlias = "NDArray[np.int64]"
@@ -286,7 +291,7 @@ class Group:
 
     Attributes:
         counts: Mentions by replicate and threshold.
-        documents: Sums over documents, see `document_sums.sums_of_documents`, likewise; None where no average over
+        documents: Sums over documents, see `sums_of_documents`, likewise; None where no average over
             documents is wanted.
         n_documents: Number of documents.
     """

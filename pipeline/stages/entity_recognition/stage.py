@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ...metrics.curves.cross_fitting import at_choices
 from ...metrics.curves.operating_points import (
     Candidates,
     Outcomes,
@@ -17,8 +16,8 @@ from ...metrics.curves.operating_points import (
 )
 from ...metrics.matching.document_averages import POOLED_AVERAGES
 from ...metrics.uncertainty.limits import clusters_of, marked, warnings_of_marks, with_numbers, with_quality
-from ...metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from ...tables.columns import IN_TIME, RATIOS, REPLICATE, THRESHOLD, add_up, as_key, by_group, divide, ratio_of, ratios
+from ...metrics.uncertainty.proportions import intervals_of_clusters
+from ...tables.columns import IN_TIME, RATIOS, REPLICATE, THRESHOLD, add_up, as_key, by_group, ratio_of, ratios
 from ...tables.groupings import grouping_columns
 from ...tables.ratios import F1, PRECISION, RECALL, scales
 from ...tables.schemas import GROUPING, polars_types
@@ -53,6 +52,7 @@ from ..standard_figures import (
     ratios_of_groups,
     words_of_choice,
 )
+from ..stated import at_folds, f_beta_of_row, outcomes_of_row
 from ..units import WITHOUT, Counted, SampleSizes, by_influence, nouns_of, untold, with_influence
 from .contract import (
     CHOSEN,
@@ -95,40 +95,26 @@ def candidates(rows: pl.DataFrame, group: Group, confidence: float | None, resam
         confidence: Of the limits; None: uncertainty is not asked for, and replicates are not counted.
         resampling: How the bootstrap draws; None: limits of the closed form.
     """
-    wanted = confidence is not None
-    counts = group.tp, group.fp, group.n_gold[:, None] - group.tp
+    counts, wanted = group.confusion, confidence is not None
+    is_possible = wanted and group.counts.within_budget
 
     def lower(name: str, confidence: float) -> Floats:
-        return intervals_of_clusters(group.confusion, confidence, names=[name])[name][0]
+        return intervals_of_clusters(counts, confidence, names=[name])[name][0]
 
     def limits(chosen: Ints, _pooled: Sequence[Floats]) -> dict[str, Limits]:
-        tp, fp, fn = (at_choices(count, chosen) for count in counts)
-        level = confidence or 0.0
-        outcomes = Confusion(tp, fp, fn, 0 * tp, in_time=group.counts.in_time)
-        return intervals_of_clusters(outcomes, level, names=RATIOS, resampling=resampling)
+        at_chosen = at_folds(counts, chosen)
+        return intervals_of_clusters(at_chosen, confidence or 0.0, names=RATIOS, resampling=resampling)
 
     return Candidates(
         rows=rows,
-        lower=lower if wanted and group.counts.within_budget else None,
+        lower=lower if is_possible else None,
         retrieved=(rows["tp"] + rows["fp"]).to_numpy().astype(np.float64),
-        counts=counts if wanted else "none",
+        counts=(counts.tp, counts.fp, counts.fn) if wanted else "none",
         ratios=ratios_of_counts,
         f_beta=f_beta_of_counts,
         outcomes=lambda counts: Outcomes(*counts),
-        at_folds=limits if wanted and group.counts.within_budget else None,
+        at_folds=limits if is_possible else None,
     )
-
-
-def outcomes() -> Outcomes[pl.Expr]:
-    """Outcomes of a row."""
-    return Outcomes(*(pl.col(name).cast(pl.Float64) for name in ("tp", "fp", "fn")))
-
-
-def f_beta(beta: float) -> pl.Expr:
-    """F-beta of a row; 0 where nothing is retrieved."""
-    square = beta**2
-    tp, fp, fn = (pl.col(name).cast(pl.Float64) for name in ("tp", "fp", "fn"))
-    return divide((1 + square) * tp, (1 + square) * tp + square * fn + fp)
 
 
 # What follows from the counts of entity_recognition: scores, counts per document, and words.
@@ -225,7 +211,8 @@ def _scores(
         for kind in params.averages
     ]
     if not frames:
-        return _nothing(documents, keys)
+        types = {column.name: polars_types(column.type)[0] for column in SCORES}
+        return pl.DataFrame(schema={name: documents.schema[name] for name in keys} | types)
     rows = _with_clusters(pl.concat(frames), clusters, keys, confidence)
     return rows.select(*keys, *(column.name for column in SCORES))
 
@@ -278,12 +265,9 @@ def _operating_points(
             rows = _with_clusters(micro, of_group, keys, confidence)
             choices.append(candidates(rows.select(names), group, confidence, params.resampling))
     curve = pl.concat([each.rows for each in choices]) if choices else scores.select(names).clear()
-    return operating_points(curve, keys, params.operating_points, choices, f_beta, outcomes(), params.boundary)
-
-
-def _nothing(documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    of_table = {column.name: polars_types(column.type)[0] for column in SCORES}
-    return pl.DataFrame(schema={name: documents.schema[name] for name in keys} | of_table)
+    return operating_points(
+        curve, keys, params.operating_points, choices, f_beta_of_row, outcomes_of_row(), params.boundary
+    )
 
 
 def _documents(documents: pl.DataFrame, ids: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

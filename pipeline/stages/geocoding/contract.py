@@ -85,8 +85,8 @@ SCORES = Table(
     (
         Column("tolerance_km", "DOUBLE", "largest distance that counts as correct, in km"),
         *columns_of(STATED),
-        Column("undefined", "VARCHAR", "why a ratio is NULL; NULL: all ratios are defined", nullable=True),
-        Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL: all limits are given", nullable=True),
+        Column("undefined", "VARCHAR", "why a ratio is NULL; NULL: all ratios are defined"),
+        Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL: all limits are given"),
         QUALITY_COLUMN,
         *CLUSTER_COLUMNS,
     ),
@@ -98,15 +98,14 @@ ERRORS = Table(
     "one row",
     (
         *columns_of((STATED[0], LOCATED)),
-        Column("mean_km", "DOUBLE", "mean distance of the located mentions; NULL: nothing located", nullable=True),
+        Column("mean_km", "DOUBLE", "mean distance of the located mentions; NULL: nothing located"),
         *limits_of("mean_km"),
         QUALITY_COLUMN,
-        Column("median_km", "DOUBLE", "median distance; NULL: nothing located", nullable=True),
+        Column("median_km", "DOUBLE", "median distance; NULL: nothing located"),
         Column(
             "log_error_auc",
             "DOUBLE",
             "area under the log errors, 0 is perfect and 1 the worst; NULL: fewer than two located",
-            nullable=True,
         ),
     ),
     (),
@@ -116,16 +115,16 @@ OUTCOMES = Table(
     "one row per gold mention",
     (
         Column("mention", "BIGINT", "number of the gold mention in its group, from 1"),
-        Column("mention_id", "KEY", "the mention; NULL: not in gold", nullable=True),
-        Column("doc_id", "KEY", "document of the mention; NULL: not in gold", nullable=True),
-        Column("start", "BIGINT", "first character of the mention; NULL: not in gold", nullable=True),
-        Column("end", "BIGINT", "the character after the last of the mention; NULL: not in gold", nullable=True),
-        Column("text", "KEY", "text of the mention; NULL: not in gold", nullable=True),
+        Column("mention_id", "KEY", "the mention; NULL: not in gold"),
+        Column("doc_id", "KEY", "document of the mention; NULL: not in gold"),
+        Column("start", "BIGINT", "first character of the mention; NULL: not in gold"),
+        Column("end", "BIGINT", "the character after the last of the mention; NULL: not in gold"),
+        Column("text", "KEY", "text of the mention; NULL: not in gold"),
         Column("gold_latitude", "DOUBLE", "where it is"),
         Column("gold_longitude", "DOUBLE", "where it is"),
-        Column("predicted_latitude", "DOUBLE", "where the prediction puts it; NULL: not located", nullable=True),
-        Column("predicted_longitude", "DOUBLE", "where the prediction puts it; NULL: not located", nullable=True),
-        Column("distance_km", "DOUBLE", "distance of the two; NULL: not located", nullable=True),
+        Column("predicted_latitude", "DOUBLE", "where the prediction puts it; NULL: not located"),
+        Column("predicted_longitude", "DOUBLE", "where the prediction puts it; NULL: not located"),
+        Column("distance_km", "DOUBLE", "distance of the two; NULL: not located"),
         Column(
             "outcome", "VARCHAR", "at the smallest tolerance: `tp`, `fp` (which is a miss, too), `fn` (not located)"
         ),
@@ -133,7 +132,6 @@ OUTCOMES = Table(
             "not_located",
             "VARCHAR",
             "`no_prediction`: no prediction is aligned; `no_coordinates`: it has none; NULL: located",
-            nullable=True,
         ),
     ),
     ("mention",),
@@ -153,7 +151,6 @@ DOCUMENTS = Table(
                 "DOUBLE",
                 f"its [contribution](methods/geocoding.md#units) to `{name}`, whose mean over the units is that "
                 "number; NULL: undefined, or without one of the units",
-                nullable=True,
             )
             for name in ("mean_km", "log_error_auc")
         ),

@@ -170,14 +170,10 @@ class _Planner:
             raise DataError(message, remedy='Map it, or use candidates = "closest".')
         self.predicted.types("rank", rank)
 
-    def _read(self, source: Source) -> dict[str, Field]:
-        """Columns that are read of an input."""
-        taken = self.aligned.taken(source) if self.params.match is None else self.mentions.taken(source)
-        return rows.fields_of(source, taken, self.by)
-
     def _checks(self) -> Iterator[Check]:
         for source in self.sources:
-            yield from coordinate_checks(source, self._read(source))
+            taken = self.aligned.taken(source) if self.params.match is None else self.mentions.taken(source)
+            yield from coordinate_checks(source, rows.fields_of(source, taken, self.by))
         yield from (missing_check(self.gold, name) for name in PLACE)
         if self.params.candidates == "first":
             yield missing_check(self.predicted, "rank")
@@ -327,9 +323,13 @@ class AlignedPlaces:
 
     def relations(self) -> Iterator[Relation]:
         """Places as they are read, gold places with their replicate, candidates, and pairs."""
-        fault: dict[str, exp.Expr] = {"fault": fault_of((KEY,), has_score=False)}
-        for source, derived in ((self.predicted, fault | self._no_rank()), (self.gold, self._not_shown())):
-            yield rows.read(source, self.taken(source), self.by, derived, located=True)
+        derived: dict[str, exp.Expr] = {"fault": fault_of((KEY,), has_score=False)}
+        if not self.predicted.can_show("rank"):
+            derived["rank"] = exp.cast(exp.null(), "DOUBLE")
+        yield rows.read(self.predicted, self.taken(self.predicted), self.by, derived, located=True)
+        of_gold = self.taken(self.gold)
+        not_shown = {name: exp.cast(exp.null(), kind) for name, kind in SHOWN_ALIGNED.items() if name not in of_gold}
+        yield rows.read(self.gold, of_gold, self.by, not_shown, located=True)
         units = rows.Units(
             GOLD_PLACES,
             KEY,
@@ -344,14 +344,6 @@ class AlignedPlaces:
         yield from self._candidates()
         if self.chosen:
             yield Relation(TOPONYMS, self.pairs(), keep=True)
-
-    def _no_rank(self) -> dict[str, exp.Expr]:
-        return {} if self.predicted.can_show("rank") else {"rank": exp.cast(exp.null(), "DOUBLE")}
-
-    def _not_shown(self) -> dict[str, exp.Expr]:
-        """The columns of gold that are shown and that it lacks: NULL."""
-        columns = self.taken(self.gold)
-        return {name: exp.cast(exp.null(), sql_type) for name, sql_type in SHOWN_ALIGNED.items() if name not in columns}
 
     def _candidates(self) -> Iterator[Relation]:
         """Predicted rows with their distance from the gold place, one for each mention if they are chosen here."""
@@ -369,13 +361,10 @@ class AlignedPlaces:
     def pairs(self) -> exp.Query:
         """Every gold place, once for each system, with its candidates, and candidates of mentions that gold lacks."""
         segment = {"s": self.systems, "c": self.systems, "g": self.of_gold}
-        columns = {"unaligned_id": self._unaligned_id(), "unit_key": self.cluster}
-        return statement("geocoding/toponyms", segment, columns=columns)
-
-    def _unaligned_id(self) -> str | exp.Expr:
-        """The key of predictions with the type that it has in gold."""
         in_gold, in_predicted = (key_type(source, KEY) for source in (self.gold, self.predicted))
-        return KEY if in_gold == in_predicted else exp.cast(column(KEY, "c"), in_gold, dialect="duckdb")
+        as_in_gold = KEY if in_gold == in_predicted else exp.cast(column(KEY, "c"), in_gold, dialect="duckdb")
+        columns = {"unaligned_id": as_in_gold, "unit_key": self.cluster}
+        return statement("geocoding/toponyms", segment, columns=columns)
 
     def checks(self) -> Iterator[Check]:
         """Gold mentions that repeat or whose cluster is missing, and mentions with several predictions."""

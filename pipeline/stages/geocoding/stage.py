@@ -324,10 +324,7 @@ SAMPLE_SIZES = sample_sizes_of(
 
 _END_TO_END = "_end_to_end"
 _ERRORS = ("mean_km", "median_km", "log_error_auc")
-_INPUTS = {
-    "gold": {"mention_id": "mention_id"},
-    "predicted": {"mention_id": "mention_id"},
-}
+_INPUTS = {name: {"mention_id": "mention_id"} for name in ("gold", "predicted")}
 
 
 def _values(asked: Asked) -> dict[str, float]:
@@ -379,29 +376,25 @@ EVIDENCE = Evidence(
         *(Measure(name, ERRORS.name) for name in _ERRORS),
     ),
     sections=(
-        Section(
-            "wrong_places",
-            "Places beyond the tolerance",
-            "Gold mentions whose prediction is farther away than {threshold} km, the farthest first.",
-            "geocoding/explain/wrong_places",
-            finish=_mentions,
-            inputs=_INPUTS,
-        ),
-        Section(
-            "not_located",
-            "Mentions that are not located",
-            "Gold mentions that no prediction locates, in the order of their ids.",
-            "geocoding/explain/not_located",
-            finish=_mentions,
-            inputs=_INPUTS,
-        ),
-        Section(
-            "nearest",
-            "Mentions nearest to the tolerance",
-            "Located gold mentions in the order of the difference between their distance and {threshold} km.",
-            "geocoding/explain/nearest",
-            finish=_mentions,
-            inputs=_INPUTS,
+        *(
+            Section(name, title, words, f"geocoding/explain/{name}", finish=_mentions, inputs=_INPUTS)
+            for name, title, words in (
+                (
+                    "wrong_places",
+                    "Places beyond the tolerance",
+                    "Gold mentions whose prediction is farther away than {threshold} km, the farthest first.",
+                ),
+                (
+                    "not_located",
+                    "Mentions that are not located",
+                    "Gold mentions that no prediction locates, in the order of their ids.",
+                ),
+                (
+                    "nearest",
+                    "Mentions nearest to the tolerance",
+                    "Located gold mentions in the order of the difference between their distance and {threshold} km.",
+                ),
+            )
         ),
         Section(
             "documents",

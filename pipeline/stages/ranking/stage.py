@@ -307,6 +307,8 @@ def _sentence(row: Mapping[str, object]) -> str:
 
 
 # What there is to look at of ranking: means beside chance, precision and recall at cutoffs, spread over queries.
+#
+# Measures that the config names have a figure each.
 
 
 NUMBERS = (
@@ -578,10 +580,6 @@ def _documents(documents: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], ask
     return documents.rename({"value": "score"}) if is_scored else documents.drop("value")
 
 
-def _without_judgements(asked: Asked) -> str:
-    return "" if asked.source("relevance") is not None else "the judgements are those of the ranking itself"
-
-
 EVIDENCE = Evidence(
     measures=(*(Measure(name, "ranking_summary") for name in _MEASURES), Measure(OF_MEASURES, MEASURE_TABLE)),
     sections=(
@@ -617,7 +615,9 @@ EVIDENCE = Evidence(
             "Relevant documents that a ranked query did not retrieve, the most relevant first.",
             "ranking/explain/not_retrieved",
             inputs={"relevance": {"query_id": "query_id", "doc_id": "doc_id"}},
-            absent=_without_judgements,
+            absent=lambda asked: (
+                "" if asked.source("relevance") is not None else "the judgements are those of the ranking itself"
+            ),
         ),
     ),
     rows=lambda asked: {EXPLAINED_ROWS: _rows(asked)},
