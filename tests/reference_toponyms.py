@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.geocoding.accuracy import add_ratios
+from pipeline.tables.columns import ratios
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +33,8 @@ def tolerance_counts(
             and wrong.
 
     Returns:
-        One row per tolerance, in the same order: `tolerance_km`, `n_gold`, `n_attempted` (including spurious), and the
-        columns that `add_ratios` adds.
+        One row per tolerance, in the same order: `tolerance_km`, `n_gold`, `n_attempted` (including spurious),
+        `tp`, `fp`, `fn`, `precision`, `recall` and `f1`.
     """
     attempted = np.sort(distances_km[~np.isnan(distances_km)])
     side: Literal["left", "right"] = "right" if boundary == "<=" else "left"
@@ -44,4 +44,6 @@ def tolerance_counts(
         pl.lit(len(distances_km), pl.Int64).alias("n_gold"),
         pl.lit(len(attempted) + n_spurious, pl.Int64).alias("n_attempted"),
     )
-    return add_ratios(counts)
+    tp = pl.col("tp")
+    fp, fn = (pl.col("n_attempted") - tp).alias("fp"), (pl.col("n_gold") - tp).alias("fn")
+    return counts.with_columns(fp, fn).with_columns(ratios(tp, pl.col("fp"), pl.col("fn")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import visible_text
@@ -222,6 +223,40 @@ def f1_curve(curve: pl.DataFrame, group: pl.DataFrame) -> tuple[tuple[float | No
         return None, ""
     title = f"F1 at thresholds from {number(thresholds[0])} to {number(thresholds[-1])}"
     return tuple(rows["f1"].gather_every(max(1, rows.height // MOST_POINTS))), title
+
+
+def summary_of(
+    rows: pl.DataFrame,
+    cells: Mapping[str, Callable[[Mapping[str, Any]], str]],
+    sentence: Callable[[Mapping[str, Any]], str],
+    curve: tuple[tuple[float | None, ...] | None, str] = (None, ""),
+    *,
+    on_same_data: bool = False,
+) -> Summary:
+    """What people see of groups.
+
+    Args:
+        rows: The rows that they see, at least one, the most important first.
+        cells: What makes the cells of a row behind its group, by their titles.
+        sentence: What makes the main result in words, of the first row.
+        curve: The small curve and its title, as from `f1_curve`.
+        on_same_data: As in `Summary`.
+    """
+    every = rows.to_dicts()
+    return Summary(
+        headers=("group", *cells),
+        rows=tuple((group_text(row), *(cell(row) for cell in cells.values())) for row in every),
+        sentence=of_group(every[0], sentence(every[0])),
+        groupings=tuple(rows[GROUPING.name]),
+        curve=curve[0],
+        curve_title=curve[1],
+        on_same_data=on_same_data,
+    )
+
+
+def interval_cells(names: Mapping[str, str]) -> dict[str, Callable[[Mapping[str, Any]], str]]:
+    """Cells of numbers with their limits, by title, from their columns by title."""
+    return {title: partial(interval, name=name) for title, name in names.items()}
 
 
 def of_group(row: Mapping[str, Any], sentence: str) -> str:

@@ -27,6 +27,11 @@ class Ratio:
         null: When it is NULL.
         words: What people call it where its name does not say it.
         is_harmonic: Whether it is 2 J / (1 + J), as F1 is of tp of tp + fp + fn (Jaccard).
+        over: Counts whose sum is its denominator, where its formula names them in place of hits and misses.
+        says: What a value says, a format of its `formula`.
+        reason: What `undefined` says where it is NULL; empty: what it says of another ratio.
+        is_limited: Whether it has an interval.
+        is_rate: Whether it is no share: a number of hits over what they are counted over, without an upper end.
     """
 
     name: str
@@ -35,6 +40,11 @@ class Ratio:
     null: str
     words: str = ""
     is_harmonic: bool = False
+    over: tuple[str, ...] = ()
+    says: str = "{formula}"
+    reason: str = ""
+    is_limited: bool = True
+    is_rate: bool = False
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -42,9 +52,14 @@ class Ratio:
         return (*self.hits, *self.misses)
 
     @property
-    def scale(self) -> Literal["share", "jaccard"]:
+    def counts(self) -> tuple[str, ...]:
+        """The outcomes, and the counts that it is over."""
+        return (*self.outcomes, *self.over)
+
+    @property
+    def scale(self) -> Literal["share", "jaccard", "log"]:
         """How its limits are made."""
-        return "jaccard" if self.is_harmonic else "share"
+        return "log" if self.is_rate else "jaccard" if self.is_harmonic else "share"
 
     def formula(self, suffix: str = "") -> str:
         """It in words.
@@ -55,7 +70,9 @@ class Ratio:
         hits, every = ([f"{name}{suffix}" for name in names] for names in (self.hits, self.outcomes))
         twice = "2 * " if self.is_harmonic else ""
         over = " + ".join(hits)
-        return f"{twice}{over if len(hits) == 1 else f'({over})'} / ({twice}{' + '.join(every)})"
+        under = f"{twice}{' + '.join(every)}" if not self.over else " + ".join(self.over)
+        under = under if len(self.over) == 1 else f"({under})"
+        return f"{twice}{over if len(hits) == 1 else f'({over})'} / {under}"
 
     def sides(self, counts: Mapping[str, Any]) -> tuple[Any, Any]:
         """Hits and misses, from the outcomes by name."""
@@ -66,6 +83,8 @@ class Ratio:
         """What is divided by what, from the outcomes by name."""
         first, *others = (counts[name] for name in self.hits)
         over = reduce(add, others, 2 * first if self.is_harmonic else first)
+        if self.over:
+            return over, reduce(add, (counts[name] for name in self.over))
         return over, reduce(add, (counts[name] for name in self.misses), over)
 
     def of_share(self, share: Any) -> Any:  # noqa: ANN401 - a number, an array, or an expression
@@ -79,13 +98,41 @@ class Ratio:
             note: What a table says of it beside its formula.
             null: When it is NULL, where the table has words of its own.
         """
-        formula = self.formula().replace("2 * ", "2 ")
+        formula = self.says.format(formula=self.formula().replace("2 * ", "2 "))
         said = ", ".join(filter(None, (f"{self.words} {formula}".strip(), note)))
-        return Column(self.name, "DOUBLE", f"{said}; NULL: {null or self.null}", nullable=True)
+        return Column(self.name, "DOUBLE", f"{said}; NULL: {null or self.null}")
 
     def columns(self, note: str = "", null: str = "") -> tuple[Column, ...]:
         """Its column and those of its limits; arguments as for `column`."""
-        return (self.column(note, null), *limits_of_share(self.name))
+        limits = limits_of if self.is_rate else limits_of_share
+        return (self.column(note, null), *(limits(self.name) if self.is_limited else ()))
+
+
+@dataclass(frozen=True)
+class Count:
+    """A count of a result table, and how it follows from a count table.
+
+    Attributes:
+        name: Its column.
+        meaning: What it counts.
+        within: The column of the count table whose bins at or above the threshold it adds up.
+        total: The column that it adds up over all bins; it counts beside `within` if both are given.
+        formula: Of counts stated before it, in place of both.
+        noun: What it counts, several of them, where plans may ask for more of it.
+        is_shown: Whether the table has it; else only its ratios do.
+    """
+
+    name: str
+    meaning: str = ""
+    within: str = ""
+    total: str = ""
+    formula: str = ""
+    noun: str = ""
+    is_shown: bool = True
+
+    def columns(self) -> tuple[Column, ...]:
+        """Its column."""
+        return (Column(self.name, "BIGINT", self.meaning),) if self.is_shown else ()
 
 
 PRECISION = Ratio("precision", ("tp",), ("fp",), "nothing retrieved")
@@ -122,7 +169,7 @@ class Index:
     def columns(self, note: str = "") -> tuple[Column, ...]:
         """Its column and those of its limits; the argument as for `Ratio.column`."""
         said = ", ".join(filter(None, (f"{self.words}: {self.text}", note)))
-        return (Column(self.name, "DOUBLE", f"{said}; NULL: {self.null}", nullable=True), *limits_of(self.name))
+        return (Column(self.name, "DOUBLE", f"{said}; NULL: {self.null}"), *limits_of(self.name))
 
 
 _OF_BOTH = "no positive, or no negative"
@@ -151,6 +198,11 @@ RATIO_OF = {each.name: each for each in (*OF_LABELS, *FURTHER) if isinstance(eac
 INDEX_OF = {each.name: each for each in FURTHER if isinstance(each, Index)}
 
 
-def scales(ratios: Iterable[Ratio]) -> dict[str, Literal["share", "jaccard"]]:
+def columns_of(stated: Iterable[Column | Count | Ratio]) -> tuple[Column, ...]:
+    """The columns of a table from what it states, in order."""
+    return tuple(column for each in stated for column in ((each,) if isinstance(each, Column) else each.columns()))
+
+
+def scales(ratios: Iterable[Ratio]) -> dict[str, Literal["share", "jaccard", "log"]]:
     """How the limits of ratios are made, by their names."""
     return {ratio.name: ratio.scale for ratio in ratios}

@@ -37,7 +37,7 @@ class Column:
             VARCHAR, as in the input; `POSITION` is DOUBLE, or TIMESTAMP (UTC) where the input has times.
         meaning: What a value says, with its unit; then, behind `; NULL: `, when it is NULL, if that is not where it is
             undefined. Links are those of docs/results.md, to which `docs/site/build.py` adds rows from here.
-        nullable: Whether it may contain NULL.
+        nullable: Whether it may contain NULL; where its meaning says when, it may.
         is_share: Whether it is a limit of a share, a number from 0 to 1 that people read in percent.
     """
 
@@ -46,6 +46,10 @@ class Column:
     meaning: str
     nullable: bool = False
     is_share: bool = False
+
+    def __post_init__(self) -> None:
+        if _RULE in self.meaning:
+            object.__setattr__(self, "nullable", True)
 
     @property
     def definition(self) -> str:
@@ -97,8 +101,8 @@ def limits_of(name: str, words: str | None = None) -> tuple[Column, Column]:
     """
     rule = f"{_RULE}none can be given"
     return (
-        Column(f"{name}_lower", "DOUBLE", f"lower limit of {words or name}{rule}", nullable=True),
-        Column(f"{name}_upper", "DOUBLE", f"upper limit of {words or name}{rule}", nullable=True),
+        Column(f"{name}_lower", "DOUBLE", f"lower limit of {words or name}{rule}"),
+        Column(f"{name}_upper", "DOUBLE", f"upper limit of {words or name}{rule}"),
     )
 
 

@@ -14,7 +14,7 @@ from cli.calls import call
 from pipeline.report.published import PublishedRun, kept_run, latest_run
 from pipeline.report.text.summary import paragraph_of
 from pipeline.stages import STAGES, methods
-from pipeline.stages.mentions.rules import rule_in_words
+from pipeline.stages.mentions import rule_in_words
 from pipeline.stages.methods import Measured
 
 if TYPE_CHECKING:

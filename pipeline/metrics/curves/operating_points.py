@@ -251,14 +251,10 @@ COLUMNS = (
             "precision where the threshold is [chosen on other clusters](methods/threshold_sweep.md#operating-points); "
             "NULL: none can be given"
         ),
-        nullable=True,
     ),
     *limits_of_share(CROSS_FITTED[0], CROSS_FITTED[0]),
     Column(
-        CROSS_FITTED[1],
-        "DOUBLE",
-        "recall where the threshold is chosen on other clusters; NULL: none can be given",
-        nullable=True,
+        CROSS_FITTED[1], "DOUBLE", "recall where the threshold is chosen on other clusters; NULL: none can be given"
     ),
     *limits_of_share(CROSS_FITTED[1], CROSS_FITTED[1]),
     Column(
@@ -266,7 +262,6 @@ COLUMNS = (
         "DOUBLE",
         "F1 where the threshold is chosen on other clusters: what the same choice gives on other data; "
         "NULL: none can be given",
-        nullable=True,
     ),
     *limits_of_share(CROSS_FITTED[2], CROSS_FITTED[2]),
     Column(
@@ -276,7 +271,6 @@ COLUMNS = (
             "why one of these three ratios is NULL: `confidence`, `given`, `one_replicate`, `not_reached`, "
             "`undefined_ratio`, `none`; NULL: all three are given"
         ),
-        nullable=True,
     ),
 )
 COST, COST_CROSS_FITTED = "cost", "cost_cross_fitted"
@@ -286,13 +280,11 @@ COST_COLUMNS = (
         "DOUBLE",
         "total cost of the outcomes at the threshold, of the weights if there are any; NULL: not reached, or a "
         "criterion without costs",
-        nullable=True,
     ),
     Column(
         COST_CROSS_FITTED,
         "DOUBLE",
         "total cost where the threshold is chosen on other clusters; NULL: none can be given",
-        nullable=True,
     ),
 )
 

@@ -15,9 +15,6 @@ import math
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
-import polars as pl
-
-from ...tables.columns import ratios
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,17 +27,6 @@ Missing = Literal["exclude", "max_error"]
 
 FARTHEST_KM = 20038.0
 """The largest possible error according to the published log error: half the equator, rounded up."""
-
-
-def add_ratios(counts: pl.DataFrame) -> pl.DataFrame:
-    """Add `fp`, `fn`, `precision`, `recall` and `f1` to the integers `n_gold`, `n_attempted` and `tp`.
-
-    Precision is over the attempted toponyms, recall over all gold toponyms. NULL where nothing was attempted
-    (precision), without gold toponyms (recall), and without both (f1).
-    """
-    tp = pl.col("tp")
-    fp, fn = pl.col("n_attempted") - tp, pl.col("n_gold") - tp
-    return counts.with_columns(fp.alias("fp"), fn.alias("fn")).with_columns(ratios(tp, pl.col("fp"), pl.col("fn")))
 
 
 def error_statistics(distances_km: Floats, *, missing: Missing = "exclude") -> dict[str, int | float]:

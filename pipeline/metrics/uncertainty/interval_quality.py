@@ -70,20 +70,17 @@ QUALITY_COLUMN = Column(
     "VARCHAR",
     "[how far to trust the intervals](#how-far-to-trust-an-interval) of the row, the worst that holds: "
     f"`{'`, `'.join(MEANINGS)}`; NULL: no interval is given",
-    nullable=True,
 )
 CLUSTER_COLUMNS = (
     Column(
         N_CLUSTERS,
         "BIGINT",
         "clusters with rows, or replicates that more than 1,000 of them are put in; NULL: rows are independent",
-        nullable=True,
     ),
     Column(
         N_EFFECTIVE,
         "DOUBLE",
         "how many clusters of equal size would weigh as much: (Σ n)² / Σ n² of their sizes; NULL: rows are independent",
-        nullable=True,
     ),
 )
 
@@ -98,7 +95,7 @@ def design_effect_column(ratio: str) -> Column:
     """The column `design_effect` of a table whose main ratio has this name."""
     meaning = f"variance of {ratio} between clusters over that of independent rows"
     rule = "rows are independent, or one is not known"
-    return Column(DESIGN_EFFECT, "DOUBLE", f"{meaning}; NULL: {rule}", nullable=True)
+    return Column(DESIGN_EFFECT, "DOUBLE", f"{meaning}; NULL: {rule}")
 
 
 # Why an interval or a test is missing: every value of `undefined_interval`, and of `undefined` of tables of tests.

@@ -30,7 +30,7 @@ from .jackknife import leave_one_out, proportion_limit_above, tail
 from .serial import may_neighbours_be_alike
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -56,6 +56,7 @@ class Confusion:
         fn: False negatives.
         tn: True negatives.
         in_time: Whether they are those of replicates on axis 0 that follow each other in time.
+        others: Further counts that ratios are made of, by name.
     """
 
     tp: NDArray[Any]
@@ -63,10 +64,11 @@ class Confusion:
     fn: NDArray[Any]
     tn: NDArray[Any]
     in_time: bool = field(default=False, kw_only=True)
+    others: Mapping[str, NDArray[Any]] = field(default_factory=dict, kw_only=True)
 
     def sides(self, ratio: Ratio) -> tuple[NDArray[Any], NDArray[Any]]:
         """Hits and misses of a ratio; those of F1 are of J."""
-        return ratio.sides({"tp": self.tp, "fp": self.fp, "fn": self.fn, "tn": self.tn})
+        return ratio.sides({**self.others, "tp": self.tp, "fp": self.fp, "fn": self.fn, "tn": self.tn})
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def intervals_of_rows(
     for ratios in together:  # a call costs more than a few more numbers in it
         hits, misses, *spread, tails = (np.stack(each) for each in zip(*map(sides.__getitem__, ratios), strict=True))
         lower, upper = _limits(hits, misses, CountSpread(*spread), tails)
-        limits |= {name: _of_ratio(name, limit) for name, *limit in zip(ratios, lower, upper, strict=True)}
+        limits |= {name: _of_ratio(RATIO_OF[name], limit) for name, *limit in zip(ratios, lower, upper, strict=True)}
     return limits
 
 
@@ -200,6 +202,7 @@ def intervals_of_clusters(
     *,
     heaviest: tuple[float, float] | None = None,
     names: Sequence[str] = PROPORTIONS,
+    ratios: Mapping[str, Ratio] = RATIO_OF,
     crossed: Sequence[Confusion] = (),
     resampling: Resampling | None = None,
     fewest_degrees: float = 0.0,
@@ -215,6 +218,7 @@ def intervals_of_clusters(
         confidence: Such as 0.95.
         heaviest: The heaviest weight of a positive and of a negative row; None: every weight is 1.
         names: The ratios that are wanted.
+        ratios: What they are, by name.
         crossed: The same of the second parent of rows that have two, and of the intersections of both.
         resampling: How the bootstrap draws; None: limits of the closed form alone.
         fewest_degrees: Degrees of freedom that the limits have at least; those of single thresholds know none.
@@ -224,7 +228,8 @@ def intervals_of_clusters(
     """
     limits = {}
     for name in names:
-        clusterings = [counts.sides(RATIO_OF[name]) for counts in (replicates, *crossed)]
+        ratio = ratios[name]
+        clusterings = [counts.sides(ratio) for counts in (replicates, *crossed)]
         hits, misses = clusterings[0]
         if min(len(of_clustering[0]) for of_clustering in clusterings) < 2:  # noqa: PLR2004 - a spread needs two
             limits[name] = (np.full(hits.shape[1], np.nan), np.full(hits.shape[1], np.nan))
@@ -236,21 +241,21 @@ def intervals_of_clusters(
             hit, miss = (np.maximum(effect, weight) for weight in _heaviest(name, *heaviest))
         total_hits, total_misses = (side.sum(axis=0).astype(np.float64) for side in (hits, misses))
         spread = CountSpread(effect * total_hits, effect * total_misses, hit, miss)
-        around = _of_ratio(name, _limits(total_hits, total_misses, spread, tail(confidence, degrees)))
+        around = _of_ratio(ratio, _limits(total_hits, total_misses, spread, tail(confidence, degrees)))
         share = of_clusters.share
         factors = stretches(of_clusters.excess_skewness, degrees, confidence)
-        closed = stretched(around, RATIO_OF[name].of_share(share), factors)
+        closed = stretched(around, ratio.of_share(share), factors)
         if resampling is not None:
-            closed = _resampled(name, (hits, misses), closed, confidence, resampling)
+            closed = _resampled(ratio, (hits, misses), closed, confidence, resampling)
         limits[name] = closed
     return limits
 
 
 def _resampled(
-    name: str, sides: tuple[NDArray[Any], NDArray[Any]], closed: Limits, confidence: float, resampling: Resampling
+    ratio: Ratio, sides: tuple[NDArray[Any], NDArray[Any]], closed: Limits, confidence: float, resampling: Resampling
 ) -> Limits:
     """Limits of the bootstrap of hits and misses, for F1 those of J; the closed ones where it has none."""
-    return otherwise(_of_ratio(name, share_limits(*sides, confidence, resampling)), closed)
+    return otherwise(_of_ratio(ratio, share_limits(*sides, confidence, resampling)), closed)
 
 
 @dataclass(frozen=True)
@@ -362,9 +367,9 @@ def _limits(hits: Floats, misses: Floats, spread: CountSpread, tail_probability:
     return np.where(defined, lower, np.nan), np.where(defined, upper, np.nan)
 
 
-def _of_ratio(name: str, limits: Sequence[Floats]) -> Limits:
+def _of_ratio(ratio: Ratio, limits: Sequence[Floats]) -> Limits:
     """Limits of a ratio from those of its proportion: for F1 from those of J."""
-    lower, upper = map(RATIO_OF[name].of_share, limits)
+    lower, upper = map(ratio.of_share, limits)
     return lower, upper
 
 

@@ -1,8 +1,9 @@
-"""Inputs of change_points."""
+"""Inputs, parameters and result tables of change_points."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator, model_validator
@@ -14,7 +15,8 @@ from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COL
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from ...tables.groupings import unlike_but_for_case
-from ...tables.schemas import Column, Table, limits_of, limits_of_share, of_chosen_row
+from ...tables.ratios import Count, Ratio, columns_of
+from ...tables.schemas import Column, Table, limits_of, of_chosen_row
 from ..durations import parse_microseconds
 from ..parameters import EvenThresholds, StageParameters
 from ..stage import CLUSTER
@@ -167,13 +169,57 @@ def _number(side: Any) -> float:  # noqa: ANN401 - a number or a duration
     return parse_microseconds(side) if isinstance(side, str) else side
 
 
+# Counts and ratios of points, and of points as alarms.
+
+
+_SERIES = Count("n_series", "runs on one series; with separate annotators each counts", total="n_series")
+_TRUE = Count("n_true", "true points", total="n_true", noun="true change points")
+_PREDICTED = Count(
+    "n_predicted",
+    "predictions at or above the threshold",
+    within="n_predicted",
+    total="n_always",
+    noun="predicted change points",
+)
+_TP = Count("tp", "true positives, by the rule of matching", within="tp", total="tp_always")
+_RECALL = Ratio("recall", ("tp",), ("fn",), "no true point", over=("n_true",), reason="no_positive")
+STATED = (  # a further ratio is one more statement: column, comment, value, limits, formula and plan follow from it
+    _SERIES,
+    _TRUE,
+    _PREDICTED,
+    _TP,
+    Count("fp", formula="n_predicted - tp", is_shown=False),
+    Count("fn", formula="n_true - tp", is_shown=False),
+    Count("recall_sum", within="recall_sum", total="recall_always", is_shown=False),
+    Count("n_ignored", within="n_ignored", total="n_ignored_always", is_shown=False),
+    Ratio(
+        "precision",
+        ("tp",),
+        ("fp",),
+        "nothing is predicted",
+        over=("n_predicted",),
+        says="{formula}; above 1 is possible with `any`",
+        reason="no_prediction",
+    ),
+    replace(_RECALL, says="{formula}; with `tcpd` the mean over annotators and series"),
+    Ratio(
+        "f1",
+        ("tp",),
+        ("fp", "fn"),
+        "neither",
+        is_harmonic=True,
+        over=("n_predicted", "n_true"),
+        says="{formula}; with `tcpd` the harmonic mean",
+    ),
+)
+
+
 # Tables and counts of change points as alarms.
 
 
 ALARM_TABLES = ("change_points_alarms", "change_points_alarm_points")
 QUANTILES = {"lead_p10": 0.1, "lead_p25": 0.25, "median_lead": 0.5, "lead_p75": 0.75, "lead_p90": 0.9}
 ALL_PREDICTIONS = "all_predictions"
-SWEPT_ALARMS = ("n_false", "n_ignored", "n_merged", "n_alerted", "n_ahead", "lead_sum")
 LEADS = "leads"  # the count table of leads
 
 _MEANINGS = {
@@ -186,103 +232,90 @@ _MEANINGS = {
 }
 ALARM_COUNTS = (
     *(
-        Column(name, "DECIMAL" if name == "lead_sum" else "BIGINT", f"what the bin adds to: {meaning}; alarms only")
-        for name, meaning in _MEANINGS.items()
-    ),
-    *(
-        Column(
-            f"{name}_always",
-            "DECIMAL" if name == "lead_sum" else "BIGINT",
-            f"the same of predictions that count at every threshold: {meaning}; alarms only",
+        Column(f"{name}{suffix}", "DECIMAL" if name == "lead_sum" else "BIGINT", f"{words}: {meaning}; alarms only")
+        for suffix, words in (
+            ("", "what the bin adds to"),
+            ("_always", "the same of predictions that count at every threshold"),
         )
         for name, meaning in _MEANINGS.items()
     ),
     Column("observed", "DECIMAL", "observed time, in the unit of the positions, of times in microseconds; alarms only"),
 )
-
 _UNIT = "in the unit of the positions, hours for times"
-_COUNTS = (
-    Column("n_series", "BIGINT", "runs on one series; with separate annotators each counts"),
-    Column("n_true", "BIGINT", "true points, or incidents"),
-    Column("n_predicted", "BIGINT", "alarms that detect something or are false, as in `change_points_curve`"),
-    Column("tp", "BIGINT", "true points that are detected, by the rule of matching"),
-    Column("n_false", "BIGINT", "false alarms"),
-    Column("n_ignored", "BIGINT", "repeats that count neither as true nor as false"),
-    Column("n_merged", "BIGINT", "predictions that are one alarm with an earlier one, by the cooldown"),
-    Column(
-        "observed", "DOUBLE", "observed time of all runs, in units of `per`; NULL: `per` is not given", nullable=True
-    ),
-    Column("per", "VARCHAR", "the unit of time, as the config has it; NULL: it is not given", nullable=True),
+
+
+def _swept(name: str, meaning: str = "", *, is_shown: bool = True) -> Count:
+    """A count of alarms: those of the bins, and of the predictions that count at every threshold."""
+    return Count(name, meaning, within=name, total=f"{name}_always", is_shown=is_shown)
+
+
+RATE = Ratio(
+    "false_alarm_rate",
+    ("n_false",),
+    (),
+    "`per` is not given, or no time was observed",
+    over=("observed",),
+    says="{formula}: false alarms per unit of time",
+    is_rate=True,
 )
-_RATES = (
-    Column(
-        "false_alarm_rate",
-        "DOUBLE",
-        "n_false / observed: false alarms per unit of time; NULL: `per` is not given, or no time was observed",
-        nullable=True,
-    ),
-    *limits_of("false_alarm_rate"),
-    Column(
-        "time_between_false_alarms",
-        "DOUBLE",
-        "observed / n_false, in units of `per`; NULL: no false alarm, or no rate",
-        nullable=True,
-    ),
-    *limits_of("time_between_false_alarms"),
-    Column("recall", "DOUBLE", "tp / n_true: share that is detected; NULL: no true point", nullable=True),
-    *limits_of_share("recall"),
+BETWEEN = Ratio(
+    "time_between_false_alarms",
+    ("observed",),
+    (),
+    "no false alarm, or no rate",
+    over=("n_false",),
+    says="{formula}, in units of `per`",
+    is_rate=True,
 )
-_LED = (
-    Column("n_alerted", "BIGINT", "true points with an alarm in their zone, under every rule"),
-    Column("n_ahead", "BIGINT", "those of them whose first alarm comes before they start"),
+AHEAD = Ratio(
+    "share_ahead", ("n_ahead",), (), "no alarm", over=("n_alerted",), says="{formula}: share that is told ahead of time"
 )
-_MEAN = Column(
-    "mean_lead", "DOUBLE", f"mean of start − first alarm, {_UNIT}; above 0 it is ahead; NULL: no alarm", nullable=True
+ALARMS_STATED = (
+    _SERIES,
+    replace(_TRUE, meaning="true points, or incidents"),
+    replace(_PREDICTED, meaning="alarms that detect something or are false, as in `change_points_curve`"),
+    replace(_TP, meaning="true points that are detected, by the rule of matching"),
+    _swept("n_false", "false alarms"),
+    _swept("n_ignored", "repeats that count neither as true nor as false"),
+    _swept("n_merged", "predictions that are one alarm with an earlier one, by the cooldown"),
+    Column("observed", "DOUBLE", "observed time of all runs, in units of `per`; NULL: `per` is not given"),
+    Column("per", "VARCHAR", "the unit of time, as the config has it; NULL: it is not given"),
+    RATE,
+    BETWEEN,
+    replace(_RECALL, says="{formula}: share that is detected"),
+    _swept("n_alerted", "true points with an alarm in their zone, under every rule"),
+    _swept("n_ahead", "those of them whose first alarm comes before they start"),
+    _swept("lead_sum", is_shown=False),
+    Count("observed_time", total="observed", is_shown=False),
+)
+_MEAN = Column("mean_lead", "DOUBLE", f"mean of start − first alarm, {_UNIT}; above 0 it is ahead; NULL: no alarm")
+_THRESHOLD = Column("threshold", "DOUBLE", "score from which a prediction counts; NULL: nothing has a score")
+_UNDEFINED_INTERVAL = Column(
+    "undefined_interval",
+    "VARCHAR",
+    "why an interval is NULL: the [reasons](methods/change_points.md#intervals); NULL: all intervals are given",
 )
 _REASONS = (
     Column(
         "undefined",
         "VARCHAR",
         "why a ratio is NULL: the [reasons](methods/change_points.md#rates-and-leads); NULL: all are defined",
-        nullable=True,
     ),
-    Column(
-        "undefined_interval",
-        "VARCHAR",
-        "why an interval is NULL: the [reasons](methods/change_points.md#intervals); NULL: all intervals are given",
-        nullable=True,
-    ),
+    _UNDEFINED_INTERVAL,
     QUALITY_COLUMN,
 )
-_ALARMS = (
-    Column("threshold", "DOUBLE", "score from which a prediction counts; NULL: nothing has a score", nullable=True),
-    *_COUNTS,
-    *_RATES,
-    *_LED,
-    _MEAN,
-    *_REASONS,
-)
+_ALARMS = (_THRESHOLD, *columns_of(ALARMS_STATED), _MEAN, *_REASONS)
 
 
 def _quantile(name: str, share: float) -> tuple[Column, ...]:
     words = "median" if name == "median_lead" else f"{share:.0%} quantile"
-    return (
-        Column(name, "DOUBLE", f"{words} of these leads, {_UNIT}; NULL: no alarm", nullable=True),
-        *limits_of(name),
-    )
+    return (Column(name, "DOUBLE", f"{words} of these leads, {_UNIT}; NULL: no alarm"), *limits_of(name))
 
 
 _POINTS = (
-    Column(
-        "criterion",
-        "VARCHAR",
-        f"what the threshold was chosen for; `{ALL_PREDICTIONS}` where nothing has a score",
-    ),
+    Column("criterion", "VARCHAR", f"what the threshold was chosen for; `{ALL_PREDICTIONS}` where nothing has a score"),
     *_ALARMS[: _ALARMS.index(_MEAN)],
-    Column(
-        "share_ahead", "DOUBLE", "n_ahead / n_alerted: share that is told ahead of time; NULL: no alarm", nullable=True
-    ),
-    *limits_of_share("share_ahead"),
+    *AHEAD.columns(),
     _MEAN,
     *limits_of("mean_lead"),
     *(column for name, share in QUANTILES.items() for column in _quantile(name, share)),
@@ -315,98 +348,51 @@ COUNTS = (
 COUNT_NAMES = tuple(column.name for column in COUNTS)
 
 
-_COUNTED = (
-    Column("n_true", "BIGINT", "true points"),
-    Column("n_predicted", "BIGINT", "predictions at or above the threshold"),
-    Column("tp", "BIGINT", "true positives, by the rule of matching"),
-)
-_PRECISION = Column(
-    "precision", "DOUBLE", "tp / n_predicted; above 1 is possible with `any`; NULL: nothing is predicted", nullable=True
-)
-_RECALL = Column(
-    "recall",
-    "DOUBLE",
-    "tp / n_true; with `tcpd` the mean over annotators and series; NULL: no true point",
-    nullable=True,
-)
-_F1 = Column(
-    "f1", "DOUBLE", "2 tp / (n_predicted + n_true); with `tcpd` the harmonic mean; NULL: neither", nullable=True
-)
+_COLUMNS = {column.name: column for column in columns_of(STATED)}
 _UNDEFINED = Column(
     "undefined",
     "VARCHAR",
     "why a ratio is NULL: the [reasons](methods/change_points.md#edge-cases); NULL: all ratios are defined",
-    nullable=True,
 )
-CURVE = (
-    Column("threshold", "DOUBLE", "score from which a prediction counts; NULL: nothing has a score", nullable=True),
-    Column("n_series", "BIGINT", "runs on one series; with separate annotators each counts"),
-    *_COUNTED,
-    _PRECISION,
-    *limits_of_share("precision"),
-    _RECALL,
-    *limits_of_share("recall"),
-    _F1,
-    *limits_of_share("f1"),
-    _UNDEFINED,
-    Column(
-        "undefined_interval",
-        "VARCHAR",
-        "why an interval is NULL: the [reasons](methods/change_points.md#intervals); NULL: all intervals are given",
-        nullable=True,
-    ),
-    QUALITY_COLUMN,
-)
+CURVE = (_THRESHOLD, *columns_of(STATED), _UNDEFINED, _UNDEFINED_INTERVAL, QUALITY_COLUMN)
 CHOSEN = of_chosen_row(
     CURVE, reasons="`not_reached`, `not_promised`", always=("undefined", "undefined_interval", "interval_quality")
 )
 AREAS = (
-    Column("n_series", "BIGINT", "runs on one series; with separate annotators each counts"),
-    Column("n_true", "BIGINT", "true points"),
+    *columns_of((_SERIES, _TRUE)),
     Column("n_predicted", "BIGINT", "predictions"),
-    Column("average_precision", "DOUBLE", "step area, from every score; NULL: see `undefined`", nullable=True),
+    Column("average_precision", "DOUBLE", "step area, from every score; NULL: see `undefined`"),
     Column(
-        "pr_auc",
-        "DOUBLE",
-        "trapezoids at the thresholds of the stage, level down to recall 0; NULL: see `undefined`",
-        nullable=True,
+        "pr_auc", "DOUBLE", "trapezoids at the thresholds of the stage, level down to recall 0; NULL: see `undefined`"
     ),
     Column(
         "pr_auc_roerich",
         "DOUBLE",
         ("trapezoids from every score, from recall 0 at precision 1 to recall 1 at precision 0; NULL: see `undefined`"),
-        nullable=True,
     ),
     Column("n_covered", "BIGINT", "runs with a known number of observations"),
     Column(
         "covering",
         "DOUBLE",
         "mean segmentation covering of these runs by all predictions; NULL: no number of observations",
-        nullable=True,
     ),
     Column(
         "undefined",
         "VARCHAR",
         "why an area is NULL: the [reasons](methods/change_points.md#edge-cases); NULL: all areas are defined",
-        nullable=True,
     ),
     *CLUSTER_COLUMNS,
 )
 SERIES_COLUMNS = (
     Column(SERIES_ID, "KEY", "the series"),
-    Column("n_true", "BIGINT", "true points"),
+    *columns_of((_TRUE,)),
     Column("n_predicted", "BIGINT", "predictions, whatever their score"),
-    Column("tp", "BIGINT", "true positives, by the rule of matching"),
-    _PRECISION,
-    Column("recall", "DOUBLE", "tp / n_true; with `tcpd` the mean over annotators; NULL: no true point", nullable=True),
-    _F1,
-    Column(
-        "mean_delay",
-        "DOUBLE",
-        "mean of prediction − true point over the matches; hours for times; NULL: no match",
-        nullable=True,
-    ),
-    Column("covering", "DOUBLE", "segmentation covering; NULL: no number of observations", nullable=True),
+    *columns_of((_TP,)),
+    _COLUMNS["precision"],
+    replace(_RECALL, says="{formula}; with `tcpd` the mean over annotators").column(),
+    _COLUMNS["f1"],
+    Column("mean_delay", "DOUBLE", "mean of prediction − true point over the matches; hours for times; NULL: no match"),
+    Column("covering", "DOUBLE", "segmentation covering; NULL: no number of observations"),
     _UNDEFINED,
 )
 DELAYS = (
@@ -415,7 +401,7 @@ DELAYS = (
     Column("rank", "BIGINT", "1, 2, … of matched predictions at one position"),
     Column("true_position", "POSITION", "the true point it is matched with; a TIMESTAMP in UTC for times and dates"),
     Column("delay", "DOUBLE", "position − true_position; hours for times"),
-    Column("score", "DOUBLE", "score of the prediction; NULL: no scores", nullable=True),
+    Column("score", "DOUBLE", "score of the prediction; NULL: no scores"),
 )
 TABLES = (
     Table("change_points_curve", "one row per group and threshold", CURVE, ("threshold",)),
@@ -433,12 +419,7 @@ TABLES = (
     Table(
         "change_points_series", "one row per run on a series, over all its predictions", SERIES_COLUMNS, (SERIES_ID,)
     ),
-    Table(
-        "change_points_delays",
-        "one row per matched prediction",
-        DELAYS,
-        (SERIES_ID, "position", "rank"),
-    ),
+    Table("change_points_delays", "one row per matched prediction", DELAYS, (SERIES_ID, "position", "rank")),
     ALARMS,
     ALARM_POINTS,
 )
@@ -544,7 +525,7 @@ class ChangePointsParameters(StageParameters):
 
 def further_columns(params: ChangePointsParameters) -> dict[str, tuple[Column, ...]]:
     """The columns that tables have because of costs and clusters."""
-    cluster = Column(CLUSTER, "KEY", "the cluster of the series; NULL: it is not listed", nullable=True)
+    cluster = Column(CLUSTER, "KEY", "the cluster of the series; NULL: it is not listed")
     return {
         "change_points_operating_points": cost_columns(params.operating_points),
         "change_points_series": () if params.cluster in {None, SERIES_ID} else (cluster,),

@@ -1,34 +1,66 @@
-"""What change_points asks of an engine."""
+"""What change_points asks of an engine: inputs checked, relations, and the plan."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import sqlglot.expressions as exp
 
-from ...errors import DataError
+from ...errors import DataError, Note
 from ...plan import rows
+from ...plan.checks import (
+    doubtful_groups,
+    doubtful_scores,
+    duplicate_check,
+    file_check,
+    missing_check,
+    negative_check,
+    outside_check,
+)
 from ...plan.counts import Query, Sweep, Transform
+from ...plan.nodes import CrossCheck, Relation
 from ...plan.optional_tables import OptionalTable
 from ...plan.plan import Plan
 from ...plan.plausibility import pooled_systems
+from ...queries.dialect import column
+from ...queries.load import statement
 from ...records import dataclass
 from ...sources.bindings import KeyMatch
 from ...sources.types import TIME_TYPES
-from ...tables.groupings import users_name
-from . import checking, results
-from .alarms import AlarmMatcher
-from .contract import ALARM_TABLES, ANNOTATOR, COUNT_NAMES, INCIDENTS, LEADS, SERIES_ID, in_positions
-from .points import RUN, Matcher
-from .relations import OUTCOMES, Inputs, Relations
+from ...tables.groupings import internal_name, users_name
+from ...visible_text import rows_in_words
+from . import results
+from .contract import (
+    ALARM_TABLES,
+    ANNOTATOR,
+    COUNT_NAMES,
+    END,
+    INCIDENTS,
+    LEADS,
+    POSITION,
+    SERIES_ID,
+    START,
+    in_positions,
+    is_duration,
+)
+from .points import RUN, AlarmMatcher, Matcher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from ...plan.nodes import After
+    import polars as pl
+
+    from ...plan.checks import Faults
+    from ...plan.nodes import After, Check
     from ...sources.source import Source
     from .contract import ChangePointsParameters
+
+
+# What change_points asks of an engine.
+
 
 MOST_ROWS_FOR_SERIES = 10_000_000
 MOST_ROWS_FOR_DELAYS = 1_000_000
@@ -52,14 +84,14 @@ class _Planner:
 
     def plan(self) -> Plan:
         by = self._by()
-        checking.check_columns(self.params, self.inputs, by)
+        check_columns(self.params, self.inputs, by)
         relations = Relations(self.params, self.inputs, by, self.numbered)
         return Plan(
             nodes=(
                 *relations.every(),
-                *checking.checks(self.params, self.inputs, relations),
+                *checks(self.params, self.inputs, relations),
                 self._matching(relations),
-                *checking.cross_checks(self.params, self.inputs, relations),
+                *cross_checks(self.params, self.inputs, relations),
                 pooled_systems(self.inputs.predictions, by),
                 *self._counts(relations),
                 *rows.frame_in_time(relations.order),
@@ -75,7 +107,7 @@ class _Planner:
                     self.inputs.predictions, self.inputs.series or self.inputs.annotations, SERIES_ID, "unjudged_series"
                 ),
             ),
-            warnings=tuple(checking.warnings(self.inputs, by, self._kind)),
+            warnings=tuple(warnings(self.inputs, by, self._kind)),
             facts={
                 "matching": self.params.rule,
                 "positions": self._kind,
@@ -97,7 +129,7 @@ class _Planner:
     def _kind(self) -> str:
         """What the positions are, the same on both sides."""
         source_by_kind = {}
-        for source, name in checking.positions(self.inputs, self.params):
+        for source, name in positions(self.inputs, self.params):
             field = source.contract.field(name)
             sql_type = source.known_type(name, field) if field is not None else None
             if sql_type is not None:
@@ -109,7 +141,7 @@ class _Planner:
             message = f"positions are {' but '.join(words for _, words in columns)}: the two cannot be compared exactly"
             raise DataError(message, remedy='Compute one of them as the other is: columns = { … = { sql = "…" } }.')
         kind = next(iter(source_by_kind), "times" if self.params.margin.is_duration else "integers")
-        checking.check_lengths(self.params, self.inputs, kind)
+        check_lengths(self.params, self.inputs, kind)
         if kind == "times" and self.params.annotators == "tcpd":
             message = 'annotators = "tcpd" adds index 0 to both sides, but positions are times'
             raise DataError(message, remedy='Number the observations, or use "union" or "separate".')
@@ -201,3 +233,488 @@ class _Planner:
             yield results.series_table(relations, tcpd=self.params.annotators == "tcpd", covered=self.covered)
         if self._delays.is_possible:
             yield results.delays_table(relations)
+
+
+# The relations that change_points reads: the series that are evaluated, what was run, and the points of every run.
+
+
+ANNOTATED_SERIES, RUNS_OF_SERIES, OUTCOMES = "annotated_series", "runs_of_series", "outcomes"
+BY_ANNOTATOR = internal_name(ANNOTATOR)
+PREDICTIONS = {  # files, by whether predictions have scores, and whether those at one position count once
+    (False, False): "predictions",
+    (False, True): "distinct_predictions",
+    (True, False): "scored_predictions",
+    (True, True): "highest_predictions",
+}
+ANNOTATIONS = {  # files, by how several annotators are taken together, and whether incidents last
+    ("union", False): "annotations",
+    ("separate", False): "annotations_of_own_annotator",
+    ("tcpd", False): "annotations_by_annotator",
+    ("union", True): "incidents",
+    ("separate", True): "incidents_of_own_annotator",
+}
+OBSERVED = "observed"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs that are given.
+
+    Attributes:
+        predictions: The primary input.
+        annotations: The true points, as marked by annotators.
+        series: The annotated series.
+        runs: What was run.
+        coders: Who looked at which series.
+    """
+
+    predictions: Source
+    annotations: Source
+    series: Source | None
+    runs: Source | None
+    coders: Source | None
+
+    @property
+    def given(self) -> tuple[Source, ...]:
+        """All that are there, the primary input first."""
+        inputs = (self.predictions, self.annotations, self.series, self.runs, self.coders)
+        return tuple(source for source in inputs if source is not None)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether true points are incidents that last, from a start to an end."""
+        return not self.annotations.has(POSITION) and self.annotations.has(START) and self.annotations.has(END)
+
+    @property
+    def true_positions(self) -> tuple[str, ...]:
+        """The columns of annotations that say where true points are."""
+        return (START, END) if self.lasting else (POSITION,)
+
+    @property
+    def spans(self) -> bool:
+        """Whether series say from where to where they were observed."""
+        return self.series is not None and self.series.has(START) and self.series.has(END)
+
+
+@dataclass(frozen=True)
+class Relations:
+    """The relations, in terms of the inputs and the grouping columns.
+
+    Attributes:
+        params: The parameters.
+        inputs: The inputs.
+        by: The grouping columns.
+        numbered: Whether positions number the observations of listed series, so that these have an end.
+    """
+
+    params: ChangePointsParameters
+    inputs: Inputs
+    by: Sequence[rows.Grouped]
+    numbered: bool
+
+    @property
+    def of_predictions(self) -> list[str]:
+        """Grouping columns of the predictions, for each of whose values the annotations count."""
+        return [grouped.name for grouped in self.by if grouped.source == "predictions"]
+
+    @property
+    def of_series(self) -> list[str]:
+        """Grouping columns of the series."""
+        return [grouped.name for grouped in self.by if grouped.source == "series"]
+
+    @property
+    def separate(self) -> bool:
+        """Whether every annotator is a run of its own."""
+        return self.params.annotators == "separate"
+
+    @property
+    def cluster(self) -> str:
+        """Column whose values are independent."""
+        column_of_series = None if self.params.cluster == SERIES_ID else self.params.cluster_column
+        return column_of_series or SERIES_ID
+
+    @cached_property
+    def order(self) -> str | None:
+        """Column of series that orders clusters in time, as it is read; None: their order means nothing."""
+        cluster, order, series = self.params.first_cluster, self.params.cluster_order, self.inputs.series
+        if series is None or cluster is None or not self.params.is_replicated:
+            return None
+        return None if (cluster, order) == (SERIES_ID, None) else rows.order_of_clusters(series, cluster, order)
+
+    @property
+    def per_annotator(self) -> bool:
+        """Whether annotators are told apart."""
+        return self.params.annotators != "union"
+
+    @property
+    def counted(self) -> bool:
+        """Whether all series that occur are evaluated, so that their relation says how many points each has."""
+        return not self.per_annotator and self.inputs.coders is None and self.inputs.series is None
+
+    @property
+    def one_run_each(self) -> bool:
+        """Whether every series that occurs has exactly one run."""
+        return self.counted and self.inputs.runs is None and not self.of_predictions
+
+    @property
+    def alarmed(self) -> bool:
+        """Whether points are counted as alarms."""
+        return self.inputs.lasting or bool(self.params.alarm_keys)
+
+    def every(self) -> Iterator[Relation]:
+        """The relations in the order in which they are defined."""
+        yield from self._inputs()
+        yield Relation("points_of_series", statement("change_points/points_of_series"))
+        yield from self._annotated_series()
+        count, together = self.params.n_replicates, not self.params.is_replicated
+        read = ANNOTATED_SERIES if self.order is None else "series_read"
+        yield from rows.replicate_relations(read, "cluster", count, together=together, order=self.order)
+        yield Relation("systems", self._systems(), keep=True)
+        yield from self._runs()
+        yield Relation("declared_runs", statement("change_points/declared_runs", self.of_predictions))
+        with_runs = statement("change_points/predictions_with_runs", self.of_predictions)
+        yield Relation("predictions_with_runs", with_runs)
+        if self.alarmed:
+            name = "no_observed_time" if self.params.per is None else "observed_time"
+            yield Relation("observed_time", statement(f"change_points/{name}"))
+
+    def _inputs(self) -> Iterator[Relation]:
+        """The inputs as they are read; optional ones that are absent have no row."""
+        inputs = self.inputs
+        scored = inputs.predictions.has("score")
+        no_score = {} if scored else {"score_state": exp.cast(exp.null(), "VARCHAR")}
+        yield rows.read(inputs.predictions, [SERIES_ID, POSITION, *(["score"] if scored else [])], self.by, no_score)
+        annotator = [ANNOTATOR] if inputs.annotations.has(ANNOTATOR) else []
+        yield rows.read(inputs.annotations, [SERIES_ID, *inputs.true_positions, *annotator], (), {})
+        if inputs.series is not None:
+            yield self._series(inputs.series)
+        if inputs.runs is not None:
+            same = [replace(grouped, source="runs") for grouped in self.by if grouped.source == "predictions"]
+            yield rows.read(inputs.runs, [SERIES_ID], same, {})
+        else:
+            yield _absent("runs", "predictions", [SERIES_ID])
+        if inputs.coders is not None:
+            yield rows.read(inputs.coders, [SERIES_ID, ANNOTATOR], (), {})
+        elif self.per_annotator:
+            yield _absent("coders", "annotations", [SERIES_ID, ANNOTATOR])
+
+    def _series(self, series: Source) -> Relation:
+        """The listed series with their cluster; unless positions number the observations, n_obs is NULL."""
+        columns = [SERIES_ID, *(["n_obs"] if self.numbered else [])]
+        columns += [self.cluster] if self.cluster != SERIES_ID else []
+        columns += [] if self.order is None else [self.order]
+        derived: dict[str, exp.Expr] = {"cluster": column(self.cluster, "canonical")}
+        if self.params.per is not None:
+            spans = self.inputs.spans
+            columns += [START, END] if spans else ["n_obs"]
+            end, start, n_obs = (column(name, "canonical") for name in (END, START, "n_obs"))
+            derived[OBSERVED] = end - start if spans else n_obs
+        if "n_obs" not in columns:
+            derived["n_obs"] = exp.cast(exp.null(), "BIGINT")
+        return rows.read(series, dict.fromkeys(columns), self.by, derived)
+
+    def _annotated_series(self) -> Iterator[Relation]:
+        """The series that are evaluated: those with an annotator, those listed, or else all that occur."""
+        listed = self.inputs.series is not None
+        by_annotators = self.per_annotator or self.inputs.coders is not None
+        if self.per_annotator:
+            yield Relation("annotators", statement("change_points/annotators"), keep=True)
+        if by_annotators:
+            name = "annotated_by_name" if self.per_annotator else "annotated"
+            yield Relation("annotated", statement(f"change_points/{name}"))
+            name = "series_annotated_and_listed" if listed else "series_annotated"
+        else:
+            name = "series_listed" if listed else "series_occurring"
+        yield Relation(ANNOTATED_SERIES, statement(f"change_points/{name}", self.of_series), keep=True)
+
+    def _systems(self) -> exp.Query:
+        """What was run: on which series if that is declared, else on all."""
+        if self.inputs.runs is not None:
+            return statement("change_points/declared_systems", self.of_predictions)
+        return statement(f"change_points/{'systems' if self.of_predictions else 'one_system'}", self.of_predictions)
+
+    def _runs(self) -> Iterator[Relation]:
+        """Every run on an evaluated series, numbered, with its replicate and grouping columns."""
+        if not self.separate:
+            yield Relation("no_annotators", statement("change_points/no_annotators"))
+        is_declared = column(SERIES_ID, "s").eq(column(SERIES_ID, "y"))
+        runs = statement(
+            "change_points/runs_of_systems",
+            {"s": self.of_series, "y": self.of_predictions, "a": [BY_ANNOTATOR] if self.separate else []},
+            relations={} if self.separate else {"annotators": "no_annotators"},
+            columns={"was_run": exp.true() if self.inputs.runs is None else is_declared},
+        )
+        yield Relation(RUNS_OF_SERIES, runs, keep=True)
+
+    def frames(self) -> dict[str, exp.Query]:
+        """The rows that are matched: runs, predictions, annotations and, for tcpd, annotators of runs."""
+        predictions = PREDICTIONS[self.inputs.predictions.has("score"), self.params.duplicates == "max"]
+        frames = {
+            "runs": statement("change_points/runs"),
+            "predictions": statement(f"change_points/{predictions}", self.of_predictions),
+            "annotations": statement(f"change_points/{ANNOTATIONS[self.params.annotators, self.inputs.lasting]}"),
+        }
+        if self.params.annotators == "tcpd":
+            frames["annotators"] = statement("change_points/annotators_of_runs")
+        return frames
+
+    def sizes(self) -> exp.Query:
+        """Every run with about as many rows as its series has."""
+        points = {"points_of_series": ANNOTATED_SERIES} if self.counted else {}
+        return statement("change_points/sizes", relations=points)
+
+    def outcomes_by_score(self) -> exp.Query:
+        """Outcomes of predictions with a score, with the grouping columns and the replicate of their run."""
+        name = "alarm_outcomes_by_score" if self.alarmed else "outcomes_by_score"
+        return statement(f"change_points/{name}", [grouped.name for grouped in self.by])
+
+
+def _absent(name: str, like: str, columns: Sequence[str]) -> Relation:
+    """An optional input that is absent: no row, and the columns of another input."""
+    return Relation(f"{name}_read", statement("inputs/absent", columns, relations={"input": f"{like}_read"}))
+
+
+# Faults of the inputs of change_points, and warnings about them.
+
+
+FARTHEST = 1e19  # beyond every 64-bit integer; the sum of some thousand such delays is still a decimal
+INCIDENT_RULES = ("one_to_one", "any")
+ENDS_BEFORE_START = "change_points/checks/ends_before_start"
+OUTSIDE_SERIES = "change_points/checks/outside_series"
+CLOCKS = 'Declare it with timezone = "Europe/Amsterdam" (or "UTC") on that input.'
+
+
+def positions(inputs: Inputs, params: ChangePointsParameters) -> Iterator[tuple[Source, str]]:
+    """The columns that are positions: of predictions, of true points and, if it is wanted, of the observed time."""
+    yield inputs.predictions, POSITION
+    for name in inputs.true_positions:
+        yield inputs.annotations, name
+    if params.per is not None and inputs.spans and inputs.series is not None:
+        for name in (START, END):
+            yield inputs.series, name
+
+
+def check_columns(params: ChangePointsParameters, inputs: Inputs, by: Sequence[rows.Grouped]) -> None:
+    """Faults that the footers show.
+
+    Raises:
+        DataError: a column is missing, or two that must be compared differ in type.
+    """
+    for key in (SERIES_ID, ANNOTATOR):
+        rows.check_keys(inputs.given, key)
+    _check_true_points(params, inputs)
+    if params.annotators != "union" and not inputs.annotations.has(ANNOTATOR):
+        message = f"annotators = {params.annotators!r} needs {ANNOTATOR} in annotations"
+        raise DataError(message, remedy="Map it with columns = { annotator_id = … }.")
+    if params.threshold_values is not None and not inputs.predictions.has("score"):
+        message = "thresholds are given, but predictions has no column 'score'"
+        raise DataError(message, remedy="Map it with columns = { score = … }, or leave thresholds out.")
+    if params.first_cluster not in {None, SERIES_ID} and not (inputs.series and inputs.series.has(str(params.cluster))):
+        message = f"cluster: {params.cluster!r} must be a column of the input series"
+        raise DataError(message, remedy="Give series, with a row per series and that column.")
+    _check_clocks(inputs, params)
+    if inputs.runs is not None:
+        for grouped in by:
+            if grouped.source == "predictions":
+                _check_same(inputs.predictions, inputs.runs, grouped)
+
+
+def _check_same(predictions: Source, runs: Source, grouped: rows.Grouped) -> None:
+    """A grouping column of predictions must be in runs, with its type."""
+    if not runs.has(grouped.column):
+        message = f"input runs: it has no column {grouped.column!r}, by which predictions are grouped"
+        raise DataError(message, remedy="It lists what was run: one row per series and value of these columns.")
+    types = {source.known_type(grouped.column, grouped.field) for source in (predictions, runs)}
+    known_types = sorted(sql_type for sql_type in types if sql_type is not None)
+    if len(known_types) > 1:
+        message = f"column {grouped.column} is {' but '.join(known_types)} in predictions and runs"
+        raise DataError(
+            message, remedy='Give one the type of the other: columns = { … = { sql = "CAST(… AS VARCHAR)" } }.'
+        )
+
+
+def _check_true_points(params: ChangePointsParameters, inputs: Inputs) -> None:
+    """Annotations say where points are, or where incidents start and end, for which not every rule has a meaning."""
+    annotations, series = inputs.annotations, inputs.series
+    if not annotations.has(POSITION) and not inputs.lasting:
+        known = next((name for name in (START, END) if annotations.has(name)), None)
+        field = annotations.contract.field(POSITION)
+        if known is None and field is not None:
+            annotations.types(POSITION, field)  # raises: no column of that name
+        message = f"input annotations: it has {known!r}, but an incident that lasts needs both {START!r} and {END!r}"
+        raise DataError(message, remedy=f'Map the other: columns = {{ {START if known == END else END} = "…" }}.')
+    if annotations.has(POSITION) and any(annotations.is_mapped(name) for name in (START, END)):
+        message = f"input annotations: {POSITION} is a point, and {START} and {END} are those of an incident that lasts"
+        raise DataError(message, remedy=f"Keep one of the two: columns = {{ {POSITION} = false, … }} for incidents.")
+    if inputs.lasting and params.annotators == "tcpd":
+        message = 'annotators = "tcpd" is about points, and annotations have a start and an end'
+        raise DataError(message, remedy='Use "union" or "separate", or map position to the start alone.')
+    if inputs.lasting and params.rule not in INCIDENT_RULES:
+        message = f"matching = {params.rule!r} pairs positions, and annotations have a start and an end"
+        raise DataError(message, remedy=f"Use {' or '.join(map(repr, INCIDENT_RULES))}, or map position to the start.")
+    if params.per is not None and not inputs.spans and not (series is not None and series.has("n_obs")):
+        message = f"per = {params.per!r}: it is not known how long the series were observed"
+        remedy = f"Give series with {START!r} and {END!r}, or with 'n_obs' where positions number the observations."
+        raise DataError(message, remedy=remedy)
+
+
+def check_lengths(params: ChangePointsParameters, inputs: Inputs, kind: str) -> None:
+    """Lengths are durations where positions are times, and numbers elsewhere.
+
+    Raises:
+        DataError: one is not, or the number of observations says nothing about how long they took.
+    """
+    durations = {"margin": params.margin.is_duration}
+    durations |= {
+        name: is_duration(length)
+        for name, length in (("cooldown", params.cooldown), ("per", params.per))
+        if length is not None
+    }
+    for name, is_time in durations.items():
+        if (kind == "times") != is_time:
+            remedy = 'Write a duration, such as "2h".' if kind == "times" else "Write a number in their unit."
+            message = f"{name}: positions are {kind}"
+            raise DataError(message, remedy=remedy)
+    if params.per is not None and not inputs.spans and kind != "integers":
+        message = f"per = {params.per!r}: n_obs of series is a number of observations, and positions are {kind}"
+        raise DataError(message, remedy=f"Give {START!r} and {END!r} of the observation of every series.")
+
+
+def _check_clocks(inputs: Inputs, params: ChangePointsParameters) -> None:
+    """Times on all sides must have a zone, or none."""
+    zoned = {}
+    for source, name in positions(inputs, params):
+        field = source.contract.field(name)
+        if field is not None and source.known_type(name, field) in {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}:
+            zoned[f"{source.name}.{name}"] = bool(source.is_zoned(name))
+    if len(set(zoned.values())) > 1:
+        naive = next(name for name, has_zone in sorted(zoned.items()) if not has_zone)
+        message = f"no time zone in {naive}, but in the other input"
+        raise DataError(message, remedy=CLOCKS)
+
+
+def checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[Check]:
+    """Faults that only a scan shows."""
+    for source, name in positions(inputs, params):
+        field = source.contract.field(name)
+        if field is not None and source.known_type(name, field) == "DOUBLE":
+            yield outside_check(source, name, -FARTHEST, FARTHEST)
+    for name in (SERIES_ID, *inputs.true_positions, *((ANNOTATOR,) if params.annotators != "union" else ())):
+        yield missing_check(inputs.annotations, name)
+    if inputs.lasting:
+        yield file_check(ENDS_BEFORE_START, inputs.annotations)
+    if inputs.coders is not None:
+        yield missing_check(inputs.coders, SERIES_ID)
+        yield missing_check(inputs.coders, ANNOTATOR)
+    if inputs.runs is not None:
+        yield missing_check(inputs.runs, SERIES_ID)
+    if inputs.series is not None:
+        yield from _of_series(inputs.series, params, inputs, relations)
+    if params.duplicates == "error":
+        keys = (*relations.of_predictions, SERIES_ID, POSITION)
+        remedy = 'Set duplicates = "max" to keep the highest score of each, or "keep" to count every row.'
+        yield duplicate_check(inputs.predictions, keys, remedy=remedy, of_systems=True)
+
+
+def _of_series(series: Source, params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[Check]:
+    """Faults of the listed series."""
+    yield missing_check(series, SERIES_ID)
+    yield duplicate_check(series, (SERIES_ID,), remedy="Keep one row per series.")
+    if relations.numbered:
+        yield negative_check(series, "n_obs")
+        yield _outside_check(inputs.predictions, POSITION)
+        for name in inputs.true_positions:
+            yield _outside_check(inputs.annotations, name)
+    if relations.cluster != SERIES_ID:
+        yield missing_check(series, relations.cluster)
+    if relations.order not in {None, relations.cluster}:
+        yield missing_check(series, str(relations.order))
+    if params.per is not None:
+        yield from _observed_time(series, relations, spans=inputs.spans)
+
+
+def _outside_check(source: Source, name: str) -> Check:
+    """Check that no position lies before the first or after the last observation of its series."""
+
+    def words(faults: Faults) -> dict[str, object]:
+        count = int(str(faults[0]["n_rows"]))
+        return {"outside": "1 position lies" if count == 1 else f"{count:,} positions lie", "field": name}
+
+    return file_check(OUTSIDE_SERIES, source, columns={POSITION: name}, words=words)
+
+
+def _observed_time(series: Source, relations: Relations, *, spans: bool) -> Iterator[Check]:
+    """Series whose observation has no length, or one below 0."""
+    for name in (START, END) if spans else ("n_obs",):
+        yield missing_check(series, name)
+    if spans:
+        yield file_check(ENDS_BEFORE_START, series)
+    elif not relations.numbered:
+        yield negative_check(series, "n_obs")
+
+
+def cross_checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[CrossCheck]:
+    """Annotations that repeat, annotations that are left out, and series that may not have been looked at."""
+    if inputs.series is not None:  # else every series with an annotation is evaluated
+        yield CrossCheck({"outside": statement("change_points/annotations_elsewhere")}, _outside)
+    if params.duplicates != "keep":
+        by_annotator = [ANNOTATOR] if inputs.annotations.has(ANNOTATOR) else []
+        name = "repeated_incidents" if inputs.lasting else "repeated_annotations"
+        repeated = statement(f"change_points/{name}", by_annotator)
+        if relations.one_run_each and not by_annotator:  # then what is matched are the distinct annotations
+            repeated = statement("change_points/repeated_annotations_of_runs")
+        yield CrossCheck({"repeated": repeated}, _repeated)
+    if params.per is not None and inputs.spans:
+        yield CrossCheck({"unobserved": statement("change_points/outside_observed_time")}, _unobserved)
+    if relations.counted:
+        yield CrossCheck({"unmarked": statement("change_points/series_without_annotation")}, _unmarked)
+
+
+def _outside(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    count = frames["outside"].item()
+    return (f"{count:,} rows of annotations are of series that are not listed; they are left out",) if count else ()
+
+
+def _unobserved(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    count = frames["unobserved"].item()
+    words = (
+        f"{count:,} predictions lie before the start or after the end of the observation of their series; they count"
+    )
+    return (f"{words} all the same, so that rates over the observed time are too high",) if count else ()
+
+
+def _repeated(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    count = frames["repeated"].item()
+    mark = "marks" if count == 1 else "mark"
+    words = f"{rows_in_words(count)} of annotations {mark} a point that is marked already, which counts once"
+    return (Note(words),) if count else ()
+
+
+def _unmarked(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    count = frames["unmarked"].item()
+    if not count:
+        return ()
+    words = (
+        f"{count:,} series have no mark: they are taken as looked at, so that every prediction in them is wrong; "
+        "give series or coders to say which series were annotated"
+    )
+    return (words,)
+
+
+def warnings(inputs: Inputs, by: Sequence[rows.Grouped], kind: str) -> Iterator[str]:
+    """What the user should know before the numbers are used."""
+    yield from doubtful_groups(inputs.given, by)
+    if inputs.predictions.has("score"):
+        yield from doubtful_scores(inputs.predictions)
+    for source, name in (
+        (inputs.predictions, POSITION),
+        *((inputs.annotations, name) for name in inputs.true_positions),
+    ):
+        if source.has_float32(name):
+            yield Note(
+                f"{source.name}.{name} is single precision (FLOAT): distances are those of the rounded positions"
+            )
+    if inputs.annotations.has(POSITION) and inputs.annotations.has(START) and inputs.annotations.has(END):
+        yield "annotations have a position and also start and end: points are counted; incidents if position = false"
+    if inputs.series is not None and inputs.series.has("n_obs") and kind != "integers" and not inputs.lasting:
+        yield Note(f"covering is empty (NULL): it needs positions that number the observations, and they are {kind}")

@@ -1,7 +1,8 @@
-"""The outcomes of change_points: what every prediction adds to the true positives, and what every run has."""
+"""The outcomes of change_points: what every prediction adds, as points and as alarms."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -9,6 +10,8 @@ import polars as pl
 
 from ...errors import DataError
 from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR
+from ...metrics.change_points.alarm_rates import Leads, rate_limits
+from ...metrics.change_points.alarms import AlarmRule, Cooldown, changes_by_level, changes_by_score
 from ...metrics.change_points.matching import (
     added_any,
     added_as_roerich,
@@ -20,16 +23,60 @@ from ...metrics.change_points.matching import (
 from ...metrics.change_points.order import distinct_in_order, in_order
 from ...metrics.change_points.segmentation import covering as covering_of
 from ...metrics.change_points.segmentation import mean_over_annotators, with_origin
-from ...metrics.change_points.windows import Margin, Points, find_windows, nearest_truth
+from ...metrics.change_points.windows import (
+    Incidents,
+    Margin,
+    Points,
+    added_to_incidents,
+    detected_by_best,
+    find_windows,
+    nearest_truth,
+    scores_of,
+)
+from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS, worst
+from ...metrics.uncertainty.limits import (
+    UNDEFINED_INTERVAL,
+    Interval,
+    clusters_of,
+    limit_names,
+    marked_in_time,
+    of_chosen,
+    quality_of_events,
+    quality_of_sizes,
+    with_limits,
+)
+from ...metrics.uncertainty.proportions import Confusion
 from ...records import dataclass
-from ...tables.columns import doubles, quotient
+from ...tables.columns import REPLICATE, THRESHOLD, by_group, doubles, nulls, quotient
+from ..stated import counted
+from ..stated import with_ratios as ratios_of_counts
+from .contract import (
+    ALARM_POINTS,
+    ALARMS,
+    ALARMS_STATED,
+    ALL_PREDICTIONS,
+    BETWEEN,
+    LEADS,
+    QUANTILES,
+    RATE,
+    STATED,
+    in_positions,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from .contract import Annotators, Matching
+    from ...metrics.change_points.alarms import Alerts, Changes, Final
+    from ...metrics.change_points.windows import Zones
+    from ...metrics.uncertainty.cube import Cube, GroupCounts
+    from ...metrics.uncertainty.interval_quality import Quality, Reason
+    from ...sources.bins import Grid
+    from .contract import Annotators, ChangePointsParameters, Matching
+
+
+# The outcomes of change_points: what every prediction adds to the true positives, and what every run has.
 
 
 if TYPE_CHECKING:
@@ -187,15 +234,13 @@ class Matcher:
         masked = positions.select("position", pl.when(pl.Series(matched)).then("true_position").alias("true_position"))
         return [*masked.get_columns(), doubles("delay", delay)]
 
-    @property
-    def _no_share(self) -> pl.Expr:
-        return pl.lit(0, pl.Float64 if self.annotators == "tcpd" else pl.Int8)
-
     def _of_runs(self, numbers: NDArray[np.int64], truth: Points, covered: NDArray[np.float64] | None) -> pl.DataFrame:
         n_true = np.bincount(truth.series, minlength=len(numbers))
         frame = pl.DataFrame({RUN: numbers.astype(np.int32), "n_true": n_true.astype(np.int32)})
         frame = frame.with_columns(is_row=pl.lit(value=False), is_run=pl.lit(value=True), is_always=pl.lit(value=True))
-        frame = frame.with_columns(tp=pl.lit(0, pl.Int32), share=self._no_share)
+        frame = frame.with_columns(
+            tp=pl.lit(0, pl.Int32), share=pl.lit(0, pl.Float64 if self.annotators == "tcpd" else pl.Int8)
+        )
         frame = frame.with_columns(pl.lit(None, dtype=pl.Float64).alias("score"))
         return frame if covered is None else frame.with_columns(doubles("covering", covered))
 
@@ -268,25 +313,417 @@ def _copies(series: NDArray[np.int64], wanted: NDArray[np.int64]) -> _Copies:
     return _Copies(index, lengths)
 
 
-# Precision, recall and F1 of counts, each rounded once.
+# The ratios of counts, each rounded once.
 
 
 def with_ratios(frame: pl.DataFrame, recalls: tuple[str, str] | None) -> pl.DataFrame:
-    """The frame with precision, recall, f1, and why one is `undefined`.
+    """The frame with the ratios that are stated, and why one is `undefined`.
 
     Args:
         frame: Columns n_true, n_predicted, tp.
         recalls: Columns of a sum of recalls and of their number, where recall is a mean (`tcpd`); F1 then is the
             harmonic mean, as precision and recall count different things, else it comes from the counts.
     """
-    precision = quotient(frame["tp"], frame["n_predicted"]).alias("precision")
+    frame = frame.with_columns(fp=pl.col("n_predicted") - pl.col("tp"), fn=pl.col("n_true") - pl.col("tp"))
+    frame = ratios_of_counts(frame, STATED)
     if recalls is None:
-        recall = quotient(frame["tp"], frame["n_true"])
-        f1 = quotient(2 * frame["tp"], frame["n_predicted"] + frame["n_true"])
-    else:
-        recall = quotient(frame[recalls[0]], frame[recalls[1]])
-        f1 = quotient(2 * precision * recall, precision + recall)
-        f1 = pl.select(pl.when((precision + recall) == 0).then(0.0).otherwise(f1)).to_series()
-    nothing = pl.when(pl.col("n_predicted") == 0).then(pl.lit("no_prediction"))
-    undefined = nothing.when(pl.col("n_true") == 0).then(pl.lit("no_positive")).alias("undefined")
-    return frame.with_columns(precision, recall.alias("recall"), f1.alias("f1"), undefined)
+        return frame
+    precision, recall = frame["precision"], quotient(frame[recalls[0]], frame[recalls[1]])
+    harmonic = quotient(2 * precision * recall, precision + recall)
+    f1 = pl.when((precision + recall) == 0).then(0.0).otherwise(harmonic)
+    return frame.with_columns(recall.alias("recall"), f1.alias("f1"))
+
+
+# The outcomes of change_points as alarms: what changes at every score, and the first alarm of every true point.
+
+
+FALSE, TRUE, REPEAT, MERGED = range(4)  # what becomes of a prediction where all of them count
+END_OF = "position_of_end"
+_CHANGES = ("tp", "n_predicted", "n_false", "n_ignored", "n_merged")
+_ROW = {  # columns of the relation with their types, and what they are where a row says nothing
+    RUN: (pl.Int32(), 0),
+    "is_prediction": (pl.Boolean(), False),
+    "is_row": (pl.Boolean(), False),
+    "is_run": (pl.Boolean(), False),
+    "is_always": (pl.Boolean(), True),
+    "score": (pl.Float64(), None),
+    "n_true": (pl.Int32(), 0),
+    **{name: (pl.Int32(), 0) for name in _CHANGES},
+    "n_alerted": (pl.Int32(), 0),
+    "n_ahead": (pl.Int32(), 0),
+    "lead": (pl.Float64(), None),
+}
+
+
+@dataclass(frozen=True)
+class AlarmMatcher:
+    """How the points of runs become rows of the relation of outcomes, where they are alarms.
+
+    Attributes:
+        matcher: How points are matched.
+        lasting: Whether true points are incidents that last.
+        ignores_repeats: Whether repeats count neither as true nor as false.
+        cooldown: In the unit of the positions; None: every prediction is an alarm.
+        grid: The thresholds, between which the state is not wanted; None: every score is one.
+    """
+
+    matcher: Matcher
+    lasting: bool
+    ignores_repeats: bool
+    cooldown: float | None
+    grid: Grid | None
+
+    def match(self, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        """Rows of the relation: changes of counts at scores, first alarms, runs, and if detailed what becomes of each.
+
+        Args:
+            frames: As for `Matcher.match`; `annotations` of incidents that last also have `position_of_end`.
+
+        Returns:
+            run_number, is_prediction (one row for each, with its score), is_row, is_run, is_always (whether it
+            counts at every threshold), score, n_true (of runs), tp, n_predicted, n_false, n_ignored and n_merged
+            (by how much they change), n_alerted (1: a true point has a first alarm, -1: no longer this one) with
+            its lead, n_ahead (the same if the lead is above 0), covering (of runs), and if detailed position,
+            true_position, delay and status.
+        """
+        runs = frames["runs"].sort(RUN)
+        numbers = runs[RUN].to_numpy()
+        score = frames["predictions"]["score"].cast(pl.Float64).to_numpy() if self.matcher.scored else None
+        predictions, order = in_order(*columns_of(frames["predictions"], numbers, self.matcher.kind), score)
+        score = None if score is None else score[order]
+        truth = self._truth(frames["annotations"], numbers)
+        try:
+            changes, alerts, final = self._changes(truth, predictions, score)
+        except ValueError as error:
+            message = f"column position: {error}"
+            raise DataError(message, remedy="Number the positions from a nearer origin.") from error
+        counts = {name: getattr(changes, name) for name in _CHANGES}
+        rows = _scored(numbers[changes.series], changes.score, counts)
+        size = len(predictions.position)
+        is_row = np.zeros(rows.height, dtype=np.bool_)
+        is_row[:size] = runs["is_first"].to_numpy()[predictions.series]
+        rows = rows.with_columns(is_prediction=pl.int_range(pl.len()) < size, is_row=pl.Series(is_row))
+        tables = [
+            rows,
+            self._of_alerts(numbers, truth, predictions, alerts),
+            self._of_runs(runs, truth, predictions, final),
+        ]
+        if self.matcher.detailed:
+            details, pairs = self._details(numbers, truth, predictions, score, final)
+            missing = pl.DataFrame(schema=details.schema).clear(rows.height - size)
+            tables[0] = rows.with_columns(pl.concat([details, missing]))
+            tables.append(pairs)
+        return pl.concat(tables, how="diagonal")
+
+    def _truth(self, annotations: pl.DataFrame, numbers: NDArray[np.int64]) -> Incidents:
+        series, start = columns_of(annotations, numbers, self.matcher.kind)
+        if not self.lasting:
+            return Incidents.points(distinct_in_order(series, start))
+        end = columns_of(annotations.with_columns(position=END_OF), numbers, self.matcher.kind)[1]
+        return Incidents.of(series, start, end)
+
+    def _changes(
+        self, truth: Incidents, predictions: Points, score: NDArray[np.float64] | None
+    ) -> tuple[Changes, Alerts, Final]:
+        is_any = self.matcher.rule == "any"
+        rule = AlarmRule(self._added, is_any, self.ignores_repeats, self.matcher.margin)
+        if self.cooldown is None:
+            return changes_by_score(truth, predictions, rule, score)
+        if score is None:
+            level = np.zeros(len(predictions.position), dtype=np.int64)
+        else:
+            level = np.unique(score, return_inverse=True)[1] if self.grid is None else self.grid.bins(score)
+        return changes_by_level(truth, predictions, rule, score, Cooldown(self.cooldown, level))
+
+    def _added(
+        self, truth: Incidents, predictions: Points, zones: Zones, score: NDArray[np.float64] | None
+    ) -> NDArray[np.int64]:
+        if not self.lasting:
+            return self.matcher.added(truth.starts, predictions, score)
+        rule = detected_by_best if self.matcher.rule == "any" else added_to_incidents
+        return rule(zones, scores_of(predictions, score))
+
+    def _lead(
+        self, truth: Incidents, predictions: Points, pairs: tuple[NDArray[np.int64], NDArray[np.int64]]
+    ) -> NDArray[np.float64]:
+        """Start minus alarm of pairs of a true point and a prediction; hours for times."""
+        unit = MICROSECONDS_PER_HOUR if self.matcher.times else 1
+        return np.asarray((truth.starts.position[pairs[0]] - predictions.position[pairs[1]]) / unit)
+
+    def _of_alerts(
+        self, numbers: NDArray[np.int64], truth: Incidents, predictions: Points, alerts: Alerts
+    ) -> pl.DataFrame:
+        lead = self._lead(truth, predictions, (alerts.truth, alerts.prediction))
+        run = numbers[truth.starts.series[alerts.truth]]
+        columns = {"n_alerted": alerts.sign, "n_ahead": np.where(lead > 0, alerts.sign, 0), "lead": lead}
+        return _scored(run, alerts.score, columns)
+
+    def _of_runs(self, runs: pl.DataFrame, truth: Incidents, predictions: Points, final: Final) -> pl.DataFrame:
+        n_true = np.bincount(truth.starts.series, minlength=runs.height)
+        frame = _frame({RUN: runs[RUN].to_numpy(), "n_true": n_true, "is_run": np.ones(runs.height, dtype=np.bool_)})
+        if not self.matcher.covered:
+            return frame
+        kept = Points(predictions.series[final.kept], predictions.position[final.kept])
+        covered = self.matcher.covering(truth.starts, kept, runs)
+        return frame.with_columns(doubles("covering", covered))
+
+    def _details(
+        self,
+        numbers: NDArray[np.int64],
+        truth: Incidents,
+        predictions: Points,
+        score: NDArray[np.float64] | None,
+        final: Final,
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """What becomes of every prediction where all count, and for incidents that last their first alarms."""
+        size, kept = len(predictions.position), final.kept
+        status = np.full(size, MERGED, dtype=np.int8)
+        repeats = REPEAT if self.ignores_repeats else FALSE
+        status[kept] = np.where(final.detects, TRUE, np.where(final.outside, FALSE, repeats))
+        positions, pairs = pl.DataFrame({"position": predictions.position}).cast(POSITIONS[self.matcher.times]), []
+        nothing = [
+            pl.lit(None, POSITIONS[self.matcher.times]).alias("true_position"),
+            pl.lit(None, pl.Float64).alias("delay"),
+        ]
+        if self.lasting:
+            details = positions.with_columns(*nothing)
+            pairs = [self._pairs(numbers, truth, predictions, score, final)]
+        else:
+            remaining = Points(predictions.series[kept], predictions.position[kept])
+            matched = self.matcher.details(truth.starts, remaining, final.added, np.ones(len(kept), dtype=np.bool_))
+            row = np.full(size, len(kept))
+            row[kept] = np.arange(len(kept))
+            known = pl.DataFrame(matched[1:])
+            padded = pl.concat([known, known.clear(1)])
+            details = pl.concat([positions, padded[row]], how="horizontal")
+        details = details.with_columns(pl.Series("status", status))
+        empty = _frame({RUN: np.empty(0, dtype=np.int64)})
+        return details, pl.concat([empty, *pairs], how="diagonal")
+
+    def _pairs(
+        self,
+        numbers: NDArray[np.int64],
+        truth: Incidents,
+        predictions: Points,
+        score: NDArray[np.float64] | None,
+        final: Final,
+    ) -> pl.DataFrame:
+        """A row for every incident with an alarm: the first one, and how much later than the start it comes."""
+        zone, prediction = final.first.zone, final.first.prediction
+        columns = {"position": predictions.position[prediction], "true_position": truth.starts.position[zone]}
+        delay = -self._lead(truth, predictions, (zone, prediction))
+        shown = np.full(len(zone), np.nan) if score is None else score[prediction]
+        rows = _scored(numbers[truth.starts.series[zone]], shown, {})
+        positions = pl.DataFrame(columns).cast(POSITIONS[self.matcher.times])
+        return pl.concat([rows, positions, pl.DataFrame({"delay": delay + 0.0})], how="horizontal")
+
+
+def _scored(run: NDArray[np.int64], score: NDArray[np.float64], columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
+    """Rows with scores; those without one count at every threshold."""
+    frame = _frame({RUN: run, "score": score, **columns})
+    frame = frame.with_columns(pl.col("score").fill_nan(None))
+    return frame.with_columns(is_always=pl.col("score").is_null())
+
+
+def _frame(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
+    """Rows of the relation with these columns, and the others as they are where a row says nothing."""
+    given = pl.DataFrame(dict(columns))
+    return given.select(
+        pl.col(name).cast(kind) if name in columns else pl.lit(default, dtype=kind).alias(name)
+        for name, (kind, default) in _ROW.items()
+    )
+
+
+# The tables of change points as alarms: false alarms over time at every threshold, and leads at chosen ones.
+
+
+CRITERION = "criterion"
+_LEAD_NAMES = ("share_ahead", "mean_lead", *QUANTILES)
+_WORST = {quality: number for number, quality in enumerate(MEANINGS)}
+_OF_RECALL = "_quality_of_recall"
+_OF_POINT = "_quality_of_point"
+_REASON_OF_RECALL = "_undefined_interval_of_recall"
+
+
+def alarm_tables(
+    params: ChangePointsParameters,
+    counts: Mapping[str, pl.DataFrame],
+    cube: Cube,
+    curve: pl.DataFrame,
+    points: pl.DataFrame,
+) -> dict[str, pl.DataFrame]:
+    """The tables of alarms; none where points are not counted as alarms.
+
+    Args:
+        params: The parameters.
+        counts: The tables of the plan.
+        cube: The counts of all groups.
+        curve: The table of the curve.
+        points: The table of operating points.
+    """
+    if LEADS not in counts:
+        return {}
+    keys = list(cube.keys)
+    alarms = _alarms(params, cube, curve, keys)
+    return {
+        ALARMS.name: alarms.select(*keys, *(column.name for column in ALARMS.columns)),
+        ALARM_POINTS.name: _points(params, counts[LEADS], alarms, points, keys, in_time=cube.in_time),
+    }
+
+
+def _alarms(params: ChangePointsParameters, cube: Cube, curve: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Counts and rates at every threshold of the curve."""
+    qualities = pl.col(INTERVAL_QUALITY).alias(_OF_RECALL), pl.col(UNDEFINED_INTERVAL).alias(_REASON_OF_RECALL)
+    recalls = curve.select(*keys, THRESHOLD, "recall", *limit_names(["recall"]), *qualities)
+    counts = counted(ALARMS_STATED, cube)
+    frame = recalls.join(counts, on=[*keys, THRESHOLD], how="left", nulls_equal=True)
+    mean = quotient(frame["lead_sum"], frame["n_alerted"]).alias("mean_lead")
+    return _with_rate_limits(params, cube, _with_rates(params, frame.with_columns(mean)), keys)
+
+
+def _with_rates(params: ChangePointsParameters, frame: pl.DataFrame) -> pl.DataFrame:
+    """With the observed time in its unit, the rate, the time between, and why one of them is NULL."""
+    per = None if params.per is None else in_positions(params.per)
+    frame = frame.with_columns(
+        (pl.lit(None, dtype=pl.Float64) if per is None else pl.col("observed_time") / per).alias("observed"),
+        pl.lit(None if params.per is None else str(params.per), dtype=pl.String).alias("per"),
+    )
+    is_timed, counts = pl.col("observed") > 0, {name: pl.col(name) for name in ("n_false", "observed")}
+    fractions = {rate.name: rate.fraction(counts) for rate in (RATE, BETWEEN)}
+    rates = (
+        pl.when(is_timed & (under > 0)).then(over / under).alias(name) for name, (over, under) in fractions.items()
+    )
+    reason = pl.when(pl.col("per").is_null()).then(pl.lit("no_unit")).when(~is_timed).then(pl.lit("no_time"))
+    reason = reason.when(pl.col("n_true") == 0).then(pl.lit("no_positive"))
+    reason = reason.when(pl.col("n_alerted") == 0).then(pl.lit("no_alert"))
+    reason = reason.when(pl.col("n_false") == 0).then(pl.lit("no_false_alarm"))
+    return frame.with_columns(*rates, reason.alias("undefined"))
+
+
+def _with_rate_limits(
+    params: ChangePointsParameters, cube: Cube, frame: pl.DataFrame, keys: Sequence[str]
+) -> pl.DataFrame:
+    """With limits of the rate and of its reciprocal; a row's quality is the worst of the rate's and of the recall's."""
+
+    def false_alarms(group: GroupCounts) -> NDArray[Any]:
+        return group.at_or_above("n_false") + group.totals("n_false_always")[:, None]
+
+    def intervals(rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
+        time = np.asarray(group.totals("observed"), dtype=np.float64) / (
+            1 if params.per is None else in_positions(params.per)
+        )
+        lower, upper = rate_limits(
+            false_alarms(group), time, params.confidence, params.resampling, in_time=group.in_time
+        )
+        undefined = rows[RATE.name].is_null().to_numpy()
+        limits = np.where(undefined, np.nan, lower), np.where(undefined, np.nan, upper)
+        return {RATE.name: Interval.of(limits, "undefined_ratio")}
+
+    def of_time(group: GroupCounts) -> Confusion:
+        false = false_alarms(group)
+        observed = np.asarray(group.totals("observed"), dtype=np.float64)[:, None]
+        return Confusion(false, observed + 0 * false, 0 * false, 0 * false, in_time=group.in_time)
+
+    clusters = clusters_of(cube.counts, keys, ("observed",))
+    frame = with_limits(
+        frame,
+        cube,
+        (RATE.name,),
+        intervals,
+        wanted=params.is_replicated,
+        clusters=marked_in_time(clusters, cube, ["n_predicted"], of_time),
+        events=("n_false",),
+        resamples=params.drawn_resamples,
+    )
+    lower, upper = pl.col(f"{RATE.name}_lower"), pl.col(f"{RATE.name}_upper")
+    qualities = (pl.col(name).replace_strict(_WORST, return_dtype=pl.Int64) for name in (INTERVAL_QUALITY, _OF_RECALL))
+    names = pl.min_horizontal(*qualities).replace_strict(dict(enumerate(MEANINGS)), return_dtype=pl.String)
+    return frame.with_columns(
+        pl.when(upper > 0).then(1 / upper).alias(f"{BETWEEN.name}_lower"),
+        pl.when(lower > 0).then(1 / lower).alias(f"{BETWEEN.name}_upper"),
+        pl.coalesce(UNDEFINED_INTERVAL, _REASON_OF_RECALL).alias(UNDEFINED_INTERVAL),
+        names.alias(INTERVAL_QUALITY),
+    )
+
+
+def _points(
+    params: ChangePointsParameters,
+    leads: pl.DataFrame,
+    alarms: pl.DataFrame,
+    points: pl.DataFrame,
+    keys: Sequence[str],
+    *,
+    in_time: bool,
+) -> pl.DataFrame:
+    """The alarms at every chosen threshold, and where nothing has a score, with the spread of their leads."""
+    quality = pl.col(INTERVAL_QUALITY).alias(_OF_POINT)
+    chosen = points.filter(pl.col(THRESHOLD).is_not_null()).select(*keys, CRITERION, THRESHOLD, quality)
+    unscored = alarms.filter(pl.col(THRESHOLD).is_null()).select(
+        *keys, pl.lit(ALL_PREDICTIONS).alias(CRITERION), THRESHOLD, *nulls([_OF_POINT])
+    )
+    of_points = pl.concat([chosen, unscored.cast(chosen.schema)]).join(
+        alarms, on=[*keys, THRESHOLD], how="left", nulls_equal=True
+    )
+    of_groups = by_group(leads, keys)
+    nothing = leads.clear()
+    spread = [
+        _spread(params, row, of_groups.get(tuple(row[name] for name in keys), nothing), in_time=in_time)
+        for row in of_points.select(*keys, CRITERION, THRESHOLD, "n_alerted").iter_rows(named=True)
+    ]
+    columns = [name for lead in _LEAD_NAMES for name in (lead, *limit_names([lead]))]
+    schema = dict.fromkeys(columns, pl.Float64()) | {"_quality": pl.String(), "_reason": pl.String()}
+    table = of_points.drop("mean_lead").hstack(pl.DataFrame(spread, schema=schema, orient="row").get_columns())
+    table = _of_both(table).with_columns(pl.col(columns).fill_nan(None))
+    return table.select(*keys, *(column.name for column in ALARM_POINTS.columns))
+
+
+def _of_both(table: pl.DataFrame) -> pl.DataFrame:
+    """With the worse quality of the two, the first reason, and marks of thresholds chosen on the same data."""
+    qualities = (pl.col(name).replace_strict(_WORST, return_dtype=pl.Int64) for name in (INTERVAL_QUALITY, "_quality"))
+    worse = pl.min_horizontal(*qualities).replace_strict(dict(enumerate(MEANINGS)), return_dtype=pl.String)
+    reason = pl.coalesce(UNDEFINED_INTERVAL, "_reason").alias(UNDEFINED_INTERVAL)
+    table = table.with_columns(worse.alias(INTERVAL_QUALITY), reason)
+    was_chosen = pl.col(_OF_POINT) == "chosen_on_same_data"
+    chosen = of_chosen(table)[INTERVAL_QUALITY]
+    return table.with_columns(pl.when(was_chosen).then(chosen).otherwise(INTERVAL_QUALITY).alias(INTERVAL_QUALITY))
+
+
+def _spread(
+    params: ChangePointsParameters, row: Mapping[str, Any], leads: pl.DataFrame, *, in_time: bool
+) -> tuple[Any, ...]:
+    """Share ahead, mean and quantiles of the leads of a group at a threshold, each with limits; quality and reason."""
+    led = replace(Leads.of(*_leads_at(params, row[THRESHOLD], leads)), in_time=in_time)
+    reason: Reason = "none"
+    limits = dict.fromkeys(_LEAD_NAMES, (np.nan, np.nan))
+    if params.is_replicated:
+        reason = "one_replicate" if led.number else "undefined_ratio"
+    if params.is_replicated and len(led.counts) > 1:
+        shares, resampling = list(QUANTILES.values()), params.resampling
+        limits["share_ahead"] = led.ahead_limits(params.confidence, resampling)
+        limits["mean_lead"] = led.mean_limits(params.confidence, resampling)
+        limits |= zip(QUANTILES, led.quantile_limits(shares, params.confidence, resampling), strict=True)
+    ahead = led.n_ahead / led.number if led.number else np.nan
+    values = {"share_ahead": ahead, "mean_lead": led.mean}
+    values |= {name: led.quantile(share) for name, share in QUANTILES.items()}
+    has_limits = not np.isnan([limit for pair in limits.values() for limit in pair]).all()
+    events = (led.n_ahead, led.number - led.n_ahead)
+    of_time: Quality = "correlated_days" if has_limits and led.may_neighbours_be_alike else "good"
+    quality = worst([quality_of_sizes(led.sizes), of_time, quality_of_events(*events)]) if has_limits else None
+    missing = None if has_limits else reason
+    if has_limits and np.isnan([limit for pair in limits.values() for limit in pair]).any():
+        missing = "no_limit"
+    return (*(number for name in _LEAD_NAMES for number in (values[name], *limits[name])), quality, missing)
+
+
+def _leads_at(
+    params: ChangePointsParameters, threshold: float | None, leads: pl.DataFrame
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Leads, replicates and numbers of the rows that count at a threshold, and of those that always do."""
+    counts = pl.col(THRESHOLD).is_null()
+    if threshold is not None:
+        is_score = params.threshold_values is None  # one that equals it may not count
+        is_open = is_score and params.boundary == ">"
+        above = pl.col(THRESHOLD) > threshold if is_open else pl.col(THRESHOLD) >= threshold
+        counts = counts | above
+    rows = leads.filter(counts)
+    return rows["lead"].to_numpy(), rows[REPLICATE].to_numpy(), rows["n_alerted"].to_numpy()

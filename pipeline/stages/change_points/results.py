@@ -1,8 +1,9 @@
-"""What follows from the counts of change_points: curve, areas, and words."""
+"""What follows from the counts of change_points: curve, areas, alarms, and single runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -12,38 +13,70 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ...metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
-from ...metrics.curves.operating_points import operating_points
+from ...metrics.curves.cross_fitting import FOLDS
+from ...metrics.curves.operating_points import (
+    Candidates,
+    Outcomes,
+    f_beta_of_counts,
+    operating_points,
+    ratios_of_counts,
+)
 from ...metrics.uncertainty.cube import Cube
 from ...metrics.uncertainty.interval_quality import N_CLUSTERS, N_EFFECTIVE
-from ...metrics.uncertainty.limits import warnings_of_marks, with_clusters
+from ...metrics.uncertainty.limits import (
+    Interval,
+    clusters_of,
+    marked_in_time,
+    warnings_of_marks,
+    with_clusters,
+    with_limits,
+)
+from ...metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters
 from ...plan.nodes import After
 from ...queries.load import statement
-from ...tables.columns import IN_TIME, THRESHOLD, add_up, as_key, at_or_above, by_group, nulls, quotient
-from ...tables.groupings import Grouping, group_text, grouping_columns
+from ...tables.columns import IN_TIME, THRESHOLD, add_up, as_key, at_or_above, by_group, divide, nulls, quotient
+from ...tables.groupings import Grouping, grouping_columns
 from ...tables.schemas import GROUPING
 from ...visible_text import of_every
-from ..stage import CLUSTER, Summary, doubt, f1_curve, groups_without, integer, interval, number, of_group, percent
+from ..figures import keys_of
+from ..stage import (
+    CLUSTER,
+    Summary,
+    doubt,
+    f1_curve,
+    groups_without,
+    integer,
+    interval_cells,
+    number,
+    percent,
+    summary_of,
+)
 from ..standard_figures import CHOICE, SAME_DATA, beside_best, on_other_data, words_of_choice
-from .alarm_figures import RATE, unit_of, with_rates
-from .alarms import alarm_tables
-from .choosing import IGNORED, candidates, f_beta, outcomes, with_ignored
-from .contract import AREAS, CURVE, DELAYS, SERIES_COLUMNS, SERIES_ID
-from .points import RUN, with_ratios
-from .uncertainty import SIZES, with_intervals
+from ..stated import at_folds, counted, f_beta_of_row, limited_of, outcomes_of, outcomes_of_row
+from .contract import ALARMS, AREAS, CURVE, DELAYS, RATE, SERIES_COLUMNS, SERIES_ID, STATED
+from .points import RUN, alarm_tables, with_ratios
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
+    from ...metrics.curves.cross_fitting import Ints
+    from ...metrics.uncertainty.bootstrap import Resampling
+    from ...metrics.uncertainty.cube import GroupCounts
+    from ...metrics.uncertainty.jackknife import Floats, Limits
     from ...tables.schemas import Column
     from .contract import ChangePointsParameters
-    from .relations import Relations
+    from .planning import Relations
+
+
+# What follows from the counts of change_points: curve, areas, and words.
 
 
 if TYPE_CHECKING:
     Counts: TypeAlias = NDArray[np.int64]
 
-SWEPT = ("n_predicted", "tp", "recall_sum")
-TOTALS = ("n_series", "n_true", "n_always", "tp_always", "recall_always")  # what does not depend on a threshold
+SWEPT = ("n_predicted", "tp")  # what areas are made of
 AREA_NAMES = ("average_precision", "pr_auc", "pr_auc_roerich")
 
 
@@ -51,38 +84,23 @@ def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -
     """The tables of change_points; those of single runs and matches follow."""
     in_time = IN_TIME in counts
     cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary, in_time=in_time)
-    curve = with_intervals(_curve(params, cube), cube, params)
-    keys = list(cube.keys)
-    curve = curve.select(*keys, *(column.name for column in CURVE))
-    scored = with_ignored(curve.filter(pl.col(THRESHOLD).is_not_null()), cube)
+    keys, names = list(cube.keys), [column.name for column in CURVE]
+    recalls = ("recall_sum", "n_series") if params.annotators == "tcpd" else None
+    every = with_intervals(with_ratios(counted(STATED, cube), recalls), cube, params)
+    curve, scored = every.select(*keys, *names), every.select(*keys, *names, *WORKING)
+    scored = scored.filter(pl.col(THRESHOLD).is_not_null())
     choices = candidates(scored, cube, params)
     best = partial(f_beta, params)
-    points = operating_points(scored, keys, params.operating_points, choices, best, outcomes(), params.boundary)
+    points = operating_points(
+        scored, keys, params.operating_points, choices, best, outcomes_of_row(IGNORED), params.boundary
+    )
     areas = with_clusters(_areas(params, counts, curve, keys), cube, SIZES, wanted=params.is_replicated)
     return {
         "change_points_curve": curve,
-        "change_points_operating_points": points.drop(IGNORED),
+        "change_points_operating_points": points.drop(WORKING),
         "change_points_areas": areas.select(*keys, *(column.name for column in AREAS)),
         **alarm_tables(params, counts, cube, curve, points),
     }
-
-
-def _curve(params: ChangePointsParameters, cube: Cube) -> pl.DataFrame:
-    """Counts and ratios at every threshold; one row without a threshold where nothing has a score."""
-    keys, totals = list(cube.keys), cube.totals(TOTALS)
-    swept = cube.at_or_above(SWEPT)
-    without = totals.select(keys).join(swept, on=keys, how="anti", nulls_equal=True)
-    zeros = (pl.lit(0).cast(swept.schema[name]).alias(name) for name in SWEPT)
-    without = without.with_columns(*nulls([THRESHOLD]), *zeros)
-    frame = pl.concat([swept, without.select(swept.columns)])
-    frame = frame.join(totals, on=keys, how="left", nulls_equal=True)
-    frame = frame.with_columns(
-        pl.col("n_predicted") + pl.col("n_always"),
-        pl.col("tp") + pl.col("tp_always"),
-        (pl.col("recall_sum").cast(pl.Float64) + pl.col("recall_always").cast(pl.Float64)).alias("recall_sum"),
-    )
-    recalls = ("recall_sum", "n_series") if params.annotators == "tcpd" else None
-    return with_ratios(frame, recalls)
 
 
 def _areas(
@@ -90,7 +108,7 @@ def _areas(
 ) -> pl.DataFrame:
     """One row per group: areas from every score, and from the thresholds of the stage."""
     table = counts["counts"]
-    totals = add_up(table, keys, (*TOTALS, *SWEPT[:2]))
+    totals = add_up(table, keys, ("n_series", "n_true", "n_predicted", "n_always"))
     of_thresholds = by_group(curve, keys)
     of_scores = by_group(_at_every_score(params, counts, curve, keys), keys)
     rows = []
@@ -123,8 +141,8 @@ def _at_every_score(
         return curve
     if "scores" in counts:
         scores = counts["scores"].with_columns(pl.col("score").alias(THRESHOLD))
-        return at_or_above(scores, keys, SWEPT[:2], None)
-    return at_or_above(counts["counts"], keys, SWEPT[:2], None)
+        return at_or_above(scores, keys, SWEPT, None)
+    return at_or_above(counts["counts"], keys, SWEPT, None)
 
 
 def _counts_of(rows: pl.DataFrame | None) -> tuple[Counts, Counts]:
@@ -142,6 +160,27 @@ def _with_covering(frame: pl.DataFrame, counts: Mapping[str, pl.DataFrame], keys
     joined = frame.join(sums, on=list(keys), how="left", nulls_equal=True)
     mean = quotient(joined["covering"], joined["n_covered"])
     return joined.with_columns(pl.col("n_covered").fill_null(0), mean.alias("covering"))
+
+
+def unit_of(tables: Mapping[str, pl.DataFrame]) -> str | None:
+    """The unit of the observed time, as the config has it; None if false alarms are not counted over time."""
+    alarms = tables.get(ALARMS.name)
+    units = [] if alarms is None else alarms["per"].drop_nulls().unique().to_list()
+    return units[0] if units else None
+
+
+def with_rates(best: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Rows of chosen thresholds with the rate of false alarms there and its limits, if there is one.
+
+    Args:
+        best: One row per group, with its threshold.
+        tables: The result tables of the stage.
+    """
+    if unit_of(tables) is None:
+        return best
+    keys = [*keys_of(best), THRESHOLD]
+    rates = tables[ALARMS.name].select(*keys, *(column.name for column in RATE.columns()))
+    return best.join(rates, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
@@ -184,38 +223,25 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         return Summary(headers=(), rows=(), sentence="No group has any series.")
     shown, unit = with_rates(best_on_other_data(tables), tables), unit_of(tables)
     keys = [GROUPING.name, *grouping_columns(areas.columns)]
-    rows = tuple(
-        (
-            group_text(row),
-            integer(row["n_series"]),
-            integer(row["n_true"]),
-            number(row[THRESHOLD]),
-            interval(row, "precision"),
-            interval(row, "recall"),
-            interval(row, "f1"),
-            percent(row["average_precision"]) if unit is None else _rate(row),
-        )
-        for row in shown.iter_rows(named=True)
-    )
-    values, title = f1_curve(curve, shown.head(1).select(keys))
-    last = "average precision" if unit is None else f"false alarms per {unit}"
-    return Summary(
-        headers=(*HEADERS, last),
-        rows=rows,
-        groupings=tuple(shown[GROUPING.name]),
-        sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
-        curve=values,
-        curve_title=title,
+    last = (lambda row: percent(row["average_precision"])) if unit is None else _rate
+    return summary_of(
+        shown,
+        {
+            "series": lambda row: integer(row["n_series"]),
+            "true points": lambda row: integer(row["n_true"]),
+            "threshold": lambda row: number(row[THRESHOLD]),
+            **interval_cells({"precision": "precision", "recall": "recall", "F1": "f1"}),
+            "average precision" if unit is None else f"false alarms per {unit}": last,
+        },
+        _sentence,
+        f1_curve(curve, shown.head(1).select(keys)),
         on_same_data=bool((shown[CHOICE] == SAME_DATA).any()),
     )
 
 
-HEADERS = ("group", "series", "true points", "threshold", "precision", "recall", "F1")
-
-
 def _rate(row: Mapping[str, object]) -> str:
     """A rate and its limits for people, with a mark behind doubtful limits."""
-    rate, lower, upper = (row[name] for name in (RATE, f"{RATE}_lower", f"{RATE}_upper"))
+    rate, lower, upper = (row[column.name] for column in RATE.columns())
     if not isinstance(lower, float) or not isinstance(upper, float):
         return number(rate)
     return f"{number(rate)} ({lower:.3g}–{upper:.3g}){doubt(row)}"
@@ -290,3 +316,152 @@ def _named(rows: pl.DataFrame, runs: pl.DataFrame, relations: Relations, columns
     grouping = pl.lit(Grouping(tuple(by)).label).alias(GROUPING.name)
     names = [column.name for column in columns]
     return rows.join(runs, on=RUN, how="inner").select(grouping, *by, *names)
+
+
+# Intervals of the curve of change_points: series, or clusters of them, are independent.
+
+
+SIZES = ("n_series", "n_true", "n_predicted", "n_always")  # what makes a series, or a cluster of them, large
+
+
+def clusters_of_groups(params: ChangePointsParameters, cube: Cube) -> pl.DataFrame:
+    """How many clusters each group rests on, and how far intervals that rest on them alone can be trusted."""
+
+    def confusion(group: GroupCounts) -> Confusion:
+        outcomes = outcomes_of(STATED, group)
+        of_true = _recalled(outcomes) if params.annotators == "tcpd" else outcomes
+        return replace(of_true, fp=0 * outcomes.fp if params.rule == "any" else outcomes.fp)
+
+    return marked_in_time(clusters_of(cube.counts, cube.keys, SIZES), cube, ["n_predicted"], confusion)
+
+
+def with_intervals(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) -> pl.DataFrame:
+    """The curve with `<ratio>_lower`, `<ratio>_upper`, `undefined_interval` and `interval_quality`."""
+    clusters = clusters_of_groups(params, cube)
+
+    def intervals(rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
+        limits = limits_of(group, params, params.confidence, params.resampling)
+        return _with_reasons(limits, rows, one_replicate=len(group.replicates) == 1)
+
+    wanted, resamples = params.is_replicated, params.drawn_resamples
+    return with_limits(
+        curve,
+        cube,
+        list(limited_of(STATED)),
+        intervals,
+        wanted=wanted,
+        clusters=clusters,
+        events=("tp", "fp", "fn"),
+        resamples=resamples,
+    )
+
+
+def limits_of(
+    group: GroupCounts,
+    params: ChangePointsParameters,
+    confidence: float,
+    resampling: Resampling | None = None,
+    chosen: Ints | None = None,
+) -> dict[str, Limits]:
+    """Limits of the ratios of one group that are proportions: at its thresholds, or where each fold has one of its own.
+
+    Under `any` a prediction may serve several true points, so precision and F1 are no proportions; under `tcpd` F1 is
+    none, because precision and recall count different things.
+    """
+    every, stated = outcomes_of(STATED, group), limited_of(STATED)
+    outcomes = every if chosen is None else at_folds(every, chosen)
+    names = list(stated) if (outcomes.fp >= 0).all() and params.rule != "any" else ["recall"]
+    if params.annotators == "tcpd":
+        names = [name for name in names if name == "precision"]
+    limits = intervals_of_clusters(outcomes, confidence, names=names, ratios=stated, resampling=resampling)
+    if params.annotators == "tcpd":
+        recalls, heaviest = _recalled(outcomes), (UNSEEN, UNSEEN)
+        limits |= intervals_of_clusters(recalls, confidence, heaviest=heaviest, names=["recall"], resampling=resampling)
+    return limits
+
+
+def _recalled(outcomes: Confusion) -> Confusion:
+    """The recalls of series as hits, and what they lack of 1 as misses, see `mean_limits`."""
+    recalled = outcomes.others["recall_sum"]
+    missed, nothing = np.maximum(outcomes.others["n_series"] - recalled, 0.0), np.zeros_like(recalled)
+    return Confusion(recalled, nothing, missed, nothing, in_time=outcomes.in_time)
+
+
+def _with_reasons(limits: dict[str, Limits], rows: pl.DataFrame, *, one_replicate: bool) -> dict[str, Interval]:
+    """The limits of all ratios; a row gives one reason for all of them."""
+    names = list(limited_of(STATED))
+    nothing = np.full(rows.height, np.nan)
+    undefined = np.logical_or.reduce([rows[name].is_null().to_numpy() for name in names])
+    reasons = np.where(undefined, "undefined_ratio", "no_limit")
+    if one_replicate or any(name not in limits for name in names):
+        reasons = np.full(rows.height, "one_replicate" if one_replicate else "not_a_proportion")
+    return {name: Interval.of(limits.get(name, (nothing, nothing)), reasons) for name in names}
+
+
+# What the criteria of change_points choose from: limits and counts by fold of every group.
+
+
+IGNORED = "n_ignored"
+WORKING = ("fp", "fn", IGNORED)  # columns of a curve that its criteria need
+
+
+def candidates(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) -> Iterator[Candidates]:
+    """Every group of a curve whose rows have a threshold."""
+    wanted = params.is_replicated
+    promises = wanted and cube.within_budget(curve.height)
+    is_mean = params.annotators == "tcpd"
+    for rows, group in cube.beside(curve):
+
+        def lower(name: str, confidence: float, group: GroupCounts = group) -> Floats:
+            limits = limits_of(group, params, confidence)
+            return limits[name][0] if name in limits else np.full(len(group.thresholds), np.nan)
+
+        def at_chosen(chosen: Ints, _: Sequence[Floats], group: GroupCounts = group) -> dict[str, Limits]:
+            return limits_of(group, params, params.confidence, params.resampling, chosen)
+
+        yield Candidates(
+            rows=rows,
+            lower=lower if promises else None,
+            retrieved=rows["n_predicted"].to_numpy().astype(np.float64),
+            counts=_by_fold(group) if wanted else "none",
+            ratios=_of_mean_recall if is_mean else ratios_of_counts,
+            f_beta=_f_beta_of_mean_recall if is_mean else f_beta_of_counts,
+            outcomes=_outcomes,
+            at_folds=at_chosen if promises else None,
+        )
+
+
+def _by_fold(group: GroupCounts) -> Sequence[Floats]:
+    """True and false positives, misses, ignored repeats, sums of recalls and series, by fold and threshold."""
+    folds = outcomes_of(STATED, group.in_folds(FOLDS))
+    return folds.tp, folds.fp, folds.fn, *(folds.others[name] for name in (IGNORED, "recall_sum", "n_series"))
+
+
+def _outcomes(counts: Sequence[Floats]) -> Outcomes[Floats]:
+    """Outcomes and ignored repeats of these counts."""
+    tp, fp, fn, ignored = counts[:4]
+    return Outcomes(tp, fp, fn, neither=ignored)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _of_mean_recall(counts: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Precision and recall of them where recall is a mean over series."""
+    tp, fp, _, _, recalls, n_series = counts
+    return tp / (tp + fp), recalls / n_series
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _f_beta_of_mean_recall(counts: Sequence[Floats], beta: float) -> Floats:
+    """The weighted harmonic mean of these two."""
+    (precision, recall), square = _of_mean_recall(counts), beta**2
+    mean = (1 + square) * precision * recall / (square * precision + recall)
+    return np.where(precision + recall == 0, 0.0, mean)
+
+
+def f_beta(params: ChangePointsParameters, beta: float) -> pl.Expr:
+    """F-beta of a row of the curve."""
+    if params.annotators != "tcpd":
+        return f_beta_of_row(beta)
+    square, precision, recall = beta**2, pl.col("precision"), pl.col("recall")
+    mean = divide((1 + square) * precision * recall, square * precision + recall)
+    return pl.when(precision + recall == 0).then(0.0).otherwise(mean)

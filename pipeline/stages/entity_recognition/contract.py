@@ -15,7 +15,7 @@ from ...sources.inputs import Input, InputContract
 from ...tables.columns import RATIOS
 from ...tables.ratios import F1, PRECISION, RECALL
 from ...tables.schemas import Column, Table, of_chosen_row
-from ..mentions.rules import Match, MentionParameters
+from ..mentions import Match, MentionParameters
 from ..parameters import EvenThresholds
 from ..stage import CLUSTER
 
@@ -58,7 +58,6 @@ SCORES = (
             "score from which a prediction counts; NULL: no scores, or no prediction in the group, whose scores"
             " are the thresholds"
         ),
-        nullable=True,
     ),
     Column("n_documents", "BIGINT", "documents, with or without mentions"),
     Column("tp", "BIGINT", "true positives: retrieved predictions that are matched"),
@@ -70,8 +69,8 @@ SCORES = (
     Column("precision_dropped", "BIGINT", "documents that the mean of precision leaves out: undefined there"),
     Column("recall_dropped", "BIGINT", "documents that the mean of recall leaves out"),
     Column("f1_dropped", "BIGINT", "documents that the mean of f1 leaves out"),
-    Column("undefined", "VARCHAR", "why a ratio is NULL; NULL: all ratios are defined", nullable=True),
-    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL: all limits are given", nullable=True),
+    Column("undefined", "VARCHAR", "why a ratio is NULL; NULL: all ratios are defined"),
+    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL: all limits are given"),
     QUALITY_COLUMN,
     *CLUSTER_COLUMNS,
 )
@@ -92,20 +91,25 @@ DOCUMENT_COLUMNS = (
 def _mention(side: str, without: str) -> tuple[Column, ...]:
     rule = f"; NULL: {without}, or column not there"
     return (
-        Column(f"{side}_start", "BIGINT", f"first character of the {side} mention{rule}", nullable=True),
-        Column(f"{side}_end", "BIGINT", f"character after the last of the {side} mention{rule}", nullable=True),
-        Column(f"{side}_text", "KEY", f"text of the {side} mention{rule}", nullable=True),
-        Column(f"{side}_type", "KEY", f"type of the {side} mention{rule}", nullable=True),
+        Column(f"{side}_start", "BIGINT", f"first character of the {side} mention{rule}"),
+        Column(f"{side}_end", "BIGINT", f"character after the last of the {side} mention{rule}"),
+        Column(f"{side}_text", "KEY", f"text of the {side} mention{rule}"),
+        Column(f"{side}_type", "KEY", f"type of the {side} mention{rule}"),
     )
 
 
-OUTCOMES = (
-    Column("doc_id", "KEY", "the document"),
-    Column("mention", "BIGINT", "number of the row within the document, from 1, in the order of the text"),
-    Column("outcome", "VARCHAR", "`tp`, `fp` or `fn` at the lowest threshold"),
-    *_mention("gold", "no gold mention"),
-    *_mention("predicted", "no prediction"),
-    Column("score", "DOUBLE", "confidence of the prediction; NULL: no score, or no prediction", nullable=True),
+OUTCOMES = Table(
+    "entity_recognition_outcomes",
+    "one row per mention",
+    (
+        Column("doc_id", "KEY", "the document"),
+        Column("mention", "BIGINT", "number of the row within the document, from 1, in the order of the text"),
+        Column("outcome", "VARCHAR", "`tp`, `fp` or `fn` at the lowest threshold"),
+        *_mention("gold", "no gold mention"),
+        *_mention("predicted", "no prediction"),
+        Column("score", "DOUBLE", "confidence of the prediction; NULL: no score, or no prediction"),
+    ),
+    ("doc_id", "mention"),
 )
 TABLES = (
     Table("entity_recognition_scores", "one row per average and threshold", SCORES, ("average", "threshold")),
@@ -120,7 +124,7 @@ TABLES = (
         ("criterion",),
     ),
     Table("entity_recognition_documents", "one row per document", DOCUMENT_COLUMNS, ("doc_id",)),
-    Table("entity_recognition_outcomes", "one row per mention", OUTCOMES, ("doc_id", "mention")),
+    OUTCOMES,
 )
 
 
@@ -168,7 +172,7 @@ class EntityRecognitionParameters(MentionParameters):
 
 def further_columns(params: EntityRecognitionParameters) -> dict[str, tuple[Column, ...]]:
     """The columns that tables have because of costs and clusters."""
-    cluster = Column(CLUSTER, "KEY", "the cluster of the document; NULL: never", nullable=True)
+    cluster = Column(CLUSTER, "KEY", "the cluster of the document; NULL: never")
     return {
         "entity_recognition_operating_points": cost_columns(params.operating_points),
         "entity_recognition_documents": () if params.cluster in {None, "doc_id"} else (cluster,),

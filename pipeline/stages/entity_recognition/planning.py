@@ -1,4 +1,4 @@
-"""What entity_recognition asks of an engine."""
+"""What entity_recognition asks of an engine: mentions matched, and what became of each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+import polars as pl
 import sqlglot.expressions as exp
 
 from ...errors import DataError, Note
@@ -13,7 +15,7 @@ from ...metrics.matching.document_averages import POOLED_AVERAGES
 from ...plan import rows
 from ...plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check
 from ...plan.counts import Query, Reduction, Sweep, Transform
-from ...plan.nodes import Frame, Relation
+from ...plan.nodes import After, Frame, Relation
 from ...plan.optional_tables import OptionalTable
 from ...plan.plan import Plan
 from ...plan.plausibility import pooled_systems
@@ -21,20 +23,25 @@ from ...queries.load import statement
 from ...records import dataclass
 from ...sources.bindings import KeyMatch
 from ...tables.columns import lowest_retrieved
-from ..mentions.rows import MentionRows, resolve_by
-from ..mentions.rules import DOCUMENT
-from .contract import COUNT_NAMES
+from ...tables.groupings import Grouping
+from ...tables.schemas import GROUPING
+from ..mentions import DOCUMENT, FILE_ORDER, TYPE, MentionRows, in_order, matched_rows, resolve_by
+from .contract import COUNT_NAMES, OUTCOMES
 from .documents import mentions_of_documents, sums_of_documents
-from .matching import SHOWN, matcher
-from .outcomes import TABLE as OUTCOMES
-from .outcomes import follow_up
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ...plan.nodes import After, Check
+    from numpy.typing import NDArray
+
+    from ...plan.nodes import Check
     from ...sources.source import Source
+    from ..mentions import MentionParameters
     from .contract import EntityRecognitionParameters
+
+
+# What entity_recognition asks of an engine.
+
 
 MOST_ROWS_FOR_OUTCOMES = 1_000_000
 
@@ -120,7 +127,7 @@ class _Planner:
     def outcomes(self) -> OptionalTable:
         """The table of single mentions."""
         sources = (self.gold, self.predicted)
-        return OptionalTable(OUTCOMES, "outcomes", self.params.outcomes, MOST_ROWS_FOR_OUTCOMES, sources)
+        return OptionalTable(OUTCOMES.name, "outcomes", self.params.outcomes, MOST_ROWS_FOR_OUTCOMES, sources)
 
     @property
     def with_outcomes(self) -> bool:
@@ -193,3 +200,131 @@ class _Planner:
             yield Note(
                 'assignment = "file_order" pairs all predictions at once: at high thresholds more could be matched'
             )
+
+
+# The relation `mentions`: matched pairs, false positives and misses, one row each.
+
+
+SHOWN = ("start", "end", "text", "type")
+_TYPES: dict[str, pl.DataType] = {"start": pl.Int64(), "end": pl.Int64(), "text": pl.String(), "type": pl.String()}
+
+
+def matcher(
+    params: MentionParameters, passed_on: Sequence[str], *, shown: bool
+) -> Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame]:
+    """The function that makes the relation.
+
+    Args:
+        params: The rule of matching.
+        passed_on: Columns of gold and predicted mentions that every row keeps.
+        shown: Whether rows have `doc_id` and the spans, texts and types of both sides, for people.
+
+    Returns:
+        A function of the frames `gold` and `predicted`. Its rows have the columns passed on, `score` (0 without
+        scores, NULL without a prediction), `is_gold`, `is_predicted` and, where a grouping has it, the type, which is
+        the same in a matched pair.
+    """
+
+    def match(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        gold, predicted = frames["gold"], frames["predicted"]
+        if params.assignment == "file_order":
+            gold, predicted = (each.sort(FILE_ORDER) for each in (gold, predicted))
+        elif shown:  # counts are the same for mentions that the rule cannot tell apart, but people see their texts
+            gold, predicted = (in_order(each, ("text", "type")) for each in (gold, predicted))
+        matched = matched_rows(gold, predicted, params)
+        spurious = np.ones(predicted.height, dtype=np.bool_)
+        spurious[matched[matched >= 0]] = False
+        columns = [pl.col(name) for name in (*passed_on, *(["doc_id"] if shown else []))]
+        columns += [pl.col(TYPE).alias(params.type_group)] if params.type_group else []
+        pairs = _rows(gold, predicted, matched, columns, shown=shown)
+        unmatched = predicted.filter(pl.Series(spurious))
+        absent = pl.Series(np.zeros(unmatched.height, dtype=np.int64) - 1)
+        false_positives = unmatched.select(columns).with_columns(
+            _score(unmatched), pl.lit(value=False).alias("is_gold"), pl.lit(value=True).alias("is_predicted")
+        )
+        if shown:
+            shown_columns = (*_shown(gold, "gold", absent), *_shown(unmatched, "predicted", None))
+            false_positives = false_positives.with_columns(*shown_columns)
+        return pl.concat([pairs, false_positives.select(pairs.columns)])
+
+    return match
+
+
+def _rows(
+    gold: pl.DataFrame, predicted: pl.DataFrame, matched: NDArray[np.int64], columns: Sequence[pl.Expr], *, shown: bool
+) -> pl.DataFrame:
+    """A row for every gold mention, with the prediction that it is matched with."""
+    row = pl.Series(matched)
+    score = _taken(_score(predicted), row)
+    rows = gold.select(columns).with_columns(
+        score.alias("score"), pl.lit(value=True).alias("is_gold"), (row >= 0).alias("is_predicted")
+    )
+    return rows.with_columns(*_shown(gold, "gold", None), *_shown(predicted, "predicted", row)) if shown else rows
+
+
+def _score(predicted: pl.DataFrame) -> pl.Series:
+    """The scores, 0 without."""
+    if "score" in predicted.columns:
+        return predicted["score"]
+    return pl.Series("score", np.zeros(predicted.height))
+
+
+def _shown(frame: pl.DataFrame, side: str, row: pl.Series | None) -> list[pl.Series]:
+    """Span, text and type of rows of a frame, NULL where the row is -1 and where the frame lacks the column."""
+    height = frame.height if row is None else len(row)
+    columns = []
+    for name in SHOWN:
+        if name not in frame.columns:
+            column = pl.Series(values=[None], dtype=_TYPES[name]).new_from_index(0, height)
+        else:
+            column = frame[name] if row is None else _taken(frame[name], row)
+        columns.append(column.alias(f"{side}_{name}"))
+    return columns
+
+
+def _taken(column: pl.Series, row: pl.Series) -> pl.Series:
+    """Values of some rows; NULL for row -1."""
+    return column.gather(row.set(row < 0, None)) if len(column) else column.extend_constant(None, len(row))
+
+
+# The table entity_recognition_outcomes: what became of every mention.
+
+
+_OF_PREDICTION = (*(column.name for column in OUTCOMES.columns if column.name.startswith("predicted_")), "score")
+_PLACES = ("gold_start", "predicted_start")
+
+
+def follow_up(by: Sequence[str], lowest_score: float, *, scored: bool, above_lowest: bool = False) -> After:
+    """Every mention at the lowest threshold, with all grouping columns.
+
+    Args:
+        by: The grouping columns.
+        lowest_score: The lowest score that is retrieved.
+        scored: Whether predictions have scores.
+        above_lowest: Whether the lowest score of a group is not retrieved either, which is its lowest threshold.
+    """
+
+    def finish(mentions: pl.DataFrame, _: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        mentions = _above_lowest(mentions, by) if above_lowest else mentions
+        names = [column.name for column in OUTCOMES.columns if column.name != "mention"]
+        within = [*by, "doc_id"]
+        order = [pl.col(within), pl.coalesce(_PLACES), *(pl.col(name) for name in names if name != "doc_id")]
+        rows = mentions.sort(order, nulls_last=True)
+        if not scored:
+            rows = rows.with_columns(pl.lit(None, dtype=pl.Float64).alias("score"))
+        number = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(within).alias("mention")
+        grouping = pl.lit(Grouping(tuple(by)).label).alias(GROUPING.name)
+        return rows.select(grouping, *by, number, *names)
+
+    params = {"lowest_score": lowest_score}
+    return After(OUTCOMES.name, None, statement("entity_recognition/outcomes", by), params, {}, finish)
+
+
+def _above_lowest(mentions: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """The rows when predictions with the lowest score of their group are not retrieved: their gold is missed."""
+    score = pl.col("score")
+    lost = (score == (score.min().over(by) if by else score.min())).fill_null(value=False)
+    evaluated = mentions.with_columns(lost.alias("_lost")).filter(~pl.col("_lost") | (pl.col("outcome") == "tp"))
+    without = [pl.when(~pl.col("_lost")).then(name).alias(name) for name in _OF_PREDICTION]
+    outcome = pl.when("_lost").then(pl.lit("fn")).otherwise("outcome").alias("outcome")
+    return evaluated.with_columns(outcome, *without).drop("_lost")

@@ -9,8 +9,9 @@ from pydantic import field_validator, model_validator
 from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
-from ...tables.schemas import Column, Table, limits_of, limits_of_share
-from ..mentions.rules import MentionParameters
+from ...tables.ratios import Count, Ratio, columns_of
+from ...tables.schemas import Column, Table, limits_of
+from ..mentions import MentionParameters
 from ..parameters import ascending
 
 _PLACE = (
@@ -43,95 +44,122 @@ COUNTS = (
 COUNT_NAMES = tuple(column.name for column in COUNTS)
 
 
-SCORES = (
-    Column("tolerance_km", "DOUBLE", "largest distance that counts as correct, in km"),
-    Column("n_gold", "BIGINT", "gold mentions"),
-    Column("n_attempted", "BIGINT", "gold mentions whose match has coordinates"),
-    Column("tp", "BIGINT", "true positives: attempted and within the tolerance"),
-    Column("fp", "BIGINT", "false positives: attempted and beyond it"),
-    Column("fn", "BIGINT", "false negatives: gold mentions that are not true positives"),
-    Column(
-        "precision", "DOUBLE", "tp / n_attempted, the accuracy at this distance; NULL: nothing attempted", nullable=True
+_FALSE = ("fp", "fn")
+STATED = (  # a further ratio is one more statement: column, comment, value, limits, formula and plan follow from it
+    Count("n_gold", "gold mentions", total="n_gold", noun="gold mentions"),
+    Count("n_attempted", "gold mentions whose match has coordinates", total="n_located", noun="located mentions"),
+    Count("tp", "true positives: attempted and within the tolerance", within="n_located"),
+    Count("fp", "false positives: attempted and beyond it", formula="n_attempted - tp"),
+    Count("fn", "false negatives: gold mentions that are not true positives", formula="n_gold - tp"),
+    Ratio(
+        "precision",
+        ("tp",),
+        ("fp",),
+        "nothing attempted",
+        over=("n_attempted",),
+        says="{formula}, the accuracy at this distance",
+        reason="no_prediction",
     ),
-    *limits_of_share("precision"),
-    Column("recall", "DOUBLE", "tp / n_gold; NULL: no gold mention", nullable=True),
-    *limits_of_share("recall"),
-    Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn); NULL: neither attempted nor gold", nullable=True),
-    *limits_of_share("f1"),
-    Column("n_spurious", "BIGINT", "predictions with coordinates but without a gold mention"),
-    Column(
+    Ratio("recall", ("tp",), ("fn",), "no gold mention", over=("n_gold",), reason="no_positive"),
+    Ratio("f1", ("tp",), _FALSE, "neither attempted nor gold", is_harmonic=True),
+    Count("n_spurious", "predictions with coordinates but without a gold mention", total="n_spurious"),
+    Ratio(
         "precision_end_to_end",
-        "DOUBLE",
-        "tp / (n_attempted + n_spurious); NULL: neither attempted nor spurious",
-        nullable=True,
+        ("tp",),
+        ("fp", "n_spurious"),
+        "neither attempted nor spurious",
+        over=("n_attempted", "n_spurious"),
+        is_limited=False,
     ),
-    Column(
-        "f1_end_to_end", "DOUBLE", "f1 with n_spurious as further false positives; NULL: nothing at all", nullable=True
-    ),
-    Column("undefined", "VARCHAR", "why a ratio is NULL; NULL: all ratios are defined", nullable=True),
-    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL: all limits are given", nullable=True),
-    QUALITY_COLUMN,
-    *CLUSTER_COLUMNS,
-)
-ERRORS = (
-    Column("n_gold", "BIGINT", "gold mentions"),
-    Column("n_located", "BIGINT", "gold mentions whose match has coordinates"),
-    Column("mean_km", "DOUBLE", "mean distance of the located mentions; NULL: nothing located", nullable=True),
-    *limits_of("mean_km"),
-    QUALITY_COLUMN,
-    Column("median_km", "DOUBLE", "median distance; NULL: nothing located", nullable=True),
-    Column(
-        "log_error_auc",
-        "DOUBLE",
-        "area under the log errors, 0 is perfect and 1 the worst; NULL: fewer than two located",
-        nullable=True,
+    Ratio(
+        "f1_end_to_end",
+        ("tp",),
+        (*_FALSE, "n_spurious"),
+        "nothing at all",
+        is_harmonic=True,
+        says="f1 with n_spurious as further false positives",
+        is_limited=False,
     ),
 )
-OUTCOMES = (
-    Column("mention", "BIGINT", "number of the gold mention in its group, from 1"),
-    Column("mention_id", "KEY", "the mention; NULL: not in gold", nullable=True),
-    Column("doc_id", "KEY", "document of the mention; NULL: not in gold", nullable=True),
-    Column("start", "BIGINT", "first character of the mention; NULL: not in gold", nullable=True),
-    Column("end", "BIGINT", "the character after the last of the mention; NULL: not in gold", nullable=True),
-    Column("text", "KEY", "text of the mention; NULL: not in gold", nullable=True),
-    Column("gold_latitude", "DOUBLE", "where it is"),
-    Column("gold_longitude", "DOUBLE", "where it is"),
-    Column("predicted_latitude", "DOUBLE", "where the prediction puts it; NULL: not located", nullable=True),
-    Column("predicted_longitude", "DOUBLE", "where the prediction puts it; NULL: not located", nullable=True),
-    Column("distance_km", "DOUBLE", "distance of the two; NULL: not located", nullable=True),
-    Column("outcome", "VARCHAR", "at the smallest tolerance: `tp`, `fp` (which is a miss, too), `fn` (not located)"),
-    Column(
-        "not_located",
-        "VARCHAR",
-        "`no_prediction`: no prediction is aligned; `no_coordinates`: it has none; NULL: located",
-        nullable=True,
+SCORES = Table(
+    "geocoding_scores",
+    "one row per tolerance",
+    (
+        Column("tolerance_km", "DOUBLE", "largest distance that counts as correct, in km"),
+        *columns_of(STATED),
+        Column("undefined", "VARCHAR", "why a ratio is NULL; NULL: all ratios are defined"),
+        Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL: all limits are given"),
+        QUALITY_COLUMN,
+        *CLUSTER_COLUMNS,
     ),
+    ("tolerance_km",),
 )
-DOCUMENTS = (
-    Column("unit", "KEY", "the independent unit: the cluster, else the document, else the mention"),
-    Column("tolerance_km", "DOUBLE", "the tolerance of the counts: `unit_tolerance_km`"),
-    Column("n_gold", "BIGINT", "gold mentions of the unit"),
-    Column("n_attempted", "BIGINT", "of these, mentions whose match has coordinates"),
-    Column("tp", "BIGINT", "true positives: attempted and within the tolerance"),
-    Column("fp", "BIGINT", "false positives: attempted and beyond it"),
-    Column("fn", "BIGINT", "false negatives: gold mentions that are not true positives"),
-    *(
+LOCATED = Count("n_located", "gold mentions whose match has coordinates", noun="located mentions")
+ERRORS = Table(
+    "geocoding_errors",
+    "one row",
+    (
+        *columns_of((STATED[0], LOCATED)),
+        Column("mean_km", "DOUBLE", "mean distance of the located mentions; NULL: nothing located"),
+        *limits_of("mean_km"),
+        QUALITY_COLUMN,
+        Column("median_km", "DOUBLE", "median distance; NULL: nothing located"),
         Column(
-            name,
+            "log_error_auc",
             "DOUBLE",
-            f"its [contribution](methods/geocoding.md#units) to `{name}`, whose mean over the units is that number; "
-            "NULL: undefined, or without one of the units",
-            nullable=True,
-        )
-        for name in ("mean_km", "log_error_auc")
+            "area under the log errors, 0 is perfect and 1 the worst; NULL: fewer than two located",
+        ),
     ),
+    (),
 )
-TABLES = (
-    Table("geocoding_scores", "one row per tolerance", SCORES, ("tolerance_km",)),
-    Table("geocoding_errors", "one row", ERRORS, ()),
-    Table("geocoding_outcomes", "one row per gold mention", OUTCOMES, ("mention",)),
-    Table("geocoding_documents", "one row per group and unit", DOCUMENTS, ("unit",)),
+OUTCOMES = Table(
+    "geocoding_outcomes",
+    "one row per gold mention",
+    (
+        Column("mention", "BIGINT", "number of the gold mention in its group, from 1"),
+        Column("mention_id", "KEY", "the mention; NULL: not in gold"),
+        Column("doc_id", "KEY", "document of the mention; NULL: not in gold"),
+        Column("start", "BIGINT", "first character of the mention; NULL: not in gold"),
+        Column("end", "BIGINT", "the character after the last of the mention; NULL: not in gold"),
+        Column("text", "KEY", "text of the mention; NULL: not in gold"),
+        Column("gold_latitude", "DOUBLE", "where it is"),
+        Column("gold_longitude", "DOUBLE", "where it is"),
+        Column("predicted_latitude", "DOUBLE", "where the prediction puts it; NULL: not located"),
+        Column("predicted_longitude", "DOUBLE", "where the prediction puts it; NULL: not located"),
+        Column("distance_km", "DOUBLE", "distance of the two; NULL: not located"),
+        Column(
+            "outcome", "VARCHAR", "at the smallest tolerance: `tp`, `fp` (which is a miss, too), `fn` (not located)"
+        ),
+        Column(
+            "not_located",
+            "VARCHAR",
+            "`no_prediction`: no prediction is aligned; `no_coordinates`: it has none; NULL: located",
+        ),
+    ),
+    ("mention",),
 )
+DOCUMENTS = Table(
+    "geocoding_documents",
+    "one row per group and unit",
+    (
+        Column("unit", "KEY", "the independent unit: the cluster, else the document, else the mention"),
+        Column("tolerance_km", "DOUBLE", "the tolerance of the counts: `unit_tolerance_km`"),
+        Column("n_gold", "BIGINT", "gold mentions of the unit"),
+        Column("n_attempted", "BIGINT", "of these, mentions whose match has coordinates"),
+        *columns_of(STATED[2:5]),
+        *(
+            Column(
+                name,
+                "DOUBLE",
+                f"its [contribution](methods/geocoding.md#units) to `{name}`, whose mean over the units is that "
+                "number; NULL: undefined, or without one of the units",
+            )
+            for name in ("mean_km", "log_error_auc")
+        ),
+    ),
+    ("unit",),
+)
+TABLES = (SCORES, ERRORS, OUTCOMES, DOCUMENTS)
 
 
 class GeocodingParameters(MentionParameters):

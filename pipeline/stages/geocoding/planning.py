@@ -1,41 +1,44 @@
-"""What geocoding asks of an engine."""
+"""What geocoding asks of an engine: coordinates checked, places aligned, distances counted."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import sqlglot.expressions as exp
 
 from ...errors import ConfigError, DataError
 from ...metrics.geocoding.distance import geodesic
 from ...plan import rows
-from ...plan.checks import doubtful_groups, duplicate_check, missing_check
+from ...plan.checks import doubtful_groups, duplicate_check, file_check, missing_check
 from ...plan.counts import Query, Sweep, Transform
+from ...plan.nodes import After, CrossCheck, Relation
 from ...plan.optional_tables import OptionalTable
 from ...plan.plan import Plan
 from ...plan.plausibility import Roles, UnmappedId, pooled_systems
+from ...queries.dialect import column
 from ...queries.load import statement
 from ...records import dataclass
 from ...sources.bindings import KeyMatch
 from ...sources.bins import Grid
+from ...sources.canonical import canonical_relation
 from ...tables.columns import lowest_retrieved
 from ...tables.groupings import users_name
-from ..mentions.rows import MentionRows
-from .contract import COUNT_NAMES
-from .documents import TABLE as UNITS
-from .documents import documents
-from .locating import PLACE, SEVERAL, SPAN, AlignedPlaces, by_matching, coordinate_checks, of_pairs
-from .row_tables import TABLE as OUTCOMES
-from .row_tables import errors, exchanged, outcomes
+from ..mentions import MentionRows, fault_of, key_type, systems_relation
+from .contract import COUNT_NAMES, DOCUMENTS, GOLD, OUTCOMES
+from .places import PLACE, SEVERAL, SPAN, by_matching, documents, errors, exchanged, of_pairs, outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from ...plan.checks import Faults
     from ...plan.nodes import After, Check, CrossCheck
     from ...sources.inputs import Field
     from ...sources.source import Source
     from .contract import GeocodingParameters
+
 
 MOST_ROWS_FOR_OUTCOMES = 1_000_000
 TOPONYMS, PAIRS = "toponyms", "pairs"
@@ -86,7 +89,7 @@ class _Planner:
             used=("n_predicted",),
             accounting=Query("geocoding/accounting"),
             optional=(self.outcomes, self.units),
-            warnings=tuple(self._warnings()),
+            warnings=tuple(doubtful_groups(self.sources, self.by)),
             facts={
                 "aligned_by": self.params.match or "mention_id",
                 "independent": self._independent(),
@@ -103,13 +106,13 @@ class _Planner:
     def outcomes(self) -> OptionalTable:
         """The table of gold mentions."""
         sources = (self.gold, self.predicted)
-        return OptionalTable(OUTCOMES, "outcomes", self.params.outcomes, MOST_ROWS_FOR_OUTCOMES, sources)
+        return OptionalTable(OUTCOMES.name, "outcomes", self.params.outcomes, MOST_ROWS_FOR_OUTCOMES, sources)
 
     @property
     def units(self) -> OptionalTable:
         """The table of units."""
         sources = (self.gold, self.predicted)
-        return OptionalTable(UNITS, "units", self.params.units, MOST_ROWS_FOR_OUTCOMES, sources, told=False)
+        return OptionalTable(DOCUMENTS.name, "units", self.params.units, MOST_ROWS_FOR_OUTCOMES, sources, told=False)
 
     @cached_property
     def by(self) -> tuple[rows.Grouped, ...]:
@@ -118,10 +121,8 @@ class _Planner:
 
     @cached_property
     def aligned(self) -> AlignedPlaces:
-        """Places aligned by the id of the mention; distances on the ellipsoid are measured afterwards."""
-        chosen = self.params.distance == "haversine"
-        name = TOPONYMS if chosen else PAIRS
-        return AlignedPlaces(self.params, self.predicted, self.gold, self.by, name, chosen)
+        """Places aligned by the id of the mention."""
+        return AlignedPlaces(self.params, self.predicted, self.gold, self.by)
 
     @cached_property
     def mentions(self) -> MentionRows:
@@ -169,14 +170,10 @@ class _Planner:
             raise DataError(message, remedy='Map it, or use candidates = "closest".')
         self.predicted.types("rank", rank)
 
-    def _read(self, source: Source) -> dict[str, Field]:
-        """Columns that are read of an input."""
-        taken = self.aligned.taken(source) if self.params.match is None else self.mentions.taken(source)
-        return rows.fields_of(source, taken, self.by)
-
     def _checks(self) -> Iterator[Check]:
         for source in self.sources:
-            yield from coordinate_checks(source, self._read(source))
+            taken = self.aligned.taken(source) if self.params.match is None else self.mentions.taken(source)
+            yield from coordinate_checks(source, rows.fields_of(source, taken, self.by))
         yield from (missing_check(self.gold, name) for name in PLACE)
         if self.params.candidates == "first":
             yield missing_check(self.predicted, "rank")
@@ -216,5 +213,166 @@ class _Planner:
         if self.units.is_possible and self.params.tolerances_km:
             yield documents(self.params, by, unit="unit" if self.params.match is None else "doc_id")
 
-    def _warnings(self) -> Iterator[str]:
-        yield from doubtful_groups(self.sources, self.by)
+
+# Checks of coordinates that name the file and the row.
+
+
+def coordinate_checks(source: Source, read: Mapping[str, Field]) -> Iterator[Check]:
+    """Coordinates that are infinite or off the Earth, and places of which only one coordinate is known.
+
+    Args:
+        source: The input.
+        read: The columns that are read of it, grouping columns too, by their names in its relation.
+    """
+    for name in PLACE:
+        # elsewhere an infinite value is NULL, as an unknown one is; the columns are those that are read otherwise, too,
+        # because files are grouped by what is read of them
+        with_state = canonical_relation(source, read, score=name, located=True)
+        yield _check("infinite_coordinate", source, {"coordinate": name}, {"input_read": with_state})
+    yield _check("latitude", source, {})
+    yield _check("longitude", source, {})
+    for missing, other in (PLACE, PLACE[::-1]):
+        yield _check("half_a_place", source, {"coordinate": missing, "other": other})
+
+
+def _check(
+    name: str, source: Source, columns: Mapping[str, str], relations: Mapping[str, exp.Query] | None = None
+) -> Check:
+    """A check of sql/geocoding/checks, whose message names the first file and row itself."""
+
+    def words(faults: Faults) -> dict[str, object]:
+        fault = faults[0]
+        remedy = "Correct these rows, or leave them out with where."
+        if source.name != GOLD.name:
+            remedy = "Correct these rows, leave them out with where, or make both NULL: not located."
+        if fault["n_exchangeable"] == fault["n_rows"]:
+            both = " and ".join(repr(source.source_name(coordinate)) for coordinate in PLACE)
+            remedy = f"{both} are most likely exchanged: map them with columns = {{ latitude = …, … }}."
+        place, row = str(fault["source_file"]), fault["first_row"]
+        if source.without_places is None and isinstance(row, int):
+            place = f"{place}, first at row {row + 1:,}"
+        return {"place": place, "remedy": remedy}
+
+    check = file_check(f"geocoding/checks/{name}", source, columns=columns, relations=relations, words=words)
+    return replace(check, problem=None)
+
+
+# Gold and predicted places aligned by the id of the mention, in SQL.
+
+
+GOLD_PLACES = "gold_places"
+CANDIDATES = "candidates"
+KEY = "mention_id"
+SHOWN_ALIGNED = {
+    "doc_id": "VARCHAR",
+    "start": "BIGINT",
+    "end": "BIGINT",
+    "text": "VARCHAR",
+}  # types where gold lacks them
+
+
+@dataclass(frozen=True)
+class AlignedPlaces:
+    """Places of the same mention, side by side.
+
+    Attributes:
+        params: Parameters of the stage.
+        predicted: Predicted places.
+        gold: Gold places.
+        by: The grouping columns.
+    """
+
+    params: GeocodingParameters
+    predicted: Source
+    gold: Source
+    by: tuple[rows.Grouped, ...]
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the distance is computed and one candidate chosen in SQL; on the ellipsoid they are afterwards."""
+        return self.params.distance == "haversine"
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """Grouping columns of the predictions."""
+        return tuple(grouped.name for grouped in self.by if grouped.source == "predicted")
+
+    @property
+    def of_gold(self) -> tuple[str, ...]:
+        """Grouping columns of gold."""
+        return tuple(grouped.name for grouped in self.by if grouped.source == "gold")
+
+    @property
+    def cluster(self) -> str:
+        """The column of gold whose values are independent."""
+        return self.params.cluster_column or ("doc_id" if self.gold.has("doc_id") else KEY)
+
+    @cached_property
+    def order(self) -> str | None:
+        """The column of gold that orders the clusters in time, as it is read; None: their order means nothing."""
+        if self.params.first_cluster is None or not self.params.is_replicated:
+            return None
+        return rows.order_of_clusters(self.gold, self.params.first_cluster, self.params.cluster_order)
+
+    def taken(self, source: Source) -> tuple[str, ...]:
+        """Columns that are read of gold or of predicted places."""
+        if source is self.predicted:
+            return (KEY, *PLACE, *(["rank"] if source.can_show("rank") else []))
+        shown = (name for name in SHOWN_ALIGNED if self.gold.can_show(name))
+        return tuple(dict.fromkeys((KEY, *PLACE, *shown, self.cluster, *([] if self.order is None else [self.order]))))
+
+    def relations(self) -> Iterator[Relation]:
+        """Places as they are read, gold places with their replicate, candidates, and pairs."""
+        derived: dict[str, exp.Expr] = {"fault": fault_of((KEY,), has_score=False)}
+        if not self.predicted.can_show("rank"):
+            derived["rank"] = exp.cast(exp.null(), "DOUBLE")
+        yield rows.read(self.predicted, self.taken(self.predicted), self.by, derived, located=True)
+        of_gold = self.taken(self.gold)
+        not_shown = {name: exp.cast(exp.null(), kind) for name, kind in SHOWN_ALIGNED.items() if name not in of_gold}
+        yield rows.read(self.gold, of_gold, self.by, not_shown, located=True)
+        units = rows.Units(
+            GOLD_PLACES,
+            KEY,
+            fields=tuple(dict.fromkeys((*PLACE, *SHOWN_ALIGNED, *([] if self.cluster == KEY else [self.cluster])))),
+            cluster=self.cluster,
+            order=self.order,
+            replicated=self.params.is_replicated,
+            replicates=self.params.n_replicates,
+        )
+        yield from rows.units_relations(self.predicted, units, self.gold, self.by)
+        yield systems_relation(self.systems)
+        yield from self._candidates()
+        if self.chosen:
+            yield Relation(TOPONYMS, self.pairs(), keep=True)
+
+    def _candidates(self) -> Iterator[Relation]:
+        """Predicted rows with their distance from the gold place, one for each mention if they are chosen here."""
+        name = "candidates" if self.chosen else "unmeasured_candidates"
+        candidates = statement(f"geocoding/{name}", self.systems)
+        if not self.chosen or self.params.candidates == "error":
+            yield Relation(CANDIDATES, candidates)
+            return
+        yield Relation("every_candidate", candidates)
+        candidates_of_all = {"candidates": "every_candidate"}
+        preference = {"preference": "rank" if self.params.candidates == "first" else "distance_km"}
+        query = "geocoding/chosen_candidates"
+        yield Relation(CANDIDATES, statement(query, self.systems, relations=candidates_of_all, columns=preference))
+
+    def pairs(self) -> exp.Query:
+        """Every gold place, once for each system, with its candidates, and candidates of mentions that gold lacks."""
+        segment = {"s": self.systems, "c": self.systems, "g": self.of_gold}
+        in_gold, in_predicted = (key_type(source, KEY) for source in (self.gold, self.predicted))
+        as_in_gold = KEY if in_gold == in_predicted else exp.cast(column(KEY, "c"), in_gold, dialect="duckdb")
+        columns = {"unaligned_id": as_in_gold, "unit_key": self.cluster}
+        return statement("geocoding/toponyms", segment, columns=columns)
+
+    def checks(self) -> Iterator[Check]:
+        """Gold mentions that repeat or whose cluster is missing, and mentions with several predictions."""
+        yield missing_check(self.gold, KEY)
+        if self.cluster != KEY:
+            yield missing_check(self.gold, self.cluster)
+        if self.order not in {None, self.cluster}:
+            yield missing_check(self.gold, str(self.order))
+        yield duplicate_check(self.gold, (KEY,), remedy="Keep one row per gold mention.")
+        if self.params.candidates == "error":
+            yield duplicate_check(self.predicted, (KEY, *self.systems), remedy=SEVERAL, of_systems=True)

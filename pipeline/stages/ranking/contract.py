@@ -69,15 +69,14 @@ MEASURES = (
     ),
 )
 MEASURE_NAMES = tuple(column.name for column in MEASURES)
-UNDEFINED = Column("undefined", "VARCHAR", "why a value is NULL; NULL: all is defined", nullable=True)
+UNDEFINED = Column("undefined", "VARCHAR", "why a value is NULL; NULL: all is defined")
 UNDEFINED_P_VALUE = Column(
     "undefined_p_value",
     "VARCHAR",
     "why a p-value is NULL, beyond `undefined`; NULL: the p-value is given, or `undefined` says why not",
-    nullable=True,
 )
 QUERIES = (
-    Column("query_id", "KEY", "the query; NULL: never", nullable=True),
+    Column("query_id", "KEY", "the query; NULL: never"),
     Column("n", "BIGINT", "documents in the pool: those ranked, or `n_candidates`"),
     Column("n_relevant", "BIGINT", "relevant documents, retrieved or not"),
     Column("n_retrieved", "BIGINT", "documents in the ranking"),
@@ -86,12 +85,12 @@ QUERIES = (
     _measure("ap_expected", "mean of average_precision under random selection"),
     _measure("ap_variance", "variance of average_precision under random selection"),
     _measure("ap_p_value", "probability that random selection has at least this average precision"),
-    Column("ap_p_value_method", "VARCHAR", "`exact`, `grid` or `monte_carlo`; NULL: undefined", nullable=True),
+    Column("ap_p_value_method", "VARCHAR", "`exact`, `grid` or `monte_carlo`; NULL: undefined"),
     UNDEFINED,
     UNDEFINED_P_VALUE,
 )
 CUTOFFS = (
-    Column("query_id", "KEY", "the query; NULL: never", nullable=True),
+    Column("query_id", "KEY", "the query; NULL: never"),
     Column("k", "BIGINT", "number of first documents"),
     _measure("hits", "relevant documents among the first k; with ties `expected` a mean over their orders"),
     _measure("precision", "hits / k, also where fewer documents are ranked"),
@@ -108,9 +107,7 @@ CUTOFFS = (
 
 _N_QUERIES = Column("n_queries", "BIGINT", "rankings that the means are over")
 _N_EXCLUDED = Column("n_excluded", "BIGINT", "rankings left out of the means, having no relevant document")
-_UNDEFINED_INTERVAL = Column(
-    "undefined_interval", "VARCHAR", "why intervals are NULL; NULL: intervals are given", nullable=True
-)
+_UNDEFINED_INTERVAL = Column("undefined_interval", "VARCHAR", "why intervals are NULL; NULL: intervals are given")
 SUMMARY = (
     _N_QUERIES,
     _N_EXCLUDED,
@@ -131,7 +128,6 @@ SUMMARY = (
         "map_p_value_method",
         "VARCHAR",
         "`lognormal`, `normal` or `monte_carlo`; for one query the method of its p-value; NULL: undefined",
-        nullable=True,
     ),
     UNDEFINED,
     UNDEFINED_P_VALUE,
@@ -175,7 +171,7 @@ TABLES = (
 )
 
 
-_CLUSTER = Column(CLUSTER, "KEY", "the cluster of the query; NULL: never", nullable=True)
+_CLUSTER = Column(CLUSTER, "KEY", "the cluster of the query; NULL: never")
 
 
 def further_columns(params: RankingParameters) -> dict[str, tuple[Column, ...]]:

@@ -30,7 +30,7 @@ from ...tables.columns import doubles, texts
 from ..figures import keys_of
 from ..stage import CLUSTER
 from .contract import MEASURE_TABLE, QUERY_TABLE
-from .ranking_measures import PLACE
+from .planning import PLACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,22 +1,20 @@
-"""What ranking asks of an engine."""
+"""What ranking asks of an engine, and the measures of its ranked lists."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+import polars as pl
 import sqlglot.expressions as exp
 
 from ...errors import DataError
+from ...metrics.ranking.measures import GradedRankings, Grades, Judged, Measures, Ties, measure_values, measures
+from ...metrics.ranking.notation import EXPONENTIAL, MOST_GRADE
+from ...metrics.ranking.ranks import Documents, RankCounter
 from ...plan import rows
-from ...plan.checks import (
-    OF_ORDER,
-    doubtful_scores,
-    duplicate_check,
-    file_check,
-    missing_check,
-    one_cluster_check,
-)
+from ...plan.checks import OF_ORDER, doubtful_scores, duplicate_check, file_check, missing_check, one_cluster_check
 from ...plan.counts import Query, RankedAmong, Reduction
 from ...plan.nodes import Check, Relation
 from ...plan.optional_tables import OptionalTable
@@ -26,16 +24,399 @@ from ...queries.dialect import column, double
 from ...queries.load import page, statement
 from ...records import dataclass
 from ...sources.bindings import KeyMatch
-from ...tables.columns import IN_TIME
+from ...tables.columns import IN_TIME, REPLICATE, doubles
 from ...tables.groupings import cluster_name, users_name
-from .contract import COUNTS, MEASURE_TABLE
-from .ranking_measures import CLUSTERS, GRADES, NUMBER, Lists, judged_places, tied_places
+from ..stage import CLUSTER
+from .contract import COUNTS, INTERPOLATED, MEASURE_TABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from ...sources.source import Source
     from .contract import RankingParameters
+
+
+# Places of judged documents among all documents of their rankings.
+
+
+NUMBER = "_ranking"
+VALUE = "_value"
+NAME = "_name"
+RELEVANCE = "relevance"
+BLOCK_ROWS = 1 << 20
+
+
+def judged_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Judged documents with their ranks less one, `n_before`; equal values come in descending order of names.
+
+    Args:
+        judged: Judged documents: number of the ranking, value (-0 is 0), name, `n_hits`, `n_misses`, and `relevance`
+            where gains are taken of it.
+        blocks: All documents of these rankings: number, value and name.
+
+    Returns:
+        Whole rankings in blocks of about a million rows, with `n_documents`, which is 1, `n_hits`, `n_misses`, and
+        `relevance` if the documents have it.
+    """
+    marked = judged.with_columns(pl.col(VALUE) + 0.0).sort(NUMBER, VALUE, NAME, descending=[False, True, True])
+    places = _counted(marked, blocks)
+    yield from _whole_rankings(
+        marked.with_columns(pl.Series("n_before", places.before()), pl.lit(1, dtype=pl.Int64).alias("n_documents"))
+    )
+
+
+def tied_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Ties with a judged document, the documents above each (`n_before`) and in it (`n_documents`).
+
+    A tie has one row, or one for each relevance in it, where documents have that.
+
+    Args:
+        judged: As for `judged_places`, without names.
+        blocks: As for `judged_places`, without names.
+    """
+    graded = [RELEVANCE] if RELEVANCE in judged.columns else []
+    rows = judged.group_by(NUMBER, pl.col(VALUE) + 0.0, *graded).agg(pl.col("n_hits", "n_misses").sum())
+    rows = rows.sort(NUMBER, VALUE, *graded, descending=[False, True, *(True for _ in graded)])
+    tie = rows.select(pl.struct(NUMBER, VALUE).rle_id().cast(pl.Int64)).to_series()
+    places = _counted(rows.filter(tie.is_first_distinct()), blocks)
+    yield from _whole_rankings(
+        rows.with_columns(
+            pl.Series("n_before", places.before()).gather(tie), pl.Series("n_documents", places.equal()).gather(tie)
+        )
+    )
+
+
+def _counted(marked: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> RankCounter | _NothingMarked:
+    if marked.is_empty():
+        return _NothingMarked()
+    places = RankCounter(_documents(marked))
+    for block in blocks:
+        places.add(_documents(block))
+    return places
+
+
+class _NothingMarked:
+    """What there is to say of no document: a part of the rankings may hold no judged one."""
+
+    def before(self) -> NDArray[np.int64]:
+        """No number of documents."""
+        return np.zeros(0, dtype=np.int64)
+
+    equal = before
+
+
+def _documents(frame: pl.DataFrame) -> Documents:
+    name = frame[NAME] if NAME in frame.columns else None
+    return Documents(frame[NUMBER].to_numpy(), frame[VALUE].to_numpy(), name)
+
+
+def _whole_rankings(places: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Blocks that end where a ranking ends, at least one."""
+    graded = [RELEVANCE] if RELEVANCE in places.columns else []
+    places = places.select(NUMBER, "n_before", "n_documents", "n_hits", "n_misses", *graded)
+    number = places[NUMBER]
+    if number.is_empty():
+        yield places
+    start = 0
+    while start < len(number):
+        last = number[min(start + BLOCK_ROWS, len(number)) - 1]
+        end = int(number.search_sorted(last, side="right"))
+        yield places[start:end]
+        start = end
+
+
+# The measures that the config asks for by name, for every ranking.
+
+
+N_DOCUMENTS = "n_documents"
+GRADES = "judged_grades"  # frame of the judged documents of every query by relevance
+_ROW = "_ranking_row"
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Grading:
+    """Makes one column for each measure.
+
+    Attributes:
+        params: The parameters of the stage.
+        judged: Judged documents by query and relevance, with `n_documents`; None: those of a ranking are its own.
+        key: The columns by which rankings find theirs.
+    """
+
+    params: RankingParameters
+    judged: pl.DataFrame | None
+    key: Sequence[str]
+
+    def __post_init__(self) -> None:
+        if self.judged is not None:
+            self._refuse(self.judged[RELEVANCE])
+
+    def queries_that_count(self) -> pl.DataFrame:
+        """Keys of the queries in which a measure is defined, so that it matters whether they were retrieved."""
+        if self.judged is None or not self.params.measures:
+            return pl.DataFrame()
+        highest = self.judged.group_by(self.key).agg(pl.col(RELEVANCE).max())
+        asked = self.params.ranking_measures
+        levels = [self.params.relevance_level if measure.rel is None else measure.rel for measure in asked]
+        counts = [
+            pl.lit(measure.kind == "Judged")
+            | (pl.col(RELEVANCE) > 0 if measure.is_graded else pl.col(RELEVANCE) >= level)
+            for measure, level in zip(asked, levels, strict=True)
+        ]
+        return highest.filter(pl.any_horizontal(counts)).select(self.key)
+
+    def columns(self, rankings: pl.DataFrame, ties: Ties, grades: Grades) -> Iterator[pl.Series]:
+        """A column for each measure; NULL where it is undefined.
+
+        Args:
+            rankings: The rankings that the ties are of, in that order, with the key and n_retrieved.
+            ties: Their ties.
+            grades: Judged documents of the ties.
+
+        Raises:
+            DataError: a relevance is no grade that a measure can take; or documents that repeat make a value above 1.
+        """
+        if not self.params.measures:
+            return
+        if self.judged is None:
+            self._refuse(pl.Series(grades.relevance))
+        judged = _added_up(ties, grades) if self.judged is None else _judged_of(rankings, self.judged, self.key)
+        n_retrieved = rankings["n_retrieved"].cast(pl.Float64).to_numpy()
+        graded = GradedRankings(ties, grades, judged, n_retrieved)
+        for measure in self.params.ranking_measures:
+            values = measure_values(measure, graded, self.params.relevance_level)
+            if (values > 1 + _ROUNDING).any():
+                message = f"input ranking: {measure.name} exceeds 1, since documents repeat"
+                raise DataError(message, remedy='Set duplicates = "max" to keep the highest of each.')
+            yield doubles(measure.name, np.minimum(values, 1.0))
+
+    def _refuse(self, relevance: pl.Series) -> None:
+        """Stop at a relevance of which gains cannot be taken."""
+        if relevance.is_empty():
+            return
+        highest = float(relevance.cast(pl.Float64).to_numpy().max())
+        for measure in self.params.ranking_measures:
+            most = measure.max_grade or (MOST_GRADE if measure.gain == EXPONENTIAL else np.inf)
+            if highest > most:
+                message = f"measures: {measure.name} takes a relevance of at most {most:g}, and there is {highest:g}"
+                remedy = f"Write the highest relevance of the scale into the name: {measure.kind}(max_grade=…)."
+                if measure.gain == EXPONENTIAL:
+                    remedy = "Take nDCG with its usual gain, the relevance, or a smaller scale."
+                raise DataError(message, remedy=remedy)
+
+
+def _judged_of(rankings: pl.DataFrame, judged: pl.DataFrame, key: Sequence[str]) -> Grades:
+    """The judged documents of the query of every ranking."""
+    rows = rankings.select(*key).with_row_index(_ROW)
+    return _grades(rows.join(judged.select(*key, RELEVANCE, N_DOCUMENTS), on=list(key), nulls_equal=True))
+
+
+def _added_up(ties: Ties, grades: Grades) -> Grades:
+    """The judged documents of every ranking, of those of its ties."""
+    columns = {_ROW: ties.ranking[grades.of], RELEVANCE: grades.relevance, N_DOCUMENTS: grades.number}
+    return _grades(pl.DataFrame(columns))
+
+
+def _grades(rows: pl.DataFrame) -> Grades:
+    added = rows.group_by(_ROW, pl.col(RELEVANCE).cast(pl.Float64)).agg(pl.col(N_DOCUMENTS).sum())
+    ordered = added.sort(_ROW, RELEVANCE, descending=[False, True])
+    columns = (ordered[_ROW].cast(pl.Int64), *(ordered[name].cast(pl.Float64) for name in (RELEVANCE, N_DOCUMENTS)))
+    return Grades(*(column.to_numpy() for column in columns))
+
+
+# One row per ranking, with its measures, from the places of its judged documents.
+
+
+QUERY = "query_id"
+CLUSTERS = "clusters_of_queries"  # frame, if queries lie in clusters
+PLACE = "_place"  # column: that of the cluster of the query in the order of time, if clusters have one
+INDEX = "_row"
+TOTALS = ("n_retrieved", "n_relevant", "n_nonrelevant")
+COUNTED = ("relevant", "nonrelevant")
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Makes the table of rankings.
+
+    Attributes:
+        params: The parameters of the stage.
+        by: All grouping columns.
+        of_ranking: Those of the ranking; a ranking is a query within one value of each.
+        labelled: Whether relevance stands in the ranking, and only ranked documents are known.
+        judged_apart: Whether judgements are an input of their own, the same for all rankings of a query; else every
+            ranking has its own.
+    """
+
+    params: RankingParameters
+    by: tuple[str, ...]
+    of_ranking: tuple[str, ...]
+    labelled: bool
+    judged_apart: bool = True
+
+    def reduce(self, blocks: Iterator[pl.DataFrame], frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        """One row per ranking: the grouping columns, query_id, counts and measures.
+
+        Args:
+            blocks: Places of judged documents, by number of the ranking and place; a ranking lies in one block.
+            frames: `rankings`, and unless labelled `judged_queries`, with measures by name `judged_grades` too; where
+                queries lie in clusters, these, and where clusters have an order in time, it.
+
+        Raises:
+            DataError: a query was not retrieved, and missing queries are an error; it counts all the same, and its
+                cluster is not known; or documents that repeat make more hits than there are relevant documents.
+        """
+        rankings = frames["rankings"].drop(REPLICATE)
+        grading = Grading(self.params, frames.get(GRADES), [*self._of_judgements, QUERY])
+        if self.labelled:
+            rankings = rankings.with_columns(pl.lit(value=True).alias("judged"))
+        else:
+            rankings = self._with_judgements(rankings, frames["judged_queries"], grading.queries_that_count())
+        if CLUSTERS in frames:
+            rankings = self._with_clusters(rankings, frames[CLUSTERS])
+        if IN_TIME in frames:
+            clusters = frames[IN_TIME].sort("in_order", CLUSTER).select(CLUSTER, pl.int_range(pl.len()).alias(PLACE))
+            rankings = rankings.join(clusters, on=CLUSTER, how="left")
+        rankings = rankings.sort([*self.by, QUERY], nulls_last=True).with_row_index(INDEX)
+        tables = [self._measured(block, rankings, grading) for block in blocks]
+        unmeasured = rankings
+        if tables:
+            measured = pl.concat([table[INDEX] for table in tables])
+            unmeasured = rankings.filter(~pl.col(INDEX).is_in(measured.implode()))
+        nothing = np.zeros(0)
+        tables.append(self._table(unmeasured, _no_ties(), grading, Grades(nothing.astype(np.int64), nothing, nothing)))
+        return pl.concat(tables).sort(INDEX).drop(INDEX)
+
+    @property
+    def _of_judgements(self) -> list[str]:
+        """What tells judgements apart, beside the query."""
+        return [] if self.judged_apart else list(self.of_ranking)
+
+    def _with_judgements(self, rankings: pl.DataFrame, queries: pl.DataFrame, counting: pl.DataFrame) -> pl.DataFrame:
+        """Every ranking with the judged documents of its query, and rankings of queries that are missing.
+
+        Args:
+            rankings: Rankings with retrieved documents.
+            queries: Judged queries.
+            counting: Keys of those in which a measure by name is defined, with or without a relevant document.
+        """
+        of_queries = [name for name in self.by if name not in self.of_ranking]
+        of_judgements = self._of_judgements
+        groups = rankings.select(self.of_ranking).unique() if self.of_ranking else pl.DataFrame({"_": [0]}).drop("_")
+        wanted = queries.select(*of_judgements, QUERY, *of_queries)
+        wanted = groups.join(wanted, how="cross") if self.of_ranking and not of_judgements else wanted
+        numbers, key = queries.drop(of_queries), [*of_judgements, QUERY]
+        missing = wanted.join(rankings, on=[*self.of_ranking, QUERY], how="anti", nulls_equal=True)
+        missing = missing.join(numbers, on=key, how="left", nulls_equal=True)
+        self._refuse(missing.filter(pl.col("n_relevant") > 0))
+        if counting.width:
+            self._refuse(missing.join(counting, on=key, how="semi", nulls_equal=True))
+        rankings = rankings.join(numbers, on=key, how="left", nulls_equal=True)
+        if self.params.missing_queries != "skip":
+            missing = missing.with_columns(
+                pl.lit(0, dtype=pl.Int64).alias("n_retrieved"), pl.lit(None, dtype=pl.Int32).alias(NUMBER)
+            )
+            rankings = pl.concat([rankings, missing.select(rankings.columns)])
+        judged = pl.col("n_relevant").is_not_null().alias("judged")
+        return rankings.with_columns(judged, *(pl.col(f"n_{name}").fill_null(0) for name in COUNTED))
+
+    def _with_clusters(self, rankings: pl.DataFrame, clusters: pl.DataFrame) -> pl.DataFrame:
+        """Every ranking with the cluster of its query."""
+        rankings = rankings.join(clusters, on=QUERY, how="left", nulls_equal=True)
+        unknown = rankings.filter(pl.col(CLUSTER).is_null() & pl.col("judged"))
+        if not unknown.is_empty():
+            first, number = unknown[QUERY].sort()[0], unknown[QUERY].n_unique()
+            queries = "1 such query" if number == 1 else f"{number:,} such queries"
+            message = f"cluster: no row tells {self.params.cluster!r} of the judged query {first} ({queries})"
+            remedy = 'Put the column into the other input, or leave such queries out with missing_queries = "skip".'
+            raise DataError(message, remedy=remedy)
+        return rankings
+
+    def _refuse(self, missing: pl.DataFrame) -> None:
+        if self.params.missing_queries != "error" or missing.is_empty():
+            return
+        first = missing.sort([*self.of_ranking, QUERY], nulls_last=True).row(0, named=True)
+        where = "".join(f", {users_name(name)} = {first[name]}" for name in self.of_ranking)
+        missing_in_words = "1 query is missing" if missing.height == 1 else f"{missing.height:,} queries are missing"
+        message = f"input ranking: no document of query {first[QUERY]}{where} ({missing_in_words})"
+        remedy = 'Set missing_queries = "zero" to count such a query as 0, or "skip" to leave it out.'
+        raise DataError(message, remedy=remedy)
+
+    def _measured(self, places: pl.DataFrame, rankings: pl.DataFrame, grading: Grading) -> pl.DataFrame:
+        runs = places[NUMBER].rle_id()
+        first = places.select(NUMBER).filter(runs.is_first_distinct())
+        retrieved = first.join(rankings, on=NUMBER, how="left", maintain_order="left").select(rankings.columns)
+        ties, grades = _ties(places, runs.cast(pl.Int64).to_numpy())
+        table = self._table(retrieved, ties, grading, grades)
+        self._refuse_repeated(table.filter(pl.col("n_relevant_retrieved") > pl.col("n_relevant")))
+        return table
+
+    def _refuse_repeated(self, rankings: pl.DataFrame) -> None:
+        """More hits than relevant documents: some repeat, and average precision would exceed 1."""
+        if rankings.is_empty():
+            return
+        first = rankings.row(0, named=True)
+        where = "".join(f", {users_name(name)} = {first[name]}" for name in self.of_ranking)
+        hits = f"{first['n_relevant_retrieved']:,} relevant documents where {first['n_relevant']:,} are known"
+        message = f"input ranking: query {first[QUERY]}{where} retrieves {hits} ({rankings.height:,} such queries)"
+        raise DataError(message, remedy='Documents repeat: set duplicates = "max" to keep the highest of each.')
+
+    def _table(self, rankings: pl.DataFrame, ties: Ties, grading: Grading, grades: Grades | None) -> pl.DataFrame:
+        if self.labelled:
+            numbers = (ties.hits, ties.misses)
+            sums = (np.bincount(ties.ranking, number, rankings.height).astype(np.float64) for number in numbers)
+            judged = Judged(*sums)
+            totals = zip(COUNTED, (judged.relevant, judged.nonrelevant), strict=True)
+            rankings = rankings.with_columns(pl.Series(f"n_{name}", total).cast(pl.Int64) for name, total in totals)
+        else:
+            judged = Judged(*(rankings[f"n_{name}"].cast(pl.Float64).to_numpy() for name in COUNTED))
+        columns = [
+            INDEX,
+            *self.by,
+            QUERY,
+            *(name for name in (CLUSTER, PLACE) if name in rankings.columns),
+            *TOTALS,
+            "judged",
+        ]
+        measured = _columns(measures(ties, judged, self.params.cutoffs, self.params.interpolation), self.params.cutoffs)
+        by_name = () if grades is None else grading.columns(rankings, ties, grades)
+        return rankings.select(columns).with_columns(*measured, *by_name)
+
+
+def _columns(measured: Measures, cutoffs: tuple[int, ...]) -> Iterator[pl.Series]:
+    yield pl.Series("n_relevant_retrieved", measured.retrieved_relevant).cast(pl.Int64)
+    for name in ("precision_sum", "relevant_at_r", "reciprocal_rank", "bpref", "mixed"):
+        yield pl.Series(name, getattr(measured, name))
+    for level, name in enumerate(INTERPOLATED):
+        yield pl.Series(name, measured.interpolated[:, level])
+    for number, k in enumerate(cutoffs):
+        yield pl.Series(f"hits_{k}", measured.hits[:, number])
+        yield pl.Series(f"straddled_{k}", measured.straddled[:, number])
+
+
+def _ties(places: pl.DataFrame, ranking: NDArray[np.int64]) -> tuple[Ties, Grades | None]:
+    """The ties that rows are of, and where rows have a relevance, the documents of each by relevance."""
+    columns = ("n_before", "n_documents", "n_hits", "n_misses")
+    before, size, hits, misses = (places[name].cast(pl.Float64).to_numpy() for name in columns)
+    if RELEVANCE not in places.columns:
+        return Ties(ranking, before, size, hits, misses), None
+    is_new = np.diff(ranking, prepend=-1).astype(bool) | np.diff(before, prepend=-1).astype(bool)
+    tie = np.cumsum(is_new) - 1
+    added = (np.bincount(tie, number).astype(np.float64) for number in (hits, misses))
+    relevance = places[RELEVANCE].cast(pl.Float64).to_numpy()
+    return Ties(ranking[is_new], before[is_new], size[is_new], *added), Grades(tie, relevance, hits + misses)
+
+
+def _no_ties() -> Ties:
+    numbers = (np.zeros(0) for _ in range(4))
+    return Ties(np.zeros(0, dtype=np.int64), *numbers)
+
+
+# What ranking asks of an engine.
+
 
 KEYS = ("query_id", "doc_id")
 

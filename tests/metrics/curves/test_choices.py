@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pipeline.metrics.curves.operating_points import Candidates, Criterion, Outcomes, f_beta_of_counts, ratios_of_counts
-from pipeline.stages.change_points.choosing import _f_beta_of_mean_recall
+from pipeline.stages.change_points.results import _f_beta_of_mean_recall
 
 TP, FP, FN = (np.array([counts], dtype=np.float64) for counts in ([4, 3, 2, 1], [9, 3, 1, 0], [0, 1, 2, 3]))
 
@@ -35,5 +35,5 @@ def test_a_minimum_that_is_met_exactly_is_met(minimum: Criterion, chosen: int) -
 
 
 def test_f_beta_of_a_mean_recall_is_0_where_nothing_is_found() -> None:
-    tp, predicted, n_true, recalls, n_series = (np.array([[count]], dtype=np.float64) for count in (0, 5, 3, 0, 2))
-    assert _f_beta_of_mean_recall((tp, predicted, n_true, recalls, n_series), 1.0).tolist() == [[0.0]]
+    tp, fp, fn, ignored, recalls, n_series = (np.array([[count]], dtype=np.float64) for count in (0, 5, 3, 0, 0, 2))
+    assert _f_beta_of_mean_recall((tp, fp, fn, ignored, recalls, n_series), 1.0).tolist() == [[0.0]]

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from deriving import figures_of, result_tables, stage_of
 
-from pipeline.stages.change_points.figures import MOST_BINS, width_of_bins
+from pipeline.stages.change_points.stage import MOST_BINS, width_of_bins
 
 if TYPE_CHECKING:
     from deriving import Rows

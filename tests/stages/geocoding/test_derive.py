@@ -28,7 +28,7 @@ def located(
     errors: Sequence[Mapping[str, Any]] = (),
     **keys: object,
 ) -> Derived:
-    types = {column.name: polars_types(column.type)[0] for column in ERRORS}
+    types = {column.name: polars_types(column.type)[0] for column in ERRORS.columns}
     table = count_table(errors, {}, by, types).drop("replicate", "threshold")
     frames = {"counts": saved_counts("geocoding", rows, by)}
     config = {"tolerances_km": [10, 161], "by": by} | keys

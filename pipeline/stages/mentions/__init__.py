@@ -1,1 +1,0 @@
-"""Mentions of entities in documents, shared by entity_recognition and geocoding."""

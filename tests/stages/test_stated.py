@@ -1,0 +1,114 @@
+"""A ratio that a stage states once is in its table, in explain, in comments, among the metrics, and in plans."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.metrics.uncertainty.cube import Cube
+from pipeline.stages.stated import counted, outcomes_of, ratios_of, with_ratios
+from pipeline.tables.ratios import Count, Ratio
+
+ROOT = Path(__file__).parents[2]
+STATEMENT = '    Ratio("jaccard", ("tp",), ("fp", "fn"), "nothing at all", "share of all"),\n'
+ASK = """
+import json
+import sys
+from pathlib import Path
+
+import polars as pl
+import thresher
+from pipeline.storage.read import open_results
+
+rows, row = range(60), pl.col("mention_id")
+if sys.argv[1] == "geocoding":
+    gold = pl.DataFrame({"mention_id": rows, "doc_id": [each // 2 for each in rows], "latitude": 1.0, "longitude": 2.0})
+    predicted = gold.filter(row % 7 > 0).select("mention_id", "latitude", longitude=2.0 + (row * 13 % 5 > 3) * 9)
+    result, table = thresher.geocoding(predicted=predicted, gold=gold, tolerances_km=[10.0]), "scores"
+else:
+    points = pl.DataFrame({"series_id": [each // 2 for each in rows], "position": [each * 13 % 97 for each in rows]})
+    predicted = points.with_columns(pl.col("position") + (pl.col("position") % 3 > 1) * 30)
+    result, table = thresher.change_points(predictions=predicted, annotations=points, margin=2), "curve"
+result.save("results")
+with open_results(Path("results")) as connection:
+    columns = "SELECT column_name, comment FROM duckdb_columns() WHERE table_name = ?"
+    comments = dict(connection.execute(columns, [f"{sys.argv[1]}_{table}"]).fetchall())
+    metrics = connection.execute("SELECT value, lower FROM metrics WHERE metric = 'jaccard'").fetchall()
+said = {name: value for name, value in result[table].to_dicts()[0].items() if isinstance(value, (int, float))}
+texts = {"explain": str(result.explain("jaccard")), "plan": str(result.plan("jaccard", width=0.1))}
+print(json.dumps({"row": said, "comment": comments["jaccard"], "metrics": metrics, **texts}))
+"""
+
+STATED = (
+    Count("n_true", total="n_true"),
+    Count("n_predicted", within="n_predicted", total="n_always"),
+    Count("tp", within="tp"),
+    Count("fp", formula="n_predicted - tp"),
+    Count("fn", formula="n_true - tp"),
+    Ratio("precision", ("tp",), ("fp",), "nothing predicted", over=("n_predicted",), reason="no_prediction"),
+    Ratio("recall", ("tp",), ("fn",), "nothing true", reason="no_positive"),
+    Ratio("f1", ("tp",), ("fp", "fn"), "neither", is_harmonic=True, over=("n_predicted", "n_true")),
+)
+COUNTED = ("n_true", "n_predicted", "n_always", "tp")
+ROWS = st.lists(
+    st.tuples(st.integers(0, 2), st.sampled_from([None, 0.0, 1.0]), *[st.integers(0, 3)] * 4),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(rows=ROWS)
+def test_counts_of_a_table_are_the_sums_of_those_of_replicates(rows: list[tuple[int | float | None, ...]]) -> None:
+    names = ("grouping", "replicate", "threshold", *COUNTED)
+    table = pl.DataFrame([("all", *row) for row in rows], schema=names, orient="row").cast({"threshold": pl.Float64})
+    cube = Cube.of_groups(table, (0.0, 1.0))
+    frame = with_ratios(counted(STATED, cube), STATED).sort("threshold")
+    ((_, group),) = cube.groups()
+    outcomes = outcomes_of(STATED, group)
+    for name, values in {**outcomes.others, "tp": outcomes.tp, "fp": outcomes.fp, "fn": outcomes.fn}.items():
+        assert frame[name].to_list() == values.sum(axis=0).tolist()
+    for row in frame.iter_rows(named=True):
+        tp, fp, fn = (row[name] for name in ("tp", "fp", "fn"))
+        expected = {"precision": (tp, tp + fp), "recall": (tp, tp + fn), "f1": (2 * tp, 2 * tp + fp + fn)}
+        assert {name: row[name] for name in ratios_of(STATED)} == {
+            name: over / under if under else None for name, (over, under) in expected.items()
+        }
+        lacking = "no_prediction" if tp + fp == 0 else "no_positive" if tp + fn == 0 else None
+        assert row["undefined"] == lacking
+
+
+@pytest.mark.parametrize("kind", ["geocoding", "change_points"])
+def test_a_ratio_that_is_stated_once_is_found_everywhere(tmp_path: Path, kind: str) -> None:
+    for name in ("pipeline", "thresher"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    (tmp_path / "sql").symlink_to(ROOT / "sql")
+    contract = tmp_path / "pipeline" / "stages" / kind / "contract.py"
+    before, start, after = contract.read_text().partition("\nSTATED = (")
+    contract.write_text(before + start + after.replace("\n)\n", f"\n{STATEMENT})\n", 1))
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, kind],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    row = said["row"]
+    wrong = row["fp"] if "fp" in row else row["n_predicted"] - row["tp"]
+    missed = row["fn"] if "fn" in row else row["n_true"] - row["tp"]
+    assert row["jaccard"] == pytest.approx(row["tp"] / (row["tp"] + wrong + missed))
+    assert row["jaccard_lower"] < row["jaccard"] < row["jaccard_upper"]
+    assert said["metrics"] == [[row["jaccard"], row["jaccard_lower"]]]
+    assert said["comment"] == "share of all tp / (tp + fp + fn); NULL: nothing at all"
+    assert "tp / (tp + fp + fn)" in said["explain"]
+    assert "jaccard" in said["plan"]
