@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     Integers: TypeAlias = NDArray[np.int64]
 
 _ALIKE = 1 / 3  # of the labels, for rows whatever their scores
-_PER_STRATUM = 10  # labels, at least, if strata are not more than
-_MOST_STRATA = 20
+_STRATA = 20  # however few labels there are, so that a second batch has the strata of the first
 _NOTHING = 1e-300
 
 
@@ -60,16 +59,14 @@ def worth_from_labels(stratum: Integers, rows: Integers, labels: Integers, trues
     return _with_rows_alike(np.sqrt(share * (1 - share))[stratum] * rows, rows)
 
 
-def strata_of_cells(worth: Floats, size: int) -> Integers:
-    """The stratum of each cell, from 0 at the lowest scores: of about equal worth, none without a cell.
+def strata_of_cells(worth: Floats) -> Integers:
+    """The stratum of each cell, from 0 at the lowest scores: twenty of about equal worth; fewer where cells are few.
 
     Args:
         worth: Shape (C,): in rising order of scores.
-        size: How many labels they get.
     """
-    strata = min(max(size // _PER_STRATUM, 1), _MOST_STRATA)
     middle = np.cumsum(worth) - worth / 2
-    stratum = np.minimum((middle / max(worth.sum(), _NOTHING) * strata).astype(np.int64), strata - 1)
+    stratum = np.minimum((middle / max(worth.sum(), _NOTHING) * _STRATA).astype(np.int64), _STRATA - 1)
     return np.asarray(np.unique(stratum, return_inverse=True)[1], dtype=np.int64)
 
 
@@ -81,10 +78,13 @@ def allocation(worth: Floats, rows: Integers, size: int) -> Integers:
         rows: Shape (H,): numbers of rows.
         size: How many labels there are; more than there are rows means all rows.
     """
-    size = min(size, int(rows.sum()))
     least = np.minimum(rows, FEWEST)
-    if least.sum() > size:
-        least = np.zeros_like(rows)
+    return _shared_out(worth, rows, size, least if least.sum() <= size else np.zeros_like(rows))
+
+
+def _shared_out(worth: Floats, rows: Integers, size: int, least: Integers) -> Integers:
+    """Whole numbers in proportion to worth, each between `least` and `rows`, that add up to `size` or to all rows."""
+    size = min(size, int(rows.sum()))
     shares = least.astype(np.float64)
     free = rows > 0
     while free.any():  # whatever a stratum cannot have, or has to have, is no longer shared out
@@ -98,6 +98,19 @@ def allocation(worth: Floats, rows: Integers, size: int) -> Integers:
             break
         free &= ~fixed
     return _rounded(shares, rows, size)
+
+
+def further(worth: Floats, rows: Integers, drawn: Integers, size: int) -> Integers:
+    """How many more rows of each stratum to label, shape (H,), where some have been drawn before.
+
+    Args:
+        worth: Shape (H,).
+        rows: Shape (H,): numbers of rows.
+        drawn: Shape (H,): how many of them were drawn before.
+        size: How many more labels there are.
+    """
+    lacking = np.maximum(allocation(worth, rows, int(drawn.sum()) + size) - drawn, 0)
+    return _shared_out(lacking.astype(np.float64), rows - drawn, size, np.zeros_like(rows))
 
 
 def places(stratum: Integers, rank: Integers, numbers: Integers) -> Floats:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.metrics.few_labels.design import (
     allocation,
+    further,
     places,
     strata_of_cells,
     worth_from_labels,
@@ -39,7 +40,7 @@ def test_earlier_labels_tell_where_true_rows_are() -> None:
 def test_no_rows_and_scores_of_one_value() -> None:
     assert worth_of_cells(np.array([]), np.array([], dtype=np.int64)).tolist() == []
     assert worth_of_cells(np.array([0.0]), np.array([7])).tolist() == [1.0]
-    assert strata_of_cells(np.array([1.0]), 100).tolist() == [0]
+    assert strata_of_cells(np.array([1.0])).tolist() == [0]
 
 
 @given(
@@ -74,9 +75,28 @@ def test_the_first_rows_of_a_sheet_hold_every_stratum_in_its_share(numbers: list
         assert rank[order][stratum[order] == index].tolist() == list(range((stratum[order] == index).sum()))
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=60), st.integers(1, 500))
-def test_strata_rise_with_the_score_and_none_is_empty(worth: list[float], size: int) -> None:
-    stratum = strata_of_cells(np.array(worth), size)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
+def test_strata_rise_with_the_score_and_none_is_empty(worth: list[float]) -> None:
+    stratum = strata_of_cells(np.array(worth))
     assert (np.diff(stratum) >= 0).all()
     assert np.unique(stratum).tolist() == list(range(stratum.max() + 1))
-    assert stratum.max() < max(size // 10, 1)
+    assert stratum.max() < 20
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 10), st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=9),
+    st.integers(1, 300),
+)
+def test_a_second_batch_takes_what_is_left(strata: list[tuple[float, int, int]], size: int) -> None:
+    worth, rows = np.array([number[0] for number in strata]), np.array([number[1] for number in strata])
+    drawn = np.minimum(np.array([number[2] for number in strata]), rows)
+    more = further(worth, rows, drawn, size)
+    assert more.sum() == min(size, (rows - drawn).sum())
+    assert (more >= 0).all()
+    assert (more <= rows - drawn).all()
+
+
+def test_a_second_batch_makes_up_for_the_first() -> None:
+    rows = np.array([1_000, 1_000])
+    assert further(np.array([0.25, 0.75]), rows, np.array([40, 10]), 50).tolist() == [0, 50]
+    assert further(np.array([0.5, 0.5]), rows, np.array([40, 10]), 70).tolist() == [20, 50]
