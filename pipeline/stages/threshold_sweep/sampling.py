@@ -275,7 +275,9 @@ def _check(cells: pl.DataFrame, scored: pl.DataFrame) -> None:
 
 def _candidates(engine: Engine, params: SampleParameters, asked: Plan, strata: Strata, n_earlier: int) -> pl.DataFrame:
     """The rows with the lowest digests of each stratum: so many that those which are drawn are among them."""
-    most = np.minimum(strata.rows, params.size + n_earlier)
+    none = np.zeros_like(strata.rows)
+    first = numbers_of(strata, Drawn(none, none, none, pl.Series(dtype=pl.String)), params.size)
+    most = np.minimum(strata.rows, params.size + n_earlier if n_earlier else first)
     share = (most + _MORE_DEVIATIONS * (np.sqrt(most) + 1)) / strata.rows
     last = [_hexadecimal(value) for value in share]
     groups = [internal_name(name) for name in params.groups]
