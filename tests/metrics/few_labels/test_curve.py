@@ -206,6 +206,27 @@ def test_a_proxy_narrows_and_a_useless_one_costs_nothing(kind: str, least: float
     assert least <= with_it / without_it <= most
 
 
+def test_the_total_is_the_prediction_powered_mean_with_a_tuned_and_shrunk_slope() -> None:
+    """λ mean(F) + mean(y - λ f) of all rows and the labelled ones, in each of two strata (PPI++)."""
+    score, label, stratum = binary(1_000, 0.4, 5)
+    random = np.random.default_rng(6)
+    proxy = np.where(random.random(1_000) < 0.7, label, random.random(1_000))
+    chosen = random.choice(1_000, 120, replace=False)
+    cuts = np.array([2.0, -1.0])
+    labelled = Labelled(stratum[chosen], score[chosen], label[chosen], np.ones(120), proxy[chosen])
+    total = 0.0
+    for index in (0, 1):
+        y, f = (values[chosen][stratum[chosen] == index] for values in (label.astype(float), proxy))
+        fit = scipy.stats.linregress(f, y)
+        f_statistic = fit.rvalue**2 / (1 - fit.rvalue**2) * (len(y) - 2)
+        slope = fit.slope * max(1 - 1 / f_statistic, 0.0)
+        rows = stratum == index
+        total += rows.sum() * (slope * proxy[rows].mean() + (y - slope * f).mean())
+    curve = estimated_curve(population_of(score, stratum, cuts, proxy), labelled, draws=20)
+    assert curve.positives.estimate == pytest.approx(total, rel=1e-12)
+    assert curve.at["tp"].estimate[1] == pytest.approx(total, rel=1e-12)
+
+
 def test_labels_of_a_judge_are_corrected() -> None:
     """Of 1,000 rows 240 are called true: (.24 - .1) / (.9 + .9 - 1) = .175 are."""
     population = Population(np.array([0.0]), np.array([[1e6]]), np.array([1e6]))
