@@ -25,7 +25,7 @@ from pipeline.metrics.few_labels.design import (
     further,
     places,
     strata_of_cells,
-    worth_from_labels,
+    worth_after_labels,
     worth_of_cells,
 )
 from pipeline.metrics.few_labels.rows import Labelled, Population
@@ -152,12 +152,13 @@ def sampled(setting: Setting, rows: Rows, random: np.random.Generator) -> tuple[
     for index, size in enumerate(sizes):
         rank[stratum == index] = random.permutation(size)
     first = setting.labels * 3 // 10 if setting.batches else setting.labels
-    numbers = allocation(np.bincount(of_cells, worth).astype(np.float64), sizes, first)
+    of_strata = np.bincount(of_cells, worth).astype(np.float64)
+    numbers = allocation(of_strata, sizes, first)
     drawn = np.flatnonzero(rank < numbers[stratum])
     if setting.batches:
         trues = np.bincount(stratum[drawn], rows.label[drawn], len(sizes)).astype(np.int64)
-        worth = worth_from_labels(np.arange(len(sizes)), sizes, numbers, trues)
-        numbers = numbers + further(worth, sizes, numbers, setting.labels - first)
+        of_strata = worth_after_labels(of_strata, sizes, numbers, trues)
+        numbers = numbers + further(of_strata, sizes, numbers, setting.labels - first)
         drawn = np.flatnonzero(rank < numbers[stratum])
     order = np.argsort(places(stratum[drawn], rank[drawn], numbers), kind="stable")
     return stratum, drawn[order][: setting.stop or None]

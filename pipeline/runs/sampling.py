@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from ..errors import ConfigError, UsageError
 from ..interrupts import stop_requests
 from ..records import dataclass
+from ..sources.types import as_renaming
 from ..stages.threshold_sweep.sampling import SAMPLE, SHEET, SampleParameters, draw
 from .config import ConfiguredStage
 from .forks import refuse_after_fork
@@ -123,6 +124,13 @@ def _to_sample(config: Config, stage: str, wish: Wish) -> ConfiguredStage:
     if len(named) > 1:
         message = f"{config.origin} has several stages with predictions: {names}"
         raise UsageError(message, remedy="Name one of them after the config.")
+    groups = tuple(name for name in wish.by if name != SCORE)
+    shown = tuple(name for name in wish.columns if name not in {SCORE, "id"})
+    if taken := [name for name in (*groups, *shown) if name in SHEET]:
+        message = f"{taken[0]!r} is a column of the sheet itself"
+        raise UsageError(
+            message, remedy=f"Map it under another name in the config: {as_renaming('my_column', taken[0])}."
+        )
     params: Any = config.variables.bound(named[0].params)
     spec = params.predictions
     columns = {name: mapped for name, mapped in spec.columns.items() if name not in _OF_ROLES}
@@ -132,8 +140,8 @@ def _to_sample(config: Config, stage: str, wish: Wish) -> ConfiguredStage:
         "labelled": wish.labelled,
         "size": wish.size,
         "by_score": SCORE in wish.by,
-        "groups": tuple(name for name in wish.by if name != SCORE),
-        "shown": tuple(name for name in wish.columns if name not in SHEET),
+        "groups": groups,
+        "shown": shown,
         "seed": wish.seed,
     }
     try:

@@ -28,9 +28,8 @@ def worth_of_cells(score: Floats, rows: Integers) -> Floats:
     """How many of all labels a cell of rows is worth, shape (C,); adds up to 1.
 
     Args:
-        score: Shape (C,): rising scores. If all lie between 0 and 1, they are taken as probabilities, until labels tell
-            better; else a row is worth the inverse of its rank from the top, so that each tenfold of rows is worth as
-            much.
+        score: Shape (C,): rising scores. If all lie between 0 and 1, they are taken as probabilities; else a row is
+            worth the inverse of its rank from the top, so that each tenfold of rows is worth as much.
         rows: Shape (C,): numbers of rows with these scores.
     """
     if not len(score):
@@ -41,22 +40,24 @@ def worth_of_cells(score: Floats, rows: Integers) -> Floats:
     return _with_rows_alike(worth, rows)
 
 
-def worth_from_labels(stratum: Integers, rows: Integers, labels: Integers, trues: Integers) -> Floats:
-    """Likewise from earlier labels: of each cell, from the share of true rows in its stratum.
+def worth_after_labels(worth: Floats, rows: Integers, labels: Integers, trues: Integers) -> Floats:
+    """The worth of strata, half from earlier labels and half as before, shape (H,); adds up to 1.
 
-    One row is added to the labels of a stratum, as true as all rows are on average.
+    Strata whose few labels happen to hold no true row would else get no more, and limits would be too low: of average
+    precision they held the truth in .88 of samples. The share of true rows in a stratum is that of its labels and of
+    one more row, which is as true as all rows are on average.
 
     Args:
-        stratum: Shape (C,): stratum of each cell.
-        rows: Shape (C,): numbers of rows.
-        labels: Shape (H,): labelled rows of each stratum.
+        worth: Shape (H,): before there were labels.
+        rows: Shape (H,): numbers of rows.
+        labels: Shape (H,): labelled rows.
         trues: Shape (H,): true ones among them.
     """
-    sizes = np.bincount(stratum, rows, len(labels))
     seen = labels > 0
-    average = (sizes[seen] @ (trues[seen] / labels[seen]) + 0.5) / (sizes[seen].sum() + 1) if seen.any() else 0.5
+    average = (rows[seen] @ (trues[seen] / labels[seen]) + 0.5) / (rows[seen].sum() + 1) if seen.any() else 0.5
     share = (trues + average) / (labels + 1)
-    return _with_rows_alike(np.sqrt(share * (1 - share))[stratum] * rows, rows)
+    from_labels = _with_rows_alike(np.sqrt(share * (1 - share)) * rows, rows)
+    return np.asarray((from_labels + worth / max(worth.sum(), _NOTHING)) / 2)
 
 
 def strata_of_cells(worth: Floats) -> Integers:

@@ -19,7 +19,7 @@ from ...metrics.few_labels.design import (
     further,
     places,
     strata_of_cells,
-    worth_from_labels,
+    worth_after_labels,
     worth_of_cells,
 )
 from ...plan import rows
@@ -223,12 +223,12 @@ def numbers_of(strata: Strata, drawn: Drawn, size: int) -> NDArray[np.int64]:
     numbers = np.zeros(len(strata.rows), np.int64)
     for group, share in zip(groups, shares, strict=True):
         members = strata.group == group
+        worth, sizes, taken = strata.worth[members], strata.rows[members], drawn.rows[members]
         if before[group]:
-            own = np.arange(members.sum())
-            worth = worth_from_labels(own, strata.rows[members], drawn.labels[members], drawn.trues[members])
-            numbers[members] = further(worth, strata.rows[members], drawn.rows[members], int(share))
+            worth = worth_after_labels(worth, sizes, drawn.labels[members], drawn.trues[members])
+            numbers[members] = further(worth, sizes, taken, int(share))
         else:
-            numbers[members] = allocation(strata.worth[members], strata.rows[members], int(share))
+            numbers[members] = allocation(worth, sizes, int(share))
     return numbers
 
 

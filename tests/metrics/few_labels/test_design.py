@@ -12,7 +12,7 @@ from pipeline.metrics.few_labels.design import (
     further,
     places,
     strata_of_cells,
-    worth_from_labels,
+    worth_after_labels,
     worth_of_cells,
 )
 
@@ -31,10 +31,14 @@ def test_of_other_scores_each_tenfold_of_rows_is_worth_the_same() -> None:
 
 
 def test_earlier_labels_tell_where_true_rows_are() -> None:
-    stratum, rows = np.array([0, 0, 1]), np.array([500, 500, 1_000])
-    worth = worth_from_labels(stratum, rows, np.array([50, 50]), np.array([0, 25]))
-    assert worth[:2].sum() < worth[2] / 2
-    assert worth[0] == worth[1]
+    before, rows = np.array([1.0, 1.0]), np.array([1_000, 1_000])
+    worth = worth_after_labels(before, rows, np.array([50, 50]), np.array([0, 25]))
+    assert worth.sum() == pytest.approx(1)
+    # (0 + 1/4) / 51 and (25 + 1/4) / 51 are true; a third is alike, and half of all as before
+    share = (np.array([0, 25]) + (1_000 * 0.5 + 0.5) / 2_001) / 51
+    deviation = np.sqrt(share * (1 - share))
+    assert worth == pytest.approx((2 / 3 * deviation / deviation.sum() + 1 / 6 + 1 / 2) / 2, abs=1e-12)
+    assert worth_after_labels(before, rows, np.zeros(2, np.int64), np.zeros(2, np.int64)) == pytest.approx([0.5, 0.5])
 
 
 def test_no_rows_and_scores_of_one_value() -> None:

@@ -149,6 +149,9 @@ def test_what_cannot_be_drawn_is_told() -> None:
         sample(predictions=ROWS.with_columns(pl.col("id") // 2), size=500)
     with pytest.raises(DataError, match="no input has a column 'land'"):
         sample(predictions=ROWS, size=5, by=["score", "land"])
+    for asked in ({"by": "id"}, {"columns": ["label"]}):
+        with pytest.raises(UsageError, match=r"'(id|label)' is a column of the sheet itself"):
+            sample(predictions=ROWS, size=5, **asked)
     with pytest.raises(UsageError, match="size: Input should be greater than or equal to 1"):
         sample(predictions=ROWS, size=0)
 
