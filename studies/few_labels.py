@@ -145,7 +145,7 @@ def sampled(setting: Setting, rows: Rows, random: np.random.Generator) -> tuple[
         return np.zeros_like(ones), random.choice(setting.rows, setting.labels, replace=False)
     cell, number = np.unique(rows.score, return_counts=True)
     worth = worth_of_cells(cell, number)
-    of_cells = strata_of_cells(worth)
+    of_cells = strata_of_cells(worth, setting.labels)
     stratum = np.repeat(of_cells, number)
     sizes = np.bincount(stratum)
     rank = np.empty(setting.rows, dtype=np.int64)

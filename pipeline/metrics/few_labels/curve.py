@@ -2,9 +2,11 @@
 
 Limits are quantiles of draws (`draws`), which know the strata but nothing of rows that were not seen: a stratum in
 which no true row was drawn has none in any draw. So each draw gets rows that may have been missed (Fay & Feuer 1997,
-who add the heaviest row to the upper limit): half a true row below the cut, half a true and half a false row above it,
-each as heavy as the heaviest there. Halves are gamma variables, so that a simple random sample gets about the limits of
-Jeffreys' prior. Where no true row was seen above a cut, or none below, or no false one, the limit is 0 or 1.
+who add the heaviest row to the upper limit, and nothing to the lower): for lower limits of precision and recall a third
+of a false row above the cut and a third of a true row below it, for upper limits a third of a true row above it, each
+as heavy as the heaviest there. Thirds are gamma variables of that shape, the neutral prior of Kerman (2011), so that a
+simple random sample gets about the limits of Jeffreys' prior. Where no true row was seen above a cut, or none below, or
+no false one, the limit is 0 or 1.
 
 Labels by a judge are corrected for the errors that people found in a part of its answers (Rogan & Gladen 1978):
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-_UNSEEN = 0.5  # rows
+_UNSEEN = 1 / 3  # rows: the neutral prior of Kerman (2011)
 _DRAWS = 2_000
 _AT_ONCE = 2_000_000  # numbers in an array
 _LEAST_DIFFERENCE = 0.01  # between the answers of a judge to true rows and to false ones, in a draw
@@ -146,7 +148,10 @@ def estimated_curve(
     numbers = _numbers(estimate, retrieved, total, at)
     drawn = _drawn(design, at, judge, draws, seed)
     tails = (0.5 - confidence / 2, 0.5 + confidence / 2)
-    limits = {name: np.quantile(values, tails, axis=0) for name, values in drawn.items()}
+    limits = {
+        name: [np.quantile(values, tail, axis=0) for values, tail in zip(sides, tails, strict=True)]
+        for name, sides in drawn.items()
+    }
     with np.errstate(invalid="ignore"):  # undefined numbers have limits without them
         limited = {
             name: Limited(numbers[name][0], np.fmin(low, numbers[name][0]), np.fmax(high, numbers[name][0]))
@@ -181,7 +186,7 @@ def _numbers(totals: Totals, retrieved: Floats, total: float, at: NDArray[np.int
 
 
 def _drawn(design: Design, at: NDArray[np.int64], judge: Judge | None, draws: int, seed: int) -> dict[str, Floats]:
-    """Numbers as they may be, each with draws as its first axis."""
+    """Numbers as they may be, shape (2, B, …): with unseen rows that make them lower, and that make them higher."""
     random = np.random.default_rng(seed)
     retrieved, total = design.population.retrieved.sum(axis=0), float(design.population.size.sum())
     above, below = design.heaviest()
@@ -192,18 +197,20 @@ def _drawn(design: Design, at: NDArray[np.int64], judge: Judge | None, draws: in
         number = min(at_once, draws - start)
         rates = None if judge is None else judge.draw(number, random)
         totals = _true(design.draw(number, random), retrieved, total, rates)
-        unseen = random.gamma(_UNSEEN, size=(3, number, 1))
-        heaviest = unseen[0] * max(above[-1], below[-1])
+        true_above, false_above, below_it = random.gamma(_UNSEEN, size=(3, number, 1))
+        heaviest = true_above * max(above[-1], below[-1])
         with_unseen = Totals(totals.tp + heaviest * where, totals.positives + heaviest[:, 0])
-        counts = totals.tp[:, at], retrieved[at] - totals.tp[:, at], totals.positives[:, None] - totals.tp[:, at]
-        tp, fp, fn = (
-            count + half * weight[at] for count, half, weight in zip(counts, unseen, (above, above, below), strict=True)
-        )
-        block = _ratios(tp, fp, fn, np.maximum(total - retrieved[at] - counts[2], 0.0))
-        block["average_precision"] = _average_precision(with_unseen.tp, with_unseen.positives, retrieved)
-        block["positives"] = with_unseen.positives
-        blocks.append(block)
-    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+        tp, fp, fn = totals.tp[:, at], retrieved[at] - totals.tp[:, at], totals.positives[:, None] - totals.tp[:, at]
+        tn = np.maximum(total - retrieved[at] - fn, 0.0)
+        best = _ratios(tp + true_above * above[at], fp, fn, tn)
+        worst = _ratios(tp, fp + false_above * above[at], fn + below_it * below[at], tn)
+        best["average_precision"] = _average_precision(totals.tp, totals.positives, retrieved)
+        worst["average_precision"] = _average_precision(with_unseen.tp, with_unseen.positives, retrieved)
+        best["positives"], worst["positives"] = with_unseen.positives, totals.positives
+        for name in ("fp", "fn", "tn", "fpr"):
+            best[name], worst[name] = worst[name], best[name]
+        blocks.append({name: np.stack([worst[name], best[name]]) for name in best})
+    return {name: np.concatenate([block[name] for block in blocks], axis=1) for name in blocks[0]}
 
 
 def _shares_of_heaviest(design: Design) -> Floats:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     Integers: TypeAlias = NDArray[np.int64]
 
 _ALIKE = 1 / 3  # of the labels, for rows whatever their scores
-_STRATA = 20  # however few labels there are, so that a second batch has the strata of the first
+_MOST_STRATA = 16
+_PER_STRATUM = 10  # labels, at least, if there are several strata
 _NOTHING = 1e-300
 
 
@@ -60,15 +61,21 @@ def worth_after_labels(worth: Floats, rows: Integers, labels: Integers, trues: I
     return np.asarray((from_labels + worth / max(worth.sum(), _NOTHING)) / 2)
 
 
-def strata_of_cells(worth: Floats) -> Integers:
-    """The stratum of each cell, from 0 at the lowest scores: twenty of about equal worth; fewer where cells are few.
+def strata_of_cells(worth: Floats, size: int) -> Integers:
+    """The stratum of each cell, from 0 at the lowest scores: 1, 2, 4, 8 or 16 of about equal worth.
+
+    Strata for more labels lie within strata for fewer, so that rows drawn at random from these are random there.
 
     Args:
         worth: Shape (C,): in rising order of scores.
+        size: How many labels there are.
     """
+    strata = 1
+    while 2 * strata <= min(_MOST_STRATA, size // _PER_STRATUM):
+        strata *= 2
     middle = np.cumsum(worth) - worth / 2
-    stratum = np.minimum((middle / max(worth.sum(), _NOTHING) * _STRATA).astype(np.int64), _STRATA - 1)
-    return np.asarray(np.unique(stratum, return_inverse=True)[1], dtype=np.int64)
+    finest = np.minimum((middle / max(worth.sum(), _NOTHING) * _MOST_STRATA).astype(np.int64), _MOST_STRATA - 1)
+    return np.asarray(np.unique(finest * strata // _MOST_STRATA, return_inverse=True)[1], dtype=np.int64)
 
 
 def allocation(worth: Floats, rows: Integers, size: int) -> Integers:

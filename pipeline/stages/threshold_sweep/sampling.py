@@ -149,8 +149,8 @@ def draw(engine: Engine, params: SampleParameters, asked: Plan) -> tuple[pl.Data
     scored = cells.filter(pl.col("cell").is_not_null())
     _check(cells, scored)
     groups = [internal_name(name) for name in params.groups]
-    strata = strata_of(scored, groups, by_score=params.by_score)
     n_earlier = 0 if earlier is None else len(earlier)
+    strata = strata_of(scored, groups, params.size + n_earlier if params.by_score else 0)
     candidates = _candidates(engine, params, asked, strata, n_earlier)
     drawn = _drawn_before(candidates, earlier, len(strata.rows))
     numbers = numbers_of(strata, drawn, params.size)
@@ -165,22 +165,24 @@ def draw(engine: Engine, params: SampleParameters, asked: Plan) -> tuple[pl.Data
     return sheet.select(*SHEET, *(pl.col(internal_name(name)).alias(name) for name in names)), tuple(notes)
 
 
-def strata_of(cells: pl.DataFrame, groups: Sequence[str], *, by_score: bool) -> Strata:
-    """Put the cells of every group into strata of about equal worth, by falling numbers of labels per row.
+def strata_of(cells: pl.DataFrame, groups: Sequence[str], size: int) -> Strata:
+    """Put the cells of every group into strata of about equal worth.
 
     Args:
         cells: Grouping columns, `cell`, `n_rows`, `lowest` and `highest`, in the order of groups and cells.
         groups: The grouping columns.
-        by_score: Whether a group has strata of scores; else it is one.
+        size: How many labels all groups have together; 0: each group is one stratum.
     """
     framed, worths, sizes, numbers, names = [], [], [], [], []
     of_groups = cells.partition_by(groups, maintain_order=True) if groups else [cells]
+    rows_of_groups = np.array([group["n_rows"].sum() for group in of_groups], dtype=np.int64)
+    labels = _shares_of_groups(rows_of_groups, np.zeros_like(rows_of_groups), size)
     first = 0
     for number, group in enumerate(of_groups):
         n_rows = group["n_rows"].to_numpy().astype(np.int64)
         middle = ((group["lowest"] + group["highest"]) / 2).to_numpy()
         worth = worth_of_cells(middle, n_rows)
-        stratum = strata_of_cells(worth) if by_score else np.zeros(len(group), np.int64)
+        stratum = strata_of_cells(worth, int(labels[number]))
         framed.append(group.with_columns(pl.Series("stratum", stratum + first)))
         worths.append(np.bincount(stratum, worth))
         sizes.append(np.bincount(stratum, n_rows).astype(np.int64))
@@ -211,15 +213,11 @@ class Drawn:
 
 
 def numbers_of(strata: Strata, drawn: Drawn, size: int) -> NDArray[np.int64]:
-    """How many more rows of each stratum are drawn, shape (H,).
-
-    Groups share the labels in proportion to the roots of their sizes (Bankier 1988): each is to have limits of its own,
-    and large ones matter more to the whole.
-    """
+    """How many more rows of each stratum are drawn, shape (H,)."""
     groups = np.arange(strata.group.max() + 1)
     of_groups = np.bincount(strata.group, strata.rows).astype(np.int64)
     before = np.bincount(strata.group, drawn.rows).astype(np.int64)
-    shares = further(np.sqrt(of_groups), of_groups, before, size)
+    shares = _shares_of_groups(of_groups, before, size)
     numbers = np.zeros(len(strata.rows), np.int64)
     for group, share in zip(groups, shares, strict=True):
         members = strata.group == group
@@ -230,6 +228,14 @@ def numbers_of(strata: Strata, drawn: Drawn, size: int) -> NDArray[np.int64]:
         else:
             numbers[members] = allocation(worth, sizes, int(share))
     return numbers
+
+
+def _shares_of_groups(rows_of_groups: NDArray[np.int64], before: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """How many more rows each group gets, in proportion to the roots of their sizes (Bankier 1988).
+
+    Each group is to have limits of its own, and large ones matter more to the whole.
+    """
+    return further(np.sqrt(rows_of_groups), rows_of_groups, before, size)
 
 
 def sheet_of(candidates: pl.DataFrame, strata: Strata, drawn: Drawn, numbers: NDArray[np.int64]) -> pl.DataFrame:

@@ -44,7 +44,7 @@ def test_earlier_labels_tell_where_true_rows_are() -> None:
 def test_no_rows_and_scores_of_one_value() -> None:
     assert worth_of_cells(np.array([]), np.array([], dtype=np.int64)).tolist() == []
     assert worth_of_cells(np.array([0.0]), np.array([7])).tolist() == [1.0]
-    assert strata_of_cells(np.array([1.0])).tolist() == [0]
+    assert strata_of_cells(np.array([1.0]), 100).tolist() == [0]
 
 
 @given(
@@ -79,12 +79,16 @@ def test_the_first_rows_of_a_sheet_hold_every_stratum_in_its_share(numbers: list
         assert rank[order][stratum[order] == index].tolist() == list(range((stratum[order] == index).sum()))
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
-def test_strata_rise_with_the_score_and_none_is_empty(worth: list[float]) -> None:
-    stratum = strata_of_cells(np.array(worth))
-    assert (np.diff(stratum) >= 0).all()
-    assert np.unique(stratum).tolist() == list(range(stratum.max() + 1))
-    assert stratum.max() < 20
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=60), st.integers(1, 400), st.integers(0, 400))
+def test_strata_rise_with_the_score_and_those_of_more_labels_lie_within(
+    worth: list[float], size: int, more: int
+) -> None:
+    coarse, fine = (strata_of_cells(np.array(worth), number) for number in (size, size + more))
+    for stratum in (coarse, fine):
+        assert (np.diff(stratum) >= 0).all()
+        assert np.unique(stratum).tolist() == list(range(stratum.max() + 1))
+    assert all(len(set(coarse[fine == index])) == 1 for index in fine)
+    assert coarse.max() < min(16, max(size // 10, 1))
 
 
 @given(

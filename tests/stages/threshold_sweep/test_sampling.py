@@ -55,7 +55,7 @@ def test_strata_rise_with_the_score_and_probabilities_are_shares_of_them() -> No
 
 
 @settings(max_examples=8)
-@given(st.integers(20, 400), st.integers(1, 400))
+@given(st.integers(160, 400), st.integers(1, 400))
 def test_a_smaller_draw_takes_the_first_rows_of_every_stratum_of_a_larger_one(size: int, more: int) -> None:
     small, large = (sample(predictions=ROWS, size=number) for number in (size, size + more))
     for (stratum,), rows in small.group_by("stratum"):
@@ -100,9 +100,9 @@ def test_every_group_gets_rows_of_its_own() -> None:
 
 @pytest.mark.parametrize("words", [("yes", "no"), ("1", "0"), ("true", "false"), (True, False), (1, 0)])
 def test_a_second_draw_goes_on_where_the_first_ended(words: tuple[Any, Any]) -> None:
-    first = sample(predictions=ROWS, size=100)
+    first = sample(predictions=ROWS, size=200)
     true = first.join(ROWS, on="id", maintain_order="left")["true"]
-    labels = [words[0] if is_true else words[1] for is_true in true[:80]] + [None] * 20  # twenty are not labelled yet
+    labels = [words[0] if is_true else words[1] for is_true in true[:180]] + [None] * 20  # twenty are not labelled yet
     second = sample(predictions=ROWS, size=60, labelled=first.with_columns(pl.Series("label", labels)))
     assert len(second) == 60
     assert not set(first["id"]) & set(second["id"])
