@@ -7,18 +7,20 @@ if TYPE_CHECKING:
     from .api.planned import Planned, plan_sample
     from .api.result import Result
     from .api.running import open_results, run
+    from .api.sampling import sample
     from .errors import ThresherError
     from .runs.run import Run
 
     __version__: str
 
-__all__ = ["Planned", "Result", "Run", "ThresherError", "__version__", "open_results", "plan_sample", "run"]
+__all__ = ["Planned", "Result", "Run", "ThresherError", "__version__", "open_results", "plan_sample", "run", "sample"]
 _HOMES = {
     "Planned": "api.planned",
     "plan_sample": "api.planned",
     "Result": "api.result",
     "open_results": "api.running",
     "run": "api.running",
+    "sample": "api.sampling",
     "Run": "runs.run",
     "ThresherError": "errors",
 }

@@ -159,7 +159,7 @@ def _evaluate(entry: StageEntry, given: Mapping[str, Any]) -> Result:
     """
     stage = entry.load()
     names = {contract.name for contract in stage.inputs}
-    inputs = {name: _as_rows(entry.kind, name, value) for name, value in given.items() if name in names}
+    inputs = {name: as_rows(entry.kind, name, value) for name, value in given.items() if name in names}
     fields = stage.parameters.model_fields
     chosen = {
         name: inputs[name] if name in inputs else _as_written(value)
@@ -181,14 +181,14 @@ def _evaluate(entry: StageEntry, given: Mapping[str, Any]) -> Result:
     return Result(config, evaluation, tables)
 
 
-def _as_rows(kind: str, name: str, value: Any) -> Any:  # noqa: ANN401 - any value
+def as_rows(kind: str, name: str, value: Any) -> Any:  # noqa: ANN401 - any value
     """Return an input as a config can hold it: arrays by name are a frame.
 
     Raises:
         ConfigError: it cannot be an input; the words are those of Python, where a config has words of its own.
     """
     if isinstance(value, Mapping) and "path" in value and set(value) <= set(Input.model_fields):
-        return {**value, "path": _as_rows(kind, name, value["path"])}
+        return {**value, "path": as_rows(kind, name, value["path"])}
     if isinstance(value, Mapping) and isinstance(value.get("database"), str | os.PathLike):
         return dict(value)
     if isinstance(value, Mapping) and value and all(_is_column(column) for column in value.values()):

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from ..errors import Note, ThresherError, UsageError
 from ..sources.paths import local_path
 from ..stages import STAGES, StageEntry, find_stage
-from . import drawing, expiry, planning, reading
+from . import drawing, expiry, planning, reading, sampling
 from .session import cleaned_faults, echo, execute, reporting, usage_errors_as_json
 from .terminal import LOG_FORMATS, asks_for_json, forgive_full_stderr, open_closed_streams
 from .watchdog import watched
@@ -339,6 +339,7 @@ def init(
 
 app.add_typer(reading.app)
 app.add_typer(planning.app)
+app.add_typer(sampling.app)
 app.add_typer(drawing.app)
 app.add_typer(expiry.app)
 

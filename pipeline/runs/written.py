@@ -29,6 +29,7 @@ _METRICS = re.compile(rb"# HELP thresher_")
 _EVENTS = re.compile(rb'\{.*"eventTime"', re.DOTALL)
 _PAGE = re.compile(rb'<!doctype html>.*<script type="application/json" id="data">', re.DOTALL)
 _PICTURE = re.compile(rb"<svg |\x89PNG\r\n|%PDF-")
+_NEVER = re.compile(rb"(?!)")
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class OwnFile:
         except OSError as error:
             return f"cannot be read: {error.strerror}"
         is_own = not content or self.start.match(content) is not None
-        return "" if is_own else "is there, and thresher did not write it"
+        words = "is there already" if self.start is _NEVER else "is there, and thresher did not write it"
+        return "" if is_own else words
 
     @property
     def remedy(self) -> str:
@@ -109,6 +111,11 @@ def report_file(path: Path) -> OwnFile:
 def picture_file(path: Path, option: str) -> OwnFile:
     """The picture of a figure."""
     return OwnFile(option, path, _PICTURE)
+
+
+def sheet_file(path: Path) -> OwnFile:
+    """A sheet of rows to label, which is never replaced: people may have written labels into it."""
+    return OwnFile("--to", path, _NEVER)
 
 
 class WrittenFileError(ConfigError):

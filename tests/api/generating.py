@@ -36,6 +36,7 @@ from pipeline.api.result import Result as Result
 from pipeline.api.rows import InputRows
 from pipeline.api.running import open_results as open_results
 from pipeline.api.running import run as run
+from pipeline.api.sampling import sample as sample
 from pipeline.errors import ThresherError as ThresherError
 from pipeline.runs.run import Run as Run
 

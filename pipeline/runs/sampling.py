@@ -1,0 +1,152 @@
+"""A sheet of rows to label, drawn from the predictions that a config names."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from ..errors import ConfigError, UsageError
+from ..interrupts import stop_requests
+from ..records import dataclass
+from ..sources.types import as_renaming
+from ..stages.threshold_sweep.sampling import SAMPLE, SHEET, SampleParameters, draw
+from .config import ConfiguredStage
+from .forks import refuse_after_fork
+from .opening import open_inputs
+from .reuse import started
+from .written import WrittenFileError, check_written, sheet_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import polars as pl
+
+    from .config import Config
+    from .written import OwnFile
+
+SCORE = "score"
+_KIND = "threshold_sweep"
+ENDINGS = (".csv", ".parquet")
+_OF_ROLES = ("label", "weight")  # which predictions to label need not have
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be drawn.
+
+    Attributes:
+        size: How many rows.
+        by: `score` and grouping columns.
+        labelled: The sheet of an earlier draw, as an input of a config; None: this is the first.
+        columns: Columns of the predictions that the sheet is to have besides.
+        seed: Of the draw.
+    """
+
+    size: int
+    by: Sequence[str] = (SCORE,)
+    labelled: Any = None
+    columns: Sequence[str] = ()
+    seed: int = 0
+
+
+def drawn_sheet(config: Config, stage: str, wish: Wish, said: Callable[[str], None]) -> pl.DataFrame:
+    """Draw the rows of a sheet from the predictions of a config.
+
+    Args:
+        config: The config; the labels that it names need not exist yet.
+        stage: The stage whose predictions are meant; empty: the only one that has predictions.
+        wish: What is to be drawn.
+        said: Called with every warning and note.
+
+    Raises:
+        UsageError: what is wished cannot be.
+        ThresherError: the predictions cannot be read, or break their contract.
+    """
+    refuse_after_fork()
+    config.check_engine()
+    configured = _to_sample(config, stage, wish)
+    with stop_requests() as stop, config.variables.concealing():
+        opened = open_inputs(config, configured)
+        for warning in opened.plan.warnings:
+            said(warning)
+        with started(config, opened, stop) as engine:
+            sheet, notes = draw(engine, opened.configured.params, opened.plan)  # type: ignore[arg-type] # of SAMPLE
+    for note in notes:
+        said(note)
+    return sheet
+
+
+def checked_sheet(config: Config, file: Path, path: Path) -> OwnFile:
+    """The file of a sheet, held against all that is read and published; nothing is written.
+
+    Raises:
+        UsageError: its ending is none of a sheet, or something is there.
+    """
+    if path.suffix.lower() not in ENDINGS:
+        message = f"--to {path.name}: a sheet is a CSV or a Parquet file"
+        raise UsageError(message, remedy="Let its name end in .csv or .parquet.")
+    target = sheet_file(path)
+    try:
+        check_written(config, file, more=(target,))
+    except WrittenFileError as error:
+        raise UsageError(error.message, remedy=error.remedy) from error
+    return target
+
+
+def write_sheet(sheet: pl.DataFrame, target: OwnFile) -> None:
+    """Write a sheet, whole or not at all.
+
+    Raises:
+        ThresherError: the disk is full or failing, or something has come to be there.
+    """
+    buffer = io.BytesIO()
+    if target.path.suffix.lower() == ".csv":
+        sheet.write_csv(buffer)
+    else:
+        sheet.write_parquet(buffer)
+    target.replace(buffer.getvalue())
+
+
+def _to_sample(config: Config, stage: str, wish: Wish) -> ConfiguredStage:
+    """The draw as a stage, with the predictions of the one that is meant."""
+    offered = [each for each in config.stages if hasattr(each.params, "predictions") and each.stage.kind == _KIND]
+    named = [each for each in offered if stage in {"", each.params.name}]
+    names = ", ".join(each.params.name for each in offered)
+    if not offered:
+        message = f"{config.origin}: no stage has predictions that rows can be drawn of"
+        raise ConfigError(message, remedy=f'A stage of the kind "{_KIND}" has.')
+    if not named:
+        message = f"{config.origin}: no stage with predictions is called {stage!r}"
+        raise UsageError(message, remedy=f"There is {names}.")
+    if len(named) > 1:
+        message = f"{config.origin} has several stages with predictions: {names}"
+        raise UsageError(message, remedy="Name one of them after the config.")
+    groups = tuple(name for name in wish.by if name != SCORE)
+    shown = tuple(name for name in wish.columns if name not in {SCORE, "id"})
+    if taken := [name for name in (*groups, *shown) if name in SHEET]:
+        message = f"{taken[0]!r} is a column of the sheet itself"
+        raise UsageError(
+            message, remedy=f"Map it under another name in the config: {as_renaming('my_column', taken[0])}."
+        )
+    params: Any = config.variables.bound(named[0].params)
+    spec = params.predictions
+    columns = {name: mapped for name, mapped in spec.columns.items() if name not in _OF_ROLES}
+    values = {
+        "name": params.name,
+        "predictions": spec.model_copy(update={"columns": columns}),
+        "labelled": wish.labelled,
+        "size": wish.size,
+        "by_score": SCORE in wish.by,
+        "groups": groups,
+        "shown": shown,
+        "seed": wish.seed,
+    }
+    try:
+        return ConfiguredStage(SAMPLE, SampleParameters.model_validate(values))
+    except ValidationError as error:
+        fault = error.errors()[0]
+        message = f"{fault['loc'][0] if fault['loc'] else 'sample'}: {fault['msg']}"
+        raise UsageError(message) from error

@@ -1,0 +1,371 @@
+"""Rows of the predictions to label: drawn by strata of scores, nested, and without the rows of an earlier draw.
+
+Two scans: one counts the rows of each cell of scores, one brings the rows whose digests are the lowest of their
+stratum. What lies between is pure.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+import polars as pl
+import sqlglot.expressions as exp
+from pydantic import Field
+
+from ...errors import DataError, NoInputError, Note
+from ...metrics.few_labels.design import (
+    allocation,
+    further,
+    places,
+    strata_of_cells,
+    worth_after_labels,
+    worth_of_cells,
+)
+from ...plan import rows
+from ...plan.count_tables import begin, run_nodes
+from ...plan.nodes import Frame, Phase, Relation
+from ...plan.plan import Plan
+from ...queries.dialect import column
+from ...queries.load import statement
+from ...records import dataclass
+from ...sources.inputs import Field as InputField
+from ...sources.inputs import Input, InputContract
+from ...tables.groupings import internal_name
+from ...visible_text import rows_in_words
+from ..parameters import StageParameters
+from ..stage import Stage
+from .stage import STAGE as THRESHOLD_SWEEP
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from ...engines.engine import Engine
+    from ...plan.nodes import Node
+    from ...sources.source import Source
+
+PREDICTIONS = InputContract(
+    "predictions",
+    (
+        InputField("score", "number", "score of the prediction; higher is more likely true", required=True),
+        InputField("id", "key", "the item that is predicted, by which its label is found again", required=True),
+    ),
+    "one row per prediction, with its score; labels are not needed",
+    required=True,
+)
+LABELLED = InputContract(
+    "labelled",
+    (
+        InputField("id", "key", "the item that was drawn", required=True),
+        InputField(
+            "label", "any", "whether it is true: true, yes, 1; false, no, 0; empty: not labelled yet", required=True
+        ),
+    ),
+    "the sheet of an earlier draw",
+)
+SHEET = ("id", "stratum", "probability", "score", "label")
+_MORE_DEVIATIONS = 8.0  # by which digests up to the last one exceed the rows that are needed
+_DIGESTS = 2.0**64
+_WORDS = {"true": True, "yes": True, "y": True, "t": True, "1": True, "1.0": True}
+_WORDS |= {"false": False, "no": False, "n": False, "f": False, "0": False, "0.0": False}
+
+
+class SampleParameters(StageParameters):
+    """What is drawn.
+
+    Attributes:
+        predictions: The scored rows.
+        labelled: The sheet of an earlier draw, after which this one goes on.
+        size: How many rows are drawn.
+        by_score: Whether strata are of scores.
+        groups: Grouping columns, each of whose groups has strata of its own.
+        shown: Further columns of the predictions that the sheet has.
+    """
+
+    kind: Literal["sample"] = "sample"
+    predictions: Input
+    labelled: Input | None = None
+    size: Annotated[int, Field(ge=1)]
+    by_score: bool = True
+    groups: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Strata:
+    """The strata of all groups.
+
+    Attributes:
+        cells: Cells of scores with their group, `stratum` and `n_rows`.
+        worth: Shape (H,): how many of the labels of its group each stratum is worth.
+        rows: Shape (H,).
+        group: Shape (H,): number of the group of each stratum.
+        names: Shape (H,): what each is called in the sheet.
+    """
+
+    cells: pl.DataFrame
+    worth: NDArray[np.float64]
+    rows: NDArray[np.int64]
+    group: NDArray[np.int64]
+    names: tuple[str, ...]
+
+
+def plan(params: SampleParameters, sources: Mapping[str, Source]) -> Plan:
+    """Read the predictions with the cells of their scores, and the sheet of the earlier draw."""
+    predictions = sources["predictions"]
+    wanted = dict.fromkeys([*params.groups, *params.shown])
+    by = rows.resolve_by([tuple(wanted)], [predictions])
+    names = [each.name for each in by]
+    groups = [internal_name(name) for name in params.groups]
+    relation = Relation("rows_to_sample", statement("threshold_sweep/rows_to_sample", names))
+    nodes: list[Node] = [
+        rows.read(predictions, ["id", "score"], by, {}),
+        relation,
+        Frame("cells", statement("threshold_sweep/cells_to_sample", groups)),
+    ]
+    if "labelled" in sources:
+        nodes += [
+            rows.read(sources["labelled"], ["id", "label"], (), {}),
+            Frame("labelled", statement("threshold_sweep/labels_read_before")),
+        ]
+    return Plan(nodes=tuple(nodes), sources=tuple(sources.values()), by=by)
+
+
+def draw(engine: Engine, params: SampleParameters, asked: Plan) -> tuple[pl.DataFrame, tuple[Note, ...]]:
+    """Draw the rows of the sheet, in the order in which they are to be labelled.
+
+    Returns:
+        The sheet, with the columns `SHEET` and those that were asked for; and what is to be said of rows left out.
+
+    Raises:
+        NoInputError: no row has a score.
+        DataError: rows lack an id, ids repeat, or the earlier sheet was not drawn from these rows.
+    """
+    progress = begin(params, asked)
+    run_nodes(engine, params, asked, progress, Phase.RELATIONS, Phase.FRAMES)
+    cells, earlier = progress.tables["cells"], progress.tables.get("labelled")
+    scored = cells.filter(pl.col("cell").is_not_null())
+    _check(cells, scored)
+    groups = [internal_name(name) for name in params.groups]
+    n_earlier = 0 if earlier is None else len(earlier)
+    strata = strata_of(scored, groups, params.size + n_earlier if params.by_score else 0)
+    candidates = _candidates(engine, params, asked, strata, n_earlier)
+    drawn = _drawn_before(candidates, earlier, len(strata.rows))
+    numbers = numbers_of(strata, drawn, params.size)
+    sheet = sheet_of(candidates, strata, drawn, numbers)
+    without_score = int(cells["n_rows"].sum()) - int(scored["n_rows"].sum())
+    notes = []
+    if without_score:
+        notes.append(Note(f"input predictions: {rows_in_words(without_score)} without a score cannot be drawn"))
+    if len(sheet) < params.size:
+        notes.append(Note(f"{len(sheet):,} rows are drawn, not {params.size:,}: there are no more"))
+    names = dict.fromkeys([*params.groups, *params.shown])
+    return sheet.select(*SHEET, *(pl.col(internal_name(name)).alias(name) for name in names)), tuple(notes)
+
+
+def strata_of(cells: pl.DataFrame, groups: Sequence[str], size: int) -> Strata:
+    """Put the cells of every group into strata of about equal worth.
+
+    Args:
+        cells: Grouping columns, `cell`, `n_rows`, `lowest` and `highest`, in the order of groups and cells.
+        groups: The grouping columns.
+        size: How many labels all groups have together; 0: each group is one stratum.
+    """
+    framed, worths, sizes, numbers, names = [], [], [], [], []
+    of_groups = cells.partition_by(groups, maintain_order=True) if groups else [cells]
+    rows_of_groups = np.array([group["n_rows"].sum() for group in of_groups], dtype=np.int64)
+    labels = _shares_of_groups(rows_of_groups, np.zeros_like(rows_of_groups), size)
+    first = 0
+    for number, group in enumerate(of_groups):
+        n_rows = group["n_rows"].to_numpy().astype(np.int64)
+        middle = ((group["lowest"] + group["highest"]) / 2).to_numpy()
+        worth = worth_of_cells(middle, n_rows)
+        stratum = strata_of_cells(worth, int(labels[number]))
+        framed.append(group.with_columns(pl.Series("stratum", stratum + first)))
+        worths.append(np.bincount(stratum, worth))
+        sizes.append(np.bincount(stratum, n_rows).astype(np.int64))
+        numbers.append(np.full(len(worths[-1]), number))
+        words = ["NULL" if value is None else str(value) for value in (group.select(groups).row(0) if groups else ())]
+        first += len(worths[-1])
+        names += ["/".join([*words, f"s{index:02}"]) for index in range(1, len(worths[-1]) + 1)]
+    return Strata(
+        pl.concat(framed), np.concatenate(worths), np.concatenate(sizes), np.concatenate(numbers), tuple(names)
+    )
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What an earlier draw took of each stratum, all 0 if there was none.
+
+    Attributes:
+        rows: Shape (H,): rows of its sheet.
+        labels: Shape (H,): those with a label.
+        trues: Shape (H,): those that are true.
+        ids: Their ids, as texts.
+    """
+
+    rows: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    trues: NDArray[np.int64]
+    ids: pl.Series
+
+
+def numbers_of(strata: Strata, drawn: Drawn, size: int) -> NDArray[np.int64]:
+    """How many more rows of each stratum are drawn, shape (H,)."""
+    groups = np.arange(strata.group.max() + 1)
+    of_groups = np.bincount(strata.group, strata.rows).astype(np.int64)
+    before = np.bincount(strata.group, drawn.rows).astype(np.int64)
+    shares = _shares_of_groups(of_groups, before, size)
+    numbers = np.zeros(len(strata.rows), np.int64)
+    for group, share in zip(groups, shares, strict=True):
+        members = strata.group == group
+        worth, sizes, taken = strata.worth[members], strata.rows[members], drawn.rows[members]
+        if before[group]:
+            worth = worth_after_labels(worth, sizes, drawn.labels[members], drawn.trues[members])
+            numbers[members] = further(worth, sizes, taken, int(share))
+        else:
+            numbers[members] = allocation(worth, sizes, int(share))
+    return numbers
+
+
+def _shares_of_groups(rows_of_groups: NDArray[np.int64], before: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """How many more rows each group gets, in proportion to the roots of their sizes (Bankier 1988).
+
+    Each group is to have limits of its own, and large ones matter more to the whole.
+    """
+    return further(np.sqrt(rows_of_groups), rows_of_groups, before, size)
+
+
+def sheet_of(candidates: pl.DataFrame, strata: Strata, drawn: Drawn, numbers: NDArray[np.int64]) -> pl.DataFrame:
+    """The rows to label, in order: the first k of them are a sample of size k.
+
+    Args:
+        candidates: Rows in the order of `stratum` and `digest`.
+        strata: The strata.
+        drawn: What was drawn before.
+        numbers: Shape (H,): how many more rows are drawn of each stratum.
+    """
+    left = candidates.filter(~pl.col("id").cast(pl.String).is_in(drawn.ids.implode()))
+    stratum = left["stratum"].to_numpy()
+    starts = np.searchsorted(stratum, np.arange(len(numbers)))
+    rank = np.arange(len(left)) - starts[stratum]
+    chosen = rank < numbers[stratum]
+    left, stratum, rank = left.filter(chosen), stratum[chosen], rank[chosen]
+    if len(left) < numbers.sum():  # many rows with one digest lie behind the last one that was asked for
+        message = "input predictions: ids repeat so often that rows cannot be drawn by them"
+        raise DataError(message, remedy="Make the ids distinct, or leave rows out with where.")
+    if repeated := left["id"].filter(left["id"].is_duplicated()).unique(maintain_order=True).to_list():
+        message = (
+            f"input predictions: id {repeated[0]!r} is there more than once: its label would be that of several rows"
+        )
+        raise DataError(message, remedy="Make the ids distinct, or leave rows out with where.")
+    probability = (drawn.rows + numbers) / strata.rows
+    order = np.argsort(places(stratum, rank, np.maximum(numbers, 1)), kind="stable")
+    return left.with_columns(
+        pl.Series("stratum", [strata.names[index] for index in stratum], dtype=pl.String),
+        pl.Series("probability", probability[stratum], dtype=pl.Float64),
+        pl.lit(None, dtype=pl.Boolean).alias("label"),
+    )[order]
+
+
+def _check(cells: pl.DataFrame, scored: pl.DataFrame) -> None:
+    if scored.is_empty():
+        message = "input predictions: no row has a score, so that none can be drawn"
+        raise NoInputError(message, remedy="Look at where, and at the column of the score.")
+    if without_id := int(cells["n_without_id"].sum()):
+        message = f"input predictions: column 'id' is NULL in {rows_in_words(without_id)}"
+        raise DataError(message, remedy="Fill it in, or leave the rows out with where: labels are found again by it.")
+
+
+def _candidates(engine: Engine, params: SampleParameters, asked: Plan, strata: Strata, n_earlier: int) -> pl.DataFrame:
+    """The rows with the lowest digests of each stratum: so many that those which are drawn are among them."""
+    none = np.zeros_like(strata.rows)
+    first = numbers_of(strata, Drawn(none, none, none, pl.Series(dtype=pl.String)), params.size)
+    most = np.minimum(strata.rows, params.size + n_earlier if n_earlier else first)
+    share = (most + _MORE_DEVIATIONS * (np.sqrt(most) + 1)) / strata.rows
+    last = [_hexadecimal(value) for value in share]
+    groups = [internal_name(name) for name in params.groups]
+    table = strata.cells.select(
+        *groups, "cell", "stratum", pl.Series("last_digest", last)[strata.cells["stratum"]].alias("last_digest")
+    )
+    engine.hand_over("strata", table.to_arrow())
+    names = [each.name for each in asked.by]
+    is_same = [exp.NullSafeEQ(this=column(name, "digested"), expression=column(name, "strata")) for name in groups]
+    query = statement("threshold_sweep/drawn_rows", names, columns={"same_group": exp.and_(exp.true(), *is_same)})
+    return engine.fetch(query, {"seed": float(params.seed)}, once=True)
+
+
+def _hexadecimal(share: float) -> str:
+    """The digest up to which that share of all digests lies."""
+    return "g" if share >= 1 else f"{int(share * _DIGESTS):016x}"
+
+
+def _drawn_before(candidates: pl.DataFrame, earlier: pl.DataFrame | None, strata: int) -> Drawn:
+    """What the earlier sheet took of each stratum.
+
+    Raises:
+        DataError: it repeats an id, or has rows that such a draw would not have drawn.
+    """
+    none = np.zeros(strata, np.int64)
+    if earlier is None or earlier.is_empty():
+        return Drawn(none, none, none, pl.Series(dtype=pl.String))
+    if repeated := earlier["id"].filter(earlier["id"].is_duplicated()).to_list():
+        message = f"input labelled: id {repeated[0]!r} is there more than once"
+        raise DataError(message, remedy="Keep one row of each id.")
+    earlier = earlier.with_columns(pl.col("id").cast(pl.String), labels_of(earlier["label"]))  # ids of CSV are texts
+    met = earlier.join(
+        candidates.with_columns(pl.col("id").cast(pl.String)), on="id", how="left", maintain_order="left"
+    )
+    if unknown := met.filter(pl.col("stratum").is_null())["id"].to_list():
+        message = (
+            f"input labelled: {rows_in_words(len(unknown))}, such as id {unknown[0]!r}, would not have been drawn from "
+            "these predictions"
+        )
+        raise DataError(message, remedy="Name the predictions, by and seed with which the sheet was drawn.")
+    counts = met.group_by("stratum").agg(
+        pl.len().alias("rows"), pl.col("label").count().alias("labels"), pl.col("label").sum().alias("trues")
+    )
+    index = counts["stratum"].to_numpy()
+
+    def by_stratum(name: str) -> NDArray[np.int64]:
+        numbers = none.copy()
+        numbers[index] = counts[name].to_numpy()
+        return numbers
+
+    return Drawn(by_stratum("rows"), by_stratum("labels"), by_stratum("trues"), earlier["id"])
+
+
+def labels_of(words: pl.Series) -> pl.Series:
+    """What people write into the column of labels, as truth values; NULL where it is empty.
+
+    Raises:
+        DataError: something else is written there.
+    """
+    texts = words.cast(pl.String).str.strip_chars().str.to_lowercase()
+    texts = texts.set(texts == "", None)
+    labels = texts.replace_strict(_WORDS, default=None, return_dtype=pl.Boolean)
+    if unknown := words.filter(labels.is_null() & texts.is_not_null()).to_list():
+        where = f"in {rows_in_words(len(unknown))}, such as {str(unknown[0])!r}"
+        message = f"input labelled: column 'label' says neither true nor false {where}"
+        remedy = "Write true, yes or 1, and false, no or 0; leave it empty where nobody knows."
+        raise DataError(message, remedy=remedy)
+    return labels
+
+
+def _nothing(*_: object) -> dict[str, pl.DataFrame]:
+    return {}
+
+
+SAMPLE = Stage(
+    kind="sample",
+    parameters=SampleParameters,
+    inputs=(PREDICTIONS, LABELLED),
+    tables=(),
+    count_columns=(),
+    plan=plan,
+    derive=_nothing,
+    warnings=lambda _tables: (),
+    summarize=THRESHOLD_SWEEP.summarize,
+)

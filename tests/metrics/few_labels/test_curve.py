@@ -1,0 +1,262 @@
+"""Curves from few labels: every sample of tiny populations, full labelling, the order of rows, SciPy's beta limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pytest
+import scipy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.metrics.few_labels.curve import RATIOS, Judge, estimated_curve
+from pipeline.metrics.few_labels.draws import Design, merged_strata
+from pipeline.metrics.few_labels.rows import Labelled, Population
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+Floats: TypeAlias = "NDArray[np.float64]"
+SCORE = np.array([0.1, 0.2, 0.2, 0.3, 0.4, 0.6, 0.6, 0.7, 0.8, 0.9])
+LABEL = np.array([0, 0, 1, 0, 0, 1, 0, 1, 0, 1], dtype=np.bool_)
+STRATUM = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
+CUTS = np.array([0.95, 0.9, 0.8, 0.7, 0.65, 0.6, 0.4, 0.3, 0.2, 0.1])
+
+
+def population_of(score: Floats, stratum: NDArray[np.int64], cuts: Floats, proxy: Floats | None = None) -> Population:
+    of = stratum == np.arange(stratum.max() + 1)[:, None]
+    reached = (score >= cuts[:, None]).astype(np.float64)
+    return Population(
+        cuts,
+        of @ reached.T,
+        of.sum(axis=1).astype(np.float64),
+        None,
+        None if proxy is None else (of * proxy) @ reached.T,
+        None if proxy is None else of @ proxy,
+    )
+
+
+def labelled_of(rows: Sequence[int], proxy: Floats | None = None) -> Labelled:
+    chosen = np.array(rows, dtype=np.int64)
+    ones = np.ones(len(chosen))
+    return Labelled(STRATUM[chosen], SCORE[chosen], LABEL[chosen], ones, None if proxy is None else proxy[chosen])
+
+
+def unclipped(design: Design) -> Floats:
+    """The estimated true rows at or above each cut, by a loop over the rows."""
+    strata = design.population
+    unexplained = design.label - design.proxy
+    tp = design.proxy_retrieved.copy()
+    for stratum, size in enumerate(strata.size):
+        rows = np.flatnonzero(design.stratum == stratum)
+        share = sum(design.weight[row] * unexplained[row] for row in rows) / size
+        of_one_sample = 1 + (1 - len(rows) / size) / (len(rows) - 1)
+        tp += share * strata.retrieved[stratum]
+        for row in rows:
+            tp[design.first[row] :] += design.weight[row] * (unexplained[row] - share) * of_one_sample
+    return tp
+
+
+def test_over_all_samples_the_estimate_is_the_truth() -> None:
+    """Two strata of seven rows cut by thresholds, with ties and shares that rise within them: 441 samples."""
+    score = np.array([1, 2, 2, 3, 4, 4, 5, 6, 6, 6, 7, 8, 9, 9], dtype=np.float64)
+    label = np.array([0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 0, 1], dtype=np.bool_)
+    stratum = np.repeat([0, 1], 7)
+    cuts = np.arange(9.5, 0, -0.5)
+    population = population_of(score, stratum, cuts)
+    estimates = []
+    for low, high in product(combinations(range(7), 5), combinations(range(7, 14), 5)):
+        rows = np.array(low + high)
+        design = Design.of(population, Labelled(stratum[rows], score[rows], label[rows], np.ones(10)))
+        assert len(design.population.size) == 2
+        estimates.append(unclipped(design))
+    assert np.mean(estimates, axis=0) == pytest.approx([label[cut <= score].sum() for cut in cuts], abs=1e-12)
+
+
+def test_the_estimate_is_the_loop_where_nothing_is_clipped() -> None:
+    random = np.random.default_rng(3)
+    score = random.random(4_000)
+    label = random.random(4_000) < score
+    stratum = (score * 4).astype(np.int64)
+    chosen = random.choice(4_000, 400, replace=False)
+    cuts = np.unique(np.append(np.linspace(0, 0.9, 40), score[chosen]))[::-1]
+    weight = random.gamma(2.0, size=400)
+    labelled = Labelled(stratum[chosen], score[chosen], label[chosen], weight)
+    design = Design.of(population_of(score, stratum, cuts), labelled)
+    ours = design.estimate().tp[0]
+    assert ours == pytest.approx(np.maximum.accumulate(np.maximum(unclipped(design), 0)), rel=0.02, abs=4)
+    assert ours[-1] == pytest.approx(unclipped(design)[-1], rel=1e-12)
+
+
+@pytest.mark.parametrize("with_proxy", [False, True])
+def test_full_labelling_is_the_truth_to_the_last_digit_and_leaves_no_doubt(*, with_proxy: bool) -> None:
+    proxy = np.linspace(0, 1, 10) if with_proxy else None
+    population = population_of(SCORE, STRATUM, CUTS, proxy)
+    curve = estimated_curve(population, labelled_of(range(10), proxy), draws=50)
+    for index, cut in enumerate(CUTS):
+        reached = cut <= SCORE
+        tp, fp = int((reached & LABEL).sum()), int((reached & ~LABEL).sum())
+        fn, tn = int(LABEL.sum()) - tp, int((~LABEL).sum()) - fp
+        assert [curve.at[name].estimate[index] for name in ("tp", "fp", "fn", "tn")] == [tp, fp, fn, tn]
+        assert curve.at["recall"].estimate[index] == tp / (tp + fn)
+        for name in RATIOS:
+            limits = curve.at[name]
+            assert limits.lower[index] == pytest.approx(limits.estimate[index], nan_ok=True)
+            assert limits.upper[index] == pytest.approx(limits.estimate[index], nan_ok=True)
+    # Σ over the scores: (4, 1/1), (0), (1 of 3 rows), 2 of 5 in the tie of .6, then 3 of 5 … of four true rows
+    assert curve.average_precision.estimate == pytest.approx((1 + 2 / 3 + 3 / 5 + 4 / 9) / 4, abs=1e-15)
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    population = population_of(SCORE, STRATUM, CUTS)
+    rows = [0, 1, 2, 3, 4, 6, 7, 8, 9]
+    first = estimated_curve(population, labelled_of(rows), draws=200)
+    second = estimated_curve(population, labelled_of(rows[::-1]), draws=200)
+    for name in ("tp", *RATIOS):
+        assert second.at[name].estimate == pytest.approx(first.at[name].estimate, abs=1e-12, nan_ok=True)
+    assert second.average_precision.estimate == pytest.approx(first.average_precision.estimate, abs=1e-12)
+
+
+@pytest.mark.parametrize(("hits", "misses"), [(40, 60), (15, 185), (150, 50)])
+def test_limits_of_a_simple_random_sample_are_those_of_jeffreys(hits: int, misses: int) -> None:
+    """All labelled rows are retrieved by the only cut, so that precision is the share of true rows."""
+    n = hits + misses
+    population = Population(np.array([0.0]), np.array([[1e9]]), np.array([1e9]))
+    labelled = Labelled(np.zeros(n, np.int64), np.ones(n), np.arange(n) < hits, np.ones(n))
+    precision = estimated_curve(population, labelled, draws=10_000).at["precision"]
+    expected = scipy.stats.beta.ppf([0.025, 0.975], hits + 0.5, misses + 0.5)
+    assert [precision.lower[0], precision.upper[0]] == pytest.approx(expected, abs=0.012)
+    assert precision.estimate[0] == pytest.approx(hits / n, rel=1e-12)
+
+
+def test_a_stratum_without_a_true_row_widens_recall() -> None:
+    """Nine true rows of ten at the top, none of ten among 9,990 rows below: recall may be far below 1."""
+    population = Population(np.array([0.5, 0.0]), np.array([[0.0, 9_990], [10, 10]]), np.array([9_990.0, 10.0]))
+    stratum = np.repeat([0, 1], 10)
+    labelled = Labelled(stratum, stratum * 0.9, np.arange(20) > 10, np.ones(20))
+    curve = estimated_curve(population, labelled)
+    assert curve.at["recall"].estimate[0] == 1
+    assert curve.at["recall"].upper[0] == 1
+    assert curve.at["recall"].lower[0] < 0.02
+    more = replace(population, size=np.array([100.0, 10.0]), retrieved=np.array([[0.0, 100], [10, 10]]))
+    assert estimated_curve(more, labelled).at["recall"].lower[0] > 0.2
+
+
+def test_nothing_seen_excludes_nothing() -> None:
+    population = Population(np.array([0.5, 0.0]), np.array([[100.0, 1_000]]), np.array([1_000.0]))
+    labelled = Labelled(np.zeros(30, np.int64), np.full(30, 0.2), np.zeros(30, np.bool_), np.ones(30))
+    curve = estimated_curve(population, labelled)
+    assert (curve.at["precision"].lower[0], curve.at["precision"].upper[0]) == (0, 1)
+    assert np.isnan(curve.at["recall"].estimate).all()
+    assert (curve.at["recall"].lower[0], curve.at["recall"].upper[0]) == (0, 1)
+    assert curve.at["precision"].upper[1] < 0.15
+    assert [float(curve.average_precision.lower), float(curve.average_precision.upper)] == [0, 1]
+
+
+def test_a_threshold_that_retrieves_nothing_has_no_precision() -> None:
+    curve = estimated_curve(population_of(SCORE, STRATUM, CUTS), labelled_of(range(5, 10)))
+    precision = curve.at["precision"]
+    assert np.isnan([precision.estimate[0], precision.lower[0], precision.upper[0]]).all()
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=8))
+def test_merged_strata_have_five_labels_and_are_neighbours(labels: list[int]) -> None:
+    numbers = np.array(labels)
+    sizes = np.full(len(labels), 1_000.0)
+    merged = merged_strata(Population(np.array([0.0]), sizes[:, None], sizes), numbers)
+    assert (np.diff(merged) >= 0).all()
+    assert np.unique(merged).tolist() == list(range(merged.max() + 1))
+    sums = np.bincount(merged, numbers)
+    assert len(sums) == 1 or sums.min() >= 5
+
+
+def test_a_stratum_that_is_labelled_to_its_last_row_stays_alone() -> None:
+    sizes = np.array([1_000.0, 2.0])
+    assert merged_strata(Population(np.array([0.0]), sizes[:, None], sizes), np.array([20, 2])).tolist() == [0, 1]
+
+
+def binary(rows: int, share: float, seed: int) -> tuple[Floats, NDArray[np.bool_], NDArray[np.int64]]:
+    random = np.random.default_rng(seed)
+    score = random.random(rows)
+    return score, random.random(rows) < share * 2 * score, (score * 2).astype(np.int64)
+
+
+@pytest.mark.parametrize(("kind", "least", "most"), [("perfect", 0.0, 0.45), ("useless", 0.97, 1.02)])
+def test_a_proxy_narrows_and_a_useless_one_costs_nothing(kind: str, least: float, most: float) -> None:
+    widths = []
+    for seed in range(4):
+        score, label, stratum = binary(5_000, 0.3, seed)
+        random = np.random.default_rng(100 + seed)
+        proxy = label.astype(float) if kind == "perfect" else random.random(5_000)
+        chosen = random.choice(5_000, 400, replace=False)
+        cuts = np.unique(score[chosen])[::-1]
+        labelled = Labelled(stratum[chosen], score[chosen], label[chosen], np.ones(400), proxy[chosen])
+        with_proxy = estimated_curve(population_of(score, stratum, cuts, proxy), labelled, draws=500)
+        without = estimated_curve(population_of(score, stratum, cuts), replace(labelled, proxy=None), draws=500)
+        middle = len(cuts) // 2
+        widths.append(
+            [np.ptp([c.at["precision"].lower[middle], c.at["precision"].upper[middle]]) for c in (with_proxy, without)]
+        )
+    with_it, without_it = np.mean(widths, axis=0)
+    assert least <= with_it / without_it <= most
+
+
+def test_the_total_is_the_prediction_powered_mean_with_a_tuned_and_shrunk_slope() -> None:
+    """λ mean(F) + mean(y - λ f) of all rows and the labelled ones, in each of two strata (PPI++)."""
+    score, label, stratum = binary(1_000, 0.4, 5)
+    random = np.random.default_rng(6)
+    proxy = np.where(random.random(1_000) < 0.7, label, random.random(1_000))
+    chosen = random.choice(1_000, 120, replace=False)
+    cuts = np.array([2.0, -1.0])
+    labelled = Labelled(stratum[chosen], score[chosen], label[chosen], np.ones(120), proxy[chosen])
+    total = 0.0
+    for index in (0, 1):
+        y, f = (values[chosen][stratum[chosen] == index] for values in (label.astype(float), proxy))
+        fit = scipy.stats.linregress(f, y)
+        f_statistic = fit.rvalue**2 / (1 - fit.rvalue**2) * (len(y) - 2)
+        slope = fit.slope * max(1 - 1 / f_statistic, 0.0)
+        rows = stratum == index
+        total += rows.sum() * (slope * proxy[rows].mean() + (y - slope * f).mean())
+    curve = estimated_curve(population_of(score, stratum, cuts, proxy), labelled, draws=20)
+    assert curve.positives.estimate == pytest.approx(total, rel=1e-12)
+    assert curve.at["tp"].estimate[1] == pytest.approx(total, rel=1e-12)
+
+
+def test_labels_of_a_judge_are_corrected() -> None:
+    """Of 1,000 rows 240 are called true: (.24 - .1) / (.9 + .9 - 1) = .175 are."""
+    population = Population(np.array([0.0]), np.array([[1e6]]), np.array([1e6]))
+    labelled = Labelled(np.zeros(1_000, np.int64), np.ones(1_000), np.arange(1_000) < 240, np.ones(1_000))
+    sure = estimated_curve(population, labelled, judge=Judge(90_000, 10_000, 90_000, 10_000))
+    unsure = estimated_curve(population, labelled, judge=Judge(45, 5, 180, 20))
+    for curve in (sure, unsure):
+        assert curve.at["precision"].estimate[0] == pytest.approx(0.175, abs=1e-12)
+        assert curve.positives.estimate == pytest.approx(175_000)
+    assert np.ptp([unsure.at["precision"].lower[0], unsure.at["precision"].upper[0]]) > 1.3 * np.ptp(
+        [sure.at["precision"].lower[0], sure.at["precision"].upper[0]]
+    )
+    with pytest.raises(
+        ValueError, match=r"no better than chance: it calls 0\.50 of true rows true, and 0\.50 of false"
+    ):
+        estimated_curve(population, labelled, judge=Judge(10, 10, 10, 10))
+    with pytest.raises(ValueError, match="a true and a false one"):
+        estimated_curve(population, labelled, judge=Judge(0, 0, 10, 10))
+
+
+def test_rows_of_clusters_that_agree_count_as_one() -> None:
+    """100 clusters of five equal rows have the limits of 100 rows."""
+    cluster = np.repeat(np.arange(100), 5)
+    population = Population(np.array([0.0]), np.array([[1e9]]), np.array([1e9]))
+    rows = Labelled(np.zeros(500, np.int64), np.ones(500), cluster < 30, np.ones(500), None, cluster)
+    precision = estimated_curve(population, rows, draws=10_000).at["precision"]
+    expected = scipy.stats.beta.ppf([0.025, 0.975], 30.5, 70.5)
+    assert [precision.lower[0], precision.upper[0]] == pytest.approx(expected, abs=0.02)
+
+
+def test_no_label_at_all_is_refused() -> None:
+    with pytest.raises(ValueError, match="no row is labelled"):
+        estimated_curve(population_of(SCORE, STRATUM, CUTS), labelled_of([]))
