@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..report.figures.panels import Group, Panels
     from ..report.figures.pictures import Chart
     from ..runs.config import Config
-    from ..runs.evaluation import Evaluation, InMemory
+    from ..runs.evaluation import Evaluation
     from ..runs.run import Run
     from ..stages.stage import Summary
     from .explained import Explained
@@ -51,13 +51,13 @@ class Result:
         summary: The main result, for people.
     """
 
-    def __init__(self, config: Config, evaluation: Evaluation, tables: InMemory) -> None:
-        self._read: tuple[Config, Evaluation, InMemory] | None = config, evaluation, tables
-        (stage,) = evaluation.results
+    def __init__(self, config: Config, evaluation: Evaluation) -> None:
+        self._read: tuple[Config, Evaluation] | None = config, evaluation
+        stage = evaluation.result
         self.name: str = stage.name
         self.kind: str = stage.kind
-        self.tables: dict[str, pl.DataFrame] = {table: frame for (table, _), (_, frame, _) in tables.tables.items()}
-        params = evaluation.opened[0].configured.params
+        self.tables: dict[str, pl.DataFrame] = {table.name: frame for table, _, frame, _ in evaluation.tables}
+        params = evaluation.opened.configured.params
         self._by_columns, self._confidence = params.by_columns, params.confidence
         self.omitted: dict[str, str] = stage.omitted
         self.warnings: tuple[str, ...] = tuple(in_python(warning) for warning in stage.warnings)
@@ -204,12 +204,12 @@ class Result:
 
         texts = tuple(f"{name}={text_of(value)}" for name, value in group.items())
         wish = Wish(metric, None if threshold is None else threshold_of(threshold), texts, option="")
-        config, evaluation, _ = self._as_read()
+        config, evaluation = self._as_read()
         with TemporaryDirectory(dir=scratch_folder(config.resources.scratch)) as folder:
             run = read_run(self.save(folder).path)
             shown = Shown(most_rows=MOST_ROWS if rows is None else rows, rows=rows != 0)
             explanation = explain(run, self.name, wish, shown)
-        statements = render_opened(evaluation.opened[0], dialect="duckdb") if sql else ""
+        statements = render_opened(evaluation.opened, dialect="duckdb") if sql else ""
         return Explained(replace(explanation, run="", published_at="", sql=statements))
 
     def plan(
@@ -252,7 +252,7 @@ class Result:
         goal = Goal(width, difference, margin, claim, power, confidence).checked(str)
         texts = tuple(f"{name}={text_of(value)}" for name, value in group.items())
         wish = Wish(metric, None if threshold is None else threshold_of(threshold), texts, "", criterion, "planned")
-        config, *_ = self._as_read()
+        config, _ = self._as_read()
         with TemporaryDirectory(dir=scratch_folder(config.resources.scratch)) as folder:
             return Planned(replace(plan_run(read_run(self.save(folder).path), self.name, wish, goal), run=""))
 
@@ -270,10 +270,10 @@ class Result:
         """
         from ..runs import runner
 
-        config, evaluation, tables = self._as_read()
-        return runner.publish(config.at(path_text(folder, what="folder"), what="folder"), evaluation, tables)
+        config, evaluation = self._as_read()
+        return runner.run(config.at(path_text(folder, what="folder"), what="folder"), evaluation=evaluation)
 
-    def _as_read(self) -> tuple[Config, Evaluation, InMemory]:
+    def _as_read(self) -> tuple[Config, Evaluation]:
         """Return what the result was made of.
 
         Raises:

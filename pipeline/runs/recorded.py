@@ -14,8 +14,6 @@ from pydantic import ValidationError
 
 from ..engines.duckdb import DuckDB, Resources
 from ..errors import DataError, NoInputError, ThresherError, UsageError
-from ..plan.checks import naming_user_sql
-from ..plan.count_tables import after_results, count
 from ..records import dataclass
 from ..safe_files import read_file
 from ..sources.remote.store import is_remote
@@ -26,6 +24,7 @@ from ..storage.manifest import parse_manifest
 from ..tables.groupings import internal_name
 from ..tables.schemas import COUNT_TABLE, empty_table, polars_types
 from .config import Config, ConfiguredStage, ResourceLimits
+from .evaluation import count_and_derive
 from .opening import open_inputs
 from .stage_results import ABOUT_RUN, CARRIED, StageRecord, StageResult
 from .variables import recorded_variables
@@ -334,20 +333,8 @@ def notice_of(result: Mapping[str, Any]) -> str:
 def recount(opened: OpenedStage, stop: StopRequest) -> dict[str, pl.DataFrame]:
     """Count a stage and derive its tables, grouping columns under their internal names; nothing is written.
 
-    Args:
-        opened: The stage, its inputs found.
-        stop: Checked while a query runs.
-
-    Raises:
-        DataError: the data break the contract of an input, or do not fit the parameters.
+    Arguments and errors are those of `count_and_derive`.
     """
-    stage, params, plan = opened.configured.stage, opened.configured.params, opened.plan
-    by = [grouped.name for grouped in plan.by]
     opened.fetch()
-    with DuckDB(Resources(), opened.folders, stop) as engine, naming_user_sql(engine, plan):
-        counted = count(engine, params, plan)
-        derived = stage.derive(params, counted.tables)
-        for table in stage.tables:
-            derived.setdefault(table.name, empty_table(table, counted.tables[COUNT_TABLE], by))
-        tables = after_results(engine, params, plan.without(counted.omitted), derived)
-        return {name: table for name, table in tables.items() if name not in counted.omitted}
+    with DuckDB(Resources(), opened.folders, stop) as engine:
+        return count_and_derive(engine, opened, stop)[1]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from .evaluation import Failure
+    from .stage_by_stage import Failure
     from .stage_results import StageResults
 
 

@@ -17,21 +17,13 @@ from ..storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from ..storage.manifest import Manifest
 from ..storage.publish import Staging, exclusive, make_results_folder
 from ..storage.verify import Healed, clear_staging, heal
-from .carry_forward import LastRun, finished_stages, is_counted_already, is_same_again, last_run
-from .evaluation import Evaluation, InMemory, evaluate, open_stages
+from .carry_forward import LastRun, last_run, repeats
 from .forks import refuse_after_fork
 from .provenance import canonical, code_sha256, peak_rss, together, versions
 from .results_location import OnStore, tried_again
 from .reuse import states_of
 from .run import Run, exit_code, failure_code
-from .stage_by_stage import (
-    PUBLISH_OTHERS,
-    Ready,
-    StageByStage,
-    check_unmoved,
-    found_stages,
-    planned_stages,
-)
+from .stage_by_stage import PUBLISH_OTHERS, Ready, StageByStage, check_unmoved
 from .stage_results import StageResults, Watcher, joined, texts_once
 from .verifying import Verification, verification
 
@@ -41,33 +33,33 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..interrupts import StopRequest
-    from ..storage.cache import AnswerCache
     from .announcing.announcement import Announcement
     from .config import Config
-    from .evaluation import Failure
-    from .opening import FoundInputs, OpenedStage
+    from .evaluation import Evaluation
+    from .stage_by_stage import Failure
     from .stage_results import StageResult
 
     Rows = tuple[Mapping[str, Any], ...]
 
 
-def run(config: Config, watcher: Watcher | None = None) -> Run:
+def run(config: Config, watcher: Watcher | None = None, evaluation: Evaluation | None = None) -> Run:
     """Run the stages of a config and publish one run.
+
+    Args:
+        config: The config.
+        watcher: Follows the progress; None: nobody does.
+        evaluation: Its only stage with the tables, if that has been run in memory; None: the stages are run.
 
     Raises:
         ThresherError: its class says what went wrong; readers still see the previous run. It is a ResourceError in a
             process that was forked after a run.
     """
-    return _run(config, watcher or Watcher())
-
-
-def _run(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InMemory] | None = None) -> Run:
     with config.gate_files.kept_by_success():
         refuse_after_fork()
-        return tried_again(config, lambda: _run_once(config, watcher, evaluated))
+        return tried_again(config, lambda: _run_once(config, watcher or Watcher(), evaluation))
 
 
-def _run_once(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InMemory] | None) -> Run:
+def _run_once(config: Config, watcher: Watcher, evaluation: Evaluation | None) -> Run:
     layout = Layout(config.output)
     with stop_requests() as stop, _announced(config, stop) as announcement:
         on_store = OnStore(config, stop)
@@ -77,50 +69,11 @@ def _run_once(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InM
             watcher.on_run(attempt.record["run_id"])
             config.check_engine()
             on_store.begin()
-            finished = _Job(config, layout, attempt, watcher, stop, on_store, evaluated).run()
+            finished = _Job(config, layout, attempt, watcher, stop, on_store, evaluation).run()
         if announcement is None:
             return finished
         announcement.ends(finished.path)
     return replace(finished, warnings=(*finished.warnings, *announcement.warnings))
-
-
-def stage_tables(config: Config, states: AnswerCache | None = None) -> Run:
-    """Write the tables of a config's stages into a staging folder, unpublished: no reader or later run sees them.
-
-    Args:
-        config: The config.
-        states: Where the answers of files are kept; None: all files are read.
-
-    Returns:
-        A run of the status `staged`, generation 0; its folder is the caller's to remove.
-
-    Raises:
-        ThresherError: as for `run`, up to the moment when it would publish.
-    """
-    refuse_after_fork()
-    started = time.monotonic()
-    staging = Staging(Layout(config.output), new_run_id())
-    with stop_requests() as stop:
-        config.check_engine()
-        results = evaluate(config, open_stages(config), staging, Watcher(), stop, states).results
-    warnings = texts_once({result.name: result.warnings for result in results})
-    notes = texts_once({result.name: result.notes for result in results})
-    seconds, stages = time.monotonic() - started, StageResults(results)
-    return Run(staging.folder, staging.run_id, 0, "staged", stages, warnings, seconds, notes=notes)
-
-
-def publish(config: Config, evaluation: Evaluation, tables: InMemory) -> Run:
-    """Publish stages that have been run, as `run` publishes those that it runs.
-
-    Args:
-        config: Their config; its results folder is where they go.
-        evaluation: The stages.
-        tables: Their tables.
-
-    Raises:
-        ThresherError: as for `run`.
-    """
-    return _run(config, Watcher(), (evaluation, tables))
 
 
 def _announced(config: Config, stop: StopRequest) -> AbstractContextManager[Announcement | None]:
@@ -175,7 +128,7 @@ class _Job:
     """A run of a config, made while the lock of the results is held.
 
     Attributes:
-        evaluated: Its stages with their tables, if they have been run before; None: they are run.
+        evaluation: Its only stage with the tables, if that has been run already.
     """
 
     config: Config
@@ -184,7 +137,7 @@ class _Job:
     watcher: Watcher
     stop: StopRequest
     on_store: OnStore
-    evaluated: tuple[Evaluation, InMemory] | None = None
+    evaluation: Evaluation | None = None
     healed: Healed = field(init=False)
     last: LastRun | None = field(init=False)
     verified: Verification = field(init=False)
@@ -197,24 +150,22 @@ class _Job:
                 self.watcher.on_crash(sentence)
         self.last = last_run(next(reversed(self.healed.state.runs), None))
         self.verified = verification(self.config.verify_inputs, self.layout, self.last)
-        with_inputs = self._found()
-        cache, before = self.config.cache, self._to_repeat()
-        if cache and before is not None and is_counted_already(self.config, with_inputs, before):
+        ready, before = self._ready(), self._to_repeat()
+        if self.config.cache and before is not None and repeats(self.config, ready, before):
             return self._unchanged(before, (), ())
         with self.stop.at_once():
-            ready = planned_stages(self.config, with_inputs)
+            ready.plan()
         staging = Staging(self.layout, self.attempt.record["run_id"], self.on_store.mirror)
         self.stop.check()
-        finished = finished_stages(self.layout, self.last) if cache else []
-        states = states_of(self.config, self.layout, ready.opened.values())
-        work = (self.watcher, self.stop, states, self.evaluated)
-        stages = StageByStage(self.config, self.last, ready, finished, staging, *work)
+        states = states_of(self.config, self.layout, ready.planned.values())
+        stages = StageByStage(ready, self.last, staging, self.watcher, self.stop, states, self.evaluation)
         stages.run()
         if states is not None:
             states.clean_up()
         if self.config.on_error != PUBLISH_OTHERS:
-            check_unmoved(stages.opened)
-        if before is not None and is_same_again(self.config, stages, before):
+            for opened in ready.opened.values():
+                check_unmoved(opened)
+        if before is not None and repeats(self.config, ready, before, stages):
             return self._unchanged(before, tuple(stages.results), tuple(stages.failures))
         self.stop.check()
         return self._publish(stages, staging)
@@ -281,21 +232,19 @@ class _Job:
         run = self._finished(path, manifest, "published", shown, results, tuple(stages.failures))
         return replace(run, warnings=(*run.warnings, *staging.warnings_after_commit))
 
-    def _found(self) -> Ready[FoundInputs]:
+    def _ready(self) -> Ready:
         """The stages with their inputs, which may tell that nothing is new; then no plan is made."""
+        ready = Ready(self.config)
         with self.stop.at_once():  # copying objects of a remote store, and verifying files, may take long
-            ready: Ready[FoundInputs]
-            if self.evaluated is not None:
-                ready = self._verified(Ready({stage.name: stage for stage in self.evaluated[0].opened}, {}))
-            elif self.verified.method == "none":
-                ready = found_stages(self.config)
-            else:  # a plan tells of mistakes before files are verified
-                ready = self._verified(planned_stages(self.config, found_stages(self.config)))
+            if self.evaluation is not None:
+                ready.opened[self.evaluation.opened.name] = self.evaluation.opened
+            else:
+                ready.find()
+            if self.verified.method != "none":
+                ready.plan()  # tells of mistakes before files are verified
+                ready.verify(self.verified)
         self.attempt.record |= self.verified.facts()
         return ready
-
-    def _verified(self, ready: Ready[OpenedStage]) -> Ready[OpenedStage]:
-        return self.verified.check(ready, publish_others=self.config.on_error == PUBLISH_OTHERS)
 
     def _finished(
         self,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..stages.stage import Summary
     from .config import ConfiguredStage
+    from .evaluation import Evaluation
     from .opening import OpenedStage
     from .provenance import Fingerprints
 
@@ -192,8 +193,7 @@ class StageRecord:
 
 def stage_record(
     configured: ConfiguredStage,
-    opened: OpenedStage,
-    counted: tuple[StageResult, Mapping[str, Any], Mapping[str, Any]],
+    evaluation: Evaluation,
     fingerprints: Fingerprints,
     files: Iterable[PublishedFile],
 ) -> StageRecord:
@@ -201,16 +201,15 @@ def stage_record(
 
     Args:
         configured: The stage, as the config has it.
-        opened: The same with its inputs.
-        counted: Its result, the account of its rows, and how many files were read.
+        evaluation: The same, counted.
         fingerprints: What decided its result.
         files: What has been written.
     """
-    result, account, reused = counted
+    opened, result = evaluation.opened, evaluation.result
     entries = {
         "configuration": canonical_stage(configured),
-        "accounting": account,
-        "reused": reused,
+        "accounting": evaluation.account,
+        "reused": evaluation.reused,
         "bindings": settings(opened)["bindings"],
         "facts": opened.plan.facts,
         "omitted": result.omitted,

@@ -6,12 +6,12 @@ import hashlib
 import json
 import re
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..errors import DataError, ThresherError, os_fault
+from ..errors import DataError, os_fault
 from ..records import dataclass
 from ..safe_files import read_file
 from ..sources.finding import SUM_ENDING
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ..storage.layout import Layout
     from .carry_forward import LastRun
     from .opening import OpenedStage
-    from .stage_by_stage import Ready
 
 _SUM = re.compile(r"\\?(?P<sha256>[0-9a-fA-F]{64})(?:[ \t]+\*?(?P<name>.*))?")
 _MOST_ATTEMPTS = 100
@@ -53,33 +52,27 @@ class Verification:
     _stages: list[OpenedStage] = field(default_factory=list)
     _pages: dict[tuple[Path, str], bool] = field(default_factory=dict)
 
-    def check(self, ready: Ready[OpenedStage], *, publish_others: bool) -> Ready[OpenedStage]:
-        """Verify the inputs of all stages.
-
-        Args:
-            ready: The stages.
-            publish_others: Whether a fault stops only the stage that reads the file.
-
-        Returns:
-            The stages without those that have a fault.
+    def check(self, stage: OpenedStage) -> OpenedStage:
+        """Verify the inputs of a stage, and return it.
 
         Raises:
             DataError: the content of a file has changed.
             ThresherError: the operating system fails; by the number of its error.
         """
-        faults: dict[str, Exception] = {}
-        for stage in ready.opened.values() if self.method != "none" else ():
-            try:
-                self._check_stage(stage)
-                self._stages.append(stage)
-            except ThresherError as error:
-                if not publish_others or error.code > 128:  # noqa: PLR2004 - a signal
-                    raise
-                faults[stage.name] = error
-        if not faults:
-            return ready
-        opened = {name: stage for name, stage in ready.opened.items() if name not in faults}
-        return replace(ready, opened=opened, faults={**ready.faults, **faults})
+        for source in stage.sources.values():
+            files = [file for origin, file in _files(stage) if origin is source]
+            for file in files:
+                try:
+                    if self.method == "crc":
+                        self._check_pages(stage, source, file)
+                    elif self.method == "sha256" and _path(file) not in self.sums:
+                        self._check_sum(source.name, file)
+                except OSError as error:
+                    raise os_fault(error, f"input {source.name}: verifying {file.name}") from error
+            if self.method == "crc":
+                self._warn_of_unverified(stage, source, files)
+        self._stages.append(stage)
+        return stage
 
     def facts(self) -> dict[str, Any]:
         """What the record of an attempt says of it."""
@@ -108,20 +101,6 @@ class Verification:
             dict(entry) if sha256 is None else {**entry, "sha256": sha256}
             for entry, sha256 in zip(inputs, hashes, strict=True)
         ]
-
-    def _check_stage(self, stage: OpenedStage) -> None:
-        for source in stage.sources.values():
-            files = [file for origin, file in _files(stage) if origin is source]
-            for file in files:
-                try:
-                    if self.method == "crc":
-                        self._check_pages(stage, source, file)
-                    elif _path(file) not in self.sums:
-                        self._check_sum(source.name, file)
-                except OSError as error:
-                    raise os_fault(error, f"input {source.name}: verifying {file.name}") from error
-            if self.method == "crc":
-                self._warn_of_unverified(stage, source, files)
 
     def _check_pages(self, stage: OpenedStage, source: Source, file: DataFile) -> None:
         for column in _columns_read(stage, source, file) if _is_parquet(file) else ():
