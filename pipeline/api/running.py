@@ -53,9 +53,9 @@ def run(
     try:
         checked = _checked(config, set, vars).only(only)
     except ThresherError:
-        from ..runs.gates.leftovers import remove_gate_files  # noqa: PLC0415 - only a faulty config needs it
+        from ..runs.gates.files import remove_of_faulty  # noqa: PLC0415 - only a faulty config needs it
 
-        remove_gate_files(config, set, vars)
+        remove_of_faulty(config, set, vars)
         raise
     finished = runner.run(checked)
     stages: Sequence[StageResult] = finished.stages

@@ -21,7 +21,7 @@ from ..metrics.curves.ordered_areas import (
     SizesDifferError,
     Totals,
 )
-from ..queries.dialect import column, is_finite
+from ..queries.dialect import column
 from ..queries.kept import kept
 from ..queries.load import expand, load
 from ..records import dataclass
@@ -32,7 +32,7 @@ from ..tables.schemas import COUNT_TABLE, GROUPING
 from .cells import HIGHEST, LOWEST, SIDES, cells_of
 from .count_tables import BIN
 from .nodes import Phase, Statement
-from .rows import CELL, IN_CELLS, SCORED, FirstCells, rows_in_cells
+from .rows import CELL, IN_CELLS, SCORED, FirstCells, rows_in_cells, span_of_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -364,15 +364,7 @@ class _Work:
 
     def _span(self) -> tuple[float, float]:
         """Where cells begin and end: round numbers about the scores, so that few more scores leave the cells alone."""
-        return rounded_outwards(*self._ends())
-
-    def _ends(self) -> tuple[float, float]:
-        if self.request.span is not None:
-            return self.request.span
-        ends = (exp.alias_(exp.Min(this=column("score")), "low"), exp.alias_(exp.Max(this=column("score")), "high"))
-        query = exp.select(*ends).from_(SCORED).where(is_finite(column("score")))
-        low, high = self.engine.fetch(query).row(0)
-        return (0.0, 0.0) if low is None else (float(low), float(high))
+        return rounded_outwards(*(self.request.span or span_of_scores(self.engine, SCORED)))
 
     def _cells(self, grid: CellGrid | None, *, replicated: bool = False, once: bool = False) -> AreaCells:
         """Counts in the cells of a grid, which may be made for these rows alone; None: every score is a cell."""

@@ -79,6 +79,12 @@ class Progress:
     warnings: list[str] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
 
+    def fill(self, table: str, rows: pl.DataFrame) -> None:
+        """Put rows in the place of a result table that has none so far; a column that they lack is NULL."""
+        empty = self.tables[table].schema
+        lacking = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in empty.items() if name not in rows.columns]
+        self.tables[table] = rows.with_columns(lacking)
+
 
 class Node(Protocol):
     """Something that is asked of an engine."""
@@ -281,10 +287,7 @@ class After:
         if params is None:  # nothing to ask, but the columns have their types
             params = dict.fromkeys((str(node.this) for node in query.find_all(exp.Placeholder)), 0.0)
             query = exp.select("*").from_(query.subquery("nothing")).limit(0)
-        table = self.function(engine.fetch(query, params), frames_of(engine, self.reads))
-        empty = progress.tables[self.into].schema
-        lacking = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in empty.items() if name not in table.columns]
-        progress.tables[self.into] = table.with_columns(lacking)
+        progress.fill(self.into, self.function(engine.fetch(query, params), frames_of(engine, self.reads)))
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:
         """The rows and the query; parameters that are found in the results are 0 here."""

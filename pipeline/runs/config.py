@@ -22,11 +22,9 @@ from ..stages import STAGES, find_stage
 from ..stages.upstream import UpstreamParameters, UpstreamStage
 from .announcing.settings import NO_LINEAGE, NO_METRICS, LineageSettings, PrometheusSettings
 from .config_faults import explain, near, unwritable
-from .gates.files import GateFiles
-from .gates.settings import Gate, parse_gates
 from .opening import check_names
 from .variables import NO_VARIABLES, substituted
-from .written import check_written
+from .written import check_written, gate_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +32,9 @@ if TYPE_CHECKING:
     from ..stages.parameters import StageParameters
     from ..stages.stage import Stage
     from ..storage.mirror import ResultsStore
+    from .gates.settings import Gate
     from .variables import Variables
+    from .written import OwnFile
 
 
 _SIZE = re.compile(r"\d+(\.\d+)?\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
@@ -237,7 +237,7 @@ class Config:
         on_error: What a stage that fails does: `stop` ends the run, `publish_others` publishes the other stages.
         order: All stages of the config in order, if only some are to run; the others are carried forward.
         gates: What the numbers of all stages are held against.
-        gate_files: Where the outcomes are written beside the results.
+        gate_files: The files to which the outcomes are written beside the results.
         verify_inputs: How the content of input files is verified: `none`, `crc` or `sha256`.
         store: The store on which the results live; None: they live in the folder `output`.
         spark: Where Spark runs, if it is the engine.
@@ -256,7 +256,7 @@ class Config:
     on_error: str = "stop"
     order: tuple[ConfiguredStage, ...] = ()
     gates: tuple[Gate, ...] = ()
-    gate_files: GateFiles = field(default_factory=GateFiles)
+    gate_files: tuple[OwnFile, ...] = ()
     verify_inputs: str = "none"
     spark: SparkSettings = field(default_factory=SparkSettings)
     store: ResultsStore | None = None
@@ -399,7 +399,11 @@ def parse_config(
         }
     resources = settings.resources.model_copy(update=absolute)
     by_name = {stage.params.name: (stage.stage, stage.params) for stage in stages}
-    gates = parse_gates(settings.gates, by_name, origin, _validated)
+    gates: tuple[Gate, ...] = ()
+    if settings.gates:
+        from .gates.settings import parse_gates  # noqa: PLC0415 - only where there are gates
+
+        gates = parse_gates(settings.gates, by_name, origin, _validated)
     with variables.concealing():
         lineage, prometheus = settings.lineage, settings.prometheus
         if lineage != NO_LINEAGE:
@@ -419,7 +423,7 @@ def parse_config(
         variables=variables,
         on_error=settings.on_error,
         gates=gates,
-        gate_files=GateFiles.of(settings.gates_json, settings.gates_junit, base, origin),
+        gate_files=gate_files(settings.model_dump(include={"gates_json", "gates_junit"}), base, origin),
         verify_inputs=settings.verify_inputs,
         spark=settings.spark,
     )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from ..errors import Note
+from ..errors import Note, ResourceError
 from ..interrupts import stop_requests
 from ..plan.checks import naming_user_sql
 from ..plan.count_tables import after_results, count
@@ -22,14 +23,13 @@ from ..tables.groupings import in_users_names
 from ..tables.metrics_table import metrics_table
 from ..tables.run_tables import BINDINGS, INPUTS, METRICS
 from ..tables.schemas import COUNT_TABLE, conform, empty_table
-from .forks import refuse_after_fork
 from .opening import open_inputs
 from .provenance import settings
 from .reuse import reuse_in_words, reuse_record, started
 from .stage_results import StageResult, Watcher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..engines.engine import Engine
     from ..interrupts import StopRequest
@@ -40,6 +40,29 @@ if TYPE_CHECKING:
     from ..tables.schemas import Table
     from .config import Config
     from .opening import OpenedStage
+
+
+# Threads of Polars and DuckDB do not survive a fork, so a child of a process that used them hangs.
+
+
+_used_by: list[int] = []
+
+
+def refuse_after_fork() -> None:
+    """Note that this process uses the libraries; refuse if its parent used them before the fork.
+
+    Raises:
+        ResourceError: the parent used them before the fork.
+    """
+    process = os.getpid()
+    if _used_by and _used_by[0] != process:
+        message = (
+            f"process {process} was forked from process {_used_by[0]} after thresher had run there: the threads of "
+            "Polars and DuckDB do not exist in a forked child, which would wait for them forever"
+        )
+        remedy = 'Start workers by multiprocessing.get_context("spawn") or "forkserver", or fork before the first run.'
+        raise ResourceError(message, remedy=remedy)
+    _used_by[:] = [process]
 
 
 # What only results need is imported while the engine counts, which leaves Python and often a core free.
@@ -76,14 +99,7 @@ def _import(names: Sequence[str]) -> None:
 
 
 TableWritten: TypeAlias = "tuple[Table, str, pl.DataFrame, dict[str, str]]"
-
-
-class Write(Protocol):
-    """Takes one table of one stage; arguments are those of `Staging.write`."""
-
-    def __call__(self, table: Table, stage: str, frame: pl.DataFrame, metadata: dict[str, str], /) -> None:
-        """Take it."""
-        ...
+Write: TypeAlias = "Callable[[Table, str, pl.DataFrame, dict[str, str]], None]"  # as `Staging.write`
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from ..storage.manifest import Manifest
 from ..storage.publish import Staging, exclusive, make_results_folder
 from ..storage.verify import Healed, clear_staging, heal
 from .carry_forward import LastRun, last_run, repeats
-from .forks import refuse_after_fork
+from .evaluation import refuse_after_fork
 from .provenance import canonical, code_sha256, peak_rss, together, versions
 from .results_location import OnStore, tried_again
 from .reuse import states_of
-from .run import Run, exit_code, failure_code
+from .run import Run, exit_code
 from .stage_by_stage import PUBLISH_OTHERS, Ready, StageByStage, check_unmoved
 from .stage_results import StageResults, Watcher, joined, texts_once
 from .verifying import Verification, verification
@@ -54,7 +54,7 @@ def run(config: Config, watcher: Watcher | None = None, evaluation: Evaluation |
         ThresherError: its class says what went wrong; readers still see the previous run. It is a ResourceError in a
             process that was forked after a run.
     """
-    with config.gate_files.kept_by_success():
+    with _gate_files_kept_by_success(config):
         refuse_after_fork()
         return tried_again(config, lambda: _run_once(config, watcher or Watcher(), evaluation))
 
@@ -65,7 +65,10 @@ def _run_once(config: Config, watcher: Watcher, evaluation: Evaluation | None) -
         on_store = OnStore(config, stop)
         make_results_folder(layout, "output" if config.store is None else "resources.copies")
         with _attempt(layout, config, announcement, on_store) as attempt, exclusive(layout):
-            config.gate_files.remove()
+            if config.gate_files:
+                from .gates.files import remove  # noqa: PLC0415 - only where the config names files
+
+                remove(config.gate_files)
             watcher.on_run(attempt.record["run_id"])
             config.check_engine()
             on_store.begin()
@@ -74,6 +77,15 @@ def _run_once(config: Config, watcher: Watcher, evaluation: Evaluation | None) -
             return finished
         announcement.ends(finished.path)
     return replace(finished, warnings=(*finished.warnings, *announcement.warnings))
+
+
+def _gate_files_kept_by_success(config: Config) -> AbstractContextManager[None]:
+    """Remove the files of the gates, if the config names any, where a run fails."""
+    if not config.gate_files:
+        return nullcontext()
+    from .gates.files import kept_by_success  # noqa: PLC0415 - likewise
+
+    return kept_by_success(config.gate_files)
 
 
 def _announced(config: Config, stop: StopRequest) -> AbstractContextManager[Announcement | None]:
@@ -204,7 +216,7 @@ class _Job:
         }
         record = self.attempt.record | {
             "status": "published",
-            "exit": failure_code(stages.failures) or exit_code(gates),
+            "exit": exit_code(stages.failures, gates),
             "generation": manifest.generation,
             "parent_generation": base.generation,
             "ended_at": utc_now(),
@@ -260,7 +272,11 @@ class _Job:
         recorded, unverified = warnings_of_record(record), texts_once(self.verified.warnings)
         unverified = tuple(text for text in unverified if text not in recorded)
         gates = tuple(record.get("gates", ()))
-        unwritten = self.config.gate_files.write(record, status, failure_code(failures) or exit_code(gates))
+        unwritten: tuple[str, ...] = ()
+        if self.config.gate_files:
+            from .gates.files import write  # noqa: PLC0415 - only where the config names files
+
+            unwritten = write(self.config.gate_files, record, status, exit_code(failures, gates))
         crashes = self.healed.crashes if self.watcher.on_crash is None else ()
         warnings = (*recorded, *unverified, *self.healed.notes, *crashes, *unwritten)
         seconds, stages = time.monotonic() - self.started, StageResults(results)

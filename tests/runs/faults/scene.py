@@ -40,7 +40,7 @@ MODULES = (
     "pipeline.cli.app",
     "pipeline.cli.backfill",
     "pipeline.cli.console",
-    "pipeline.cli.expiry",
+    "pipeline.cli.reading",
     "pipeline.report.published",
     "pipeline.runs.runner",
     "pipeline.storage.verify",
