@@ -161,7 +161,6 @@ def run(
     """
     with reporting(ctx, quiet=quiet, log_format=log_format) as console:
         from ..runs.config import load_config  # noqa: PLC0415
-        from ..runs.gates.files import remove_of_faulty  # noqa: PLC0415
         from ..runs.written import of_options  # noqa: PLC0415
         from .backfill import run_days  # noqa: PLC0415 - help needs none of it
 
@@ -173,6 +172,8 @@ def run(
                 with of_options(paths):
                     checked = load_config(config, overrides=overrides, values=values).only(only or [])
             except ThresherError:
+                from ..runs.gates.files import remove_of_faulty  # noqa: PLC0415 - only a faulty config needs it
+
                 remove_of_faulty(config, overrides, values)
                 raise
             execute(checked, console)

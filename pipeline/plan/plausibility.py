@@ -166,8 +166,19 @@ FEWEST_CLUSTERS, FEWEST_ROWS = 10, 100
 ALIKE, LIKELY = 0.3, 1e-6  # share of the variance between clusters, and how likely that is by chance
 
 
+class _Look:
+    """A look at the first rows of an input, whose words are warnings."""
+
+    phase: ClassVar[Phase] = Phase.CROSS_CHECKS
+    into: ClassVar[str] = "warnings"
+
+    def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
+        """It asks the engine nothing."""
+        return iter(())
+
+
 @dataclass(frozen=True)
-class Roles:
+class Roles(_Look):
     """A look at the first rows of the primary input, whose words are warnings.
 
     Attributes:
@@ -179,17 +190,11 @@ class Roles:
             taken as independent, whatever their columns are.
     """
 
-    phase: ClassVar[Phase] = Phase.CROSS_CHECKS
     source: Source
     by: Sequence[Grouped]
     read: Sequence[str]
     clusters: Sequence[str]
     values: Sequence[str]
-
-    @property
-    def into(self) -> str:
-        """Its words are warnings."""
-        return "warnings"
 
     def run(self, engine: Engine, progress: Progress) -> None:  # noqa: ARG002 - all nodes are called alike
         """Look at the rows and add what is odd to the warnings."""
@@ -204,10 +209,6 @@ class Roles:
         rows = first_rows(self.source, list(dict.fromkeys((*columns, *groups, *values))), MOST_ROWS)
         progress.warnings += doubts(rows, columns, groups, [] if self.clusters else values)
 
-    def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
-        """It asks the engine nothing."""
-        return iter(())
-
 
 def pooled_systems(source: Source, by: Sequence[Grouped]) -> Roles:
     """A look at an input whose rows are not independent anyway, for systems or data sets that share one number."""
@@ -215,7 +216,7 @@ def pooled_systems(source: Source, by: Sequence[Grouped]) -> Roles:
 
 
 @dataclass(frozen=True)
-class UnmappedId:
+class UnmappedId(_Look):
     """A look at the first rows of an input whose rows have no id, for a column that is called like it and repeats.
 
     Attributes:
@@ -226,17 +227,11 @@ class UnmappedId:
         consequence: What follows for the rows that repeat it.
     """
 
-    phase: ClassVar[Phase] = Phase.CROSS_CHECKS
     source: Source
     by: Sequence[Grouped]
     field: str
     beside: Sequence[str]
     consequence: str
-
-    @property
-    def into(self) -> str:
-        """Its words are warnings."""
-        return "warnings"
 
     def run(self, engine: Engine, progress: Progress) -> None:  # noqa: ARG002 - all nodes are called alike
         """Look at the rows and add what is odd to the warnings."""
@@ -254,10 +249,6 @@ class UnmappedId:
                 f"{rows.height:,} rows, {self.consequence}: if it is the {self.field}, map it, columns = "
                 f"{{ {self.field} = {_toml(name)} }}"
             )
-
-    def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
-        """It asks the engine nothing."""
-        return iter(())
 
 
 def _bound(source: Source) -> list[str]:

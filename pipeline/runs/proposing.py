@@ -14,6 +14,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from ..errors import DataError, NoInputError, UsageError
 from ..records import dataclass
 from ..sources.bindings import USUAL, fit, is_usual_name, proposed
@@ -34,7 +36,6 @@ from ..visible_text import cleaned
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    import polars as pl
     import pyarrow as pa
 
     from ..sources.inputs import Field, Format, InputContract, Kind
@@ -103,16 +104,12 @@ class Found:
     def cast(self, column: str, kind: Kind) -> TextCast | None:
         """What reads a column of text as what a field expects; None: nothing does, or it needs nothing."""
         if (column, kind) not in self.casts:
-            import polars as pl  # noqa: PLC0415 - see limits
-
             rows = pl.scan_parquet(self.file.path).select(column)
             self.casts[column, kind] = text_cast(rows, column, kind)
         return self.casts[column, kind]
 
     def expression(self, column: str, kind: Kind) -> str:
         """The expression that a column is to be read with; empty: it is read as it is."""
-        import polars as pl  # noqa: PLC0415 - see limits
-
         if self.is_zero_or_one(column, kind):
             return f"{in_expression(column)} = 1"
         if kind == "boolean" and (of_element := self.class_of_element(column)):
@@ -151,8 +148,6 @@ class Found:
 
     def _values(self, column: str) -> pl.Series:
         """The values of a column of the first file, NaN as none."""
-        import polars as pl  # noqa: PLC0415 - see limits
-
         values = pl.scan_parquet(self.file.path).select(column).collect()[column]
         return values.fill_nan(None) if values.dtype.is_float() else values
 
@@ -172,23 +167,17 @@ class Found:
 
     def limits(self, column: str) -> tuple[float, float] | None:
         """The lowest and highest number of a column of the first file; None if it has none."""
-        import polars as pl  # noqa: PLC0415 - only where files are looked at
-
         finite = self._numbers(column).filter(pl.col("x").is_finite())
         low, high = finite.select(pl.col("x").min().alias("low"), pl.col("x").max().alias("high")).collect().row(0)
         return None if low is None else (low, high)
 
     def has_invalid(self, column: str) -> bool:
         """Whether a column of the first file has rows without a number, or with one that is not finite."""
-        import polars as pl  # noqa: PLC0415 - see limits
-
         finite = pl.col("x").is_finite().fill_null(value=False)
         return not self._numbers(column).select(finite.all()).collect().item()
 
     def _numbers(self, column: str) -> pl.LazyFrame:
         """The numbers of a column of the first file, as `x`."""
-        import polars as pl  # noqa: PLC0415 - see limits
-
         values = pl.col(column)
         cast = self.casts.get((column, "number"))
         if cast is not None and not ("decimal" in self.keys and cast.has_decimal_commas):
@@ -199,15 +188,11 @@ class Found:
 
     def repeats(self, column: str) -> bool:
         """Whether a column of the first file has a value twice, as far as its first rows tell, or none at all."""
-        import polars as pl  # noqa: PLC0415 - see limits
-
         values = pl.scan_parquet(self.file.path).select(column).head(MOST_ROWS).collect()[column]
         return values.null_count() > 0 or values.n_unique() < len(values)
 
     def words_for_none(self) -> list[str]:
         """Words that stand for no value in columns of text that hold numbers, truth values or times beside."""
-        import polars as pl  # noqa: PLC0415 - see limits
-
         rows = pl.scan_parquet(self.file.path).select(pl.col(pl.String)).head(MOST_ROWS).collect()
         words: set[str] = set()
         for column in rows.iter_columns():
@@ -219,8 +204,6 @@ class Found:
 
     def example(self, column: str) -> Any:  # noqa: ANN401 - any value
         """A value of a column, for people."""
-        import polars as pl  # noqa: PLC0415 - see limits
-
         values: pl.Series = pl.scan_parquet(self.file.path).select(column).drop_nulls().head(1).collect()[column]
         return values.item() if len(values) else None
 

@@ -17,6 +17,7 @@ from ..safe_files import read_file
 from ..sources.finding import SUM_ENDING
 from ..sources.parquet_files import DataFile, PageFaultError, check_pages
 from ..sources.rows import is_passed_in
+from .opening import columns_read
 from .provenance import input_records
 
 if TYPE_CHECKING:
@@ -233,9 +234,7 @@ def _is_parquet(file: DataFile) -> bool:
 
 
 def _columns_read(stage: OpenedStage, source: Source, file: DataFile) -> list[str]:
-    relations = [each for each in stage.plan.relations if each.source is not None and each.source.name == source.name]
-    canonical = {name for relation in relations for name in relation.reads}
-    read = {column for name in canonical for column in source.columns_read(name)} | {*source.where_columns}
+    read = {*columns_read(stage.plan, source)}
     return [name for name in file.schema.names if name in read]
 
 
