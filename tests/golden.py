@@ -264,10 +264,9 @@ def in_memory(document: Any, folder: Path, *, rendered: bool) -> Frozen:  # noqa
         for result in run.stages:
             sentence = "" if result.summary is None else result.summary.sentence
             frozen.texts[f"{result.name} says"] = "\n".join([sentence, *result.warnings])
-            made = dict.fromkeys(run.__dict__["_tables"].tables, run) if "_tables" in run.__dict__ else {}
-            for table, stage in made:
+            for table, stage, *_ in run.__dict__.get("_tables", ()):
                 if stage == result.name:
-                    frozen.tables[f"{table} {stage}"] = run.frame(table, stage)  # type: ignore[attr-defined]
+                    frozen.tables[f"{table.name} {stage}"] = run.frame(table.name, stage)  # type: ignore[attr-defined]
         if not frozen.tables:
             for path in sorted(run.path.rglob("*.parquet")):
                 frozen.tables[str(path.relative_to(run.path))] = pl.read_parquet(path)

@@ -218,7 +218,8 @@ class _Work:
         """All rows in rising order of score, block by block."""
         collected = self._collector()
         if self.groups.size:
-            for rows in self._packed() if self._fits() else self._streamed():
+            in_order = rows_in_order(self.request, self.groups.names)  # the engine spills what does not fit into memory
+            for rows in self._packed() if self._fits() else map(self._rows, self._parts(in_order)):
                 collected.add(rows)
         return self._table(collected, {})
 
@@ -250,11 +251,6 @@ class _Work:
         except SizesDifferError as error:
             message = "an input changed while it was read"
             raise DataError(message, remedy="Run again when its writer is done.") from error
-
-    def _streamed(self) -> Iterator[Rows]:
-        """Rows that the engine puts in order; it spills what does not fit into memory."""
-        for block in self._parts(rows_in_order(self.request, self.groups.names)):
-            yield self._rows(block)
 
     def _parts(self, query: exp.Query) -> Iterator[pl.DataFrame]:
         """Rows of a query in small parts.

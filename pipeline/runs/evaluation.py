@@ -29,13 +29,12 @@ from .reuse import reuse_in_words, reuse_record, started
 from .stage_results import StageResult, Watcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ..engines.engine import Engine
     from ..interrupts import StopRequest
     from ..plan.accounting import InputAccount
     from ..plan.count_tables import Counted
-    from ..stages.parameters import StageParameters
     from ..storage.cache import AnswerCache
     from ..tables.schemas import Table
     from .config import Config
@@ -80,18 +79,18 @@ def importing_meanwhile(names: Sequence[str]) -> Iterator[None]:
     Args:
         names: The modules.
     """
-    thread = Thread(target=_import, args=(names,), name="thresher-imports", daemon=True)
+
+    def work() -> None:
+        for name in names:
+            with suppress(Exception):
+                import_module(name)
+
+    thread = Thread(target=work, name="thresher-imports", daemon=True)
     thread.start()
     try:
         yield
     finally:
         thread.join()
-
-
-def _import(names: Sequence[str]) -> None:
-    for name in names:
-        with suppress(Exception):
-            import_module(name)
 
 
 # One stage is run: count, save counts, derive, check. Counts and metrics meet only here; what becomes of the tables is
@@ -227,16 +226,11 @@ def _run_stage(
         time.monotonic() - started,
         sum(account.rows_in for account in counted.inputs),
         counted.omitted,
-        unrequested=_with_unset_keys(counted.unrequested, params),
+        unrequested={name: "" if key in params.model_fields_set else key for name, key in counted.unrequested.items()},
         key_figures=key_figures,
         notes=notes,
     )
     return result, counted.inputs
-
-
-def _with_unset_keys(unrequested: Mapping[str, str], params: StageParameters) -> dict[str, str]:
-    """Tables that nobody asked for, with the key that would; empty where the config sets that key to something else."""
-    return {table: "" if key in params.model_fields_set else key for table, key in unrequested.items()}
 
 
 def _inputs_table(stage: str, accounts: Sequence[InputAccount]) -> pl.DataFrame:

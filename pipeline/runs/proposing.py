@@ -419,7 +419,8 @@ def _found(
     matches = Search(path, base, ENDINGS[format_ or "parquet"]).matches(path)
     if matches and table is None and format_of(Path(matches[0][0]), format_) == "duckdb":
         first, *others = [_found(path, base, None, "duckdb", table=each) for each in tables_of(matches[0][0], path)]
-        return replace(first, of_elements=(*first.of_elements, *(each for other in others for each in _all_of(other))))
+        rows = [each for other in others for each in (replace(other, of_elements=()), *other.of_elements)]
+        return replace(first, of_elements=(*first.of_elements, *rows))
     keys: dict[str, Any] = {**(keys_of_file(matches[0][0], delimiter, format_, name=path) if matches else {})}
     if table is not None:
         keys |= {"format": "duckdb", "table": table}
@@ -441,12 +442,6 @@ def _found(
     return replace(as_written, of_elements=tuple(_of_elements(as_written, base)))
 
 
-def _all_of(rows: Found) -> Iterator[Found]:
-    """Rows, and the elements of their lists."""
-    yield replace(rows, of_elements=())
-    yield from rows.of_elements
-
-
 def _of_elements(of_file: Found, base: Path, outside: Sequence[str] = ()) -> Iterator[Found]:
     """The elements of each list as rows, those of lists within elements, too.
 
@@ -465,7 +460,8 @@ def _of_elements(of_file: Found, base: Path, outside: Sequence[str] = ()) -> Ite
         return
     for field in of_file.file.schema:
         is_inner = bool(path) and field.name not in beside
-        if not ((_is_list(field.type) and (is_inner or not path)) or (is_inner and _is_struct(field.type))):
+        is_struct = str(field.type).startswith("struct<")
+        if not ((_is_list(field.type) and (is_inner or not path)) or (is_struct and is_inner)):
             continue
         with suppress(DataError):  # elements that have no type together
             elements = _elements_of(of_file, [*path, field.name], beside, base)
@@ -517,10 +513,6 @@ def _is_list(kind: pa.DataType) -> bool:
     return str(kind).startswith(("list<", "large_list<"))
 
 
-def _is_struct(kind: pa.DataType) -> bool:
-    return str(kind).startswith("struct<")
-
-
 def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, float]]) -> Iterator[str]:
     yield f"# {contract.name}: {contract.meaning}; {file.rows:,} {'row' if file.rows == 1 else 'rows'}"
     for field in contract.fields:
@@ -555,7 +547,10 @@ def _written_input(
 ) -> Iterator[str]:
     """The line of an input, below what is said of its keys."""
     columns = ", ".join(f"{name} = {column}" for name, column in _columns(contract, file, fields, mapping).items())
-    settings = [f"{key} = {_text(_of_key(key, value))}" for key, value in file.keys.items()]
+    keys = file.keys
+    if len(keys.get(UNNEST, ())) == 1:  # a single list that is unnested is a name alone
+        keys = keys | {UNNEST: keys[UNNEST][0]}
+    settings = [f"{key} = {_text(value)}" for key, value in keys.items()]
     written = [setting for setting in settings if not setting.startswith((f"{UNNEST} = ", f'{TAGS} = "'))]
     if written:
         yield f"#   as its first lines are written: {', '.join(written)}"
@@ -572,11 +567,6 @@ def _written_input(
         items.append(f"where = {_text(' AND '.join(conditions))}")
     text = ", ".join([*items, f"columns = {{ {columns} }}"] if columns else items)
     yield f"{contract.name} = {{ {text} }}"
-
-
-def _of_key(key: str, value: Any) -> Any:  # noqa: ANN401 - any value
-    """What a key is set to; a single list that is unnested is a name alone."""
-    return value[0] if key == UNNEST and len(value) == 1 else value
 
 
 def _columns(

@@ -126,25 +126,21 @@ def open_recorded(
             message = f"the environment variable {variable} is not set, which the config of the run refers to"
             raise NoInputError(message, remedy="Set it to what it was then.")
     config = recorded_config(record, folder)
-    config = replace(config, base=_base_of(record, name, config.base))
+    carried = record.get("results", {}).get(name, {}).get(CARRIED) or {}  # perhaps with paths of another config
+    config = replace(config, base=Path(carried.get("base") or config.base))
     configured = next(stage for stage in config.stages if stage.params.name == name)
     update = {key: value for key, value in (parameters or {}).items() if key in type(configured.params).model_fields}
     configured = ConfiguredStage(configured.stage, configured.params.model_copy(update=update))
     try:
         return open_inputs(config, configured, run=folder, omitted=record.get("omitted", {}))
     except ThresherError as error:
-        lost = [path for file in _recorded_files(record, name, folder) if not _may_exist(path := str(file["path"]))]
+        paths = [str(file["path"]) for file in _recorded_files(record, name, folder)]
+        lost = [path for path in paths if not is_remote(path) and not Path(path).exists()]
         if not lost:
             raise
         lost = [config.variables.concealed(path) for path in lost]
         message = f"{lost[0]} is gone{f', and {len(lost) - 1:,} more files' if len(lost) > 1 else ''}: {error.message}"
         raise NoInputError(message, remedy="Rows can be shown only while the inputs of the run are there.") from error
-
-
-def _base_of(record: Mapping[str, Any], name: str, base: Path) -> Path:
-    """Return the folder that the paths of a stage start from: that of another config if it was carried forward."""
-    carried = record.get("results", {}).get(name, {}).get("carried_from") or {}
-    return Path(carried.get("base") or base)
 
 
 def changed_files(record: Mapping[str, Any], folder: Path, opened: OpenedStage) -> tuple[str, ...]:
@@ -174,11 +170,6 @@ def _recorded_files(record: Mapping[str, Any], name: str, folder: Path) -> Itera
         if file["stage"] == name:
             path = variables.revealed(file["path"])  # that of another stage's table is relative to the run
             yield {**file, "path": path if is_remote(path) else str(folder / path)}
-
-
-def _may_exist(path: str) -> bool:
-    """Whether a file is there; an object on a remote store may be."""
-    return is_remote(path) or Path(path).exists()
 
 
 def _differences(name: str, then: Mapping[str, Mapping[str, Any]], now: Mapping[str, Rows]) -> Iterator[str]:

@@ -116,7 +116,12 @@ class Verification:
             self._count(columns_verified=int(has_checksums), columns_without_checksums=int(not has_checksums))
 
     def _warn_of_unverified(self, stage: OpenedStage, source: Source, files: list[DataFile]) -> None:
-        columns = [self._columns_verified(stage, source, file) for file in files]
+        columns = [  # whether those that are read have checksums; a file of another format has none
+            [self._pages[file.path, column] for column in _columns_read(stage, source, file)]
+            if _is_parquet(file)
+            else [False]
+            for file in files
+        ]
         nothing = sum(not any(each) for each in columns if each)
         partly = sum(any(each) and not all(each) for each in columns)
         texts = self.warnings.setdefault(stage.name, [])
@@ -129,12 +134,6 @@ class Verification:
             verb = "have" if partly > 1 else "has"
             unverified = "and the others were not verified"
             texts.append(f"{start} {partly:,} of {total} {verb} checksums for some columns only, {unverified}")
-
-    def _columns_verified(self, stage: OpenedStage, source: Source, file: DataFile) -> list[bool]:
-        """Whether the columns of a file that a stage reads have checksums; a file of another format has none."""
-        if not _is_parquet(file):
-            return [False]
-        return [self._pages[file.path, column] for column in _columns_read(stage, source, file)]
 
     def _check_sum(self, name: str, file: DataFile) -> None:
         path = _path(file)
@@ -200,12 +199,9 @@ def _latest_attempt(layout: Layout) -> dict[str, Any]:
 def _recorded(record: Mapping[str, Any]) -> dict[_VERSION, tuple[str, str]]:
     with suppress(AttributeError, KeyError, TypeError):  # a record of another version, or a damaged one
         run = str(record["run_id"])
-        return {_version_in(entry): (entry["sha256"], run) for entry in record["inputs"] if _is_hashed(entry)}
+        hashed = [entry for entry in record["inputs"] if isinstance(entry.get("sha256"), str) and "etag" not in entry]
+        return {_version_in(entry): (entry["sha256"], run) for entry in hashed}
     return {}
-
-
-def _is_hashed(entry: Mapping[str, Any]) -> bool:
-    return isinstance(entry.get("sha256"), str) and "etag" not in entry
 
 
 def _version_in(entry: Mapping[str, Any]) -> _VERSION:

@@ -68,7 +68,7 @@ class Announcement:
             run: Folder of the run that it published or found unchanged.
         """
         record = self.record
-        self._send(lambda: self._job().end(record, _run_record(run), _files(run)))
+        self._send(lambda: self._job().end(record, json.loads(read_own(run / RUN_RECORD)), _files(run)))
         self._write_metrics(record, record.get("ended_at"), run)
 
     def fails(self, error: BaseException) -> None:
@@ -166,11 +166,6 @@ def _descriptions(config: Config) -> dict[str, dict[str, str]]:
         *(table for stage in config.stages for table in stage.stage.tables_of(stage.params)),
     ]
     return {table.name: {column.name: column.meaning for column in (*LEADING, *table.columns)} for table in tables}
-
-
-def _run_record(run: Path) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(read_own(run / RUN_RECORD))
-    return record
 
 
 def _files(run: Path) -> tuple[PublishedFile, ...]:
