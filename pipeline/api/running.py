@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ConfigError, ThresherError
 from ..runs import runner
 from ..runs.config import Config, load_config, overridden, parse_config
-from ..runs.results_location import results_at
 from ..runs.stage_results import StageResults
 from ..sources.paths import path_text, shortened
 
@@ -102,7 +101,8 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
         NoInputError: no run was published there.
         DataError: a file of the latest run is lost or damaged.
     """
-    from ..storage import read  # noqa: PLC0415 - runs do without
+    from ..runs.results_location import results_at  # noqa: PLC0415 - runs do without
+    from ..storage import read  # noqa: PLC0415 - likewise
 
     with results_at(path_text(results, what="results")) as folder:
         return read.open_results(folder)

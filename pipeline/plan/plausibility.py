@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from ..engines.engine import Engine
     from ..sources.bindings import KeyMatch
     from ..sources.source import Source
-    from .accounting import InputAccount
+    from .accounting import InputAccount, Options
     from .nodes import Progress, Statement
-    from .options import Options
     from .plan import Plan
     from .rows import Grouped
 

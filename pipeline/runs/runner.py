@@ -12,20 +12,18 @@ from ..errors import ThresherError, system_fault
 from ..interrupts import stop_requests
 from ..records import dataclass
 from ..storage.attempts import Attempt, process_facts, utc_now
-from ..storage.durable import json_bytes, read_own
-from ..storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
+from ..storage.durable import json_bytes
+from ..storage.layout import FORMAT_VERSION, Layout, new_run_id
 from ..storage.manifest import Manifest
 from ..storage.publish import Staging, exclusive, make_results_folder
 from ..storage.verify import Healed, clear_staging, heal
 from .carry_forward import LastRun, last_run, repeats
 from .evaluation import refuse_after_fork
 from .provenance import canonical, code_sha256, peak_rss, together, versions
-from .results_location import OnStore, tried_again
 from .reuse import states_of
 from .run import Run, exit_code
 from .stage_by_stage import PUBLISH_OTHERS, Ready, StageByStage, check_unmoved
 from .stage_results import StageResults, Watcher, joined, texts_once
-from .verifying import Verification, verification
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,8 +34,10 @@ if TYPE_CHECKING:
     from .announcing.announcement import Announcement
     from .config import Config
     from .evaluation import Evaluation
+    from .results_location import OnStore
     from .stage_by_stage import Failure
     from .stage_results import StageResult
+    from .verifying import Verification
 
     Rows = tuple[Mapping[str, Any], ...]
 
@@ -54,16 +54,24 @@ def run(config: Config, watcher: Watcher | None = None, evaluation: Evaluation |
         ThresherError: its class says what went wrong; readers still see the previous run. It is a ResourceError in a
             process that was forked after a run.
     """
+    watcher = watcher or Watcher()
     with _gate_files_kept_by_success(config):
         refuse_after_fork()
-        return tried_again(config, lambda: _run_once(config, watcher or Watcher(), evaluation))
+        if config.store is None:
+            return _run_once(config, watcher, evaluation)
+        from .results_location import tried_again  # noqa: PLC0415 - only where results live on a store
+
+        return tried_again(config.store, lambda: _run_once(config, watcher, evaluation))
 
 
 def _run_once(config: Config, watcher: Watcher, evaluation: Evaluation | None) -> Run:
-    layout = Layout(config.output)
+    layout, on_store = Layout(config.output), None
     with stop_requests() as stop, _announced(config, stop) as announcement:
-        on_store = OnStore(config, stop)
-        make_results_folder(layout, "output" if config.store is None else "resources.copies")
+        if config.store is not None:
+            from .results_location import OnStore  # noqa: PLC0415 - only where results live on a store
+
+            on_store = OnStore(config.store, stop)
+        make_results_folder(layout, "output" if on_store is None else "resources.copies")
         with _attempt(layout, config, announcement, on_store) as attempt, exclusive(layout):
             if config.gate_files:
                 from .gates.files import remove  # noqa: PLC0415 - only where the config names files
@@ -71,7 +79,8 @@ def _run_once(config: Config, watcher: Watcher, evaluation: Evaluation | None) -
                 remove(config.gate_files)
             watcher.on_run(attempt.record["run_id"])
             config.check_engine()
-            on_store.begin()
+            if on_store is not None:
+                on_store.begin()
             finished = _Job(config, layout, attempt, watcher, stop, on_store, evaluation).run()
         if announcement is None:
             return finished
@@ -98,7 +107,9 @@ def _announced(config: Config, stop: StopRequest) -> AbstractContextManager[Anno
 
 
 @contextmanager
-def _attempt(layout: Layout, config: Config, announcement: Announcement | None, on_store: OnStore) -> Iterator[Attempt]:
+def _attempt(
+    layout: Layout, config: Config, announcement: Announcement | None, on_store: OnStore | None
+) -> Iterator[Attempt]:
     run_id = new_run_id()
     record = {
         "format_version": FORMAT_VERSION,
@@ -111,10 +122,12 @@ def _attempt(layout: Layout, config: Config, announcement: Announcement | None, 
         "stages": [each.params.name for each in config.stages],
         **config.variables.record(),
     }
-    attempt = Attempt(layout.attempt(run_id), record, on_store.send)
+    attempt = Attempt(layout.attempt(run_id), record)
+    if on_store is not None:
+        attempt.send = on_store.mirror.upload_attempt
     attempt.write()
     try:
-        with config.variables.concealing(), on_store.naming():
+        with config.variables.concealing(), nullcontext() if on_store is None else on_store.store.naming():
             if announcement is not None:
                 announcement.begins(attempt.record)
             yield attempt
@@ -148,11 +161,11 @@ class _Job:
     attempt: Attempt
     watcher: Watcher
     stop: StopRequest
-    on_store: OnStore
+    on_store: OnStore | None = None
     evaluation: Evaluation | None = None
     healed: Healed = field(init=False)
-    last: LastRun | None = field(init=False)
-    verified: Verification = field(init=False)
+    last: LastRun | None = None
+    verified: Verification | None = None
     started: float = field(default_factory=time.monotonic)
 
     def run(self) -> Run:
@@ -160,14 +173,18 @@ class _Job:
         if self.watcher.on_crash is not None:  # said now: this run may end there, too
             for sentence in self.healed.crashes:
                 self.watcher.on_crash(sentence)
-        self.last = last_run(next(reversed(self.healed.state.runs), None))
-        self.verified = verification(self.config.verify_inputs, self.layout, self.last)
+        self.last = last_run(self.healed.state.latest_run)
+        if self.config.verify_inputs != "none":
+            from .verifying import verification  # noqa: PLC0415 - only where the config asks for it
+
+            self.verified = verification(self.config.verify_inputs, self.layout, self.last)
         ready, before = self._ready(), self._to_repeat()
         if self.config.cache and before is not None and repeats(self.config, ready, before):
             return self._unchanged(before, (), ())
         with self.stop.at_once():
             ready.plan()
-        staging = Staging(self.layout, self.attempt.record["run_id"], self.on_store.mirror)
+        mirror = None if self.on_store is None else self.on_store.mirror
+        staging = Staging(self.layout, self.attempt.record["run_id"], mirror)
         self.stop.check()
         states = states_of(self.config, self.layout, ready.planned.values())
         stages = StageByStage(ready, self.last, staging, self.watcher, self.stop, states, self.evaluation)
@@ -189,21 +206,26 @@ class _Job:
         from ..storage.read import run_to_repeat  # noqa: PLC0415 - only runs about a day need it
 
         repeated = run_to_repeat(self.healed.state, self.config.variables.ds)
-        is_latest = repeated is next(reversed(self.healed.state.runs), None)
-        return self.last if is_latest else last_run(repeated)
+        return self.last if repeated is self.healed.state.latest_run else last_run(repeated)
 
-    def _judged(self, staging: Staging, inputs: Sequence[Mapping[str, Any]]) -> tuple[Rows, dict[str, tuple[str, ...]]]:
+    def _judged(self, staging: Staging, inputs: Sequence[Mapping[str, Any]]) -> tuple[Rows, dict[str, list[str]]]:
         """The rows of the table `gates`, and by stage what to know of them and of what was not verified."""
-        if not self.config.gates:
-            return (), self.verified.with_warnings({})
-        from .gates.outcomes import judge_gates  # noqa: PLC0415 - only a config with gates needs it
+        rows: Rows = ()
+        warnings = {} if self.verified is None else {**self.verified.warnings}
+        if self.config.gates:
+            from .gates.outcomes import judge_gates  # noqa: PLC0415 - only a config with gates needs it
 
-        judged = judge_gates(self.config, staging, self.healed.state, inputs, self.attempt.record)
-        return judged.rows, self.verified.with_warnings(judged.warnings)
+            judged = judge_gates(self.config, staging, self.healed.state, inputs, self.attempt.record)
+            rows = judged.rows
+            for stage, of_gates in judged.warnings.items():
+                warnings[stage] = [*of_gates, *warnings.get(stage, ())]
+        return rows, warnings
 
     def _publish(self, stages: StageByStage, staging: Staging) -> Run:
         base = self.healed.state.latest
-        inputs = self.verified.with_hashes(joined(stages.records)["inputs"])
+        inputs = joined(stages.records)["inputs"]
+        if self.verified is not None:
+            inputs = self.verified.with_hashes(inputs)
         gates, warnings = self._judged(staging, inputs)
         stages.records = [record.with_notes(warnings.get(record.name, ())) for record in stages.records]
         fingerprint, identity = (
@@ -252,10 +274,10 @@ class _Job:
                 ready.opened[self.evaluation.opened.name] = self.evaluation.opened
             else:
                 ready.find()
-            if self.verified.method != "none":
+            if self.verified is not None:
                 ready.plan()  # tells of mistakes before files are verified
                 ready.verify(self.verified)
-        self.attempt.record |= self.verified.facts()
+                self.attempt.record |= self.verified.facts()
         return ready
 
     def _finished(
@@ -269,7 +291,8 @@ class _Job:
     ) -> Run:
         """Return the finished run; its warnings are those of the run that counted."""
         clear_staging(self.layout)
-        recorded, unverified = warnings_of_record(record), texts_once(self.verified.warnings)
+        recorded = warnings_of_record(record)
+        unverified = () if self.verified is None else texts_once(self.verified.warnings)
         unverified = tuple(text for text in unverified if text not in recorded)
         gates = tuple(record.get("gates", ()))
         unwritten: tuple[str, ...] = ()
@@ -286,10 +309,10 @@ class _Job:
 
     def _unchanged(self, last: LastRun, results: tuple[StageResult, ...], failures: tuple[Failure, ...]) -> Run:
         """Return the last run, in which nothing would change."""
-        record = json.loads(read_own(last.folder / RUN_RECORD))
-        run = self._finished(last.folder, last.manifest, "unchanged", record, results, failures)
-        facts = {"exit": run.exit_code, "ended_at": utc_now(), "generation": run.generation, **self.verified.inputs()}
-        self.attempt.write(status="unchanged", **facts, **_error(failures))
+        run = self._finished(last.folder, last.manifest, "unchanged", last.record, results, failures)
+        facts = {"exit": run.exit_code, "ended_at": utc_now(), "generation": run.generation}
+        hashed = {} if self.verified is None else self.verified.inputs()
+        self.attempt.write(status="unchanged", **facts, **hashed, **_error(failures))
         return run
 
 

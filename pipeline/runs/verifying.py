@@ -38,7 +38,7 @@ class Verification:
     """The verification of the inputs of one run.
 
     Attributes:
-        method: `none`, `crc` or `sha256`, as `verify_inputs` of the config says.
+        method: `crc` or `sha256`, as `verify_inputs` of the config says.
         recorded: Hashes of earlier runs: (sha256, id of the run) by path, size and time of the file.
         sums: Hashes of the files of this run by their path.
         counts: How many files and pages were verified, and against what.
@@ -66,7 +66,7 @@ class Verification:
                 try:
                     if self.method == "crc":
                         self._check_pages(stage, source, file)
-                    elif self.method == "sha256" and _path(file) not in self.sums:
+                    elif _path(file) not in self.sums:
                         self._check_sum(source.name, file)
                 except OSError as error:
                     raise os_fault(error, f"input {source.name}: verifying {file.name}") from error
@@ -77,17 +77,12 @@ class Verification:
 
     def facts(self) -> dict[str, Any]:
         """What the record of an attempt says of it."""
-        return {"verify_inputs": self.method} | ({"verified": self.counts} if self.counts else {})
+        return {"verified": self.counts} if self.counts else {}
 
     def inputs(self) -> dict[str, Any]:
         """What the record of an attempt that publishes nothing says of the files that it hashed."""
         records = self.with_hashes(input_records(self._stages)) if self.sums else []
         return {"inputs": [entry for entry in records if "sha256" in entry]} if records else {}
-
-    def with_warnings(self, warnings: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """Return warnings by stage, with those of what was not verified behind them."""
-        names = [*warnings, *(name for name in self.warnings if name not in warnings)]
-        return {name: (*warnings.get(name, ()), *self.warnings.get(name, ())) for name in names}
 
     def with_hashes(self, inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the records of input files, with the hashes of those that were hashed in this run."""
