@@ -178,9 +178,9 @@ class _Job:
             from .verifying import verification  # noqa: PLC0415 - only where the config asks for it
 
             self.verified = verification(self.config.verify_inputs, self.layout, self.last)
-        ready, before = self._ready(), self._to_repeat()
-        if self.config.cache and before is not None and repeats(self.config, ready, before):
-            return self._unchanged(before, (), ())
+        ready, earlier = self._ready(), self._to_repeat()
+        if self.config.cache and earlier is not None and repeats(self.config, ready, earlier):
+            return self._unchanged(earlier, (), ())
         with self.stop.at_once():
             ready.plan()
         mirror = None if self.on_store is None else self.on_store.mirror
@@ -194,8 +194,8 @@ class _Job:
         if self.config.on_error != PUBLISH_OTHERS:
             for opened in ready.opened.values():
                 check_unmoved(opened)
-        if before is not None and repeats(self.config, ready, before, stages):
-            return self._unchanged(before, tuple(stages.results), tuple(stages.failures))
+        if earlier is not None and repeats(self.config, ready, earlier, stages):
+            return self._unchanged(earlier, tuple(stages.results), tuple(stages.failures))
         self.stop.check()
         return self._publish(stages, staging)
 
