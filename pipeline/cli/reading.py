@@ -35,12 +35,12 @@ RunName = Annotated[
 
 
 @contextmanager
-def reading(ctx: typer.Context, results: str, what: str = "results") -> Iterator[Path]:
+def reading(ctx: typer.Context, results: str) -> Iterator[Path]:
     """Give the folder in which results can be read, and report errors as `reporting` does."""
     with reporting(ctx):
         from ..runs.results_location import results_at  # noqa: PLC0415 - help needs none of it
 
-        with results_at(results, what=what) as folder:
+        with results_at(results) as folder:
             yield folder
 
 

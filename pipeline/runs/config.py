@@ -113,7 +113,7 @@ def overridden(document: Mapping[str, Any], values: Mapping[str, Any], *, origin
         message = f"{origin}: the config is nested too deep"
         raise ConfigError(message) from error
     for key, value in values.items():
-        override(changed, key, value, origin=origin)
+        _override(changed, key, value, origin=origin)
     return changed
 
 
@@ -124,7 +124,7 @@ def _copied(value: Any) -> Any:  # noqa: ANN401 - any TOML value
     return [_copied(inner) for inner in value] if isinstance(value, list) else value
 
 
-def override(document: dict[str, Any], key: str, value: Any, *, origin: str) -> None:  # noqa: ANN401 - any TOML value
+def _override(document: dict[str, Any], key: str, value: Any, *, origin: str) -> None:  # noqa: ANN401 - any TOML value
     """Set a dotted key; below `stages`, a stage is given by its name, its kind or its number from 1.
 
     If the config has one stage only, its keys need nothing in front.
@@ -349,8 +349,7 @@ def load_config(
     except (ValueError, RecursionError) as error:
         message = f"{path} cannot be read as TOML: {_reason(error)}"
         raise ConfigError(message) from error
-    for key, value in (overrides or {}).items():
-        override(document, key, value, origin=str(path))
+    document = overridden(document, overrides or {}, origin=str(path))
     base, file = (Path.cwd(), None) if is_piped else (path.resolve().parent, path)
     return parse_config(document, base=base, origin=str(path), values=values, file=file)
 
