@@ -62,11 +62,11 @@ class Result:
         self.tables: dict[str, pl.DataFrame] = {table.name: frame for table, _, frame, _ in evaluation.tables}
         params = evaluation.opened.configured.params
         self._by_columns, self._confidence = params.by_columns, params.confidence
-        self.omitted: dict[str, str] = stage.omitted
+        self.omitted: dict[str, str] = {table: in_python(reason) for table, reason in stage.omitted.items()}
         self.warnings: tuple[str, ...] = tuple(in_python(warning) for warning in stage.warnings)
         self.notes: tuple[str, ...] = tuple(in_python(note) for note in stage.notes)
         self.summary: Summary = stage.summary
-        self._shown = replace(stage, warnings=self.warnings, notes=self.notes)
+        self._shown = replace(stage, omitted=self.omitted, warnings=self.warnings, notes=self.notes)
 
     def __getstate__(self) -> dict[str, object]:
         """Leave out what was read: a result that was pickled has its tables, its summary and its figures."""

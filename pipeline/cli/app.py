@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from ..errors import Note, ThresherError, UsageError
 from ..sources.paths import local_path
-from ..stages import STAGES, find_stage
+from ..stages import STAGES, StageEntry, find_stage
 from . import reading
 from .session import cleaned_faults, echo, execute, reporting, usage_errors_as_json
 from .terminal import LOG_FORMATS, asks_for_json, forgive_full_stderr, open_closed_streams
@@ -290,10 +290,11 @@ def doctor(
 @app.command()
 def init(
     ctx: typer.Context,
-    stage: Annotated[
-        str | None,
+    words: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="STAGE", help="The task; default: before_after, or with --from what the files are enough for."
+            metavar="[STAGE] [FILE]...",
+            help="The task, by default before_after, or what the files are enough for; and files, as of --from.",
         ),
     ] = None,
     files: Annotated[
@@ -314,31 +315,43 @@ def init(
 ) -> None:
     """Write a commented starter config to stdout, or one proposed from your files.
 
-    Example:  thresher init threshold_sweep --from scores.csv > my.toml
+    Example:  thresher init threshold_sweep scores.csv > my.toml
     """
     with reporting(ctx):
         from ..queries.load import resource_folder  # noqa: PLC0415
 
-        entry = find_stage("before_after" if stage is None else stage.replace("-", "_"))
-        if entry is None:
-            message = f"no stage is called {stage!r}"
-            raise UsageError(message, remedy=f"Known stages: {', '.join(each.kind for each in STAGES)}.")
+        stage, more = _stage_and_files(words or [])
+        files = [*(files or ()), *more]
+        entry = stage or STAGES[0]
         if files:
             from ..runs.proposing import propose  # noqa: PLC0415 - only here
             from ..sources.delimiters import checked_keys  # noqa: PLC0415 - only here
 
             character, kind = checked_keys(delimiter, format_)
-            stages = [each.load() for each in (STAGES if stage is None else [entry])]
+            stages = [each.load() for each in ([stage] if stage else STAGES)]
             typer.echo(propose(stages, files, Path.cwd(), delimiter=character, format_=kind), nl=False)
             return
         if delimiter is not None or format_ is not None:
             message = "--delimiter and --format say how files are written, and no file was named"
-            raise UsageError(message, remedy=f"Name it: thresher init {entry.kind} --from FILE --delimiter ';'")
+            raise UsageError(message, remedy=f"Name it: thresher init {entry.kind} FILE --delimiter ';'")
         text = (resource_folder("configs") / f"{entry.kind}.toml").read_text(encoding="utf-8")
         typer.echo(text.replace("docs/", f"{resource_folder('docs')}/"), nl=False)
 
 
 app.add_typer(reading.app)
+
+
+def _stage_and_files(words: list[str]) -> tuple[StageEntry | None, list[str]]:
+    """Tell the stage that `init` is asked for, which comes first, from files.
+
+    Raises:
+        UsageError: the first word is neither.
+    """
+    entry = find_stage(words[0].replace("-", "_")) if words else None
+    if entry is None and words and words[0].replace("-", "_").isidentifier() and not Path(words[0]).exists():
+        message = f"no stage is called {words[0]!r}, and no file"
+        raise UsageError(message, remedy=f"Known stages: {', '.join(each.kind for each in STAGES)}.")
+    return entry, words[1:] if entry else words
 
 
 def _overrides(settings: list[str] | None, *, engine: str | None = None, **paths: str | None) -> dict[str, Any]:

@@ -146,7 +146,7 @@ class OptionalTable:
             rows: Rows of the inputs, after `where` where it was asked.
         """
         if self.asked is False and self.wish:
-            return f"the config does not ask for it; {self.wish} does"
+            return f"nothing asks for it; {self.wish} does"
         if self.asked is False:
             return f"{self.key} = false; {self.key} = true makes it"
         if self.lacking:

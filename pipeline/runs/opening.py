@@ -20,6 +20,7 @@ from ..sources.bindings import Binding
 from ..sources.engine_rows import EngineRows, relabelled
 from ..sources.finding import RENAME, skipped_words
 from ..sources.inputs import Expression, Input
+from ..sources.judging import judged_by_itself
 from ..sources.parquet_files import DataFile
 from ..sources.remote.reading import DEFAULT_LIMIT, Copies, bytes_of
 from ..sources.rows import is_passed_in
@@ -281,6 +282,7 @@ def _planned(config: Config, inputs: FoundInputs) -> OpenedStage:
         *_skipped_warnings(sources),
         *_rows_read_otherwise(sources),
         *_unbound_by_rule(plan),
+        *judged_by_itself(plan.sources, _read(plan)),
     )
     said = (*notices, *plan.warnings)
     warnings = tuple(type(text)(config.variables.concealed(text)) for text in said)  # a note stays one

@@ -23,7 +23,7 @@ from ..sources.databases import tables_of
 from ..sources.delimiters import keys_of_file
 from ..sources.finding import Search
 from ..sources.formats import ENDINGS, TEXTS, format_of, is_read
-from ..sources.inputs import Input
+from ..sources.inputs import Field, Input, InputContract
 from ..sources.listing import find_files
 from ..sources.parquet_files import DataFile
 from ..sources.rows import lists_of_tags, tags_in_words
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ..sources.inputs import Field, Format, InputContract, Kind
+    from ..sources.inputs import Format, Kind
     from ..sources.text_casts import TextCast
     from ..stages.stage import Stage
 
@@ -59,6 +59,8 @@ SELDOM_GROUPS = re.compile(
 )
 WORDS_FOR_NONE = ("NA", "N/A", "#N/A", "n/a", "NULL", "null", "None", "none", "-", ".", "?")
 OF_TEXT: tuple[Kind, ...] = ("number", "boolean", "instant")
+MOST_CLASSES = 1_000  # that a column of labels names; more are texts
+SCORED = InputContract("scored", (Field("score", "number", "the score"),), "rows with a score")
 MOST_DIGITS = 700  # of a sum of two floating numbers, all of them
 
 
@@ -96,7 +98,7 @@ class Found:
         """Whether a column can be read as what a field expects, by an expression if need be."""
         arrow = self.file.schema.field(column).type
         if str(arrow) in ARROW_TEXTS and kind not in {"key", "any"}:
-            if kind == "boolean" and self.class_of_element(column):
+            if kind == "boolean" and (self.class_of_element(column) or self.class_that_is_true(column)):
                 return True
             return self.cast(column, kind) is not None or not self.typed  # what does not fit is told when it is read
         return canonical_type(arrow, kind) is not None or self.is_zero_or_one(column, kind)
@@ -121,6 +123,8 @@ class Found:
         if of_text and is_read(pl.scan_parquet(self.file.path), column, kind, spec):
             return ""
         cast = self.cast(column, kind)
+        if cast is None and kind == "boolean" and (true_class := self.class_that_is_true(column)):
+            return f"{in_expression(column)} = {true_class}"
         return "" if cast is None else cast.sql
 
     def is_zero_or_one(self, column: str, kind: Kind) -> bool:
@@ -141,6 +145,33 @@ class Found:
         inside = [name for name in texts if name.startswith(f"{self.keys[UNNEST][-1]}.")]
         values = self._values(column).drop_nulls().unique()
         return next((name for name in inside if values.is_in(self._values(name).unique().implode()).all()), "")
+
+    def class_that_is_true(self, column: str) -> str:
+        """What a column that names classes is to be compared with, as SQL; empty: it names none.
+
+        The class that is predicted, if a column names it and the score is that of this class, at least 1 / classes;
+        otherwise that of two classes whose rows score higher.
+        """
+        texts = [field.name for field in self.file.schema if str(field.type) in ARROW_TEXTS]
+        score = proposed(SCORED, self.file.schema, can_be=self.can_be, called=self.called).get(SCORE)
+        classes = self._values(column).drop_nulls().unique()
+        if column not in texts or score is None or not 1 < len(classes) <= min(MOST_CLASSES, self.file.rows / 2):
+            return ""
+        predicted = [name for name in texts if name != column and self._holds_only(name, classes)]
+        least, _ = self.limits(score[0]) or (0.0, 0.0)
+        if predicted and (len(classes) > 2 or least >= 1 / len(classes)):  # noqa: PLR2004 - a class and its opposite
+            return in_expression(predicted[0])
+        if len(classes) > 2:  # noqa: PLR2004
+            return ""
+        scores = self._numbers(score[0]).collect()["x"]
+        means = pl.DataFrame({"class": self._values(column), "score": scores}).drop_nulls().group_by("class").mean()
+        true_class = str(means.sort("score", "class")["class"].last())
+        return "'{}'".format(true_class.replace("'", "''"))
+
+    def _holds_only(self, column: str, values: pl.Series) -> bool:
+        """Whether a column has values, and none but these."""
+        held = self._values(column).drop_nulls().unique()
+        return len(held) > 0 and held.is_in(values.implode()).all()
 
     def has_gaps(self, column: str) -> bool:
         """Whether a column of the first file has rows without a value."""
@@ -239,7 +270,7 @@ def propose(
     bindings = {name: file.fields(_contract(stage, name)) for name, file in files.items()}
     alignment = list(_alignment(stage, bindings))
     lines = [
-        f"# Proposed by thresher init {stage.kind} --from {cleaned(' '.join(paths), layout='')}",
+        f"# Proposed by thresher init {stage.kind} {cleaned(' '.join(paths), layout='')}",
         "# Names and ranges are guesses: read every line, then run thresher check on this file.",
         "",
         'output = "results"',
@@ -630,6 +661,8 @@ def _field(field: Field, file: Found, binding: tuple[str, float] | None) -> Iter
     example = file.example(column)
     shown = "without a value" if example is None else f"for example {_text(example)}"
     yield f"#   {field.name} ({field.meaning}): {doubt}{_text(column)}, {kind}{shown}"
+    if field.kind == "boolean" and (true_class := file.class_that_is_true(column)) and not file.cast(column, "boolean"):
+        yield f"#   GUESSED: what is true is {_text(column)} = {true_class}; name the class that the score is of"
 
 
 def _text(value: object) -> str:

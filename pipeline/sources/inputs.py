@@ -296,6 +296,7 @@ class Field:
             not enough.
         as_written: Whether a number of single precision is the shortest decimal that is read as it: 1.1, which as
             DOUBLE would be 1.10000002.
+        truth_of: The field of the same input that it is held against, which must not come from the same column.
     """
 
     name: str
@@ -304,6 +305,7 @@ class Field:
     required: bool = False
     mapped_only: bool = False
     as_written: bool = False
+    truth_of: str = ""
 
 
 @dataclass(frozen=True)
@@ -316,6 +318,7 @@ class InputContract:
         meaning: One phrase for help.
         required: Whether the stage cannot run without it.
         evaluated: Whether its rows can be evaluated even if all other inputs are empty.
+        truth_of: The input whose rows are held against its own, which must not be the same rows; empty: none is.
     """
 
     name: str
@@ -323,6 +326,7 @@ class InputContract:
     meaning: str
     required: bool = False
     evaluated: bool = False
+    truth_of: str = ""
 
     def field(self, name: str) -> Field | None:
         """Return the field of that name, if any."""

@@ -47,6 +47,13 @@ def test_a_notebook_shows_warnings_summary_and_figures(result: Result) -> None:
     assert "&lt;/script&gt;" in html
 
 
+def test_what_was_not_made_is_said_as_python_says_it() -> None:
+    made = thresher.threshold_sweep(predictions=pl.DataFrame({"score": [0.1, 0.9] * 9, "label": [0, 1] * 9}))
+    assert 'predictions={"path": …, "columns": {"id": "item_id"}}' in made.omitted["threshold_sweep_units"]
+    assert "bands=True makes it" in made.omitted["threshold_sweep_bands"]
+    assert "columns = {" not in made._repr_html_()
+
+
 @pytest.mark.wide
 def test_figures_have_names_and_groups(result: Result, tmp_path: Path) -> None:
     assert result.figures[0] == "by_threshold"

@@ -193,6 +193,6 @@ def test_keys_of_tables_that_nobody_asked_for_are_told_in_the_report(every_stage
     unrequested = json.loads((every_stage.path / "run.json").read_bytes())["unrequested"]["threshold_sweep"]
     assert unrequested["threshold_sweep_at_prevalence"] == "prevalence"
     queried = call("query", str(results), "FROM threshold_sweep_at_prevalence").err
-    assert "the config does not ask for it; prevalence = 0.05, for example, does" in queried
+    assert "nothing asks for it; prevalence = 0.05, for example, does" in queried
     with pytest.raises(AttributeError, match="net_benefit = false; net_benefit = true makes it"):
         _ = every_stage.stages["threshold_sweep"].net_benefit

@@ -551,3 +551,67 @@ def test_files_are_said_to_be_enough_for_tasks_or_what_they_lack(
     pl.DataFrame({"id": ["a"], "score": [0.1]}).write_csv("scored.csv")
     assert "predictions = scored.csv lacks label: whether it is true" in call("doctor", "scored.csv").out
     assert call("doctor", "nothing.csv").code == 66
+
+
+ROWS_OF_CLASSES = {
+    # the score of one class: 'spam' scores higher
+    "one class": (["spam", "ham", "ham", "spam"], None, [0.9, 0.2, 0.4, 0.3], "label = 'spam'", 2),
+    "quoted": (["it's", "not", "not", "it's"], None, [0.9, 0.2, 0.4, 0.3], "label = 'it''s'", 2),
+    # confidence in what is predicted, never below a half: whether that is right
+    "confidence": (
+        ["spam", "ham", "ham", "spam"],
+        ["spam", "ham", "spam", "spam"],
+        [0.9, 0.8, 0.6, 0.7],
+        "label = predicted",
+        3,
+    ),
+    "score beside": (
+        ["spam", "ham", "ham", "spam"],
+        ["spam", "ham", "ham", "ham"],
+        [0.9, 0.2, 0.4, 0.3],
+        "label = 'spam'",
+        2,
+    ),
+    "three classes": (["a", "b", "c", "c"], ["a", "c", "c", "b"], [0.9, 0.2, 0.4, 0.3], "label = predicted", 2),
+}
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("case", ROWS_OF_CLASSES)
+def test_labels_that_name_classes_are_compared(case: str, ending: str, tmp_path: Path) -> None:
+    labels, predicted, scores, condition, n_true = ROWS_OF_CLASSES[case]
+    rows = pl.DataFrame({"label": labels, "score": scores} | ({} if predicted is None else {"predicted": predicted}))
+    rows = pl.concat([rows] * 10)
+    path = tmp_path / f"rows.{ending}"
+    getattr(rows, {"jsonl": "write_ndjson"}.get(ending, f"write_{ending}"))(path)
+    text, config = proposal("threshold_sweep", [path.name], tmp_path)
+    assert config["stages"][0]["predictions"]["columns"] == {"label": {"sql": condition}}
+    assert "#   GUESSED: what is true is " in text
+    run = run_config(config, tmp_path)
+    areas = pl.read_parquet(run.path / "threshold_sweep_areas" / "threshold_sweep.parquet")
+    assert areas["n_positive"].item() == 10 * n_true
+
+
+def test_classes_without_a_prediction_are_not_guessed(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"label": ["a", "b", "c"] * 9, "score": [0.1, 0.2, 0.3] * 9})
+    rows.write_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ThresherError, match="fit no input of threshold_sweep"):
+        proposal("threshold_sweep", ["rows.parquet"], tmp_path)
+
+
+def test_files_may_stand_without_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"label": [0, 1] * 9, "score": [0.1, 0.2] * 9}).write_parquet("rows.parquet")
+    pl.DataFrame({"label": [0, 1] * 9, "score": [0.1, 0.2] * 9}).write_parquet("ranking")
+    proposals = [
+        call("init", *words).out
+        for words in (
+            ("rows.parquet",),
+            ("threshold_sweep", "rows.parquet"),
+            ("threshold-sweep", "predictions=rows.parquet"),
+            ("--from", "rows.parquet"),
+        )
+    ]
+    assert {tomllib.loads(each)["stages"][0]["kind"] for each in proposals} == {"threshold_sweep"}
+    assert "Proposed" not in call("init", "ranking").out  # the task comes first
+    assert "no stage is called 'rows', and no file" in call("init", "rows").err

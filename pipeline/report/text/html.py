@@ -56,10 +56,13 @@ def _sparkline(curve: Curve) -> Markup:
 
 
 def _table(cells: Cells) -> Markup:
-    aligned = ["text-align: right" if flush else "text-align: left" for flush in cells.flush_right]
-    head = element("tr", *(element("th", text, style=side) for text, side in zip(cells.headers, aligned, strict=True)))
+    of_headers = ["text-align: right" if flush else "text-align: left" for flush in cells.flush_right]
+    of_cells = [f"{style}; white-space: nowrap" if "right" in style else style for style in of_headers]
+    head = element(
+        "tr", *(element("th", text, style=style) for text, style in zip(cells.headers, of_headers, strict=True))
+    )
     rows = [
-        element("tr", *(element("td", text, style=side) for text, side in zip(row, aligned, strict=True)))
+        element("tr", *(element("td", text, style=style) for text, style in zip(row, of_cells, strict=True)))
         for row in cells.rows
     ]
     return element("table", element("thead", head), element("tbody", *rows))

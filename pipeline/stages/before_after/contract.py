@@ -75,6 +75,7 @@ GOLD = InputContract(
     ),
     "true matches found by people",
     evaluated=True,
+    truth_of="pairs",
 )
 GOLD_ARTICLES = InputContract(
     "gold_articles",

@@ -47,6 +47,7 @@ ANNOTATIONS = InputContract(
     "one row per true change point, or incident, as marked by each annotator",
     required=True,
     evaluated=True,
+    truth_of="predictions",
 )
 SERIES = InputContract(
     "series",

@@ -33,7 +33,7 @@ PREDICTED = InputContract(
     required=True,
     evaluated=True,
 )
-GOLD = InputContract("gold", _MENTION, "one row per gold mention", required=True, evaluated=True)
+GOLD = InputContract("gold", _MENTION, "one row per gold mention", required=True, evaluated=True, truth_of="predicted")
 DOCUMENTS = InputContract(
     "documents",
     (InputField("doc_id", "key", "the document", required=True),),

@@ -30,7 +30,9 @@ PREDICTED = InputContract(
     required=True,
     evaluated=True,
 )
-GOLD = InputContract("gold", _PLACE, "one row per gold mention with its place", required=True, evaluated=True)
+GOLD = InputContract(
+    "gold", _PLACE, "one row per gold mention with its place", required=True, evaluated=True, truth_of="predicted"
+)
 
 COUNTS = (
     Column("n_located", "BIGINT", "gold mentions whose distance from the prediction lies in the bin"),

@@ -22,7 +22,12 @@ RANKING = InputContract(
         InputField("doc_id", "key", "the document", required=True),
         InputField("score", "number", "score of the document for the query; higher comes first"),
         InputField("rank", "number", "rank of the document for the query; lower comes first"),
-        InputField("relevance", "number", "relevance of the document, NULL if not judged; used without relevance"),
+        InputField(
+            "relevance",
+            "number",
+            "relevance of the document, NULL if not judged; used without relevance",
+            truth_of="score",
+        ),
     ),
     "one row per retrieved document of a query, with its score or rank",
     required=True,
@@ -37,6 +42,7 @@ RELEVANCE = InputContract(
     ),
     "one row per judged document of a query; default: the column relevance of the ranking",
     evaluated=True,
+    truth_of="ranking",
 )
 
 COUNTS = (

@@ -24,7 +24,7 @@ PREDICTIONS = InputContract(
     "predictions",
     (
         InputField("score", "number", "score of the prediction; higher is more likely true", required=True),
-        InputField("label", "boolean", "whether it is true: boolean, or 0 and 1", required=True),
+        InputField("label", "boolean", "whether it is true: boolean, or 0 and 1", required=True, truth_of="score"),
         InputField(
             "weight", "number", "weight of the row, from 0 to 1e6; default: every row counts once", mapped_only=True
         ),
