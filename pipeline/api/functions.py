@@ -44,7 +44,7 @@ _RESOURCES = "Limits, as in the config: `memory`, `threads`, `scratch`, `scratch
 
 @cache
 def stage_function(kind: str) -> Callable[..., Result]:
-    """Return the public function of a stage: its signature and its help are those of the parameter class."""
+    """Return the public function of a stage, whose signature and help are made from the parameter class."""
     entry = find_stage(kind)
     if entry is None:
         message = f"no stage is called {kind!r}"

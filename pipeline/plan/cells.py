@@ -143,7 +143,7 @@ def merged_cells(cells: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 
 def cells_of(counted: Mapping[tuple[str, ...], pl.DataFrame], names: Sequence[str]) -> pl.DataFrame | None:
-    """The cells of a grouping, put together from those of a finer one; None where none were counted."""
+    """The cells of a grouping, put together from the cells of a finer one; None where none were counted."""
     finer = [segment for segment in counted if set(names) <= set(segment)]
     if not finer:
         return None

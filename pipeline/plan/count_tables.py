@@ -1,4 +1,4 @@
-"""Count tables while they are made: counts of the finest groupings come in, those of all groupings go out."""
+"""Count tables while they are made: counts of the finest groupings come in, the sums for all groupings go out."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ class Query:
                 progress.counts.add(self.sums.into, segment, scored, (), self.sums.columns, self.sums.crossed)
 
     def _counts(self, engine: Engine, segment: Sequence[str]) -> pl.DataFrame:
-        """The counts by some grouping columns; those of a sweep by threshold."""
+        """The counts by some grouping columns, and by threshold in a sweep."""
         tree, sweep = self.tree(segment), self.sweep
         if sweep is None:
             return engine.fetch(tree, self.params)
@@ -258,7 +258,7 @@ def _reading(tree: exp.Query, name: str, other: str) -> exp.Query:
 
 
 def _with_scores_as_thresholds(counts: pl.DataFrame, segment: Sequence[str], *, missed: bool) -> pl.DataFrame:
-    """Counts per distinct score, each of which is a threshold; without a score below all, if they count at all.
+    """Counts per distinct score, which is a threshold; rows without a score are below all, if they count at all.
 
     Raises:
         DataError: a group has too many.

@@ -365,7 +365,7 @@ class After:
     function: Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], pl.DataFrame]
 
     def run(self, engine: Engine, progress: Progress) -> None:
-        """Replace the table, which has no row so far, by that of the rows."""
+        """Make the table, which has no row so far, from the rows."""
         params, query = self.params(progress.tables) if callable(self.params) else self.params, self.query
         if self.relation is not None:
             self.relation.run(engine, progress)

@@ -49,7 +49,7 @@ _REMEDIES = {
 
 
 def implausible(engine: Engine, options: Options, plan: Plan, accounts: Sequence[InputAccount]) -> Iterator[str]:
-    """What must be said before anything else: inputs of which at least half of the rows are left out, or match nothing.
+    """What must be said before anything else: at least half of the rows of an input are left out, or match nothing.
 
     Args:
         engine: Where the relations of the plan are defined.
@@ -264,7 +264,7 @@ def _in_files(source: Source, names: Sequence[str]) -> list[str]:
 
 
 def _telling_apart(source: Source, names: Sequence[str]) -> list[str]:
-    """Columns of the files within which ids should not repeat: some that are read, and those of `where`."""
+    """Columns of the files within which ids should not repeat: some that are read, and all in `where`."""
     return list(dict.fromkeys([*_in_files(source, names), *columns_in_where(source)]))
 
 
@@ -408,7 +408,7 @@ def columns_in_where(source: Source) -> tuple[str, ...]:
 
 
 def _names(source: Source) -> list[str]:
-    """The columns of the first file, and those of its folders."""
+    """The columns of the first file and of its folders."""
     return list(dict.fromkeys(name for file in source.files[:1] for name in (*file.schema.names, *file.partitions)))
 
 
@@ -420,7 +420,7 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 
 def _tells_rows_apart(kind: pa.DataType) -> bool:
-    """Whether a type is that of names and numbers of things."""
+    """Whether values of a type name or number things."""
     import pyarrow as pa  # noqa: PLC0415 - only where files are looked at
 
     if pa.types.is_dictionary(kind):

@@ -242,7 +242,7 @@ class UnitCells:
         return rows, Extremes(lowest, highest)
 
     def _influences(self, cells: Rows, extremes: Extremes) -> dict[str, Influences]:
-        """Influences of each cell; on `pr_auc` those of its lowest and its highest score in the mean."""
+        """Influences of each cell; on `pr_auc` the mean of the influences of its lowest and its highest score."""
         of_thresholds = influences_of_thresholds(self.curves.retrieved)
         ends = [self.curves.steps(cells.group, end) for end in (extremes.lowest, extremes.highest)]
         psi = []
@@ -280,7 +280,7 @@ class UnitCells:
 
 
 def _by_unit(counted: pl.DataFrame, scales: dict[str, float], *, weighted: bool) -> pl.DataFrame:
-    """Sums by unit and label → sums by unit, those of each side beside each other."""
+    """Sums by unit and label → sums by unit, with negatives and positives in columns of their own."""
     names = ["n", "n_retrieved", *(["weight", "weight_retrieved"] if weighted else [])]
     values = [pl.col(names[:2]), pl.col(names[2:]).cast(pl.Float64)]
     values += [(pl.col(area).cast(pl.Float64) / scales[area]).alias(area) for area in AREAS]

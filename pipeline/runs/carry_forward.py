@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LastRun:
-    """The latest run before this one, with those of its stages whose files are intact.
+    """The latest run before this one, with its intact stages.
 
     Attributes:
         folder: Its folder.
@@ -220,7 +220,7 @@ def note_finished(staging: Staging, stage: StageRecord) -> None:
 
 
 def finished_stages(layout: Layout, last: LastRun | None) -> list[FinishedStage]:
-    """Return the stages that may be taken over: those of the last run, and those of attempts that did not end well."""
+    """Return the stages that may be taken over, from the last run and from attempts that did not end well."""
     finished = []
     if last is not None:
         finished = [
@@ -259,7 +259,7 @@ def take_over(finished: FinishedStage, staging: Staging) -> bool:
 
 
 def repeats(config: Config, ready: Ready, last: LastRun, stages: StageByStage | None = None) -> bool:
-    """Whether a run is the same as an earlier one, of which no file is damaged.
+    """Whether a run is the same as an earlier run, and no file of that is damaged.
 
     Args:
         config: The config.

@@ -188,7 +188,7 @@ class Found:
         return fit(contract, fields, Path(self.written).name), sum(likeness for _, likeness in fields.values())
 
     def best(self, contract: InputContract) -> Found:
-        """The rows that fit an input best: those of the file, the elements of a list, or the mentions of its tags."""
+        """The rows that fit an input best: rows of the file, elements of a list, or mentions of its tags."""
 
         def fit_of(rows: Found) -> tuple[float, float, bool]:
             is_predicted = "pred" in rows.keys.get(TAGS, "").lower()
@@ -474,7 +474,7 @@ def _found(
 
 
 def _of_elements(of_file: Found, base: Path, outside: Sequence[str] = ()) -> Iterator[Found]:
-    """The elements of each list as rows, those of lists within elements, too.
+    """The elements of each list as rows, and the elements of lists within them.
 
     What stands beside the outermost list tells of the document, and may be called `id`; where nothing is called so, the
     number of the row does.

@@ -101,7 +101,7 @@ def stage_fingerprints(
 
 
 def together(stages: Sequence[tuple[str, str]]) -> str:
-    """Return one hash of those of all stages of a run, each with the name of its stage."""
+    """Return one hash of the hashes of all stages of a run, each with the name of its stage."""
     return _hash(stages)
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def recorded_config(record: Mapping[str, Any], folder: Path) -> Config:
-    """Return the config that made a run, from its record; limits of memory and threads are those of this machine.
+    """Return the config that made a run, from its record; memory and threads are limited as on this machine.
 
     Args:
         record: The content of `run.json`.
@@ -314,7 +314,7 @@ def recorded_result(folder: Path, stage: Stage, record: StageRecord) -> StageRes
 
 
 def notice_of(result: Mapping[str, Any]) -> str:
-    """Return the sentence that says of which run the numbers of a stage are; empty if this run counted it."""
+    """Return the sentence that names the run which counted a stage; empty if this run did."""
     return str(result[ABOUT_RUN][0]) if result.get(CARRIED) and result.get(ABOUT_RUN) else ""
 
 

@@ -1,4 +1,4 @@
-"""Where results live: in a folder here, or on a store, of which a mirror here is worked on."""
+"""Where results live: in a folder here, or on a store, for which runs are made in a mirror here."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _identity(address: Address) -> str:
 
 @contextmanager
 def results_at(text: str | os.PathLike[str], *, what: str = "results") -> Iterator[Path]:
-    """Give the folder in which results can be read: that of the text, or an up-to-date mirror of the store.
+    """Give the folder in which results can be read: the one that is named, or an up-to-date mirror of the store.
 
     Args:
         text: A folder or an address, as written by a person.

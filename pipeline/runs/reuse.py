@@ -88,7 +88,7 @@ def _identity(file: DataFile) -> list[Any] | None:
 
 
 def reuse_record(engine: Engine, opened: OpenedStage, states: AnswerCache | None) -> dict[str, Any]:
-    """Return what was read and what was not, by input: numbers of files, and why all of them were read."""
+    """Return by input how many files there are, how many were read, and why all of them were."""
     if engine.has_workers and states is not None:
         numbers = {name: len(source.files) for name, source in opened.sources.items() if len(source.files) > 1}
         why = "Spark keeps no answers of single files"
@@ -107,7 +107,7 @@ def reuse_record(engine: Engine, opened: OpenedStage, states: AnswerCache | None
 
 
 def reuse_in_words(record: dict[str, Any]) -> Iterator[str]:
-    """Say what was not read again, and why all files of an input were where that can be said."""
+    """Say how many files were not read again, or why all files of an input were read."""
     for source, facts in record.items():
         n_kept = facts["files"] - facts["files_read"]
         if n_kept:

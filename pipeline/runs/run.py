@@ -21,7 +21,7 @@ GATE_FAILED = 3  # exit code of a run that is published although a gate failed
 
 
 def exit_code(failures: Sequence[Failure], gates: Sequence[Mapping[str, Any]]) -> int:
-    """Return the exit code of a published run: that of the first stage that failed, 3 if a gate failed, else 0.
+    """Return the exit code of a published run: the code of the first stage that failed, 3 if a gate failed, else 0.
 
     Args:
         failures: The stages that failed.

@@ -209,7 +209,7 @@ class _Job:
         return self.last if repeated is self.healed.state.latest_run else last_run(repeated)
 
     def _judged(self, staging: Staging, inputs: Sequence[Mapping[str, Any]]) -> tuple[Rows, dict[str, list[str]]]:
-        """The rows of the table `gates`, and by stage what to know of them and of what was not verified."""
+        """The rows of the table `gates`; and warnings by stage, of gates and of inputs that were not verified."""
         rows: Rows = ()
         warnings = {} if self.verified is None else {**self.verified.warnings}
         if self.config.gates:
@@ -289,7 +289,7 @@ class _Job:
         results: tuple[StageResult, ...],
         failures: tuple[Failure, ...],
     ) -> Run:
-        """Return the finished run; its warnings are those of the run that counted."""
+        """Return the finished run, with the warnings of the run that counted."""
         clear_staging(self.layout)
         recorded = warnings_of_record(record)
         unverified = () if self.verified is None else texts_once(self.verified.warnings)

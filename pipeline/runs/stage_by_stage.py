@@ -292,7 +292,7 @@ class StageByStage:
         return evaluation
 
     def _opened_later(self, configured: ConfiguredStage) -> OpenedStage:
-        """Open a stage that reads tables of others; those of stages that were carried forward are as they were then."""
+        """Open a stage that reads tables of others; carried ones have the parameters that made their tables."""
         order = {stage.params.name: stage for stage in self.config.every}
         for record in self.records:
             if CARRIED in record.result:

@@ -155,7 +155,7 @@ class StageRecord:
 
     @property
     def result(self) -> dict[str, Any]:
-        """Its entry under `results`: warnings, seconds, fingerprints, and of which run it is."""
+        """Its entry under `results`: warnings, seconds, fingerprints, and the run that counted it."""
         return dict(self.entries["results"])
 
     @property
@@ -248,7 +248,7 @@ def recorded_stages(record: Mapping[str, Any], files: Sequence[PublishedFile]) -
 
 
 def parse_stage_record(content: Mapping[str, Any]) -> StageRecord:
-    """Return what `to_json` returned; errors are those of `recorded_stages`."""
+    """Return what `to_json` returned; raises the errors of `recorded_stages`."""
     files = tuple(published_file(file) for file in content["files"])
     if any(file.stage != content["name"] for file in files):
         message = f"a file is not of the stage {content['name']!r}"

@@ -1,4 +1,4 @@
-"""Verifying that the content of input files is what was written, where the config asks for it."""
+"""Input files are verified where the config asks for it: their content is still what was written."""
 
 from __future__ import annotations
 
