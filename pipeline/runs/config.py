@@ -29,6 +29,7 @@ from .written import check_written, gate_files
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ..engines.duckdb import Resources
     from ..stages.parameters import StageParameters
     from ..stages.stage import Stage
     from ..storage.mirror import ResultsStore
@@ -52,6 +53,13 @@ class ResourceLimits(BaseModel):
     copies: Path | None = None
     copies_limit: str | None = None
     cache_limit: str | None = None
+
+    @property
+    def of_engine(self) -> Resources:
+        """The limits that an engine is started with."""
+        from ..engines.duckdb import Resources  # noqa: PLC0415 - a config can be read without it
+
+        return Resources(**self.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))
 
     @field_validator("memory", "scratch_limit", "cache_limit", "copies_limit")
     @classmethod

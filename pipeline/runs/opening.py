@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..engines.duckdb import Resources
 from ..engines.expression_types import truths, type_of
 from ..engines.memory import limit_of, limit_process
 from ..errors import ConfigError, DataError, NoInputError, Note, ResourceError, together
@@ -54,9 +53,7 @@ def looks_of(config: Config) -> Looks | None:
         return None
     from ..engines.spark import looks  # noqa: PLC0415 - an optional extra
 
-    return looks(
-        config.spark, Resources(**config.resources.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))
-    )
+    return looks(config.spark, config.resources.of_engine)
 
 
 def check_verifiable(config: Config, sources: Mapping[str, Source]) -> None:

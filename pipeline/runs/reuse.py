@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..engines.duckdb import DuckDB, Resources
+from ..engines.duckdb import DuckDB
 from ..engines.engine import InputFile
 from ..sources.parquet_files import DataFile
 from ..sources.remote.reading import bytes_of
@@ -137,7 +137,7 @@ def started(
         states: Where the answers of files are kept, if the engine can use them; None: all files are read.
     """
     opened.fetch()
-    resources = Resources(**config.resources.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))
+    resources = config.resources.of_engine
     if config.engine == "spark":
         from ..engines.spark import Spark  # noqa: PLC0415 - an optional extra
 

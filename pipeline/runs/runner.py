@@ -215,9 +215,8 @@ class _Job:
         if self.config.gates:
             from .gates.outcomes import judge_gates  # noqa: PLC0415 - only a config with gates needs it
 
-            judged = judge_gates(self.config, staging, self.healed.state, inputs, self.attempt.record)
-            rows = judged.rows
-            for stage, of_gates in judged.warnings.items():
+            rows, said = judge_gates(self.config, staging, self.healed.state, inputs, self.attempt.record)
+            for stage, of_gates in said.items():
                 warnings[stage] = [*of_gates, *warnings.get(stage, ())]
         return rows, warnings
 
