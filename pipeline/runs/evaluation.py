@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -79,9 +80,13 @@ def importing_meanwhile(names: Sequence[str]) -> Iterator[None]:
     Args:
         names: The modules.
     """
+    absent = [name for name in names if name not in sys.modules]
+    if not absent:
+        yield
+        return
 
     def work() -> None:
-        for name in names:
+        for name in absent:
             with suppress(Exception):
                 import_module(name)
 
