@@ -35,7 +35,7 @@ from typer.testing import CliRunner
 from pipeline.cli.app import app
 from pipeline.errors import ThresherError
 from pipeline.runs.config import parse_config
-from pipeline.runs.evaluation import open_stages
+from pipeline.runs.opening import open_inputs
 from pipeline.runs.rendering import render_opened
 
 if TYPE_CHECKING:
@@ -264,16 +264,15 @@ def in_memory(document: Any, folder: Path, *, rendered: bool) -> Frozen:  # noqa
         for result in run.stages:
             sentence = "" if result.summary is None else result.summary.sentence
             frozen.texts[f"{result.name} says"] = "\n".join([sentence, *result.warnings])
-            made = dict.fromkeys(run.__dict__["_tables"].tables, run) if "_tables" in run.__dict__ else {}
-            for table, stage in made:
+            for table, stage, *_ in run.__dict__.get("_tables", ()):
                 if stage == result.name:
-                    frozen.tables[f"{table} {stage}"] = run.frame(table, stage)  # type: ignore[attr-defined]
+                    frozen.tables[f"{table.name} {stage}"] = run.frame(table.name, stage)  # type: ignore[attr-defined]
         if not frozen.tables:
             for path in sorted(run.path.rglob("*.parquet")):
                 frozen.tables[str(path.relative_to(run.path))] = pl.read_parquet(path)
         if rendered:
             config = document if not isinstance(document, dict) else parse_config(document, base=folder)
-            for opened in open_stages(config).values():
+            for opened in [open_inputs(config, stage) for stage in config.stages if not stage.upstream]:
                 for dialect in ("duckdb", "spark"):
                     frozen.texts[f"{opened.name} {dialect}"] = render_opened(opened, dialect=dialect)
     except ThresherError as error:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.runs import runner
+from pipeline.interrupts import stop_requests
 from pipeline.runs.config import Config, load_config, parse_config
-from pipeline.runs.evaluation import evaluate_in_memory
+from pipeline.runs.evaluation import evaluate_in_memory, evaluate_stage
+from pipeline.runs.opening import open_inputs
 from pipeline.runs.run import Run
-from pipeline.runs.stage_results import StageResults, texts_once
+from pipeline.runs.stage_results import StageResults, Watcher, texts_once
 from pipeline.storage.layout import Layout, new_run_id
 from pipeline.storage.publish import Staging, sql_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from pipeline.runs.evaluation import Evaluation, InMemory
+    from pipeline.runs.evaluation import Evaluation
+    from pipeline.storage.cache import AnswerCache
 
 KIND = "before_after"
 SWEEP = "threshold_sweep"
@@ -39,25 +42,50 @@ def nested(depth: int) -> list[Any]:
 class UnwrittenRun(Run):
     """A run whose tables are in memory, and written once its folder is asked for."""
 
-    def __init__(self, config: Config, evaluation: Evaluation, tables: InMemory) -> None:
-        results = StageResults(evaluation.results)
-        warnings = texts_once({result.name: result.warnings for result in results})
+    def __init__(self, config: Config, evaluations: Sequence[Evaluation]) -> None:
         staging = Staging(Layout(config.output), new_run_id())
-        notes = texts_once({result.name: result.notes for result in results})
-        super().__init__(staging.folder, staging.run_id, 0, "staged", results, warnings, 0.0, notes=notes)
+        tables = [table for evaluation in evaluations for table in evaluation.tables]
+        super().__init__(staging.folder, staging.run_id, 0, "staged", **_said(evaluations))
         self.__dict__.update(_staging=staging, _tables=tables, _unwritten=tables)
 
     def frame(self, name: str, stage: str) -> pl.DataFrame:
         """One table of one stage, of types that can be written."""
-        tables: InMemory = self.__dict__["_tables"]
-        _, frame, _ = tables.tables[name, stage]
-        assert all(sql_type(kind) for kind in frame.schema.values())
-        return frame
+        frames: list[pl.DataFrame] = [
+            frame for table, of, frame, _ in self.__dict__["_tables"] if (table.name, of) == (name, stage)
+        ]
+        assert all(sql_type(kind) for kind in frames[0].schema.values())
+        return frames[0]
 
     def __getattribute__(self, name: str) -> Any:  # noqa: ANN401 - as of any attribute
-        if name == "path" and (tables := self.__dict__.pop("_unwritten", None)):
-            tables.hand_on(self.__dict__["_staging"])
+        if name == "path":
+            for table in self.__dict__.pop("_unwritten", ()):
+                self.__dict__["_staging"].write(*table)
         return super().__getattribute__(name)
+
+
+def _said(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
+    results = StageResults(evaluation.result for evaluation in evaluations)
+    warnings = texts_once({result.name: result.warnings for result in results})
+    notes = texts_once({result.name: result.notes for result in results})
+    return {"stages": results, "warnings": warnings, "seconds": 0.0, "notes": notes}
+
+
+def stage_tables(config: Config, states: AnswerCache | None = None) -> Run:
+    """A run whose tables lie in a staging folder, where no reader or later run sees them; the caller removes it.
+
+    Args:
+        config: The config.
+        states: Where the answers of files are kept; None: all files are read.
+    """
+    staging = Staging(Layout(config.output), new_run_id())
+    evaluations: list[Evaluation] = []
+    with stop_requests() as stop:
+        first = {each.params.name: open_inputs(config, each) for each in config.stages if not each.upstream}
+        for stage in config.stages:
+            omitted = {evaluation.result.name: evaluation.result.omitted for evaluation in evaluations}
+            opened = first.get(stage.params.name) or open_inputs(config, stage, run=staging.folder, omitted=omitted)
+            evaluations.append(evaluate_stage(config, opened, staging.write, Watcher(), stop, states))
+    return Run(staging.folder, staging.run_id, 0, "staged", **_said(evaluations))
 
 
 def run_stages(config: Path | Mapping[str, Any] | Config) -> Run:
@@ -69,8 +97,8 @@ def run_stages(config: Path | Mapping[str, Any] | Config) -> Run:
     if not isinstance(config, Config):
         config = load_config(config) if isinstance(config, Path) else parse_config(config, base=Path.cwd())
     if any(stage.upstream for stage in config.stages):
-        return runner.stage_tables(config)
-    return UnwrittenRun(config, *evaluate_in_memory(config))
+        return stage_tables(config)
+    return UnwrittenRun(config, [evaluate_in_memory(replace(config, stages=(stage,))) for stage in config.stages])
 
 
 def stage_config(folder: Path, kind: str, frames: Mapping[str, pl.DataFrame], **keys: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -44,7 +44,7 @@ _RESOURCES = "Limits, as in the config: `memory`, `threads`, `scratch`, `scratch
 
 @cache
 def stage_function(kind: str) -> Callable[..., Result]:
-    """Return the public function of a stage: its signature and its help are those of the parameter class."""
+    """Return the public function of a stage, whose signature and help are made from the parameter class."""
     entry = find_stage(kind)
     if entry is None:
         message = f"no stage is called {kind!r}"
@@ -172,13 +172,13 @@ def _evaluate(entry: StageEntry, given: Mapping[str, Any]) -> Result:
     document = {"stages": [{"kind": entry.kind, **chosen}]} | ({} if limits is None else {"resources": dict(limits)})
     try:
         config = replace(parse_config(document, base=Path.cwd(), origin=f"thresher.{entry.kind}"), output=Path())
-        evaluation, tables = evaluate_in_memory(config)
+        evaluation = evaluate_in_memory(config)
     except ThresherError as error:
         for remedy in filter(None, {fault.remedy for fault in error.faults}):  # of several, their message holds them
             error.message = error.message.replace(remedy, in_python(remedy))
         error.remedy = error.remedy and in_python(error.remedy)
         raise
-    return Result(config, evaluation, tables)
+    return Result(config, evaluation)
 
 
 def as_rows(kind: str, name: str, value: Any) -> Any:  # noqa: ANN401 - any value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..records import dataclass
-from ..report.explain.choosing import Wish, text_of, threshold_of
+from ..report.explain.choosing import Wish
 from ..report.planning.expectations import Expectation
 from ..report.planning.pilots import Goal
 from ..report.planning.planning import Asked, plans_of
@@ -106,8 +106,7 @@ def plan_sample(
     Raises:
         ThresherError: what is asked for does not fit together, the results cannot be read, or nothing can be planned.
     """
-    texts = tuple(f"{name}={text_of(value)}" for name, value in (group or {}).items())
-    wish = Wish(metric, None if threshold is None else threshold_of(threshold), texts, "group ", criterion, "planned")
+    wish = Wish.of_python(metric, threshold, group or {}, option="group ", criterion=criterion, verb="planned")
     expectation = Expectation(metric, expected, deviation, design_effect, share_positive)
     goal = Goal(width, difference, margin, claim, power, confidence)
     if isinstance(results, Run):

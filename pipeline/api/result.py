@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import version
@@ -17,13 +18,15 @@ from .python_words import in_python
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
     import polars as pl
 
     from ..report.figures.panels import Group, Panels
     from ..report.figures.pictures import Chart
+    from ..report.published import PublishedRun
     from ..runs.config import Config
-    from ..runs.evaluation import Evaluation, InMemory
+    from ..runs.evaluation import Evaluation
     from ..runs.run import Run
     from ..stages.stage import Summary
     from .explained import Explained
@@ -51,13 +54,13 @@ class Result:
         summary: The main result, for people.
     """
 
-    def __init__(self, config: Config, evaluation: Evaluation, tables: InMemory) -> None:
-        self._read: tuple[Config, Evaluation, InMemory] | None = config, evaluation, tables
-        (stage,) = evaluation.results
+    def __init__(self, config: Config, evaluation: Evaluation) -> None:
+        self._read: tuple[Config, Evaluation] | None = config, evaluation
+        stage = evaluation.result
         self.name: str = stage.name
         self.kind: str = stage.kind
-        self.tables: dict[str, pl.DataFrame] = {table: frame for (table, _), (_, frame, _) in tables.tables.items()}
-        params = evaluation.opened[0].configured.params
+        self.tables: dict[str, pl.DataFrame] = {table.name: frame for table, _, frame, _ in evaluation.tables}
+        params = evaluation.opened.configured.params
         self._by_columns, self._confidence = params.by_columns, params.confidence
         self.omitted: dict[str, str] = {table: in_python(reason) for table, reason in stage.omitted.items()}
         self.warnings: tuple[str, ...] = tuple(in_python(warning) for warning in stage.warnings)
@@ -195,21 +198,17 @@ class Result:
         Raises:
             ThresherError: there is no such number, threshold or group, or an input has changed since it was read.
         """
-        from ..report.explain.choosing import Wish, text_of, threshold_of
+        from ..report.explain.choosing import Wish
         from ..report.explain.evidence import MOST_ROWS
         from ..report.explain.explaining import Shown, explain
-        from ..report.published import read_run
         from ..runs.rendering import render_opened
         from .explained import Explained
 
-        texts = tuple(f"{name}={text_of(value)}" for name, value in group.items())
-        wish = Wish(metric, None if threshold is None else threshold_of(threshold), texts, option="")
-        config, evaluation, _ = self._as_read()
-        with TemporaryDirectory(dir=scratch_folder(config.resources.scratch)) as folder:
-            run = read_run(self.save(folder).path)
-            shown = Shown(most_rows=MOST_ROWS if rows is None else rows, rows=rows != 0)
+        wish = Wish.of_python(metric, threshold, group, option="")
+        shown = Shown(most_rows=MOST_ROWS if rows is None else rows, rows=rows != 0)
+        with self._published() as run:
             explanation = explain(run, self.name, wish, shown)
-        statements = render_opened(evaluation.opened[0], dialect="duckdb") if sql else ""
+        statements = render_opened(self._as_read()[1].opened, dialect="duckdb") if sql else ""
         return Explained(replace(explanation, run="", published_at="", sql=statements))
 
     def plan(
@@ -243,18 +242,15 @@ class Result:
         Raises:
             ThresherError: there is no such number, threshold or group, or nothing can be planned of it.
         """
-        from ..report.explain.choosing import Wish, text_of, threshold_of
+        from ..report.explain.choosing import Wish
         from ..report.planning.pilots import Goal
         from ..report.planning.planning import plan_run
-        from ..report.published import read_run
         from .planned import Planned
 
         goal = Goal(width, difference, margin, claim, power, confidence).checked(str)
-        texts = tuple(f"{name}={text_of(value)}" for name, value in group.items())
-        wish = Wish(metric, None if threshold is None else threshold_of(threshold), texts, "", criterion, "planned")
-        config, *_ = self._as_read()
-        with TemporaryDirectory(dir=scratch_folder(config.resources.scratch)) as folder:
-            return Planned(replace(plan_run(read_run(self.save(folder).path), self.name, wish, goal), run=""))
+        wish = Wish.of_python(metric, threshold, group, option="", criterion=criterion, verb="planned")
+        with self._published() as run:
+            return Planned(replace(plan_run(run, self.name, wish, goal), run=""))
 
     def save(self, folder: str | os.PathLike[str]) -> Run:
         """Publish the result as a run in a results folder; nothing is counted again.
@@ -270,10 +266,19 @@ class Result:
         """
         from ..runs import runner
 
-        config, evaluation, tables = self._as_read()
-        return runner.publish(config.at(path_text(folder, what="folder"), what="folder"), evaluation, tables)
+        config, evaluation = self._as_read()
+        return runner.run(config.at(path_text(folder, what="folder"), what="folder"), evaluation=evaluation)
 
-    def _as_read(self) -> tuple[Config, Evaluation, InMemory]:
+    @contextmanager
+    def _published(self) -> Iterator[PublishedRun]:
+        """Publish the result in a temporary folder, for what reads published runs."""
+        from ..report.published import read_run
+
+        config, _ = self._as_read()
+        with TemporaryDirectory(dir=scratch_folder(config.resources.scratch)) as folder:
+            yield read_run(self.save(folder).path)
+
+    def _as_read(self) -> tuple[Config, Evaluation]:
         """Return what the result was made of.
 
         Raises:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ConfigError, ThresherError
 from ..runs import runner
 from ..runs.config import Config, load_config, overridden, parse_config
-from ..runs.results_location import results_at
 from ..runs.stage_results import StageResults
 from ..sources.paths import path_text, shortened
 
@@ -53,9 +52,9 @@ def run(
     try:
         checked = _checked(config, set, vars).only(only)
     except ThresherError:
-        from ..runs.gates.leftovers import remove_gate_files  # noqa: PLC0415 - only a faulty config needs it
+        from ..runs.gates.files import remove_of_faulty  # noqa: PLC0415 - only a faulty config needs it
 
-        remove_gate_files(config, set, vars)
+        remove_of_faulty(config, set, vars)
         raise
     finished = runner.run(checked)
     stages: Sequence[StageResult] = finished.stages
@@ -102,7 +101,8 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
         NoInputError: no run was published there.
         DataError: a file of the latest run is lost or damaged.
     """
-    from ..storage import read  # noqa: PLC0415 - runs do without
+    from ..runs.results_location import results_at  # noqa: PLC0415 - runs do without
+    from ..storage import read  # noqa: PLC0415 - likewise
 
     with results_at(path_text(results, what="results")) as folder:
         return read.open_results(folder)

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from ..errors import Note, ThresherError, UsageError
 from ..sources.paths import local_path
 from ..stages import STAGES, StageEntry, find_stage
-from . import drawing, expiry, planning, reading, sampling
+from . import reading, sampling
 from .session import cleaned_faults, echo, execute, reporting, usage_errors_as_json
 from .terminal import LOG_FORMATS, asks_for_json, forgive_full_stderr, open_closed_streams
 from .watchdog import watched
@@ -161,7 +161,6 @@ def run(
     """
     with reporting(ctx, quiet=quiet, log_format=log_format) as console:
         from ..runs.config import load_config  # noqa: PLC0415
-        from ..runs.gates.leftovers import remove_gate_files  # noqa: PLC0415
         from ..runs.written import of_options  # noqa: PLC0415
         from .backfill import run_days  # noqa: PLC0415 - help needs none of it
 
@@ -173,7 +172,9 @@ def run(
                 with of_options(paths):
                     checked = load_config(config, overrides=overrides, values=values).only(only or [])
             except ThresherError:
-                remove_gate_files(config, overrides, values)
+                from ..runs.gates.files import remove_of_faulty  # noqa: PLC0415 - only a faulty config needs it
+
+                remove_of_faulty(config, overrides, values)
                 raise
             execute(checked, console)
             return checked.output
@@ -338,10 +339,7 @@ def init(
 
 
 app.add_typer(reading.app)
-app.add_typer(planning.app)
 app.add_typer(sampling.app)
-app.add_typer(drawing.app)
-app.add_typer(expiry.app)
 
 
 def _stage_and_files(words: list[str]) -> tuple[StageEntry | None, list[str]]:

@@ -53,7 +53,7 @@ class Console:
         print(self.told(error, stage), file=sys.stderr)  # noqa: T201 - see log
 
     def told(self, error: ThresherError, stage: str = "") -> str:
-        """Return the error as text without a line break at its end; arguments are those of `error`."""
+        """Return the error as text without a line break at its end; it takes what `error` takes."""
         message = f"stage {stage!r} failed: {error.message}" if stage else error.message
         if self._json:
             ending = "interrupted" if isinstance(error, Interrupted) else "failed"

@@ -22,8 +22,6 @@ from ..stages import STAGES
 from ..storage.durable import make_folder, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .console import Console
 
 CONFIG = "demo.toml"
@@ -87,14 +85,9 @@ def _config_text(stages: list[dict[str, Any]], root: Path) -> str:
 def _toml(value: object, root: Path) -> str:
     """A value as TOML writes it; the stages of the demo have text, numbers, truth values, lists and tables."""
     if isinstance(value, dict):
-        return _inline_table(value, root)
+        return f"{{ {', '.join(f'{key} = {_toml(item, root)}' for key, item in value.items())} }}"
     if isinstance(value, list):
         return f"[{', '.join(_toml(item, root) for item in value)}]"
     if isinstance(value, str) and Path(value).is_relative_to(root):
         return json.dumps(Path(value).relative_to(root).as_posix())
     return json.dumps(value)
-
-
-def _inline_table(table: Mapping[str, object], root: Path) -> str:
-    entries = (f"{key} = {_toml(value, root)}" for key, value in table.items())
-    return f"{{ {', '.join(entries)} }}"

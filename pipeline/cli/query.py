@@ -123,14 +123,6 @@ def _fits_parquet(kind: DuckDBPyType) -> bool:
     return kind.id in _PLAIN or kind.id == "blob"
 
 
-def _write_csv(answer: pl.DataFrame) -> None:
-    write(answer.write_csv())
-
-
-def _write_tsv(answer: pl.DataFrame) -> None:
-    write(answer.write_csv(separator="\t"))
-
-
 def _objects(answer: pl.DataFrame) -> list[str]:
     """Return the rows as JSON objects; the cells are JSON already. A number that JSON does not know is null."""
     cells = [
@@ -143,14 +135,6 @@ def _objects(answer: pl.DataFrame) -> list[str]:
 def _write_json(answer: pl.DataFrame) -> None:
     rows = ",\n".join(_objects(answer))
     write(f"[{rows}]\n")
-
-
-def _write_lines(answer: pl.DataFrame) -> None:
-    write("".join(f"{row}\n" for row in _objects(answer)))
-
-
-def _write_parquet(answer: pl.DataFrame) -> None:
-    answer.write_parquet(sys.stdout.buffer)
 
 
 def _write_table(answer: pl.DataFrame) -> None:
@@ -168,14 +152,9 @@ def _write_table(answer: pl.DataFrame) -> None:
         sys.stdout.write(f"{shown} of {answer.height:,} rows; --format csv for all\n")
 
 
-def _write_markdown(answer: pl.DataFrame) -> None:
+def _write_typeset(answer: pl.DataFrame, table_lines: Callable[..., Iterator[str]]) -> None:
     cells = cells_of(answer, _cell)
-    _write_lines_of(markdown.table_lines(cells.headers, cells.rows, cells.flush_right))
-
-
-def _write_latex(answer: pl.DataFrame) -> None:
-    cells = cells_of(answer, _cell)
-    _write_lines_of(latex.table_lines(cells.headers, cells.rows, cells.flush_right))
+    _write_lines_of(table_lines(cells.headers, cells.rows, cells.flush_right))
 
 
 def _write_lines_of(lines: Iterator[str]) -> None:
@@ -194,11 +173,11 @@ def _cell(value: object) -> str:
 
 _WRITERS: dict[str, Callable[[pl.DataFrame], None]] = {
     "table": _write_table,
-    "csv": _write_csv,
-    "tsv": _write_tsv,
+    "csv": lambda answer: write(answer.write_csv()),
+    "tsv": lambda answer: write(answer.write_csv(separator="\t")),
     "json": _write_json,
-    "jsonl": _write_lines,
-    "parquet": _write_parquet,
-    "markdown": _write_markdown,
-    "latex": _write_latex,
+    "jsonl": lambda answer: write("".join(f"{row}\n" for row in _objects(answer))),
+    "parquet": lambda answer: answer.write_parquet(sys.stdout.buffer),
+    "markdown": lambda answer: _write_typeset(answer, markdown.table_lines),
+    "latex": lambda answer: _write_typeset(answer, latex.table_lines),
 }

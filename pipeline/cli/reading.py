@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..errors import UsageError
 from ..sources.paths import local_path
-from .session import reporting
+from .session import echo, reporting
+from .terminal import width_of_output, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from ..report.figures.pictures import PictureFormat
+    from ..report.published import PublishedRun
+    from ..storage.expire import Expired
 
 app = typer.Typer()
 
@@ -29,13 +35,20 @@ RunName = Annotated[
 
 
 @contextmanager
-def reading(ctx: typer.Context, results: str, what: str = "results") -> Iterator[Path]:
+def reading(ctx: typer.Context, results: str) -> Iterator[Path]:
     """Give the folder in which results can be read, and report errors as `reporting` does."""
     with reporting(ctx):
         from ..runs.results_location import results_at  # noqa: PLC0415 - help needs none of it
 
-        with results_at(results, what=what) as folder:
+        with results_at(results) as folder:
             yield folder
+
+
+def published_run(results: Path, name: str | None) -> PublishedRun:
+    """Return a kept run, or the latest where none is named."""
+    from ..report.published import kept_run, latest_run  # noqa: PLC0415 - help needs none of it
+
+    return latest_run(results) if name is None else kept_run(results, name)
 
 
 @app.command()
@@ -75,9 +88,10 @@ def show(
     Example:  thresher show results --format markdown
     """
     with reading(ctx, results) as folder:
-        from .showing import show_run  # noqa: PLC0415 - help needs none of it
+        from .showing import check_format, show_run  # noqa: PLC0415 - help needs none of it
 
-        show_run(folder, tuple(stages or ()), run, format_, methods_only=methods)
+        check_format(format_)
+        show_run(published_run(folder, run), tuple(stages or ()), format_, methods_only=methods)
 
 
 @app.command()
@@ -173,14 +187,231 @@ def explain(
     with reading(ctx, results) as folder:
         from ..report.explain.choosing import Wish  # noqa: PLC0415
         from ..report.explain.explaining import Shown, explain  # noqa: PLC0415
-        from ..report.published import kept_run, latest_run  # noqa: PLC0415
         from .showing import write_checked, write_explanation  # noqa: PLC0415
 
         wanted = tuple(name.strip() for name in columns.split(",") if name.strip())
         shown = Shown(tuple(show or ()), rows, wanted, sql=sql, rows=rows != 0, profile=profile)
         wish = Wish(metric, threshold, tuple(group or ()))
-        published = kept_run(folder, run) if run else latest_run(folder)
+        published = published_run(folder, run or None)
         if checked is not None:
             write_checked(published, stage, local_path(checked, Path.cwd(), what="--checked"))
             return
         write_explanation(explain(published, stage, wish, shown), format_, brief=bool(show))
+
+
+@app.command()
+def plan(
+    ctx: typer.Context,
+    results: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RESULTS", help="The output of a pilot run; without, see --expected.", show_default=False
+        ),
+    ] = None,
+    width: Annotated[
+        float | None, typer.Option("--width", "-w", help="Wanted width of the interval, upper less lower limit.")
+    ] = None,
+    difference: Annotated[
+        float | None, typer.Option("--difference", "-d", help="Difference that a test is to find.")
+    ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            "--margin", help="Difference of two systems that a test is to rule out; --difference is the true one."
+        ),
+    ] = None,
+    claim: Annotated[
+        str, typer.Option("--claim", help="What a test with a margin shows: not_worse or equivalent.")
+    ] = "not_worse",
+    power: Annotated[float, typer.Option("--power", help="Probability that the test shows it.")] = 0.8,
+    confidence: Annotated[
+        float | None, typer.Option("--confidence", help="Level of the interval; default: that of the pilot, or 0.95.")
+    ] = None,
+    stage: Annotated[str, typer.Option("--stage", help="Stage of the pilot; default: all.")] = "",
+    metric: Annotated[str, typer.Option("--metric", "-m", help="The number; default: the main one of the stage.")] = "",
+    criterion: Annotated[
+        str, typer.Option("--criterion", "-c", help="Operating point, such as max_f1; default: the first.")
+    ] = "",
+    threshold: Annotated[float | None, typer.Option("--threshold", "-t", help="Threshold, in its place.")] = None,
+    group: Annotated[
+        list[str] | None, typer.Option("--group", "-g", metavar="NAME=VALUE", help="A group; default: the total.")
+    ] = None,
+    run: Annotated[str, typer.Option("--run", metavar="RUN", help="A kept run; default: the latest.")] = "",
+    expected: Annotated[
+        float | None, typer.Option("--expected", help="Without a pilot: the expected share, or area for roc_auc.")
+    ] = None,
+    deviation: Annotated[
+        float | None,
+        typer.Option("--deviation", help="Without a pilot: standard deviation between units, or of their differences."),
+    ] = None,
+    design_effect: Annotated[
+        float | None, typer.Option("--design-effect", help="Without a pilot: variance over that of independent rows.")
+    ] = None,
+    share_positive: Annotated[
+        float | None, typer.Option("--share-positive", help="Without a pilot: share of positives among the rows.")
+    ] = None,
+    format_: Annotated[str, typer.Option("--format", "-f", help="text, markdown, latex, csv or json.")] = "text",
+) -> None:
+    """Say how many events, documents, queries or labels an interval of a wanted width, or a test, needs.
+
+    Examples:  thresher plan results --stage before_after --metric recall --width 0.05
+
+    thresher plan --metric precision --expected 0.9 --width 0.05
+    """
+    with reporting(ctx):
+        from ..report.explain.choosing import Wish  # noqa: PLC0415 - help needs none of it
+        from ..report.planning.expectations import Expectation  # noqa: PLC0415
+        from ..report.planning.pilots import Goal  # noqa: PLC0415
+        from ..report.planning.planning import Asked, plans_of  # noqa: PLC0415
+        from ..report.planning.writing import check_format, written  # noqa: PLC0415
+
+        check_format(format_)
+        asked = Asked(
+            results,
+            stage,
+            run,
+            Wish(metric, threshold, tuple(group or ()), criterion=criterion, verb="planned"),
+            Expectation(metric, expected, deviation, design_effect, share_positive),
+            Goal(width, difference, margin, claim, power, confidence),
+            spelled,
+        )
+        write(written(plans_of(asked), format_, width_of_output()))
+
+
+def spelled(name: str) -> str:
+    """The option of a parameter."""
+    return f"--{name.replace('_', '-')}"
+
+
+@app.command()
+def report(
+    ctx: typer.Context,
+    results: Results,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The page; RESULTS/report.html if not given."),
+    ] = None,
+    run: RunName = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Write the report of a run, one HTML page that needs no network; print its path.
+
+    Example:  thresher report results
+    """
+    with reading(ctx, results) as folder:
+        path = None if output is None else local_path(output, Path.cwd(), what="--output")
+        published = published_run(folder, run)
+        from ..report.page.page import FILE_NAME, write_report  # noqa: PLC0415 - help needs none of it
+        from ..runs.recorded import refuse_written  # noqa: PLC0415 - likewise
+        from ..runs.results_location import put_beside  # noqa: PLC0415 - likewise
+        from ..runs.written import PAGE, OwnFile  # noqa: PLC0415 - likewise
+
+        if path is not None and path.resolve() != folder.resolve() / FILE_NAME:
+            refuse_written(published.record, published.folder, OwnFile("--output", path, PAGE))
+        written = write_report(published, folder, path)
+        echo(put_beside(results, written, "text/html") if path is None else written)
+        if open_:
+            typer.launch(written.as_uri())
+
+
+@app.command()
+def plot(
+    ctx: typer.Context,
+    results: Results,
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FIGURE", help="STAGE.FIGURE or FIGURE; all if not given.", show_default=False),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="DIR", help="Folder of the files.", show_default=False)
+    ] = None,
+    form: Annotated[str, typer.Option("--format", "-f", help="svg, png or pdf.")] = "svg",
+    stages: Annotated[
+        list[str] | None, typer.Option("--stage", metavar="STAGE", help="Only figures of this stage.")
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", metavar="NAME=VALUE", help="A group, with every grouping column; else all rows."),
+    ] = None,
+    run: RunName = None,
+    list_: Annotated[bool, typer.Option("--list", help="Print the names of the figures and stop.")] = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Write figures of a run as files, without a browser; print their paths.
+
+    Example:  thresher plot results by_threshold --to figures --format png
+    """
+    with reading(ctx, results) as results_here:
+        picture_format = _format(form)
+        values = dict(_group_value(text) for text in group or ())
+        published = published_run(results_here, run)
+        from ..report.figures.pictures import figures_of, wanted, write_plots  # noqa: PLC0415 - help needs none of it
+        from ..runs.recorded import refuse_written  # noqa: PLC0415 - likewise
+        from ..runs.written import PICTURE, OwnFile  # noqa: PLC0415 - likewise
+
+        chosen = wanted(figures_of(published, stages or ()), figures or ())
+        if list_:
+            for figure in chosen:
+                echo(figure.name)
+            return
+        if to is None:
+            message = "plot needs a folder for the files"
+            raise UsageError(message, remedy="Add --to DIR; or --list, which prints the names of the figures.")
+        folder = local_path(to, Path.cwd(), what="--to")
+        target = OwnFile("--to", folder / f"figure.{picture_format}", PICTURE)
+        refuse_written(published.record, published.folder, target)
+        for path in write_plots(published, chosen, values, folder, picture_format):
+            echo(path)
+
+
+def _format(name: str) -> PictureFormat:
+    formats: dict[str, PictureFormat] = {"svg": "svg", "png": "png", "pdf": "pdf"}
+    if name not in formats:
+        message = f"--format {name}: there is no such format"
+        raise UsageError(message, remedy=f"Choose {', '.join(list(formats)[:-1])} or pdf.")
+    return formats[name]
+
+
+def _group_value(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        message = f"--group {text}: write NAME=VALUE"
+        raise UsageError(message, remedy="For example --group source=north; NULL is written null.")
+    return name, value
+
+
+@app.command()
+def expire(
+    ctx: typer.Context,
+    results: Results,
+    keep: Annotated[int | None, typer.Option("--keep", metavar="N", help="Keep the last N runs.")] = None,
+    keep_days: Annotated[
+        float | None, typer.Option("--keep-days", metavar="D", help="Keep runs of the last D days.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed.")] = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Remove old runs, and what is as old of the records of attempts; the latest run always stays.
+
+    With both options a run stays that either keeps.
+
+    Example:  thresher expire results --keep 30 --keep-days 90
+    """
+    with reporting(ctx) as console:
+        from ..runs.results_location import expire_at  # noqa: PLC0415 - help needs none of it
+        from ..storage.expire import Keeping  # noqa: PLC0415 - help needs none of it
+
+        expired = expire_at(results, Keeping(keep, keep_days), dry_run=dry_run)
+        for note in expired.notes:
+            console.log("info", note, event="expire")
+        _tell(expired, dry_run=dry_run)
+
+
+def _tell(expired: Expired, *, dry_run: bool) -> None:
+    from ..report.words import counted  # noqa: PLC0415 - help needs none of it
+
+    for name in expired.removed:
+        echo(f"{'would remove' if dry_run else 'removed'} {name}")
+    removed = f"{counted(len(expired.removed), 'run')} and {counted(expired.attempts, 'record')} of attempts"
+    echo(f"{removed} {'would be removed' if dry_run else 'removed'}")
+    kept = expired.kept[0] if len(expired.kept) == 1 else f"{expired.kept[0]} to {expired.kept[-1]}"
+    stay = "would stay" if dry_run else "stays" if len(expired.kept) == 1 else "stay"
+    echo(f"{counted(len(expired.kept), 'run')} {stay}: {kept}")

@@ -28,21 +28,18 @@ if TYPE_CHECKING:
 FORMATS = ("text", "markdown", "latex")
 
 
-def show_run(results: Path, stages: Sequence[str], run: str | None, format_: str, *, methods_only: bool) -> None:
+def show_run(published: PublishedRun, stages: Sequence[str], format_: str, *, methods_only: bool) -> None:
     """Write what a run shows to stdout.
 
     Args:
-        results: The output folder of a run.
+        published: The run.
         stages: Names of the stages that are wanted; none: all.
-        run: A kept run by generation, run id or folder; None: the latest.
         format_: `text`, `markdown` or `latex`.
         methods_only: Whether a paragraph for a methods section is written in place of the summary.
 
     Raises:
-        UsageError: there is no such run, stage or format.
+        UsageError: there is no such stage.
     """
-    check_format(format_)
-    published = latest_run(results) if run is None else kept_run(results, run)
     blocks_of = summary.blocks_of_methods if methods_only else summary.blocks_of_run
     write_blocks(blocks_of(published, published.chosen(stages)), format_)
 

@@ -31,7 +31,7 @@ def write(text: str) -> None:
 
 
 def width_of_output() -> int | None:
-    """Return the columns of the terminal, in a pipe those of COLUMNS; None: nobody has said."""
+    """Return how many columns the terminal has, or COLUMNS says in a pipe; None: nobody has said."""
     asked = os.environ.get("COLUMNS", "")
     is_asked = asked.isdecimal() and int(asked) > 0
     return shutil.get_terminal_size().columns if sys.stdout.isatty() or is_asked else None
@@ -112,7 +112,7 @@ def _finite(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
 
 
 def numbers_of(key_figures: pl.DataFrame) -> dict[str, Any]:
-    """Return the first numbers of a stage that are defined, those of the total before those of groups.
+    """Return the first numbers of a stage that are defined, the total before groups.
 
     Args:
         key_figures: Its rows of the table `metrics`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import sqlglot.expressions as exp
 
@@ -14,15 +14,15 @@ from ..sources.source import SCORE_STATE
 from ..sources.types import as_where, in_expression
 from ..visible_text import percent, rows_in_words
 from .checks import missing_words, or_map
-from .fault_rows import first_place
+from .nodes import first_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ..engines.engine import Engine
     from ..sources.source import Source
+    from ..tables.groupings import Grouping
     from .counts import Query
-    from .options import Options
     from .plan import Plan
 
 USED, WHERE = "used", "where"
@@ -32,6 +32,30 @@ STATES = {
     "nan_score": "NaN",
     "infinite_score": "infinite",
 }
+
+
+class Options(Protocol):
+    """What the parameters of every stage say of counting."""
+
+    @property
+    def groupings(self) -> tuple[Grouping, ...]:
+        """The groupings that results are asked for."""
+        ...
+
+    @property
+    def threshold_values(self) -> tuple[float, ...] | None:
+        """The thresholds in rising order; None: every distinct score is one, or there is none."""
+        ...
+
+    @property
+    def invalid_scores(self) -> str:
+        """What becomes of rows without a valid score: `error`, `drop` or `missed`."""
+        ...
+
+    @property
+    def allow_empty(self) -> bool:
+        """Whether zeros are published where nothing can be evaluated."""
+        ...
 
 
 @dataclass(frozen=True)

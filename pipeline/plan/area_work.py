@@ -21,7 +21,7 @@ from ..metrics.curves.ordered_areas import (
     SizesDifferError,
     Totals,
 )
-from ..queries.dialect import column, is_finite
+from ..queries.dialect import column
 from ..queries.kept import kept
 from ..queries.load import expand, load
 from ..records import dataclass
@@ -32,7 +32,7 @@ from ..tables.schemas import COUNT_TABLE, GROUPING
 from .cells import HIGHEST, LOWEST, SIDES, cells_of
 from .count_tables import BIN
 from .nodes import Phase, Statement
-from .rows import CELL, IN_CELLS, SCORED, FirstCells, rows_in_cells
+from .rows import CELL, IN_CELLS, SCORED, FirstCells, rows_in_cells, span_of_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -218,7 +218,8 @@ class _Work:
         """All rows in rising order of score, block by block."""
         collected = self._collector()
         if self.groups.size:
-            for rows in self._packed() if self._fits() else self._streamed():
+            in_order = rows_in_order(self.request, self.groups.names)  # the engine spills what does not fit into memory
+            for rows in self._packed() if self._fits() else map(self._rows, self._parts(in_order)):
                 collected.add(rows)
         return self._table(collected, {})
 
@@ -250,11 +251,6 @@ class _Work:
         except SizesDifferError as error:
             message = "an input changed while it was read"
             raise DataError(message, remedy="Run again when its writer is done.") from error
-
-    def _streamed(self) -> Iterator[Rows]:
-        """Rows that the engine puts in order; it spills what does not fit into memory."""
-        for block in self._parts(rows_in_order(self.request, self.groups.names)):
-            yield self._rows(block)
 
     def _parts(self, query: exp.Query) -> Iterator[pl.DataFrame]:
         """Rows of a query in small parts.
@@ -364,15 +360,7 @@ class _Work:
 
     def _span(self) -> tuple[float, float]:
         """Where cells begin and end: round numbers about the scores, so that few more scores leave the cells alone."""
-        return rounded_outwards(*self._ends())
-
-    def _ends(self) -> tuple[float, float]:
-        if self.request.span is not None:
-            return self.request.span
-        ends = (exp.alias_(exp.Min(this=column("score")), "low"), exp.alias_(exp.Max(this=column("score")), "high"))
-        query = exp.select(*ends).from_(SCORED).where(is_finite(column("score")))
-        low, high = self.engine.fetch(query).row(0)
-        return (0.0, 0.0) if low is None else (float(low), float(high))
+        return rounded_outwards(*(self.request.span or span_of_scores(self.engine, SCORED)))
 
     def _cells(self, grid: CellGrid | None, *, replicated: bool = False, once: bool = False) -> AreaCells:
         """Counts in the cells of a grid, which may be made for these rows alone; None: every score is a cell."""

@@ -25,7 +25,7 @@ from ..sources.bins import ProbabilityCells
 from ..tables.columns import REPLICATE, THRESHOLD, add_up
 from ..tables.schemas import COUNT_TABLE, GROUPING
 from .count_tables import BIN
-from .counts import Query, by_parent, in_exact_bins
+from .counts import Query, in_exact_bins
 from .nodes import Phase, Statement
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def merged_cells(cells: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 
 def cells_of(counted: Mapping[tuple[str, ...], pl.DataFrame], names: Sequence[str]) -> pl.DataFrame | None:
-    """The cells of a grouping, put together from those of a finer one; None where none were counted."""
+    """The cells of a grouping, put together from the cells of a finer one; None where none were counted."""
     finer = [segment for segment in counted if set(names) <= set(segment)]
     if not finer:
         return None
@@ -282,8 +282,7 @@ class ProbabilitySums:
         engine.define(ROWS, self._in_cells(cells))
         for segment in progress.counts.segments(additive=True):
             sums = _with_edges(engine.fetch(self._query(segment)), cells)
-            for table, rows in by_parent(sums, self.into, self.crossed):
-                progress.counts.add(table, segment, rows, (LOWER, UPPER), self.columns)
+            progress.counts.add(self.into, segment, sums, (LOWER, UPPER), self.columns, self.crossed)
 
     def _are_narrow(self, sums: pl.DataFrame, segment: Sequence[str]) -> bool:
         """Whether cells bound the mean score of every group closely."""

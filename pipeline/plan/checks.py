@@ -18,8 +18,7 @@ from ..sources.source import MOST_EXACT, PASSES_WHERE
 from ..sources.types import as_mapping, in_expression
 from ..tables.groupings import users_name
 from ..visible_text import rows_in_words
-from .fault_rows import ROWS, register
-from .nodes import Check, CrossCheck
+from .nodes import ROWS, Check, CrossCheck, register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Count tables while they are made: counts of the finest groupings come in, those of all groupings go out."""
+"""Count tables while they are made: counts of the finest groupings come in, the sums for all groupings go out."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from ..errors import Note, together
+from ..metrics.uncertainty.clusters import replicate_of_both
 from ..records import dataclass
-from ..tables.columns import REPLICATE, THRESHOLD, add_up
+from ..tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up
 from ..tables.schemas import COUNT_TABLE, GROUPING
 from .accounting import InputAccount, account, emptiness, kept_rows, refuse_nothing, row_faults, unscored
 from .nodes import Phase, Progress
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..engines.engine import Engine
     from ..tables.groupings import Grouping
-    from .options import Options
+    from .accounting import Options
     from .plan import Plan
 
 
@@ -57,7 +58,13 @@ class CountTables:
         return [segment for segment in segments if not any(set(segment) < set(other) for other in segments)]
 
     def add(
-        self, table: str, segment: Sequence[str], counts: pl.DataFrame, keys: Sequence[str], columns: Sequence[str]
+        self,
+        table: str,
+        segment: Sequence[str],
+        counts: pl.DataFrame,
+        keys: Sequence[str],
+        columns: Sequence[str],
+        crossed: Sequence[str] = (),
     ) -> None:
         """Add counts of one grouping to a count table.
 
@@ -68,9 +75,16 @@ class CountTables:
                 it lacks is 0, as is NULL.
             keys: Columns of the table beside grouping, replicate and threshold.
             columns: The counts; those of the whole table are those of the first counts that come in.
+            crossed: Count tables of the same rows by their second parent, `second_replicate`, and by both; none: they
+                have one parent.
         """
-        opened = self._open.setdefault(table, _OpenTable(tuple(keys), tuple(columns)))
-        opened.add(tuple(segment), counts)
+        by_parent = {table: counts}
+        if crossed:
+            first, second = pl.col(REPLICATE).cast(pl.Int64), pl.col(SECOND_REPLICATE).cast(pl.Int64)
+            replicates = dict(zip(crossed, (second, replicate_of_both(first, second)), strict=True))
+            by_parent |= {name: counts.with_columns(each.alias(REPLICATE)) for name, each in replicates.items()}
+        for name, rows in by_parent.items():
+            self._open.setdefault(name, _OpenTable(tuple(keys), tuple(columns))).add(tuple(segment), rows)
 
     def __getitem__(self, table: str) -> pl.DataFrame:
         """Counts of all groupings: columns `grouping`, all `by` columns, `replicate`, `threshold`, keys and counts.

@@ -11,12 +11,11 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ..errors import DataError
-from ..metrics.uncertainty.clusters import replicate_of_both
 from ..queries.dialect import column, double, is_finite
 from ..queries.kept import kept, part
 from ..queries.load import expand, load
 from ..records import dataclass
-from ..tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD
+from ..tables.columns import REPLICATE, THRESHOLD
 from ..tables.schemas import COUNT_TABLE
 from .count_tables import BIN
 from .nodes import Parameters, Phase, Statement, frames_of, shown_reads
@@ -146,15 +145,13 @@ class Query:
         """Count every grouping that is no sum of others."""
         for segment in progress.counts.segments(additive=self.additive):
             counts = self._counts(engine, segment)
-            for table, rows in by_parent(counts, self.into, self.crossed):
-                progress.counts.add(table, segment, rows, self.keys, self.columns)
+            progress.counts.add(self.into, segment, counts, self.keys, self.columns, self.crossed)
             if self.sums is not None:
                 scored = counts.filter(pl.col(self.sums.columns[0]).is_not_null()).drop(THRESHOLD)
-                for table, rows in by_parent(scored, self.sums.into, self.sums.crossed):
-                    progress.counts.add(table, segment, rows, (), self.sums.columns)
+                progress.counts.add(self.sums.into, segment, scored, (), self.sums.columns, self.sums.crossed)
 
     def _counts(self, engine: Engine, segment: Sequence[str]) -> pl.DataFrame:
-        """The counts by some grouping columns; those of a sweep by threshold."""
+        """The counts by some grouping columns, and by threshold in a sweep."""
         tree, sweep = self.tree(segment), self.sweep
         if sweep is None:
             return engine.fetch(tree, self.params)
@@ -196,23 +193,11 @@ class CountFunction:
         frames = frames_of(engine, self.reads)
         for segment in progress.counts.segments(additive=True):
             counts = self.function(frames, segment)
-            for table, rows in by_parent(counts, self.into, self.crossed):
-                progress.counts.add(table, segment, rows, self.keys, self.columns)
+            progress.counts.add(self.into, segment, counts, self.keys, self.columns, self.crossed)
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
         """The queries of the rows."""
         yield from shown_reads(self.reads, f"counts {self.into}", self.function)
-
-
-def by_parent(counts: pl.DataFrame, into: str, crossed: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The counts by the replicates of the first parent, of the second, and of both, with their count tables."""
-    if not crossed:
-        yield into, counts
-        return
-    first, second = pl.col(REPLICATE).cast(pl.Int64), pl.col(SECOND_REPLICATE).cast(pl.Int64)
-    replicates = {into: first} | dict(zip(crossed, (second, replicate_of_both(first, second)), strict=True))
-    for table, replicate in replicates.items():
-        yield table, counts.with_columns(replicate.alias(REPLICATE)).drop(SECOND_REPLICATE)
 
 
 def _settled(
@@ -273,7 +258,7 @@ def _reading(tree: exp.Query, name: str, other: str) -> exp.Query:
 
 
 def _with_scores_as_thresholds(counts: pl.DataFrame, segment: Sequence[str], *, missed: bool) -> pl.DataFrame:
-    """Counts per distinct score, each of which is a threshold; without a score below all, if they count at all.
+    """Counts per distinct score, which is a threshold; rows without a score are below all, if they count at all.
 
     Raises:
         DataError: a group has too many.

@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import polars as pl
 import sqlglot.expressions as exp
 
-from ..errors import DataError, InvalidQueryError
+from ..engines.engine import ReadsPlaces
+from ..errors import DataError, InvalidQueryError, ThresherError
+from ..queries.dialect import column
 from ..records import dataclass
-from .fault_rows import first_place, register
+from ..sources.canonical import canonical_relation
+from ..sources.inputs import Field
+from ..tables.groupings import users_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -79,6 +83,12 @@ class Progress:
     warnings: list[str] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
 
+    def fill(self, table: str, rows: pl.DataFrame) -> None:
+        """Put rows in the place of a result table that has none so far; a column that they lack is NULL."""
+        empty = self.tables[table].schema
+        lacking = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in empty.items() if name not in rows.columns]
+        self.tables[table] = rows.with_columns(lacking)
+
 
 class Node(Protocol):
     """Something that is asked of an engine."""
@@ -97,6 +107,87 @@ class Node(Protocol):
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:
         """The statements that it runs, by all grouping columns."""
         ...
+
+
+# Rows of inputs become relations of an engine: files are scanned, tables in memory handed over, its own named.
+
+
+def register(engine: Engine, scan: Scan, *, located: bool = False) -> None:
+    """Make the rows of a scan a relation of an engine.
+
+    Args:
+        engine: The engine.
+        scan: Files of one schema, a frame, or what the engine reads itself.
+        located: Whether to add the columns `source_file` and `file_row_number`.
+    """
+    if (rows := scan.engine_rows) is not None:
+        if not isinstance(engine, ReadsPlaces):
+            message = f"the engine {engine.name} does not read {rows.name}"
+            raise ThresherError(message)
+        engine.scan_place(scan.name, rows, located=located)
+    elif scan.frame is None:
+        engine.scan(scan.name, scan.files, scan.partitions, located=located)
+    else:
+        engine.hand_over(scan.name, scan.frame.located() if located else scan.frame.table)
+
+
+# Where a fault lies: the first file and row, asked for only once something is wrong.
+
+
+ROWS = "rows_of_files"
+
+
+def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
+    """The first file with rows that have a problem, how many it has, and the first of them, in words after a message.
+
+    Args:
+        engine: Reads the files of the input again, with the place of every row.
+        source: The input.
+        problem: A condition on its canonical columns; where it asks for rows of other relations, `ROWS` qualifies them.
+
+    Returns:
+        Text that starts with a blank; empty where the condition reads what no file holds, no row satisfies it, or
+        rows have no place.
+    """
+    names = tuple(dict.fromkeys(each.name for each in problem.find_all(exp.Column) if each.table in {"", ROWS}))
+    fields = {name: _field(source, name) for name in names}
+    score = "score" if "score_state" in fields else None
+    if score is not None:
+        fields = {"score": source.contract.field("score") or Field("score", "number", "the score")}
+    if (
+        source.without_places is not None
+        or not fields
+        or not all(source.offers(field.name) for field in fields.values())
+    ):
+        return ""
+    for scan in source.scans:
+        register(engine, scan, located=True)
+    query = canonical_relation(source, fields, score=score, located=True)
+    numbers = [
+        exp.alias_(exp.Min(this=column("file_row_number")), "first"),
+        exp.alias_(exp.Count(this=exp.Star()), "n"),
+    ]
+    faults = exp.select(column("source_file"), *numbers).from_(query.subquery(ROWS))
+    faults = (
+        faults.where(column("passes_where"), problem).group_by(column("source_file")).order_by(column("source_file"))
+    )
+    frame = engine.fetch(faults.limit(1))
+    if frame.is_empty():
+        return ""
+    file, first_row, n_rows = frame.row(0)
+    return f" ({n_rows:,} in {file}, first at row {first_row + 1:,})"
+
+
+def _field(source: Source, name: str) -> Field:
+    """What a column of the canonical relation is read from; a grouping column is read as it is."""
+    field = source.field(name)
+    if field is not None:
+        return field
+    column_name = users_name(name)
+    return Field(column_name if source.offers(column_name) else column_name.partition(".")[2], "any", "a column")
+
+
+# The nodes.
 
 
 def frames_of(engine: Engine, reads: Mapping[str, exp.Query]) -> dict[str, pl.DataFrame]:
@@ -274,17 +365,14 @@ class After:
     function: Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], pl.DataFrame]
 
     def run(self, engine: Engine, progress: Progress) -> None:
-        """Replace the table, which has no row so far, by that of the rows."""
+        """Make the table, which has no row so far, from the rows."""
         params, query = self.params(progress.tables) if callable(self.params) else self.params, self.query
         if self.relation is not None:
             self.relation.run(engine, progress)
         if params is None:  # nothing to ask, but the columns have their types
             params = dict.fromkeys((str(node.this) for node in query.find_all(exp.Placeholder)), 0.0)
             query = exp.select("*").from_(query.subquery("nothing")).limit(0)
-        table = self.function(engine.fetch(query, params), frames_of(engine, self.reads))
-        empty = progress.tables[self.into].schema
-        lacking = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in empty.items() if name not in table.columns]
-        progress.tables[self.into] = table.with_columns(lacking)
+        progress.fill(self.into, self.function(engine.fetch(query, params), frames_of(engine, self.reads)))
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:
         """The rows and the query; parameters that are found in the results are 0 here."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
-import polars as pl
-
 from ..records import dataclass
 from .nodes import Phase, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    import polars as pl
     import sqlglot.expressions as exp
 
     from ..engines.engine import Engine
@@ -32,14 +31,6 @@ class Sampler(Protocol):
         ...
 
 
-class MakesSampler(Protocol):
-    """Makes a sampler from the result tables."""
-
-    def __call__(self, tables: Mapping[str, pl.DataFrame], /) -> Sampler:
-        """Make a sampler."""
-        ...
-
-
 @dataclass(frozen=True)
 class Sample:
     """A result table of single rows that are chosen by the other tables, in bounded memory.
@@ -53,18 +44,16 @@ class Sample:
     phase: ClassVar[Phase] = Phase.AFTER_RESULTS
     into: str
     query: exp.Query
-    sampler: MakesSampler
+    sampler: Callable[[Mapping[str, pl.DataFrame]], Sampler]
 
     def run(self, engine: Engine, progress: Progress) -> None:
         """Replace the table, which has no row so far, by the sample."""
         sampler = self.sampler(progress.tables)
         for block in engine.stream(self.query):
             sampler.see(block)
-        table, empty = sampler.sample(), progress.tables[self.into].schema
-        if table.is_empty():
-            return
-        lacking = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in empty.items() if name not in table.columns]
-        progress.tables[self.into] = table.with_columns(lacking)
+        table = sampler.sample()
+        if not table.is_empty():
+            progress.fill(self.into, table)
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - the query has its columns already
         """The rows that are sampled."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from ..engines.engine import Engine
     from ..sources.bindings import KeyMatch
-    from ..sources.engine_rows import EngineRows
     from ..sources.source import Scan, Source
     from .nodes import Node, Progress, Statement
     from .optional_tables import OptionalTable
@@ -215,7 +214,9 @@ def _scan_query(scan: Scan, dialect: str, *, located: bool) -> exp.Query:
     if scan.frame is not None:
         return exp.select("*").from_(exp.to_table("a_frame"))
     if (rows := scan.engine_rows) is not None:
-        return _place_query(rows, located=located)
+        table = exp.to_table(rows.target, dialect="spark") if rows.kind == TABLE else _parquet(rows.target)
+        # the numbers of rows without a place are made elsewhere
+        return exp.select("*", *_location(located=located and rows.has_places)).from_(table)
     if dialect == "duckdb":
         if (located or scan.partitions) and hides_numbers(scan.files[0]):
             return one_by_one(scan.files, scan.partitions, located=located)
@@ -228,12 +229,6 @@ def _scan_query(scan: Scan, dialect: str, *, located: bool) -> exp.Query:
         for number, file in enumerate(scan.files)
     ]
     return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False)
-
-
-def _place_query(rows: EngineRows, *, located: bool) -> exp.Query:
-    """What Spark reads itself; the numbers of rows without a place are made elsewhere."""
-    table = exp.to_table(rows.target, dialect="spark") if rows.kind == TABLE else _parquet(rows.target)
-    return exp.select("*", *_location(located=located and rows.has_places)).from_(table)
 
 
 def _location(*, located: bool) -> list[exp.Expr]:

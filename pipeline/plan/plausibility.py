@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from ..engines.engine import Engine
     from ..sources.bindings import KeyMatch
     from ..sources.source import Source
-    from .accounting import InputAccount
+    from .accounting import InputAccount, Options
     from .nodes import Progress, Statement
-    from .options import Options
     from .plan import Plan
     from .rows import Grouped
 
@@ -50,7 +49,7 @@ _REMEDIES = {
 
 
 def implausible(engine: Engine, options: Options, plan: Plan, accounts: Sequence[InputAccount]) -> Iterator[str]:
-    """What must be said before anything else: inputs of which at least half of the rows are left out, or match nothing.
+    """What must be said before anything else: at least half of the rows of an input are left out, or match nothing.
 
     Args:
         engine: Where the relations of the plan are defined.
@@ -166,8 +165,19 @@ FEWEST_CLUSTERS, FEWEST_ROWS = 10, 100
 ALIKE, LIKELY = 0.3, 1e-6  # share of the variance between clusters, and how likely that is by chance
 
 
+class _Look:
+    """A look at the first rows of an input, whose words are warnings."""
+
+    phase: ClassVar[Phase] = Phase.CROSS_CHECKS
+    into: ClassVar[str] = "warnings"
+
+    def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
+        """It asks the engine nothing."""
+        return iter(())
+
+
 @dataclass(frozen=True)
-class Roles:
+class Roles(_Look):
     """A look at the first rows of the primary input, whose words are warnings.
 
     Attributes:
@@ -179,17 +189,11 @@ class Roles:
             taken as independent, whatever their columns are.
     """
 
-    phase: ClassVar[Phase] = Phase.CROSS_CHECKS
     source: Source
     by: Sequence[Grouped]
     read: Sequence[str]
     clusters: Sequence[str]
     values: Sequence[str]
-
-    @property
-    def into(self) -> str:
-        """Its words are warnings."""
-        return "warnings"
 
     def run(self, engine: Engine, progress: Progress) -> None:  # noqa: ARG002 - all nodes are called alike
         """Look at the rows and add what is odd to the warnings."""
@@ -204,10 +208,6 @@ class Roles:
         rows = first_rows(self.source, list(dict.fromkeys((*columns, *groups, *values))), MOST_ROWS)
         progress.warnings += doubts(rows, columns, groups, [] if self.clusters else values)
 
-    def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
-        """It asks the engine nothing."""
-        return iter(())
-
 
 def pooled_systems(source: Source, by: Sequence[Grouped]) -> Roles:
     """A look at an input whose rows are not independent anyway, for systems or data sets that share one number."""
@@ -215,7 +215,7 @@ def pooled_systems(source: Source, by: Sequence[Grouped]) -> Roles:
 
 
 @dataclass(frozen=True)
-class UnmappedId:
+class UnmappedId(_Look):
     """A look at the first rows of an input whose rows have no id, for a column that is called like it and repeats.
 
     Attributes:
@@ -226,17 +226,11 @@ class UnmappedId:
         consequence: What follows for the rows that repeat it.
     """
 
-    phase: ClassVar[Phase] = Phase.CROSS_CHECKS
     source: Source
     by: Sequence[Grouped]
     field: str
     beside: Sequence[str]
     consequence: str
-
-    @property
-    def into(self) -> str:
-        """Its words are warnings."""
-        return "warnings"
 
     def run(self, engine: Engine, progress: Progress) -> None:  # noqa: ARG002 - all nodes are called alike
         """Look at the rows and add what is odd to the warnings."""
@@ -255,10 +249,6 @@ class UnmappedId:
                 f"{{ {self.field} = {_toml(name)} }}"
             )
 
-    def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
-        """It asks the engine nothing."""
-        return iter(())
-
 
 def _bound(source: Source) -> list[str]:
     return [field.name for field in source.contract.fields if source.has(field.name)]
@@ -274,7 +264,7 @@ def _in_files(source: Source, names: Sequence[str]) -> list[str]:
 
 
 def _telling_apart(source: Source, names: Sequence[str]) -> list[str]:
-    """Columns of the files within which ids should not repeat: some that are read, and those of `where`."""
+    """Columns of the files within which ids should not repeat: some that are read, and all in `where`."""
     return list(dict.fromkeys([*_in_files(source, names), *columns_in_where(source)]))
 
 
@@ -418,7 +408,7 @@ def columns_in_where(source: Source) -> tuple[str, ...]:
 
 
 def _names(source: Source) -> list[str]:
-    """The columns of the first file, and those of its folders."""
+    """The columns of the first file and of its folders."""
     return list(dict.fromkeys(name for file in source.files[:1] for name in (*file.schema.names, *file.partitions)))
 
 
@@ -430,7 +420,7 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 
 def _tells_rows_apart(kind: pa.DataType) -> bool:
-    """Whether a type is that of names and numbers of things."""
+    """Whether values of a type name or number things."""
     import pyarrow as pa  # noqa: PLC0415 - only where files are looked at
 
     if pa.types.is_dictionary(kind):

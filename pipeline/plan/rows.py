@@ -10,7 +10,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ..errors import DataError
-from ..queries.dialect import column
+from ..queries.dialect import column, is_finite
 from ..queries.kept import kept, number_of, parts
 from ..queries.load import Query, expand, statement
 from ..records import dataclass
@@ -394,3 +394,11 @@ def rows_in_cells(grid: CellGrid | None, *, missed: bool, rows: str = SCORED) ->
     columns = (exp.alias_(each, name) for each, name in zip(split, CELL, strict=True))
     numbered = exp.select("*", value, copy=False).from_(rows, copy=False).subquery("scored_in_cells", copy=False)
     return exp.select("*", *columns, copy=False).from_(numbered, copy=False)
+
+
+def span_of_scores(engine: Engine, relation: str, *, once: bool = False) -> tuple[float, float]:
+    """Return the lowest and the highest finite score of a relation, 0 and 0 if it has none; `once` as for `fetch`."""
+    ends = (exp.alias_(exp.Min(this=column("score")), "low"), exp.alias_(exp.Max(this=column("score")), "high"))
+    query = exp.select(*ends).from_(relation).where(is_finite(column("score")))
+    low, high = engine.fetch(query, once=once).row(0)
+    return (0.0, 0.0) if low is None else (float(low), float(high))

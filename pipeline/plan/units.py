@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -12,14 +12,14 @@ import sqlglot.expressions as exp
 from ..metrics.curves.area_bounds import AreaCells, CellGrid, Extremes, finer, rounded_outwards
 from ..metrics.curves.influence import Influences, Steps, influences_of_thresholds, influences_of_ties, steps_of_scores
 from ..metrics.curves.ordered_areas import ROW_AREAS, Rows
-from ..queries.dialect import column, is_finite
+from ..queries.dialect import column
 from ..queries.kept import kept
 from ..queries.load import expand, load
 from ..records import dataclass
 from ..sources.bins import BLOCK
 from ..tables.columns import doubles
 from .nodes import Phase, Statement
-from .rows import CELL, rows_in_cells
+from .rows import CELL, rows_in_cells, span_of_scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -227,12 +227,7 @@ class UnitCells:
         return rows, extremes
 
     def _span(self) -> tuple[float, float]:
-        if self.span is not None:
-            return rounded_outwards(*self.span)
-        ends = (exp.alias_(exp.Min(this=column("score")), "low"), exp.alias_(exp.Max(this=column("score")), "high"))
-        query = exp.select(*ends).from_(UNIT_ROWS).where(is_finite(column("score")))
-        low, high = self.engine.fetch(query, once=True).row(0)
-        return (0.0, 0.0) if low is None else rounded_outwards(float(low), float(high))
+        return rounded_outwards(*(self.span or span_of_scores(self.engine, UNIT_ROWS, once=True)))
 
     def _cells(self, grid: CellGrid) -> tuple[Rows, Extremes]:
         """Counts and extremes in the cells of a grid, in ascending order of group and cell."""
@@ -247,7 +242,7 @@ class UnitCells:
         return rows, Extremes(lowest, highest)
 
     def _influences(self, cells: Rows, extremes: Extremes) -> dict[str, Influences]:
-        """Influences of each cell; on `pr_auc` those of its lowest and its highest score in the mean."""
+        """Influences of each cell; on `pr_auc` the mean of the influences of its lowest and its highest score."""
         of_thresholds = influences_of_thresholds(self.curves.retrieved)
         ends = [self.curves.steps(cells.group, end) for end in (extremes.lowest, extremes.highest)]
         psi = []
@@ -285,7 +280,7 @@ class UnitCells:
 
 
 def _by_unit(counted: pl.DataFrame, scales: dict[str, float], *, weighted: bool) -> pl.DataFrame:
-    """Sums by unit and label → sums by unit, those of each side beside each other."""
+    """Sums by unit and label → sums by unit, with negatives and positives in columns of their own."""
     names = ["n", "n_retrieved", *(["weight", "weight_retrieved"] if weighted else [])]
     values = [pl.col(names[:2]), pl.col(names[2:]).cast(pl.Float64)]
     values += [(pl.col(area).cast(pl.Float64) / scales[area]).alias(area) for area in AREAS]
@@ -303,14 +298,6 @@ def _by_unit(counted: pl.DataFrame, scales: dict[str, float], *, weighted: bool)
 
 
 MOST_ROWS_IN_ORDER = 250_000
-
-
-class MakesTable(Protocol):
-    """Makes the rows of one grouping from its units."""
-
-    def __call__(self, units: SummedUnits, curves: GroupCurves, /) -> pl.DataFrame:
-        """Make the rows."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -338,7 +325,7 @@ class Units:
     missed: bool
     span: tuple[float, float] | None
     curves: Callable[[Mapping[str, pl.DataFrame]], Sequence[GroupCurves]]
-    function: MakesTable
+    function: Callable[[SummedUnits, GroupCurves], pl.DataFrame]
 
     def run(self, engine: Engine, progress: Progress) -> None:
         """Replace the table, which has no row so far."""
@@ -346,10 +333,8 @@ class Units:
         curves = self.curves(progress.tables)
         summed = self._in_order(engine, curves) if self._fits(engine, curves) else self._in_cells(engine, curves)
         tables = [self.function(units, of_grouping) for units, of_grouping in zip(summed, curves, strict=True)]
-        schema = progress.tables[self.into].schema
-        table = pl.concat(tables, how="diagonal_relaxed") if tables else progress.tables[self.into]
-        lacking = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in schema.items() if name not in table.columns]
-        progress.tables[self.into] = table.with_columns(lacking)
+        if tables:
+            progress.fill(self.into, pl.concat(tables, how="diagonal_relaxed"))
 
     @staticmethod
     def _fits(engine: Engine, curves: Sequence[GroupCurves]) -> bool:

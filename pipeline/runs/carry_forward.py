@@ -18,22 +18,20 @@ from .provenance import canonical, canonical_stage, stage_fingerprints
 from .stage_results import CARRIED, TAKEN_OVER, StageRecord, parse_stage_record, recorded_stages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from ..storage.layout import Layout
     from ..storage.manifest import KeptRun, Manifest
     from ..storage.publish import Staging
     from .config import Config, ConfiguredStage
-    from .evaluation import Failure
-    from .opening import FoundInputs
-    from .stage_by_stage import Ready, StageByStage
+    from .stage_by_stage import Failure, Ready, StageByStage
     from .variables import Variables
 
 
 @dataclass(frozen=True)
 class LastRun:
-    """The latest run before this one, with those of its stages whose files are intact.
+    """The latest run before this one, with its intact stages.
 
     Attributes:
         folder: Its folder.
@@ -222,7 +220,7 @@ def note_finished(staging: Staging, stage: StageRecord) -> None:
 
 
 def finished_stages(layout: Layout, last: LastRun | None) -> list[FinishedStage]:
-    """Return the stages that may be taken over: those of the last run, and those of attempts that did not end well."""
+    """Return the stages that may be taken over, from the last run and from attempts that did not end well."""
     finished = []
     if last is not None:
         finished = [
@@ -260,36 +258,41 @@ def take_over(finished: FinishedStage, staging: Staging) -> bool:
 # Whether a run would publish again what an earlier one holds, its marks of what was carried forward among it.
 
 
-def is_counted_already(config: Config, ready: Ready[FoundInputs], last: LastRun) -> bool:
-    """Whether a run has all stages, and counted those to run from the same inputs, parameters and code."""
-    configured = {each.params.name: each for each in config.stages}
+def repeats(config: Config, ready: Ready, last: LastRun, stages: StageByStage | None = None) -> bool:
+    """Whether a run is the same as an earlier run, and no file of that is damaged.
 
-    def is_same(name: str) -> bool:
-        if name not in configured:
-            return True
-        stage, upstream = last.stages[name], [each for each in configured[name].upstream if each in last.stages]
-        hashes = {each: last.stages[each].hashes for each in upstream}
-        fingerprints = stage_fingerprints(config, configured[name], ready.opened.get(name), hashes)
-        return CARRIED not in stage.result and stage.result.get("fingerprint") == fingerprints.fingerprint
-
-    names = [each.params.name for each in config.every if each.params.name in last.stages]
-    return configured.keys() <= set(names) and not ready.faults and _repeats(config, last, names, is_same)
-
-
-def is_same_again(config: Config, stages: StageByStage, last: LastRun) -> bool:
-    """Whether the stages of a run, and the marks that they bear, are those of an earlier one."""
-    records = {record.name: record for record in stages.records}
+    Args:
+        config: The config.
+        ready: Its stages that read only files, their inputs found.
+        last: The earlier run.
+        stages: The stages, counted; None: they are not yet, and what decides their results tells.
+    """
+    now, then = canonical(config), dict(last.record.get("configuration", {}))
+    if not last.is_intact or {**now, "stages": None} != {**then, "stages": None}:
+        return False
+    if stages is None:
+        return _will_repeat(config, ready, last)
+    names = [record.name for record in stages.records]
     are_absent_alike = _facts(stages.absent) == _facts(last.record.get("absent", {}))
-    return are_absent_alike and _repeats(
-        config, last, list(records), lambda name: _is_equal(records[name], last.stages[name])
+    return (
+        are_absent_alike
+        and names == [*last.stages]
+        and all(_is_equal(record, last.stages[record.name]) for record in stages.records)
     )
 
 
-def _repeats(config: Config, last: LastRun, names: Sequence[str], is_same: Callable[[str], bool]) -> bool:
-    """Whether an earlier run is intact, had the same settings and the same stages, each of them as it is now."""
-    now, then = canonical(config), dict(last.record.get("configuration", {}))
-    is_alike = last.is_intact and {**now, "stages": None} == {**then, "stages": None} and list(names) == [*last.stages]
-    return is_alike and all(map(is_same, names))
+def _will_repeat(config: Config, ready: Ready, last: LastRun) -> bool:
+    """Whether the earlier run has all stages, and counted those to run from the same inputs, parameters and code."""
+    names = [each.params.name for each in config.every if each.params.name in last.stages]
+    if ready.faults or names != [*last.stages] or not {each.params.name for each in config.stages} <= set(names):
+        return False
+    for configured in config.stages:
+        result = last.stages[configured.params.name].result
+        hashes = {each: last.stages[each].hashes for each in configured.upstream if each in last.stages}
+        fingerprints = stage_fingerprints(config, configured, ready.opened.get(configured.params.name), hashes)
+        if CARRIED in result or result.get("fingerprint") != fingerprints.fingerprint:
+            return False
+    return True
 
 
 def _facts(absent: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:

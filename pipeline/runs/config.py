@@ -22,19 +22,20 @@ from ..stages import STAGES, find_stage
 from ..stages.upstream import UpstreamParameters, UpstreamStage
 from .announcing.settings import NO_LINEAGE, NO_METRICS, LineageSettings, PrometheusSettings
 from .config_faults import explain, near, unwritable
-from .gates.files import GateFiles
-from .gates.settings import Gate, parse_gates
 from .opening import check_names
 from .variables import NO_VARIABLES, substituted
-from .written import check_written
+from .written import check_written, gate_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ..engines.duckdb import Resources
     from ..stages.parameters import StageParameters
     from ..stages.stage import Stage
     from ..storage.mirror import ResultsStore
+    from .gates.settings import Gate
     from .variables import Variables
+    from .written import OwnFile
 
 
 _SIZE = re.compile(r"\d+(\.\d+)?\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
@@ -52,6 +53,13 @@ class ResourceLimits(BaseModel):
     copies: Path | None = None
     copies_limit: str | None = None
     cache_limit: str | None = None
+
+    @property
+    def of_engine(self) -> Resources:
+        """The limits that an engine is started with."""
+        from ..engines.duckdb import Resources  # noqa: PLC0415 - a config can be read without it
+
+        return Resources(**self.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))
 
     @field_validator("memory", "scratch_limit", "cache_limit", "copies_limit")
     @classmethod
@@ -113,7 +121,7 @@ def overridden(document: Mapping[str, Any], values: Mapping[str, Any], *, origin
         message = f"{origin}: the config is nested too deep"
         raise ConfigError(message) from error
     for key, value in values.items():
-        override(changed, key, value, origin=origin)
+        _override(changed, key, value, origin=origin)
     return changed
 
 
@@ -124,7 +132,7 @@ def _copied(value: Any) -> Any:  # noqa: ANN401 - any TOML value
     return [_copied(inner) for inner in value] if isinstance(value, list) else value
 
 
-def override(document: dict[str, Any], key: str, value: Any, *, origin: str) -> None:  # noqa: ANN401 - any TOML value
+def _override(document: dict[str, Any], key: str, value: Any, *, origin: str) -> None:  # noqa: ANN401 - any TOML value
     """Set a dotted key; below `stages`, a stage is given by its name, its kind or its number from 1.
 
     If the config has one stage only, its keys need nothing in front.
@@ -237,7 +245,7 @@ class Config:
         on_error: What a stage that fails does: `stop` ends the run, `publish_others` publishes the other stages.
         order: All stages of the config in order, if only some are to run; the others are carried forward.
         gates: What the numbers of all stages are held against.
-        gate_files: Where the outcomes are written beside the results.
+        gate_files: The files to which the outcomes are written beside the results.
         verify_inputs: How the content of input files is verified: `none`, `crc` or `sha256`.
         store: The store on which the results live; None: they live in the folder `output`.
         spark: Where Spark runs, if it is the engine.
@@ -256,7 +264,7 @@ class Config:
     on_error: str = "stop"
     order: tuple[ConfiguredStage, ...] = ()
     gates: tuple[Gate, ...] = ()
-    gate_files: GateFiles = field(default_factory=GateFiles)
+    gate_files: tuple[OwnFile, ...] = ()
     verify_inputs: str = "none"
     spark: SparkSettings = field(default_factory=SparkSettings)
     store: ResultsStore | None = None
@@ -349,8 +357,7 @@ def load_config(
     except (ValueError, RecursionError) as error:
         message = f"{path} cannot be read as TOML: {_reason(error)}"
         raise ConfigError(message) from error
-    for key, value in (overrides or {}).items():
-        override(document, key, value, origin=str(path))
+    document = overridden(document, overrides or {}, origin=str(path))
     base, file = (Path.cwd(), None) if is_piped else (path.resolve().parent, path)
     return parse_config(document, base=base, origin=str(path), values=values, file=file)
 
@@ -399,7 +406,11 @@ def parse_config(
         }
     resources = settings.resources.model_copy(update=absolute)
     by_name = {stage.params.name: (stage.stage, stage.params) for stage in stages}
-    gates = parse_gates(settings.gates, by_name, origin, _validated)
+    gates: tuple[Gate, ...] = ()
+    if settings.gates:
+        from .gates.settings import parse_gates  # noqa: PLC0415 - only where there are gates
+
+        gates = parse_gates(settings.gates, by_name, origin, _validated)
     with variables.concealing():
         lineage, prometheus = settings.lineage, settings.prometheus
         if lineage != NO_LINEAGE:
@@ -419,7 +430,7 @@ def parse_config(
         variables=variables,
         on_error=settings.on_error,
         gates=gates,
-        gate_files=GateFiles.of(settings.gates_json, settings.gates_junit, base, origin),
+        gate_files=gate_files(settings.model_dump(include={"gates_json", "gates_junit"}), base, origin),
         verify_inputs=settings.verify_inputs,
         spark=settings.spark,
     )

@@ -1,19 +1,20 @@
-"""Stages that failed in a run that publishes the others."""
+"""One stage is run: counted by the engine, derived from its counts, and handed to whatever takes its tables."""
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import field, replace
+from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from ..errors import Note, ThresherError, system_fault
+from ..errors import Note, ResourceError
 from ..interrupts import stop_requests
 from ..plan.checks import naming_user_sql
 from ..plan.count_tables import after_results, count
@@ -23,74 +24,45 @@ from ..tables.groupings import in_users_names
 from ..tables.metrics_table import metrics_table
 from ..tables.run_tables import BINDINGS, INPUTS, METRICS
 from ..tables.schemas import COUNT_TABLE, conform, empty_table
-from .forks import refuse_after_fork
-from .opening import OpenedStage, open_inputs
+from .opening import open_inputs
 from .provenance import settings
 from .reuse import reuse_in_words, reuse_record, started
 from .stage_results import StageResult, Watcher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ..engines.engine import Engine
     from ..interrupts import StopRequest
+    from ..plan.accounting import InputAccount
     from ..plan.count_tables import Counted
-    from ..stages.parameters import StageParameters
     from ..storage.cache import AnswerCache
     from ..tables.schemas import Table
     from .config import Config
+    from .opening import OpenedStage
 
 
-class UpstreamFailedError(ThresherError):
-    """A stage reads the tables of another one, which failed.
+# Threads of Polars and DuckDB do not survive a fork, so a child of a process that used them hangs.
 
-    Args:
-        upstream: Name of the stage that failed.
-        cause: Why it failed; the code of this error is the same.
+
+_used_by: list[int] = []
+
+
+def refuse_after_fork() -> None:
+    """Note that this process uses the libraries; refuse if its parent used them before the fork.
+
+    Raises:
+        ResourceError: the parent used them before the fork.
     """
-
-    def __init__(self, upstream: str, cause: ThresherError) -> None:
-        super().__init__(f"it reads the tables of the stage {upstream!r}, which failed")
-        self._cause = cause
-
-    @property
-    def code(self) -> int:
-        """The code of the error of the stage that failed first."""
-        return self._cause.code
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A stage that failed.
-
-    Attributes:
-        stage: Its name.
-        kind: Its task.
-        error: What stopped it, as it was raised.
-        fault: The same as an error of this package.
-    """
-
-    stage: str
-    kind: str
-    error: Exception
-    fault: ThresherError
-
-    @property
-    def sentence(self) -> str:
-        """What went wrong, on one line."""
-        return " ".join(self.fault.message.split())
-
-    def record(self) -> dict[str, Any]:
-        """As the record of the run keeps it."""
-        return {"kind": self.kind, "exit": self.fault.code, "error": str(self.fault)}
-
-
-def failure_of(stage: str, kind: str, error: Exception) -> Failure:
-    """Return the failure of a stage, whatever stopped it."""
-    if isinstance(error, ThresherError):
-        return Failure(stage, kind, error, error)
-    bug = ThresherError(f"{type(error).__name__}: {error}", remedy="This is a bug of thresher; please report it.")
-    return Failure(stage, kind, error, system_fault(error) or bug)
+    process = os.getpid()
+    if _used_by and _used_by[0] != process:
+        message = (
+            f"process {process} was forked from process {_used_by[0]} after thresher had run there: the threads of "
+            "Polars and DuckDB do not exist in a forked child, which would wait for them forever"
+        )
+        remedy = 'Start workers by multiprocessing.get_context("spawn") or "forkserver", or fork before the first run.'
+        raise ResourceError(message, remedy=remedy)
+    _used_by[:] = [process]
 
 
 # What only results need is imported while the engine counts, which leaves Python and often a core free.
@@ -108,7 +80,17 @@ def importing_meanwhile(names: Sequence[str]) -> Iterator[None]:
     Args:
         names: The modules.
     """
-    thread = Thread(target=_import, args=(names,), name="thresher-imports", daemon=True)
+    absent = [name for name in names if name not in sys.modules]
+    if not absent:
+        yield
+        return
+
+    def work() -> None:
+        for name in absent:
+            with suppress(Exception):
+                import_module(name)
+
+    thread = Thread(target=work, name="thresher-imports", daemon=True)
     thread.start()
     try:
         yield
@@ -116,219 +98,147 @@ def importing_meanwhile(names: Sequence[str]) -> Iterator[None]:
         thread.join()
 
 
-def _import(names: Sequence[str]) -> None:
-    for name in names:
-        with suppress(Exception):
-            import_module(name)
+# One stage is run: count, save counts, derive, check. Counts and metrics meet only here; what becomes of the tables is
+# up to what they are handed to.
 
 
-# The stages of a config are run one after another: plan, count, save counts, derive, check.
-#
-# Counts and metrics meet only here. What becomes of the tables is up to the destination that they are handed to.
-
-
-class Destination(Protocol):
-    """Where the tables of stages go."""
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the unfinished run, where later stages read the tables of earlier ones."""
-        ...
-
-    def write(self, table: Table, stage: str, frame: pl.DataFrame, metadata: dict[str, str]) -> None:
-        """Take one table of one stage."""
-        ...
-
-
-@dataclass(frozen=True)
-class InMemory:
-    """A destination that keeps the tables in memory; no stage can read those of another.
-
-    Attributes:
-        tables: Contract, frame and metadata by names of table and stage, in the order in which they came.
-        folder: There is none.
-    """
-
-    tables: dict[tuple[str, str], tuple[Table, pl.DataFrame, dict[str, str]]] = field(default_factory=dict)
-    folder: Path = field(default_factory=Path)
-
-    def write(self, table: Table, stage: str, frame: pl.DataFrame, metadata: dict[str, str]) -> None:
-        """Keep one table of one stage."""
-        self.tables[table.name, stage] = table, frame, metadata
-
-    def hand_on(self, destination: Destination) -> None:
-        """Write all tables to another destination."""
-        for (_, stage), (table, frame, metadata) in self.tables.items():
-            destination.write(table, stage, frame, metadata)
+TableWritten: TypeAlias = "tuple[Table, str, pl.DataFrame, dict[str, str]]"
+Write: TypeAlias = "Callable[[Table, str, pl.DataFrame, dict[str, str]], None]"  # as `Staging.write`
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Stages that have been run, published or not.
+    """A stage that has been run, published or not.
 
     Attributes:
-        opened: The stages with their inputs.
-        results: Their results.
-        accounts: Rows of every input by status, and `rows_in`, by stage and input.
-        reused: How many files of every input of several were read, by stage and input.
+        opened: The stage with its inputs.
+        result: Its result.
+        account: Rows of every input by status, and `rows_in`, by input.
+        reused: How many files of every input of several were read, by input.
+        tables: Its tables with what their files keep, in the order in which they came; none where they were written.
     """
 
-    opened: tuple[OpenedStage, ...]
-    results: tuple[StageResult, ...]
-    accounts: dict[str, Any]
+    opened: OpenedStage
+    result: StageResult
+    account: dict[str, Any]
     reused: dict[str, Any]
+    tables: tuple[TableWritten, ...] = ()
 
 
-def evaluate_in_memory(config: Config) -> tuple[Evaluation, InMemory]:
-    """Run the stages of a config and keep their tables in memory.
+def evaluate_in_memory(config: Config) -> Evaluation:
+    """Run the only stage of a config and keep its tables in memory.
 
     Raises:
         ThresherError: as for `runner.run`, up to the moment when it would publish.
     """
     refuse_after_fork()
-    tables = InMemory()
+    tables: list[TableWritten] = []
+    (stage,) = config.stages
     with stop_requests() as stop:
         config.check_engine()
-        return evaluate(config, open_stages(config), tables, Watcher(), stop), tables
-
-
-def open_stages(config: Config) -> dict[str, OpenedStage]:
-    """Open the inputs of all stages that read only files, by name of the stage."""
-    stages = (stage for stage in config.stages if not stage.upstream)
-    return {stage.params.name: open_inputs(config, stage) for stage in stages}
-
-
-def evaluate(
-    config: Config,
-    ready: dict[str, OpenedStage],
-    destination: Destination,
-    watcher: Watcher,
-    stop: StopRequest,
-    states: AnswerCache | None = None,
-) -> Evaluation:
-    """Run the stages in order; one with upstream stages is opened when these have been written.
-
-    Args:
-        config: The config.
-        ready: Its stages that read only files and frames, opened.
-        destination: Where the tables go.
-        watcher: Follows the progress.
-        stop: Whether a signal asked to stop.
-        states: Where the answers of files are kept; None: all files are read.
-    """
-    with config.variables.concealing():
-        return _evaluate(config, ready, destination, watcher, stop, states)
-
-
-def _evaluate(
-    config: Config,
-    ready: dict[str, OpenedStage],
-    destination: Destination,
-    watcher: Watcher,
-    stop: StopRequest,
-    states: AnswerCache | None,
-) -> Evaluation:
-    opened: list[OpenedStage] = []
-    results: list[StageResult] = []
-    accounts, reused = {}, {}
-    for configured in config.stages:
-        watcher.on_stage(configured.params.name)
-        stage = ready.get(configured.params.name) or open_inputs(
-            config, configured, run=destination.folder, omitted={result.name: result.omitted for result in results}
-        )
-        opened.append(stage)
-        result, accounts[stage.name], reused[stage.name] = evaluate_stage(
-            config, stage, destination, watcher, stop, states
-        )
-        results.append(result)
-    return Evaluation(tuple(opened), tuple(results), accounts, reused)
+        opened = open_inputs(config, stage)
+        evaluation = evaluate_stage(config, opened, lambda *table: tables.append(table), Watcher(), stop)
+    return replace(evaluation, tables=tuple(tables))
 
 
 def evaluate_stage(
     config: Config,
     opened: OpenedStage,
-    destination: Destination,
+    write: Write,
     watcher: Watcher,
     stop: StopRequest,
     states: AnswerCache | None = None,
-) -> tuple[StageResult, dict[str, Any], dict[str, Any]]:
-    """Run one stage; arguments and errors are those of `evaluate`.
+) -> Evaluation:
+    """Run one stage.
 
-    Returns:
-        Its result; the rows of every input by status, and `rows_in`, by input; how many files of every input were read.
+    Args:
+        config: The config.
+        opened: The stage, its inputs found and its plan made.
+        write: Takes its tables.
+        watcher: Follows the progress.
+        stop: Whether a signal asked to stop.
+        states: Where the answers of files are kept; None: all files are read.
     """
-    watcher.on_opened(opened)
-    with started(config, opened, stop, watcher.on_progress, states) as engine:
-        result, counted = _run_stage(engine, opened, destination, stop)
-        reused = reuse_record(engine, opened, states)
-    result = replace(result, reused=tuple(reuse_in_words(reused)))
-    watcher.on_result(result)
-    stop.check()
-    accounts = {account.name: account.rows_by_status | {"rows_in": account.rows_in} for account in counted.inputs}
-    return result, accounts, reused
+    with config.variables.concealing():
+        watcher.on_opened(opened)
+        with started(config, opened, stop, watcher.on_progress, states) as engine:
+            result, accounts = _run_stage(engine, opened, write, stop)
+            reused = reuse_record(engine, opened, states)
+        result = replace(result, reused=tuple(reuse_in_words(reused)))
+        watcher.on_result(result)
+        stop.check()
+    account = {each.name: each.rows_by_status | {"rows_in": each.rows_in} for each in accounts}
+    return Evaluation(opened, result, account, reused)
 
 
-def _run_stage(
-    engine: Engine, opened: OpenedStage, destination: Destination, stop: StopRequest
-) -> tuple[StageResult, Counted]:
-    started = time.monotonic()
+def count_and_derive(engine: Engine, opened: OpenedStage, stop: StopRequest) -> tuple[Counted, dict[str, pl.DataFrame]]:
+    """Count a stage and derive its result tables; of those that it makes, the ones without a row are there, too.
+
+    Args:
+        engine: The engine, started for the stage.
+        opened: The stage, its inputs found.
+        stop: Checked while a query runs.
+
+    Raises:
+        DataError: the data break the contract of an input, or do not fit the parameters.
+    """
     stage, params, plan = opened.configured.stage, opened.configured.params, opened.plan
-    by = [each.name for each in plan.by]
     needed_later = NEEDED_FOR_INTERVALS if params.is_replicated else ()
     with naming_user_sql(engine, plan), importing_meanwhile(needed_later):
         counted = count(engine, params, plan)
-    metadata = {"thresher": json.dumps(settings(opened), sort_keys=True)}
-
-    def write(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
-        checked = conform(frame, table, stage=params.name, by=by)
-        destination.write(table, params.name, in_users_names(checked), metadata)
-        return checked
-
-    write(counts_table(stage), counted.tables[COUNT_TABLE])
     with stop.at_once():
         derived = stage.derive(params, counted.tables)
+    by = [each.name for each in plan.by]
     missing = (table for table in stage.tables if table.name not in derived)
     derived |= {table.name: empty_table(table, counted.tables[COUNT_TABLE], by) for table in missing}
     with naming_user_sql(engine, plan):
-        derived = after_results(engine, params, plan.without(counted.omitted), derived)
-    tables = {
-        table.name: write(table, derived[table.name])
-        for table in stage.tables_of(params)
-        if table.name not in counted.omitted
-    }
-    destination.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
-    destination.write(BINDINGS, params.name, _bindings_table(opened), metadata)
-    key_figures = metrics_table(stage.tables_of(params), tables)
-    destination.write(METRICS, params.name, key_figures, metadata)
+        tables = after_results(engine, params, plan.without(counted.omitted), derived)
+    return counted, {name: table for name, table in tables.items() if name not in counted.omitted}
+
+
+def _run_stage(
+    engine: Engine, opened: OpenedStage, write: Write, stop: StopRequest
+) -> tuple[StageResult, Sequence[InputAccount]]:
+    """Return the result of a stage, and what became of the rows of its inputs."""
+    started = time.monotonic()
+    stage, params, plan = opened.configured.stage, opened.configured.params, opened.plan
+    counted, derived = count_and_derive(engine, opened, stop)
+    metadata = {"thresher": json.dumps(settings(opened), sort_keys=True)}
+    by = [each.name for each in plan.by]
+
+    def checked(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
+        conforming = conform(frame, table, stage=params.name, by=by)
+        write(table, params.name, in_users_names(conforming), metadata)
+        return conforming
+
+    checked(counts_table(stage), counted.tables[COUNT_TABLE])
+    asked_for = stage.tables_of(params)
+    tables = {table.name: checked(table, derived[table.name]) for table in asked_for if table.name in derived}
+    key_figures = metrics_table(asked_for, tables)
+    write(INPUTS, params.name, _inputs_table(params.name, counted.inputs), metadata)
+    write(BINDINGS, params.name, _bindings_table(opened), metadata)
+    write(METRICS, params.name, key_figures, metadata)
     said = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
     warnings, notes = (
         tuple(dict.fromkeys(opened.variables.concealed(text) for text in said if isinstance(text, Note) is is_note))
         for is_note in (False, True)
     )
-    seconds = time.monotonic() - started
-    n_rows = sum(account.rows_in for account in counted.inputs)
-    summary = stage.summarize(tables)
     result = StageResult(
         params.name,
         stage.kind,
-        summary,
+        stage.summarize(tables),
         warnings,
-        seconds,
-        n_rows,
+        time.monotonic() - started,
+        sum(account.rows_in for account in counted.inputs),
         counted.omitted,
-        unrequested=_with_unset_keys(counted.unrequested, params),
+        unrequested={name: "" if key in params.model_fields_set else key for name, key in counted.unrequested.items()},
         key_figures=key_figures,
         notes=notes,
     )
-    return result, counted
+    return result, counted.inputs
 
 
-def _with_unset_keys(unrequested: Mapping[str, str], params: StageParameters) -> dict[str, str]:
-    """Tables that nobody asked for, with the key that would; empty where the config sets that key to something else."""
-    return {table: "" if key in params.model_fields_set else key for table, key in unrequested.items()}
-
-
-def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:
+def _inputs_table(stage: str, accounts: Sequence[InputAccount]) -> pl.DataFrame:
     """Return the table `inputs`: rows in = rows used + rows left out, by reason."""
     rows = [
         {
@@ -341,7 +251,7 @@ def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:
             "n_files": account.n_files,
             "files_left_out": account.files_left_out,
         }
-        for account in counted.inputs
+        for account in accounts
         for status, n_rows in sorted(account.rows_by_status.items())
     ]
     return pl.DataFrame(rows)

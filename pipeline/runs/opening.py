@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..engines.duckdb import Resources
 from ..engines.expression_types import truths, type_of
 from ..engines.memory import limit_of, limit_process
 from ..errors import ConfigError, DataError, NoInputError, Note, ResourceError, together
@@ -54,9 +53,7 @@ def looks_of(config: Config) -> Looks | None:
         return None
     from ..engines.spark import looks  # noqa: PLC0415 - an optional extra
 
-    return looks(
-        config.spark, Resources(**config.resources.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))
-    )
+    return looks(config.spark, config.resources.of_engine)
 
 
 def check_verifiable(config: Config, sources: Mapping[str, Source]) -> None:
@@ -100,7 +97,7 @@ def refuse_wide_values(plan: Plan, memory: int | None, threads: int | None) -> N
     limit, workers = limit_of(memory), threads or os.cpu_count() or 1
     for source in plan.sources:
         for file in islice(_large_files(source, limit / BATCH_ROWS / workers), MOST_FILES):
-            for column in dict.fromkeys(_columns_read(plan, source)):
+            for column in dict.fromkeys(columns_read(plan, source)):
                 batch = min(BATCH_ROWS, file.rows)
                 size = file.value_bytes(column, limit / batch / workers, limit / 4)
                 if size > WIDE and size * batch * workers > limit:
@@ -123,7 +120,8 @@ def _in_words(size: float) -> str:
     return f"{size / _UNITS[unit]:,.0f} {unit}"
 
 
-def _columns_read(plan: Plan, source: Source) -> Iterator[str]:
+def columns_read(plan: Plan, source: Source) -> Iterator[str]:
+    """Yield the columns of the files of an input that a plan reads, some of them several times."""
     yield from source.where_columns
     for relation in plan.relations:
         if relation.source is not None and relation.source.name == source.name:
@@ -190,7 +188,7 @@ class OpenedStage(FoundInputs):
             ThresherError: a store or a table cannot be read, or the disk is full.
         """
         for source in self.plan.sources:
-            source.fetch(_columns_read(self.plan, source))
+            source.fetch(columns_read(self.plan, source))
 
     def showing(self, columns: Mapping[str, tuple[str, ...]]) -> OpenedStage:
         """Return the same stage with a plan whose rows carry columns of the files along, by input."""

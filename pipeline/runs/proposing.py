@@ -14,6 +14,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from ..errors import DataError, NoInputError, UsageError
 from ..records import dataclass
 from ..sources.bindings import USUAL, fit, is_usual_name, proposed
@@ -34,7 +36,6 @@ from ..visible_text import cleaned
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    import polars as pl
     import pyarrow as pa
 
     from ..sources.inputs import Format, Kind
@@ -105,16 +106,12 @@ class Found:
     def cast(self, column: str, kind: Kind) -> TextCast | None:
         """What reads a column of text as what a field expects; None: nothing does, or it needs nothing."""
         if (column, kind) not in self.casts:
-            import polars as pl  # noqa: PLC0415 - see limits
-
             rows = pl.scan_parquet(self.file.path).select(column)
             self.casts[column, kind] = text_cast(rows, column, kind)
         return self.casts[column, kind]
 
     def expression(self, column: str, kind: Kind) -> str:
         """The expression that a column is to be read with; empty: it is read as it is."""
-        import polars as pl  # noqa: PLC0415 - see limits
-
         if self.is_zero_or_one(column, kind):
             return f"{in_expression(column)} = 1"
         if kind == "boolean" and (of_element := self.class_of_element(column)):
@@ -155,8 +152,6 @@ class Found:
         The class that is predicted, if a column names it and the score is that of this class, at least 1 / classes;
         otherwise that of two classes whose rows score higher.
         """
-        import polars as pl  # noqa: PLC0415 - see limits
-
         texts = [field.name for field in self.file.schema if str(field.type) in ARROW_TEXTS]
         score = proposed(SCORED, self.file.schema, can_be=self.can_be, called=self.called).get(SCORE)
         classes = self._values(column).drop_nulls().unique()
@@ -184,8 +179,6 @@ class Found:
 
     def _values(self, column: str) -> pl.Series:
         """The values of a column of the first file, NaN as none."""
-        import polars as pl  # noqa: PLC0415 - see limits
-
         values = pl.scan_parquet(self.file.path).select(column).collect()[column]
         return values.fill_nan(None) if values.dtype.is_float() else values
 
@@ -195,7 +188,7 @@ class Found:
         return fit(contract, fields, Path(self.written).name), sum(likeness for _, likeness in fields.values())
 
     def best(self, contract: InputContract) -> Found:
-        """The rows that fit an input best: those of the file, the elements of a list, or the mentions of its tags."""
+        """The rows that fit an input best: rows of the file, elements of a list, or mentions of its tags."""
 
         def fit_of(rows: Found) -> tuple[float, float, bool]:
             is_predicted = "pred" in rows.keys.get(TAGS, "").lower()
@@ -205,23 +198,17 @@ class Found:
 
     def limits(self, column: str) -> tuple[float, float] | None:
         """The lowest and highest number of a column of the first file; None if it has none."""
-        import polars as pl  # noqa: PLC0415 - only where files are looked at
-
         finite = self._numbers(column).filter(pl.col("x").is_finite())
         low, high = finite.select(pl.col("x").min().alias("low"), pl.col("x").max().alias("high")).collect().row(0)
         return None if low is None else (low, high)
 
     def has_invalid(self, column: str) -> bool:
         """Whether a column of the first file has rows without a number, or with one that is not finite."""
-        import polars as pl  # noqa: PLC0415 - see limits
-
         finite = pl.col("x").is_finite().fill_null(value=False)
         return not self._numbers(column).select(finite.all()).collect().item()
 
     def _numbers(self, column: str) -> pl.LazyFrame:
         """The numbers of a column of the first file, as `x`."""
-        import polars as pl  # noqa: PLC0415 - see limits
-
         values = pl.col(column)
         cast = self.casts.get((column, "number"))
         if cast is not None and not ("decimal" in self.keys and cast.has_decimal_commas):
@@ -232,15 +219,11 @@ class Found:
 
     def repeats(self, column: str) -> bool:
         """Whether a column of the first file has a value twice, as far as its first rows tell, or none at all."""
-        import polars as pl  # noqa: PLC0415 - see limits
-
         values = pl.scan_parquet(self.file.path).select(column).head(MOST_ROWS).collect()[column]
         return values.null_count() > 0 or values.n_unique() < len(values)
 
     def words_for_none(self) -> list[str]:
         """Words that stand for no value in columns of text that hold numbers, truth values or times beside."""
-        import polars as pl  # noqa: PLC0415 - see limits
-
         rows = pl.scan_parquet(self.file.path).select(pl.col(pl.String)).head(MOST_ROWS).collect()
         words: set[str] = set()
         for column in rows.iter_columns():
@@ -252,8 +235,6 @@ class Found:
 
     def example(self, column: str) -> Any:  # noqa: ANN401 - any value
         """A value of a column, for people."""
-        import polars as pl  # noqa: PLC0415 - see limits
-
         values: pl.Series = pl.scan_parquet(self.file.path).select(column).drop_nulls().head(1).collect()[column]
         return values.item() if len(values) else None
 
@@ -469,7 +450,8 @@ def _found(
     matches = Search(path, base, ENDINGS[format_ or "parquet"]).matches(path)
     if matches and table is None and format_of(Path(matches[0][0]), format_) == "duckdb":
         first, *others = [_found(path, base, None, "duckdb", table=each) for each in tables_of(matches[0][0], path)]
-        return replace(first, of_elements=(*first.of_elements, *(each for other in others for each in _all_of(other))))
+        rows = [each for other in others for each in (replace(other, of_elements=()), *other.of_elements)]
+        return replace(first, of_elements=(*first.of_elements, *rows))
     keys: dict[str, Any] = {**(keys_of_file(matches[0][0], delimiter, format_, name=path) if matches else {})}
     if table is not None:
         keys |= {"format": "duckdb", "table": table}
@@ -491,14 +473,8 @@ def _found(
     return replace(as_written, of_elements=tuple(_of_elements(as_written, base)))
 
 
-def _all_of(rows: Found) -> Iterator[Found]:
-    """Rows, and the elements of their lists."""
-    yield replace(rows, of_elements=())
-    yield from rows.of_elements
-
-
 def _of_elements(of_file: Found, base: Path, outside: Sequence[str] = ()) -> Iterator[Found]:
-    """The elements of each list as rows, those of lists within elements, too.
+    """The elements of each list as rows, and the elements of lists within them.
 
     What stands beside the outermost list tells of the document, and may be called `id`; where nothing is called so, the
     number of the row does.
@@ -515,7 +491,8 @@ def _of_elements(of_file: Found, base: Path, outside: Sequence[str] = ()) -> Ite
         return
     for field in of_file.file.schema:
         is_inner = bool(path) and field.name not in beside
-        if not ((_is_list(field.type) and (is_inner or not path)) or (is_inner and _is_struct(field.type))):
+        is_struct = str(field.type).startswith("struct<")
+        if not ((_is_list(field.type) and (is_inner or not path)) or (is_struct and is_inner)):
             continue
         with suppress(DataError):  # elements that have no type together
             elements = _elements_of(of_file, [*path, field.name], beside, base)
@@ -567,10 +544,6 @@ def _is_list(kind: pa.DataType) -> bool:
     return str(kind).startswith(("list<", "large_list<"))
 
 
-def _is_struct(kind: pa.DataType) -> bool:
-    return str(kind).startswith("struct<")
-
-
 def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, float]]) -> Iterator[str]:
     yield f"# {contract.name}: {contract.meaning}; {file.rows:,} {'row' if file.rows == 1 else 'rows'}"
     for field in contract.fields:
@@ -605,7 +578,10 @@ def _written_input(
 ) -> Iterator[str]:
     """The line of an input, below what is said of its keys."""
     columns = ", ".join(f"{name} = {column}" for name, column in _columns(contract, file, fields, mapping).items())
-    settings = [f"{key} = {_text(_of_key(key, value))}" for key, value in file.keys.items()]
+    keys = file.keys
+    if len(keys.get(UNNEST, ())) == 1:  # a single list that is unnested is a name alone
+        keys = keys | {UNNEST: keys[UNNEST][0]}
+    settings = [f"{key} = {_text(value)}" for key, value in keys.items()]
     written = [setting for setting in settings if not setting.startswith((f"{UNNEST} = ", f'{TAGS} = "'))]
     if written:
         yield f"#   as its first lines are written: {', '.join(written)}"
@@ -622,11 +598,6 @@ def _written_input(
         items.append(f"where = {_text(' AND '.join(conditions))}")
     text = ", ".join([*items, f"columns = {{ {columns} }}"] if columns else items)
     yield f"{contract.name} = {{ {text} }}"
-
-
-def _of_key(key: str, value: Any) -> Any:  # noqa: ANN401 - any value
-    """What a key is set to; a single list that is unnested is a name alone."""
-    return value[0] if key == UNNEST and len(value) == 1 else value
 
 
 def _columns(

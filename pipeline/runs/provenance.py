@@ -21,7 +21,6 @@ from ..sources.rows import is_passed_in
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..sources.bindings import Binding
     from .config import Config, ConfiguredStage
     from .opening import FoundInputs, OpenedStage
 
@@ -34,15 +33,14 @@ def settings(opened: OpenedStage) -> dict[str, Any]:
     """Return the choices that change a number, and what it was read from, to be stored next to the number."""
     params, inputs = opened.configured.params, opened.configured.stage.inputs
     shown = params.model_dump(mode="json", exclude={*params.inapplicable, *(each.name for each in inputs)})
-    bindings = {f"{each.input}.{each.field}": binding_record(each) for each in opened.bindings}
+    bindings = {}
+    for binding in opened.bindings:
+        record = {"source": binding.origin, "column": binding.column, "sql": binding.sql}
+        bindings[f"{binding.input}.{binding.field}"] = {
+            key: value for key, value in record.items() if value is not None
+        }
     stored = {"parameters": shown, "facts": opened.plan.facts, "bindings": bindings, "version": version("thresher")}
     return stored | opened.variables.record()
-
-
-def binding_record(binding: Binding) -> dict[str, str]:
-    """Return a binding as JSON: its source, and the column or expression if there is one."""
-    record = {"source": binding.origin, "column": binding.column, "sql": binding.sql}
-    return {key: value for key, value in record.items() if value is not None}
 
 
 def canonical(config: Config) -> dict[str, Any]:
@@ -103,7 +101,7 @@ def stage_fingerprints(
 
 
 def together(stages: Sequence[tuple[str, str]]) -> str:
-    """Return one hash of those of all stages of a run, each with the name of its stage."""
+    """Return one hash of the hashes of all stages of a run, each with the name of its stage."""
     return _hash(stages)
 
 

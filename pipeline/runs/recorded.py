@@ -14,8 +14,6 @@ from pydantic import ValidationError
 
 from ..engines.duckdb import DuckDB, Resources
 from ..errors import DataError, NoInputError, ThresherError, UsageError
-from ..plan.checks import naming_user_sql
-from ..plan.count_tables import after_results, count
 from ..records import dataclass
 from ..safe_files import read_file
 from ..sources.remote.store import is_remote
@@ -26,6 +24,7 @@ from ..storage.manifest import parse_manifest
 from ..tables.groupings import internal_name
 from ..tables.schemas import COUNT_TABLE, empty_table, polars_types
 from .config import Config, ConfiguredStage, ResourceLimits
+from .evaluation import count_and_derive
 from .opening import open_inputs
 from .stage_results import ABOUT_RUN, CARRIED, StageRecord, StageResult
 from .variables import recorded_variables
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def recorded_config(record: Mapping[str, Any], folder: Path) -> Config:
-    """Return the config that made a run, from its record; limits of memory and threads are those of this machine.
+    """Return the config that made a run, from its record; memory and threads are limited as on this machine.
 
     Args:
         record: The content of `run.json`.
@@ -127,25 +126,21 @@ def open_recorded(
             message = f"the environment variable {variable} is not set, which the config of the run refers to"
             raise NoInputError(message, remedy="Set it to what it was then.")
     config = recorded_config(record, folder)
-    config = replace(config, base=_base_of(record, name, config.base))
+    carried = record.get("results", {}).get(name, {}).get(CARRIED) or {}  # perhaps with paths of another config
+    config = replace(config, base=Path(carried.get("base") or config.base))
     configured = next(stage for stage in config.stages if stage.params.name == name)
     update = {key: value for key, value in (parameters or {}).items() if key in type(configured.params).model_fields}
     configured = ConfiguredStage(configured.stage, configured.params.model_copy(update=update))
     try:
         return open_inputs(config, configured, run=folder, omitted=record.get("omitted", {}))
     except ThresherError as error:
-        lost = [path for file in _recorded_files(record, name, folder) if not _may_exist(path := str(file["path"]))]
+        paths = [str(file["path"]) for file in _recorded_files(record, name, folder)]
+        lost = [path for path in paths if not is_remote(path) and not Path(path).exists()]
         if not lost:
             raise
         lost = [config.variables.concealed(path) for path in lost]
         message = f"{lost[0]} is gone{f', and {len(lost) - 1:,} more files' if len(lost) > 1 else ''}: {error.message}"
         raise NoInputError(message, remedy="Rows can be shown only while the inputs of the run are there.") from error
-
-
-def _base_of(record: Mapping[str, Any], name: str, base: Path) -> Path:
-    """Return the folder that the paths of a stage start from: that of another config if it was carried forward."""
-    carried = record.get("results", {}).get(name, {}).get("carried_from") or {}
-    return Path(carried.get("base") or base)
 
 
 def changed_files(record: Mapping[str, Any], folder: Path, opened: OpenedStage) -> tuple[str, ...]:
@@ -175,11 +170,6 @@ def _recorded_files(record: Mapping[str, Any], name: str, folder: Path) -> Itera
         if file["stage"] == name:
             path = variables.revealed(file["path"])  # that of another stage's table is relative to the run
             yield {**file, "path": path if is_remote(path) else str(folder / path)}
-
-
-def _may_exist(path: str) -> bool:
-    """Whether a file is there; an object on a remote store may be."""
-    return is_remote(path) or Path(path).exists()
 
 
 def _differences(name: str, then: Mapping[str, Mapping[str, Any]], now: Mapping[str, Rows]) -> Iterator[str]:
@@ -324,7 +314,7 @@ def recorded_result(folder: Path, stage: Stage, record: StageRecord) -> StageRes
 
 
 def notice_of(result: Mapping[str, Any]) -> str:
-    """Return the sentence that says of which run the numbers of a stage are; empty if this run counted it."""
+    """Return the sentence that names the run which counted a stage; empty if this run did."""
     return str(result[ABOUT_RUN][0]) if result.get(CARRIED) and result.get(ABOUT_RUN) else ""
 
 
@@ -334,20 +324,8 @@ def notice_of(result: Mapping[str, Any]) -> str:
 def recount(opened: OpenedStage, stop: StopRequest) -> dict[str, pl.DataFrame]:
     """Count a stage and derive its tables, grouping columns under their internal names; nothing is written.
 
-    Args:
-        opened: The stage, its inputs found.
-        stop: Checked while a query runs.
-
-    Raises:
-        DataError: the data break the contract of an input, or do not fit the parameters.
+    Arguments and errors are those of `count_and_derive`.
     """
-    stage, params, plan = opened.configured.stage, opened.configured.params, opened.plan
-    by = [grouped.name for grouped in plan.by]
     opened.fetch()
-    with DuckDB(Resources(), opened.folders, stop) as engine, naming_user_sql(engine, plan):
-        counted = count(engine, params, plan)
-        derived = stage.derive(params, counted.tables)
-        for table in stage.tables:
-            derived.setdefault(table.name, empty_table(table, counted.tables[COUNT_TABLE], by))
-        tables = after_results(engine, params, plan.without(counted.omitted), derived)
-        return {name: table for name, table in tables.items() if name not in counted.omitted}
+    with DuckDB(Resources(), opened.folders, stop) as engine:
+        return count_and_derive(engine, opened, stop)[1]

@@ -1,4 +1,4 @@
-"""Where results live: in a folder here, or on a store, of which a mirror here is worked on."""
+"""Where results live: in a folder here, or on a store, for which runs are made in a mirror here."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from ..interrupts import StopRequest
     from ..storage.expire import Expired, Keeping
-    from ..storage.mirror import Mirror, ResultsStore
+    from ..storage.mirror import ResultsStore
     from ..storage.verify import Verified
-    from .config import Config, ResourceLimits
+    from .config import ResourceLimits
     from .run import Run
 
 
@@ -77,7 +77,7 @@ def _identity(address: Address) -> str:
 
 @contextmanager
 def results_at(text: str | os.PathLike[str], *, what: str = "results") -> Iterator[Path]:
-    """Give the folder in which results can be read: that of the text, or an up-to-date mirror of the store.
+    """Give the folder in which results can be read: the one that is named, or an up-to-date mirror of the store.
 
     Args:
         text: A folder or an address, as written by a person.
@@ -166,23 +166,21 @@ PAUSE = 0.5  # seconds, doubled after every lost race
 
 
 class OnStore:
-    """One attempt of a config, where its results live; nothing but a name if that is a folder here.
+    """One attempt of a config whose results live on a store.
 
     Args:
-        config: The config.
+        store: The store.
         stop: Whether a signal asked to stop.
+
+    Attributes:
+        store: The store.
+        mirror: Where the run is made.
     """
 
-    def __init__(self, config: Config, stop: StopRequest) -> None:
-        self._store, self._stop = config.store, stop
-        self.mirror: Mirror | None = None if config.store is None else config.store.work_mirror()
-        if self.mirror is not None:
-            self.mirror.check = stop.check
-
-    @property
-    def send(self) -> Callable[[Path], None]:
-        """What puts the record of an attempt on the store."""
-        return (lambda _path: None) if self.mirror is None else self.mirror.upload_attempt
+    def __init__(self, store: ResultsStore, stop: StopRequest) -> None:
+        self.store, self._stop = store, stop
+        self.mirror = store.work_mirror()
+        self.mirror.check = stop.check
 
     def begin(self) -> None:
         """Bring the mirror up to date, while its lock is held.
@@ -190,36 +188,24 @@ class OnStore:
         Raises:
             ThresherError: the store cannot be read, or does not honour conditions of writes.
         """
-        if self._store is not None and self.mirror is not None:
-            with self._stop.at_once():
-                self._store.bring_here(self.mirror)
-                self.mirror.check_conditions()
-
-    @contextmanager
-    def naming(self) -> Iterator[None]:
-        """Let errors name the address, not the mirror."""
-        if self._store is None:
-            yield
-            return
-        with self._store.naming():
-            yield
+        with self._stop.at_once():
+            self.store.bring_here(self.mirror)
+            self.mirror.check_conditions()
 
 
-def tried_again(config: Config, run_once: Callable[[], Run]) -> Run:
+def tried_again(store: ResultsStore, run_once: Callable[[], Run]) -> Run:
     """Run a config; once more, on top of the other run, if one was published to its store meanwhile.
 
     The stages that it has counted are taken over if their inputs are still the same.
 
     Args:
-        config: The config.
+        store: Where its results live.
         run_once: Runs it.
 
     Raises:
         BusyError: other runs were published first, every time.
         ThresherError: as for `run_once`.
     """
-    if config.store is None:
-        return run_once()
     from ..storage.publish import LostRaceError  # noqa: PLC0415 - only where results live on a store
 
     for attempt in range(TRIES):
@@ -228,10 +214,10 @@ def tried_again(config: Config, run_once: Callable[[], Run]) -> Run:
         except LostRaceError:
             time.sleep(PAUSE * 2**attempt * random.uniform(0.5, 1))  # noqa: S311 - so that two do not meet again
             continue
-        lost = (f"{_races(attempt)} to {config.results}: this run was made again on top",) if attempt else ()
-        warnings = tuple(map(config.store.named, (*run.warnings, *lost)))
-        return replace(run, warnings=warnings, address=f"{config.results}/runs/{run.path.name}")
-    message = f"{_races(TRIES)} to {config.results} while this run was made"
+        lost = (f"{_races(attempt)} to {store.address}: this run was made again on top",) if attempt else ()
+        warnings = tuple(map(store.named, (*run.warnings, *lost)))
+        return replace(run, warnings=warnings, address=f"{store.address}/runs/{run.path.name}")
+    message = f"{_races(TRIES)} to {store.address} while this run was made"
     raise BusyError(message, remedy="Run again when the others have ended; this run's stages are taken over then.")
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..engines.duckdb import DuckDB, Resources
+from ..engines.duckdb import DuckDB
 from ..engines.engine import InputFile
 from ..sources.parquet_files import DataFile
+from ..sources.remote.reading import bytes_of
 from ..sources.rows import is_passed_in
 from ..storage.durable import own_sha256
 from .provenance import RACY_SECONDS, code_sha256, versions
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 
 CACHE_LIMIT = "5GB"
-_UNITS = {"": 1, "K": 1, "M": 2, "G": 3, "T": 4}
-_SIZE = re.compile(r"(?P<number>[\d.]+)\s*(?P<unit>[KMGT])(?P<binary>i?)B", re.IGNORECASE)
 
 
 def states_of(config: Config, layout: Layout, stages: Iterable[OpenedStage]) -> AnswerCache | None:
@@ -45,17 +43,7 @@ def states_of(config: Config, layout: Layout, stages: Iterable[OpenedStage]) -> 
         return None
     from ..storage.cache import AnswerCache  # noqa: PLC0415 - only where results are published
 
-    return AnswerCache(layout.states, _bytes(config.resources.cache_limit or CACHE_LIMIT))
-
-
-def _bytes(size: str) -> int:
-    """Return a size such as `4GB` in bytes."""
-    match = _SIZE.fullmatch(size.strip())
-    if match is None:
-        message = f"{size!r} is no size"
-        raise ValueError(message)
-    base = 1024 if match["binary"] else 1000
-    return int(float(match["number"]) * base ** _UNITS[match["unit"].upper()])
+    return AnswerCache(layout.states, bytes_of(config.resources.cache_limit or CACHE_LIMIT))
 
 
 def reusing(engine: DuckDB, opened: OpenedStage, states: AnswerCache | None) -> Engine:
@@ -80,31 +68,31 @@ def _files(opened: OpenedStage) -> Iterator[tuple[str, DataFile]]:
 
 def _input_file(source: str, file: DataFile) -> InputFile:
     """Describe a file to the engine."""
-    facts = _copy_facts(file) if file.holder is not None else _facts(file)
+    facts = _identity(file)
     identity = None if facts is None else hashlib.sha256(json.dumps(facts).encode()).hexdigest()
     return InputFile(source, file.rows, identity)
 
 
-def _facts(file: DataFile) -> list[Any] | None:
-    """Return what identifies a file of the user's; one that has changed just now may change again unnoticed."""
-    racy = time.time() - file.identity.get("ctime_ns", 0) / 1e9 < RACY_SECONDS
-    return None if racy else [str(file.path), file.identity, file.footer_sha256]
+def _identity(file: DataFile) -> list[Any] | None:
+    """Return what identifies a file in later runs: one of the user's, a version of an object or table, a conversion.
 
-
-def _copy_facts(file: DataFile) -> list[Any] | None:
-    """Return what identifies a version of an object or table, or rows that were converted from another format.
-
-    Rows that were passed in have no name that a later run could know.
+    None: nothing does. A file of the user's that has changed just now may change again unnoticed, and rows that were
+    passed in have no name that a later run could know.
     """
+    if file.holder is None:
+        racy = time.time() - file.identity.get("ctime_ns", 0) / 1e9 < RACY_SECONDS
+        return None if racy else [str(file.path), file.identity, file.footer_sha256]
     if is_passed_in(file):
         return None
     return [file.name, [file.identity, file.digest] if file.is_versioned else own_sha256(file.path)]
 
 
 def reuse_record(engine: Engine, opened: OpenedStage, states: AnswerCache | None) -> dict[str, Any]:
-    """Return what was read and what was not, by input: numbers of files, and why all of them were read."""
+    """Return by input how many files there are, how many were read, and why all of them were."""
     if engine.has_workers and states is not None:
-        return {name: _all_read(len(source.files)) for name, source in opened.sources.items() if len(source.files) > 1}
+        numbers = {name: len(source.files) for name, source in opened.sources.items() if len(source.files) > 1}
+        why = "Spark keeps no answers of single files"
+        return {name: {"files": n, "files_read": n, "read_whole_because": why} for name, n in numbers.items()}
     reuse: Reuse | None = getattr(engine, "reuse", None)
     if reuse is None:
         return {}
@@ -118,12 +106,8 @@ def reuse_record(engine: Engine, opened: OpenedStage, states: AnswerCache | None
     }
 
 
-def _all_read(n_files: int) -> dict[str, Any]:
-    return {"files": n_files, "files_read": n_files, "read_whole_because": "Spark keeps no answers of single files"}
-
-
 def reuse_in_words(record: dict[str, Any]) -> Iterator[str]:
-    """Say what was not read again, and why all files of an input were where that can be said."""
+    """Say how many files were not read again, or why all files of an input were read."""
     for source, facts in record.items():
         n_kept = facts["files"] - facts["files_read"]
         if n_kept:
@@ -153,7 +137,7 @@ def started(
         states: Where the answers of files are kept, if the engine can use them; None: all files are read.
     """
     opened.fetch()
-    resources = Resources(**config.resources.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))
+    resources = config.resources.of_engine
     if config.engine == "spark":
         from ..engines.spark import Spark  # noqa: PLC0415 - an optional extra
 

@@ -13,16 +13,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from .evaluation import Failure
+    from .stage_by_stage import Failure
     from .stage_results import StageResults
 
 
 GATE_FAILED = 3  # exit code of a run that is published although a gate failed
 
 
-def exit_code(rows: Sequence[Mapping[str, Any]]) -> int:
-    """Return the exit code of a published run with these rows of the table `gates`: 3 if one fails, else 0."""
-    return GATE_FAILED if any(is_failure(row) for row in rows) else 0
+def exit_code(failures: Sequence[Failure], gates: Sequence[Mapping[str, Any]]) -> int:
+    """Return the exit code of a published run: the code of the first stage that failed, 3 if a gate failed, else 0.
+
+    Args:
+        failures: The stages that failed.
+        gates: The rows of the table `gates`.
+    """
+    return failures[0].fault.code if failures else GATE_FAILED if any(map(is_failure, gates)) else 0
 
 
 def is_failure(row: Mapping[str, Any]) -> bool:
@@ -73,8 +78,8 @@ class Run:
 
     @property
     def exit_code(self) -> int:
-        """Exit code of the command that made it: that of the first stage that failed, 3 if a gate failed, else 0."""
-        return failure_code(self.failures) or exit_code(self.gates)
+        """Exit code of the command that made it."""
+        return exit_code(self.failures, self.gates)
 
     def table(self, name: str) -> pl.DataFrame:
         """Read a table of all its stages, one below the other in their order.
@@ -92,8 +97,3 @@ class Run:
             message = f"no stage of the run made a table {name!r}"
             raise KeyError(message)
         return pl.concat(frames, how="diagonal_relaxed")
-
-
-def failure_code(failures: Sequence[Failure]) -> int:
-    """The exit code of a run: that of the first stage that failed."""
-    return failures[0].fault.code if failures else 0

@@ -12,28 +12,18 @@ from ..errors import ThresherError, system_fault
 from ..interrupts import stop_requests
 from ..records import dataclass
 from ..storage.attempts import Attempt, process_facts, utc_now
-from ..storage.durable import json_bytes, read_own
-from ..storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
+from ..storage.durable import json_bytes
+from ..storage.layout import FORMAT_VERSION, Layout, new_run_id
 from ..storage.manifest import Manifest
 from ..storage.publish import Staging, exclusive, make_results_folder
 from ..storage.verify import Healed, clear_staging, heal
-from .carry_forward import LastRun, finished_stages, is_counted_already, is_same_again, last_run
-from .evaluation import Evaluation, InMemory, evaluate, open_stages
-from .forks import refuse_after_fork
+from .carry_forward import LastRun, last_run, repeats
+from .evaluation import refuse_after_fork
 from .provenance import canonical, code_sha256, peak_rss, together, versions
-from .results_location import OnStore, tried_again
 from .reuse import states_of
-from .run import Run, exit_code, failure_code
-from .stage_by_stage import (
-    PUBLISH_OTHERS,
-    Ready,
-    StageByStage,
-    check_unmoved,
-    found_stages,
-    planned_stages,
-)
+from .run import Run, exit_code
+from .stage_by_stage import PUBLISH_OTHERS, Ready, StageByStage, check_unmoved
 from .stage_results import StageResults, Watcher, joined, texts_once
-from .verifying import Verification, verification
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,86 +31,70 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..interrupts import StopRequest
-    from ..storage.cache import AnswerCache
     from .announcing.announcement import Announcement
     from .config import Config
-    from .evaluation import Failure
-    from .opening import FoundInputs, OpenedStage
+    from .evaluation import Evaluation
+    from .results_location import OnStore
+    from .stage_by_stage import Failure
     from .stage_results import StageResult
+    from .verifying import Verification
 
     Rows = tuple[Mapping[str, Any], ...]
 
 
-def run(config: Config, watcher: Watcher | None = None) -> Run:
+def run(config: Config, watcher: Watcher | None = None, evaluation: Evaluation | None = None) -> Run:
     """Run the stages of a config and publish one run.
+
+    Args:
+        config: The config.
+        watcher: Follows the progress; None: nobody does.
+        evaluation: Its only stage with the tables, if that has been run in memory; None: the stages are run.
 
     Raises:
         ThresherError: its class says what went wrong; readers still see the previous run. It is a ResourceError in a
             process that was forked after a run.
     """
-    return _run(config, watcher or Watcher())
-
-
-def _run(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InMemory] | None = None) -> Run:
-    with config.gate_files.kept_by_success():
+    watcher = watcher or Watcher()
+    with _gate_files_kept_by_success(config):
         refuse_after_fork()
-        return tried_again(config, lambda: _run_once(config, watcher, evaluated))
+        if config.store is None:
+            return _run_once(config, watcher, evaluation)
+        from .results_location import tried_again  # noqa: PLC0415 - only where results live on a store
+
+        return tried_again(config.store, lambda: _run_once(config, watcher, evaluation))
 
 
-def _run_once(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InMemory] | None) -> Run:
-    layout = Layout(config.output)
+def _run_once(config: Config, watcher: Watcher, evaluation: Evaluation | None) -> Run:
+    layout, on_store = Layout(config.output), None
     with stop_requests() as stop, _announced(config, stop) as announcement:
-        on_store = OnStore(config, stop)
-        make_results_folder(layout, "output" if config.store is None else "resources.copies")
+        if config.store is not None:
+            from .results_location import OnStore  # noqa: PLC0415 - only where results live on a store
+
+            on_store = OnStore(config.store, stop)
+        make_results_folder(layout, "output" if on_store is None else "resources.copies")
         with _attempt(layout, config, announcement, on_store) as attempt, exclusive(layout):
-            config.gate_files.remove()
+            if config.gate_files:
+                from .gates.files import remove  # noqa: PLC0415 - only where the config names files
+
+                remove(config.gate_files)
             watcher.on_run(attempt.record["run_id"])
             config.check_engine()
-            on_store.begin()
-            finished = _Job(config, layout, attempt, watcher, stop, on_store, evaluated).run()
+            if on_store is not None:
+                on_store.begin()
+            finished = _Job(config, layout, attempt, watcher, stop, on_store, evaluation).run()
         if announcement is None:
             return finished
         announcement.ends(finished.path)
     return replace(finished, warnings=(*finished.warnings, *announcement.warnings))
 
 
-def stage_tables(config: Config, states: AnswerCache | None = None) -> Run:
-    """Write the tables of a config's stages into a staging folder, unpublished: no reader or later run sees them.
+def _gate_files_kept_by_success(config: Config) -> AbstractContextManager[None]:
+    """Remove the files of the gates, if the config names any, where a run fails."""
+    if not config.gate_files:
+        return nullcontext()
+    from .gates.files import kept_by_success  # noqa: PLC0415 - likewise
 
-    Args:
-        config: The config.
-        states: Where the answers of files are kept; None: all files are read.
-
-    Returns:
-        A run of the status `staged`, generation 0; its folder is the caller's to remove.
-
-    Raises:
-        ThresherError: as for `run`, up to the moment when it would publish.
-    """
-    refuse_after_fork()
-    started = time.monotonic()
-    staging = Staging(Layout(config.output), new_run_id())
-    with stop_requests() as stop:
-        config.check_engine()
-        results = evaluate(config, open_stages(config), staging, Watcher(), stop, states).results
-    warnings = texts_once({result.name: result.warnings for result in results})
-    notes = texts_once({result.name: result.notes for result in results})
-    seconds, stages = time.monotonic() - started, StageResults(results)
-    return Run(staging.folder, staging.run_id, 0, "staged", stages, warnings, seconds, notes=notes)
-
-
-def publish(config: Config, evaluation: Evaluation, tables: InMemory) -> Run:
-    """Publish stages that have been run, as `run` publishes those that it runs.
-
-    Args:
-        config: Their config; its results folder is where they go.
-        evaluation: The stages.
-        tables: Their tables.
-
-    Raises:
-        ThresherError: as for `run`.
-    """
-    return _run(config, Watcher(), (evaluation, tables))
+    return kept_by_success(config.gate_files)
 
 
 def _announced(config: Config, stop: StopRequest) -> AbstractContextManager[Announcement | None]:
@@ -133,7 +107,9 @@ def _announced(config: Config, stop: StopRequest) -> AbstractContextManager[Anno
 
 
 @contextmanager
-def _attempt(layout: Layout, config: Config, announcement: Announcement | None, on_store: OnStore) -> Iterator[Attempt]:
+def _attempt(
+    layout: Layout, config: Config, announcement: Announcement | None, on_store: OnStore | None
+) -> Iterator[Attempt]:
     run_id = new_run_id()
     record = {
         "format_version": FORMAT_VERSION,
@@ -146,10 +122,12 @@ def _attempt(layout: Layout, config: Config, announcement: Announcement | None, 
         "stages": [each.params.name for each in config.stages],
         **config.variables.record(),
     }
-    attempt = Attempt(layout.attempt(run_id), record, on_store.send)
+    attempt = Attempt(layout.attempt(run_id), record)
+    if on_store is not None:
+        attempt.send = on_store.mirror.upload_attempt
     attempt.write()
     try:
-        with config.variables.concealing(), on_store.naming():
+        with config.variables.concealing(), nullcontext() if on_store is None else on_store.store.naming():
             if announcement is not None:
                 announcement.begins(attempt.record)
             yield attempt
@@ -175,7 +153,7 @@ class _Job:
     """A run of a config, made while the lock of the results is held.
 
     Attributes:
-        evaluated: Its stages with their tables, if they have been run before; None: they are run.
+        evaluation: Its only stage with the tables, if that has been run already.
     """
 
     config: Config
@@ -183,11 +161,11 @@ class _Job:
     attempt: Attempt
     watcher: Watcher
     stop: StopRequest
-    on_store: OnStore
-    evaluated: tuple[Evaluation, InMemory] | None = None
+    on_store: OnStore | None = None
+    evaluation: Evaluation | None = None
     healed: Healed = field(init=False)
-    last: LastRun | None = field(init=False)
-    verified: Verification = field(init=False)
+    last: LastRun | None = None
+    verified: Verification | None = None
     started: float = field(default_factory=time.monotonic)
 
     def run(self) -> Run:
@@ -195,27 +173,29 @@ class _Job:
         if self.watcher.on_crash is not None:  # said now: this run may end there, too
             for sentence in self.healed.crashes:
                 self.watcher.on_crash(sentence)
-        self.last = last_run(next(reversed(self.healed.state.runs), None))
-        self.verified = verification(self.config.verify_inputs, self.layout, self.last)
-        with_inputs = self._found()
-        cache, before = self.config.cache, self._to_repeat()
-        if cache and before is not None and is_counted_already(self.config, with_inputs, before):
-            return self._unchanged(before, (), ())
+        self.last = last_run(self.healed.state.latest_run)
+        if self.config.verify_inputs != "none":
+            from .verifying import verification  # noqa: PLC0415 - only where the config asks for it
+
+            self.verified = verification(self.config.verify_inputs, self.layout, self.last)
+        ready, earlier = self._ready(), self._to_repeat()
+        if self.config.cache and earlier is not None and repeats(self.config, ready, earlier):
+            return self._unchanged(earlier, (), ())
         with self.stop.at_once():
-            ready = planned_stages(self.config, with_inputs)
-        staging = Staging(self.layout, self.attempt.record["run_id"], self.on_store.mirror)
+            ready.plan()
+        mirror = None if self.on_store is None else self.on_store.mirror
+        staging = Staging(self.layout, self.attempt.record["run_id"], mirror)
         self.stop.check()
-        finished = finished_stages(self.layout, self.last) if cache else []
-        states = states_of(self.config, self.layout, ready.opened.values())
-        work = (self.watcher, self.stop, states, self.evaluated)
-        stages = StageByStage(self.config, self.last, ready, finished, staging, *work)
+        states = states_of(self.config, self.layout, ready.planned.values())
+        stages = StageByStage(ready, self.last, staging, self.watcher, self.stop, states, self.evaluation)
         stages.run()
         if states is not None:
             states.clean_up()
         if self.config.on_error != PUBLISH_OTHERS:
-            check_unmoved(stages.opened)
-        if before is not None and is_same_again(self.config, stages, before):
-            return self._unchanged(before, tuple(stages.results), tuple(stages.failures))
+            for opened in ready.opened.values():
+                check_unmoved(opened)
+        if earlier is not None and repeats(self.config, ready, earlier, stages):
+            return self._unchanged(earlier, tuple(stages.results), tuple(stages.failures))
         self.stop.check()
         return self._publish(stages, staging)
 
@@ -226,21 +206,25 @@ class _Job:
         from ..storage.read import run_to_repeat  # noqa: PLC0415 - only runs about a day need it
 
         repeated = run_to_repeat(self.healed.state, self.config.variables.ds)
-        is_latest = repeated is next(reversed(self.healed.state.runs), None)
-        return self.last if is_latest else last_run(repeated)
+        return self.last if repeated is self.healed.state.latest_run else last_run(repeated)
 
-    def _judged(self, staging: Staging, inputs: Sequence[Mapping[str, Any]]) -> tuple[Rows, dict[str, tuple[str, ...]]]:
-        """The rows of the table `gates`, and by stage what to know of them and of what was not verified."""
-        if not self.config.gates:
-            return (), self.verified.with_warnings({})
-        from .gates.outcomes import judge_gates  # noqa: PLC0415 - only a config with gates needs it
+    def _judged(self, staging: Staging, inputs: Sequence[Mapping[str, Any]]) -> tuple[Rows, dict[str, list[str]]]:
+        """The rows of the table `gates`; and warnings by stage, of gates and of inputs that were not verified."""
+        rows: Rows = ()
+        warnings = {} if self.verified is None else {**self.verified.warnings}
+        if self.config.gates:
+            from .gates.outcomes import judge_gates  # noqa: PLC0415 - only a config with gates needs it
 
-        judged = judge_gates(self.config, staging, self.healed.state, inputs, self.attempt.record)
-        return judged.rows, self.verified.with_warnings(judged.warnings)
+            rows, said = judge_gates(self.config, staging, self.healed.state, inputs, self.attempt.record)
+            for stage, of_gates in said.items():
+                warnings[stage] = [*of_gates, *warnings.get(stage, ())]
+        return rows, warnings
 
     def _publish(self, stages: StageByStage, staging: Staging) -> Run:
         base = self.healed.state.latest
-        inputs = self.verified.with_hashes(joined(stages.records)["inputs"])
+        inputs = joined(stages.records)["inputs"]
+        if self.verified is not None:
+            inputs = self.verified.with_hashes(inputs)
         gates, warnings = self._judged(staging, inputs)
         stages.records = [record.with_notes(warnings.get(record.name, ())) for record in stages.records]
         fingerprint, identity = (
@@ -253,7 +237,7 @@ class _Job:
         }
         record = self.attempt.record | {
             "status": "published",
-            "exit": failure_code(stages.failures) or exit_code(gates),
+            "exit": exit_code(stages.failures, gates),
             "generation": manifest.generation,
             "parent_generation": base.generation,
             "ended_at": utc_now(),
@@ -281,21 +265,19 @@ class _Job:
         run = self._finished(path, manifest, "published", shown, results, tuple(stages.failures))
         return replace(run, warnings=(*run.warnings, *staging.warnings_after_commit))
 
-    def _found(self) -> Ready[FoundInputs]:
+    def _ready(self) -> Ready:
         """The stages with their inputs, which may tell that nothing is new; then no plan is made."""
+        ready = Ready(self.config)
         with self.stop.at_once():  # copying objects of a remote store, and verifying files, may take long
-            ready: Ready[FoundInputs]
-            if self.evaluated is not None:
-                ready = self._verified(Ready({stage.name: stage for stage in self.evaluated[0].opened}, {}))
-            elif self.verified.method == "none":
-                ready = found_stages(self.config)
-            else:  # a plan tells of mistakes before files are verified
-                ready = self._verified(planned_stages(self.config, found_stages(self.config)))
-        self.attempt.record |= self.verified.facts()
+            if self.evaluation is not None:
+                ready.opened[self.evaluation.opened.name] = self.evaluation.opened
+            else:
+                ready.find()
+            if self.verified is not None:
+                ready.plan()  # tells of mistakes before files are verified
+                ready.verify(self.verified)
+                self.attempt.record |= self.verified.facts()
         return ready
-
-    def _verified(self, ready: Ready[OpenedStage]) -> Ready[OpenedStage]:
-        return self.verified.check(ready, publish_others=self.config.on_error == PUBLISH_OTHERS)
 
     def _finished(
         self,
@@ -306,12 +288,17 @@ class _Job:
         results: tuple[StageResult, ...],
         failures: tuple[Failure, ...],
     ) -> Run:
-        """Return the finished run; its warnings are those of the run that counted."""
+        """Return the finished run, with the warnings of the run that counted."""
         clear_staging(self.layout)
-        recorded, unverified = warnings_of_record(record), texts_once(self.verified.warnings)
+        recorded = warnings_of_record(record)
+        unverified = () if self.verified is None else texts_once(self.verified.warnings)
         unverified = tuple(text for text in unverified if text not in recorded)
         gates = tuple(record.get("gates", ()))
-        unwritten = self.config.gate_files.write(record, status, failure_code(failures) or exit_code(gates))
+        unwritten: tuple[str, ...] = ()
+        if self.config.gate_files:
+            from .gates.files import write  # noqa: PLC0415 - only where the config names files
+
+            unwritten = write(self.config.gate_files, record, status, exit_code(failures, gates))
         crashes = self.healed.crashes if self.watcher.on_crash is None else ()
         warnings = (*recorded, *unverified, *self.healed.notes, *crashes, *unwritten)
         seconds, stages = time.monotonic() - self.started, StageResults(results)
@@ -321,10 +308,10 @@ class _Job:
 
     def _unchanged(self, last: LastRun, results: tuple[StageResult, ...], failures: tuple[Failure, ...]) -> Run:
         """Return the last run, in which nothing would change."""
-        record = json.loads(read_own(last.folder / RUN_RECORD))
-        run = self._finished(last.folder, last.manifest, "unchanged", record, results, failures)
-        facts = {"exit": run.exit_code, "ended_at": utc_now(), "generation": run.generation, **self.verified.inputs()}
-        self.attempt.write(status="unchanged", **facts, **_error(failures))
+        run = self._finished(last.folder, last.manifest, "unchanged", last.record, results, failures)
+        facts = {"exit": run.exit_code, "ended_at": utc_now(), "generation": run.generation}
+        hashed = {} if self.verified is None else self.verified.inputs()
+        self.attempt.write(status="unchanged", **facts, **hashed, **_error(failures))
         return run
 
 

@@ -1,98 +1,158 @@
-"""The stages of a run that is published, one after another: counted, taken over from before, or carried forward."""
+"""The loop over the stages of a run: each is counted, taken over from an earlier run or attempt, or carried forward."""
 
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigError, DataError, Interrupted, ThresherError, together
+from ..errors import ConfigError, DataError, Interrupted, ThresherError, system_fault, together
 from ..records import dataclass
 from ..storage.durable import DamagedError
-from .carry_forward import carried, note_finished, sentence_of_upstream, take_over, why_not
-from .evaluation import Failure, UpstreamFailedError, evaluate_stage, failure_of
-from .opening import FoundInputs, OpenedStage, find_inputs, open_inputs, planned
+from .carry_forward import carried, finished_stages, note_finished, sentence_of_upstream, take_over, why_not
+from .evaluation import evaluate_stage
+from .opening import OpenedStage, find_inputs, open_inputs, planned
 from .provenance import stage_fingerprints
 from .stage_results import CARRIED, TAKEN_OVER, stage_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from ..interrupts import StopRequest
     from ..storage.cache import AnswerCache
     from ..storage.publish import Staging
-    from .carry_forward import FinishedStage, LastRun
+    from .carry_forward import LastRun
     from .config import Config, ConfiguredStage
-    from .evaluation import Evaluation, InMemory
+    from .evaluation import Evaluation
+    from .opening import FoundInputs
     from .provenance import Fingerprints
     from .stage_results import StageRecord, StageResult, Watcher
+    from .verifying import Verification
 
-T = TypeVar("T")
-S_co = TypeVar("S_co", bound=FoundInputs, covariant=True)
 PUBLISH_OTHERS = "publish_others"
 
 
+class UpstreamFailedError(ThresherError):
+    """A stage reads the tables of another one, which failed.
+
+    Args:
+        upstream: Name of the stage that failed.
+        cause: Why it failed; the code of this error is the same.
+    """
+
+    def __init__(self, upstream: str, cause: ThresherError) -> None:
+        super().__init__(f"it reads the tables of the stage {upstream!r}, which failed")
+        self._cause = cause
+
+    @property
+    def code(self) -> int:
+        """The code of the error of the stage that failed first."""
+        return self._cause.code
+
+
 @dataclass(frozen=True)
-class Ready(Generic[S_co]):
-    """The stages of a config that read only files, their inputs found, and perhaps their plans made.
+class Failure:
+    """A stage that failed.
 
     Attributes:
-        opened: The stages by name.
-        faults: What is wrong with the inputs of others, by name, where the other stages are to be published.
+        stage: Its name.
+        kind: Its task.
+        error: What stopped it, as it was raised.
+        fault: The same as an error of this package.
     """
 
-    opened: Mapping[str, S_co]
-    faults: Mapping[str, Exception]
+    stage: str
+    kind: str
+    error: Exception
+    fault: ThresherError
+
+    @property
+    def sentence(self) -> str:
+        """What went wrong, on one line."""
+        return " ".join(self.fault.message.split())
+
+    def record(self) -> dict[str, Any]:
+        """As the record of the run keeps it."""
+        return {"kind": self.kind, "exit": self.fault.code, "error": str(self.fault)}
 
 
-def found_stages(config: Config) -> Ready[FoundInputs]:
-    """Find the inputs of all stages that read only files.
-
-    Raises:
-        ThresherError: those of one cannot be found or read, and such an error stops the run.
-    """
-    stages = {each.params.name: each for each in config.stages if not each.upstream}
-    return _each_stage(config, stages, lambda stage: find_inputs(config, stage))
+def failure_of(stage: str, kind: str, error: Exception) -> Failure:
+    """Return the failure of a stage, whatever stopped it."""
+    if isinstance(error, ThresherError):
+        return Failure(stage, kind, error, error)
+    bug = ThresherError(f"{type(error).__name__}: {error}", remedy="This is a bug of thresher; please report it.")
+    return Failure(stage, kind, error, system_fault(error) or bug)
 
 
-def planned_stages(config: Config, ready: Ready[FoundInputs]) -> Ready[OpenedStage]:
-    """Make the plans of stages that have none yet.
-
-    Raises:
-        ThresherError: one cannot be made, and such an error stops the run.
-    """
-
-    def opened(stage: FoundInputs) -> OpenedStage:
-        return stage if isinstance(stage, OpenedStage) else planned(config, stage)
-
-    with_plans = _each_stage(config, ready.opened, opened)
-    return replace(with_plans, faults={**ready.faults, **with_plans.faults})
-
-
-def _each_stage(config: Config, stages: Mapping[str, T], open_one: Callable[[T], S_co]) -> Ready[S_co]:
-    opened: dict[str, S_co] = {}
-    faults: dict[str, Exception] = {}
-    for name, stage in stages.items():
-        try:
-            opened[name] = open_one(stage)
-        except Exception as error:
-            if config.on_error != PUBLISH_OTHERS:
-                raise
-            faults[name] = error  # whatever it is, the other stages are published
-    return Ready(opened, faults)
-
-
-def check_unmoved(opened: Iterable[OpenedStage]) -> None:
-    """Check that no input has changed while it was read.
+def check_unmoved(opened: FoundInputs) -> None:
+    """Check that no input of a stage has changed while it was read.
 
     Raises:
         DataError: one has.
     """
-    for stage in opened:
-        for source in stage.sources.values():
-            for file in source.files:
-                if file.has_changed():
-                    message = f"input {source.name}: {file.name} changed while it was read"
-                    raise DataError(message, remedy="Run again when its writer is done.")
+    for source in opened.sources.values():
+        for file in source.files:
+            if file.has_changed():
+                message = f"input {source.name}: {file.name} changed while it was read"
+                raise DataError(message, remedy="Run again when its writer is done.")
+
+
+@dataclass
+class Ready:
+    """The stages of a config that read only files: their inputs are found, and their plans made when these are needed.
+
+    Attributes:
+        config: The config.
+        opened: The stages by name, with their inputs, and once they are planned with their plans.
+        faults: What is wrong with the inputs of others, by name, where the other stages are to be published.
+    """
+
+    config: Config
+    opened: dict[str, FoundInputs] = field(default_factory=dict)
+    faults: dict[str, Exception] = field(default_factory=dict)
+
+    def find(self) -> None:
+        """Find the inputs.
+
+        Raises:
+            ThresherError: those of a stage cannot be found or read, and such an error stops the run.
+        """
+        stages = [each for each in self.config.stages if not each.upstream]
+        self._each({each.params.name: partial(find_inputs, self.config, each) for each in stages})
+
+    def plan(self) -> None:
+        """Make the plans that are not there yet.
+
+        Raises:
+            ThresherError: one cannot be made, and such an error stops the run.
+        """
+        unplanned = {name: stage for name, stage in self.opened.items() if not isinstance(stage, OpenedStage)}
+        self._each({name: partial(planned, self.config, stage) for name, stage in unplanned.items()})
+
+    def verify(self, verified: Verification) -> None:
+        """Verify the content of the inputs; the plans tell which columns are read.
+
+        Raises:
+            ThresherError: it has changed, or cannot be read, and such an error stops the run.
+        """
+        self._each({name: partial(verified.check, stage) for name, stage in self.planned.items()})
+
+    def _each(self, steps: Mapping[str, Callable[[], OpenedStage | FoundInputs]]) -> None:
+        for name, step in steps.items():
+            try:
+                self.opened[name] = step()
+            except Interrupted:
+                raise
+            except Exception as error:
+                if self.config.on_error != PUBLISH_OTHERS:
+                    raise
+                self.opened.pop(name, None)
+                self.faults[name] = error  # whatever it is, the other stages are published
+
+    @property
+    def planned(self) -> dict[str, OpenedStage]:
+        """The stages whose plans are made."""
+        return {name: stage for name, stage in self.opened.items() if isinstance(stage, OpenedStage)}
 
 
 @dataclass
@@ -100,38 +160,35 @@ class StageByStage:
     """The stages of a run on their way into its folder.
 
     Attributes:
-        config: The config.
+        ready: The stages that read only files, planned.
         last: The latest run before.
-        ready: The stages to count, their inputs found.
-        finished: Stages that were counted before.
         staging: The unfinished run.
         watcher: Follows the progress.
         stop: Whether a signal asked to stop.
         states: Where the answers of files are kept; None: all files are read.
-        in_memory: The stages with their tables, if they have been counted already.
+        evaluation: The only stage with its tables, if it has been counted already.
         records: What the record of the run will say of each stage that has tables, in the order of the config.
         results: Their results.
-        counted: Results of those that were counted, by name.
-        opened: The stages that were counted or taken over, with their inputs.
         absent: The stages of the config that have no tables in this run, with the reasons, by name.
         failures: The stages that failed.
     """
 
-    config: Config
+    ready: Ready
     last: LastRun | None
-    ready: Ready[OpenedStage]
-    finished: list[FinishedStage]
     staging: Staging
     watcher: Watcher
     stop: StopRequest
     states: AnswerCache | None = None
-    in_memory: tuple[Evaluation, InMemory] | None = None
+    evaluation: Evaluation | None = None
     records: list[StageRecord] = field(default_factory=list)
     results: list[StageResult] = field(default_factory=list)
-    counted: dict[str, StageResult] = field(default_factory=dict)
-    opened: list[OpenedStage] = field(default_factory=list)
     absent: dict[str, dict[str, Any]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.config = self.ready.config
+        self.finished = finished_stages(self.staging.layout, self.last) if self.config.cache else []
+        self.chosen = {configured.params.name for configured in self.config.stages}
 
     def run(self) -> None:
         """Put the tables of every stage into the unfinished run.
@@ -141,41 +198,20 @@ class StageByStage:
         """
         self._check_upstream()
         try:
-            self._each()
+            for configured in self.config.every:
+                self._stage(configured)
+            self._refuse_failure_of_all()
         except Exception:
             if not self.staging.layout.finished(self.staging.run_id).is_dir():  # nothing that a retry could take over
                 self.staging.discard()
             raise
 
-    def _each(self) -> None:
-        chosen = {configured.params.name for configured in self.config.stages}
-        for configured in self.config.every:
-            name = configured.params.name
-            if name not in chosen:
-                self._carry(configured, None)
-                continue
-            try:
-                self._stage(configured)
-            except Interrupted:
-                raise
-            except Exception as error:
-                if self.config.on_error != PUBLISH_OTHERS:
-                    raise
-                self.staging.drop(name)
-                self.failures.append(failure_of(name, configured.stage.kind, error))
-                self._carry(configured, self.failures[-1])
-        if len(self.failures) == len(chosen):
-            causes = [failure.error for failure in self.failures if not isinstance(failure.error, UpstreamFailedError)]
-            bugs = [error for error in causes if not isinstance(error, ThresherError)]
-            raise bugs[0] if bugs else together([error for error in causes if isinstance(error, ThresherError)])
-
     def _check_upstream(self) -> None:
         """Check that stages which are left out, and whose tables another one reads, can be carried forward."""
-        chosen = {configured.params.name for configured in self.config.stages}
         every = {configured.params.name: configured for configured in self.config.every}
         for configured in self.config.stages:
             for name in configured.upstream:
-                if name not in chosen and (reason := self._why_not(every[name])):
+                if name not in self.chosen and (reason := self._why_not(every[name])):
                     message = (
                         f"{self.config.origin}: stage {configured.params.name!r} reads the tables of {name!r}, which "
                         f"is left out, and cannot be carried forward: {reason}"
@@ -189,7 +225,30 @@ class StageByStage:
         return why_not(stage, configured, self.last, self.config.variables)
 
     def _stage(self, configured: ConfiguredStage) -> None:
-        """Count a stage, or take over its tables if they were counted before."""
+        """Count a stage or take it over; carry it forward if it is left out, or if it fails and the others go on."""
+        name = configured.params.name
+        if name not in self.chosen:
+            self._carry(configured, None)
+            return
+        try:
+            self._count_or_take_over(configured)
+        except Interrupted:
+            raise
+        except Exception as error:
+            if self.config.on_error != PUBLISH_OTHERS:
+                raise
+            self.staging.drop(name)
+            self.failures.append(failure_of(name, configured.stage.kind, error))
+            self._carry(configured, self.failures[-1])
+
+    def _refuse_failure_of_all(self) -> None:
+        if len(self.failures) < len(self.chosen):
+            return
+        causes = [failure.error for failure in self.failures if not isinstance(failure.error, UpstreamFailedError)]
+        bugs = [error for error in causes if not isinstance(error, ThresherError)]
+        raise bugs[0] if bugs else together([error for error in causes if isinstance(error, ThresherError)])
+
+    def _count_or_take_over(self, configured: ConfiguredStage) -> None:
         name = configured.params.name
         self.watcher.on_stage(name)
         if name in self.ready.faults:
@@ -197,19 +256,18 @@ class StageByStage:
         for failure in self.failures:
             if failure.stage in configured.upstream:
                 raise UpstreamFailedError(failure.stage, failure.fault)
-        opened = self.ready.opened.get(name)
         upstream = [record for record in self.records if record.name in configured.upstream]
         hashes = {record.name: record.hashes for record in upstream}
-        fingerprints = stage_fingerprints(self.config, configured, opened, hashes)
-        record = self._taken_over(name, fingerprints) or self._counted(configured, opened, fingerprints)
+        fingerprints = stage_fingerprints(self.config, configured, self.ready.opened.get(name), hashes)
+        record, result = self._taken_over(name, fingerprints), None
+        if record is None:
+            evaluation = self._evaluated(configured)
+            record, result = stage_record(configured, evaluation, fingerprints, self.staging.files), evaluation.result
+        facts = {TAKEN_OVER: attempt} if (attempt := record.result.get(TAKEN_OVER)) else {}
         notes = [sentence_of_upstream(stage) for stage in upstream if CARRIED in stage.result]
-        if TAKEN_OVER in record.result:
-            record = record.in_another_run(notes, **{TAKEN_OVER: record.result[TAKEN_OVER]})
-        elif notes:
-            record = record.in_another_run(notes)
-        self._add(configured, record)
-        if opened is not None:
-            self.opened.append(opened)
+        if facts or notes:
+            record = record.in_another_run(notes, **facts)
+        self._add(configured, record, result)
         if fingerprints.is_lasting:
             note_finished(self.staging, record)
 
@@ -222,23 +280,19 @@ class StageByStage:
                 return stage.in_another_run([], **{TAKEN_OVER: finished.attempt})
         return None
 
-    def _counted(
-        self, configured: ConfiguredStage, opened: OpenedStage | None, fingerprints: Fingerprints
-    ) -> StageRecord:
-        if self.in_memory is not None:
-            evaluation, tables = self.in_memory
-            tables.hand_on(self.staging)
-            (opened,), (result,) = evaluation.opened, evaluation.results
-            counted = result, evaluation.accounts[result.name], evaluation.reused[result.name]
-        else:
-            opened = opened or self._opened_later(configured)
-            counted = evaluate_stage(self.config, opened, self.staging, self.watcher, self.stop, self.states)
-        check_unmoved([opened])
-        self.counted[opened.name] = counted[0]
-        return stage_record(configured, opened, counted, fingerprints, self.staging.files)
+    def _evaluated(self, configured: ConfiguredStage) -> Evaluation:
+        """Count a stage, or write its tables if it has been counted already."""
+        evaluation = self.evaluation
+        if evaluation is None:
+            opened = self.ready.planned.get(configured.params.name) or self._opened_later(configured)
+            evaluation = evaluate_stage(self.config, opened, self.staging.write, self.watcher, self.stop, self.states)
+        for table in evaluation.tables:
+            self.staging.write(*table)
+        check_unmoved(evaluation.opened)
+        return evaluation
 
     def _opened_later(self, configured: ConfiguredStage) -> OpenedStage:
-        """Open a stage that reads tables of others; those of stages that were carried forward are as they were then."""
+        """Open a stage that reads tables of others; carried ones have the parameters that made their tables."""
         order = {stage.params.name: stage for stage in self.config.every}
         for record in self.records:
             if CARRIED in record.result:
@@ -265,15 +319,6 @@ class StageByStage:
             warning = f"the stage failed, and has no tables here: {failure.sentence} (not carried forward: {reason})"
         self.absent[configured.params.name] = facts | {"warning": warning}
 
-    def _add(self, configured: ConfiguredStage, record: StageRecord) -> None:
-        result = self.counted.get(record.name)
-        if result is None:
-            from .recorded import recorded_result  # noqa: PLC0415 - only a stage that is not counted needs it
-
-            result = recorded_result(self.staging.folder, configured.stage, record)
-        self.results.append(replace(result, warnings=tuple(record.result["warnings"])))
-        self.records.append(record)
-
     def _adopt_last(self, name: str) -> str:
         """Take the files of a stage of the last run; return what is wrong with them, or an empty text."""
         if self.last is None:
@@ -285,3 +330,11 @@ class StageByStage:
             self.staging.drop(name)
             return str(error)
         return ""
+
+    def _add(self, configured: ConfiguredStage, record: StageRecord, result: StageResult | None = None) -> None:
+        if result is None:
+            from .recorded import recorded_result  # noqa: PLC0415 - only a stage that is not counted needs it
+
+            result = recorded_result(self.staging.folder, configured.stage, record)
+        self.results.append(replace(result, warnings=tuple(record.result["warnings"])))
+        self.records.append(record)

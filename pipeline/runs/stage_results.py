@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..stages.stage import Summary
     from .config import ConfiguredStage
+    from .evaluation import Evaluation
     from .opening import OpenedStage
     from .provenance import Fingerprints
 
@@ -154,7 +155,7 @@ class StageRecord:
 
     @property
     def result(self) -> dict[str, Any]:
-        """Its entry under `results`: warnings, seconds, fingerprints, and of which run it is."""
+        """Its entry under `results`: warnings, seconds, fingerprints, and the run that counted it."""
         return dict(self.entries["results"])
 
     @property
@@ -192,8 +193,7 @@ class StageRecord:
 
 def stage_record(
     configured: ConfiguredStage,
-    opened: OpenedStage,
-    counted: tuple[StageResult, Mapping[str, Any], Mapping[str, Any]],
+    evaluation: Evaluation,
     fingerprints: Fingerprints,
     files: Iterable[PublishedFile],
 ) -> StageRecord:
@@ -201,16 +201,15 @@ def stage_record(
 
     Args:
         configured: The stage, as the config has it.
-        opened: The same with its inputs.
-        counted: Its result, the account of its rows, and how many files were read.
+        evaluation: The same, counted.
         fingerprints: What decided its result.
         files: What has been written.
     """
-    result, account, reused = counted
+    opened, result = evaluation.opened, evaluation.result
     entries = {
         "configuration": canonical_stage(configured),
-        "accounting": account,
-        "reused": reused,
+        "accounting": evaluation.account,
+        "reused": evaluation.reused,
         "bindings": settings(opened)["bindings"],
         "facts": opened.plan.facts,
         "omitted": result.omitted,
@@ -249,7 +248,7 @@ def recorded_stages(record: Mapping[str, Any], files: Sequence[PublishedFile]) -
 
 
 def parse_stage_record(content: Mapping[str, Any]) -> StageRecord:
-    """Return what `to_json` returned; errors are those of `recorded_stages`."""
+    """Return what `to_json` returned; raises the errors of `recorded_stages`."""
     files = tuple(published_file(file) for file in content["files"])
     if any(file.stage != content["name"] for file in files):
         message = f"a file is not of the stage {content['name']!r}"

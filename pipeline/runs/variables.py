@@ -62,7 +62,7 @@ class Variables:
         return {key: value for key, value in identity.items() if value}
 
     def bound(self, params: StageParameters) -> StageParameters:
-        """Return parameters whose inputs know the values; those of other tables are as they were."""
+        """Return parameters whose inputs know the values; nothing else is changed."""
         inputs = {name: spec for name in type(params).model_fields if isinstance(spec := getattr(params, name), Input)}
         changed = {name: bound for name, spec in inputs.items() if (bound := spec.bound(self.values)) is not spec}
         return params.model_copy(update=changed) if changed else params
@@ -120,7 +120,7 @@ NO_VARIABLES = Variables()
 
 
 def recorded_variables(record: Mapping[str, Any]) -> Variables:
-    """Return the variables of a published run; values of the environment are those of now, and may be missing."""
+    """Return the variables of a published run; the environment is read as it is now, and may lack some."""
     secrets = {name: os.environ[name] for name in record.get("environment", ()) if name in os.environ}
     values = dict(record.get("vars", {})) | {f"{ENVIRONMENT}{name}": value for name, value in secrets.items()}
     return Variables(values, secrets, record.get("ds"), dict(record.get("labels", {})))

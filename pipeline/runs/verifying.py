@@ -1,4 +1,4 @@
-"""Verifying that the content of input files is what was written, where the config asks for it."""
+"""Input files are verified where the config asks for it: their content is still what was written."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import hashlib
 import json
 import re
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..errors import DataError, ThresherError, os_fault
+from ..errors import DataError, os_fault
 from ..records import dataclass
 from ..safe_files import read_file
 from ..sources.finding import SUM_ENDING
 from ..sources.parquet_files import DataFile, PageFaultError, check_pages
 from ..sources.rows import is_passed_in
+from .opening import columns_read
 from .provenance import input_records
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from ..storage.layout import Layout
     from .carry_forward import LastRun
     from .opening import OpenedStage
-    from .stage_by_stage import Ready
 
 _SUM = re.compile(r"\\?(?P<sha256>[0-9a-fA-F]{64})(?:[ \t]+\*?(?P<name>.*))?")
 _MOST_ATTEMPTS = 100
@@ -38,7 +38,7 @@ class Verification:
     """The verification of the inputs of one run.
 
     Attributes:
-        method: `none`, `crc` or `sha256`, as `verify_inputs` of the config says.
+        method: `crc` or `sha256`, as `verify_inputs` of the config says.
         recorded: Hashes of earlier runs: (sha256, id of the run) by path, size and time of the file.
         sums: Hashes of the files of this run by their path.
         counts: How many files and pages were verified, and against what.
@@ -53,47 +53,36 @@ class Verification:
     _stages: list[OpenedStage] = field(default_factory=list)
     _pages: dict[tuple[Path, str], bool] = field(default_factory=dict)
 
-    def check(self, ready: Ready[OpenedStage], *, publish_others: bool) -> Ready[OpenedStage]:
-        """Verify the inputs of all stages.
-
-        Args:
-            ready: The stages.
-            publish_others: Whether a fault stops only the stage that reads the file.
-
-        Returns:
-            The stages without those that have a fault.
+    def check(self, stage: OpenedStage) -> OpenedStage:
+        """Verify the inputs of a stage, and return it.
 
         Raises:
             DataError: the content of a file has changed.
             ThresherError: the operating system fails; by the number of its error.
         """
-        faults: dict[str, Exception] = {}
-        for stage in ready.opened.values() if self.method != "none" else ():
-            try:
-                self._check_stage(stage)
-                self._stages.append(stage)
-            except ThresherError as error:
-                if not publish_others or error.code > 128:  # noqa: PLR2004 - a signal
-                    raise
-                faults[stage.name] = error
-        if not faults:
-            return ready
-        opened = {name: stage for name, stage in ready.opened.items() if name not in faults}
-        return replace(ready, opened=opened, faults={**ready.faults, **faults})
+        for source in stage.sources.values():
+            files = [file for origin, file in _files(stage) if origin is source]
+            for file in files:
+                try:
+                    if self.method == "crc":
+                        self._check_pages(stage, source, file)
+                    elif _path(file) not in self.sums:
+                        self._check_sum(source.name, file)
+                except OSError as error:
+                    raise os_fault(error, f"input {source.name}: verifying {file.name}") from error
+            if self.method == "crc":
+                self._warn_of_unverified(stage, source, files)
+        self._stages.append(stage)
+        return stage
 
     def facts(self) -> dict[str, Any]:
         """What the record of an attempt says of it."""
-        return {"verify_inputs": self.method} | ({"verified": self.counts} if self.counts else {})
+        return {"verified": self.counts} if self.counts else {}
 
     def inputs(self) -> dict[str, Any]:
         """What the record of an attempt that publishes nothing says of the files that it hashed."""
         records = self.with_hashes(input_records(self._stages)) if self.sums else []
         return {"inputs": [entry for entry in records if "sha256" in entry]} if records else {}
-
-    def with_warnings(self, warnings: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """Return warnings by stage, with those of what was not verified behind them."""
-        names = [*warnings, *(name for name in self.warnings if name not in warnings)]
-        return {name: (*warnings.get(name, ()), *self.warnings.get(name, ())) for name in names}
 
     def with_hashes(self, inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the records of input files, with the hashes of those that were hashed in this run."""
@@ -109,20 +98,6 @@ class Verification:
             for entry, sha256 in zip(inputs, hashes, strict=True)
         ]
 
-    def _check_stage(self, stage: OpenedStage) -> None:
-        for source in stage.sources.values():
-            files = [file for origin, file in _files(stage) if origin is source]
-            for file in files:
-                try:
-                    if self.method == "crc":
-                        self._check_pages(stage, source, file)
-                    elif _path(file) not in self.sums:
-                        self._check_sum(source.name, file)
-                except OSError as error:
-                    raise os_fault(error, f"input {source.name}: verifying {file.name}") from error
-            if self.method == "crc":
-                self._warn_of_unverified(stage, source, files)
-
     def _check_pages(self, stage: OpenedStage, source: Source, file: DataFile) -> None:
         for column in _columns_read(stage, source, file) if _is_parquet(file) else ():
             if (file.path, column) in self._pages:
@@ -136,7 +111,12 @@ class Verification:
             self._count(columns_verified=int(has_checksums), columns_without_checksums=int(not has_checksums))
 
     def _warn_of_unverified(self, stage: OpenedStage, source: Source, files: list[DataFile]) -> None:
-        columns = [self._columns_verified(stage, source, file) for file in files]
+        columns = [  # whether those that are read have checksums; a file of another format has none
+            [self._pages[file.path, column] for column in _columns_read(stage, source, file)]
+            if _is_parquet(file)
+            else [False]
+            for file in files
+        ]
         nothing = sum(not any(each) for each in columns if each)
         partly = sum(any(each) and not all(each) for each in columns)
         texts = self.warnings.setdefault(stage.name, [])
@@ -149,12 +129,6 @@ class Verification:
             verb = "have" if partly > 1 else "has"
             unverified = "and the others were not verified"
             texts.append(f"{start} {partly:,} of {total} {verb} checksums for some columns only, {unverified}")
-
-    def _columns_verified(self, stage: OpenedStage, source: Source, file: DataFile) -> list[bool]:
-        """Whether the columns of a file that a stage reads have checksums; a file of another format has none."""
-        if not _is_parquet(file):
-            return [False]
-        return [self._pages[file.path, column] for column in _columns_read(stage, source, file)]
 
     def _check_sum(self, name: str, file: DataFile) -> None:
         path = _path(file)
@@ -220,12 +194,9 @@ def _latest_attempt(layout: Layout) -> dict[str, Any]:
 def _recorded(record: Mapping[str, Any]) -> dict[_VERSION, tuple[str, str]]:
     with suppress(AttributeError, KeyError, TypeError):  # a record of another version, or a damaged one
         run = str(record["run_id"])
-        return {_version_in(entry): (entry["sha256"], run) for entry in record["inputs"] if _is_hashed(entry)}
+        hashed = [entry for entry in record["inputs"] if isinstance(entry.get("sha256"), str) and "etag" not in entry]
+        return {_version_in(entry): (entry["sha256"], run) for entry in hashed}
     return {}
-
-
-def _is_hashed(entry: Mapping[str, Any]) -> bool:
-    return isinstance(entry.get("sha256"), str) and "etag" not in entry
 
 
 def _version_in(entry: Mapping[str, Any]) -> _VERSION:
@@ -254,9 +225,7 @@ def _is_parquet(file: DataFile) -> bool:
 
 
 def _columns_read(stage: OpenedStage, source: Source, file: DataFile) -> list[str]:
-    relations = [each for each in stage.plan.relations if each.source is not None and each.source.name == source.name]
-    canonical = {name for relation in relations for name in relation.reads}
-    read = {column for name in canonical for column in source.columns_read(name)} | {*source.where_columns}
+    read = {*columns_read(stage.plan, source)}
     return [name for name in file.schema.names if name in read]
 
 

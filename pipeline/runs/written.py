@@ -12,6 +12,7 @@ from ..records import dataclass
 from ..safe_files import SpecialFileError, identity, names_below, read_file
 from ..sources.finding import Search
 from ..sources.formats import ENDINGS
+from ..sources.paths import local_path
 from ..sources.remote.store import is_remote
 from ..stages.upstream import UpstreamParameters
 from ..storage.durable import write_whole
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
     from .config import Config
 
 _START = 1 << 16
-_GATES_JSON = re.compile(rb'\{\s*"run_id": "[0-9a-f]{12}"')
-_GATES_JUNIT = re.compile(rb'<\?xml version="1.0" encoding="UTF-8"\?>\s*<testsuites name="thresher gates"')
-_METRICS = re.compile(rb"# HELP thresher_")
-_EVENTS = re.compile(rb'\{.*"eventTime"', re.DOTALL)
-_PAGE = re.compile(rb'<!doctype html>.*<script type="application/json" id="data">', re.DOTALL)
-_PICTURE = re.compile(rb"<svg |\x89PNG\r\n|%PDF-")
+_JSON = re.compile(rb'\{\s*"run_id": "[0-9a-f]{12}"')
+_JUNIT = re.compile(rb'<\?xml version="1.0" encoding="UTF-8"\?>\s*<testsuites name="thresher gates"')
+METRICS = re.compile(rb"# HELP thresher_")
+EVENTS = re.compile(rb'\{.*"eventTime"', re.DOTALL)
+PAGE = re.compile(rb'<!doctype html>.*<script type="application/json" id="data">', re.DOTALL)
+PICTURE = re.compile(rb"<svg |\x89PNG\r\n|%PDF-")
 _NEVER = re.compile(rb"(?!)")
 
 
@@ -50,7 +51,7 @@ class OwnFile:
     def fault(self) -> str:
         """Say why what is in its place may not be replaced; empty if nothing is there, an empty file or one of ours."""
         try:
-            content = read_file(self.path, most=_START if self.start is not _PAGE else -1)
+            content = read_file(self.path, most=_START if self.start is not PAGE else -1)
         except FileNotFoundError:
             return "is a link that leads nowhere" if self.path.is_symlink() else ""
         except IsADirectoryError:
@@ -83,34 +84,21 @@ class OwnFile:
         write_whole(self.path, content)
 
 
-def gates_json_file(path: Path) -> OwnFile:
-    """The JSON file of the gates."""
-    return OwnFile("gates_json", path, _GATES_JSON)
+def gate_files(paths: Mapping[str, str | None], base: Path, origin: str) -> tuple[OwnFile, ...]:
+    """Return the files to which a config says that the outcomes of its gates are written.
 
+    Args:
+        paths: Their paths by key, relative to `base`; None: none.
+        base: Folder that relative paths start from.
+        origin: Name of the config in messages.
 
-def gates_junit_file(path: Path) -> OwnFile:
-    """The XML file of the gates."""
-    return OwnFile("gates_junit", path, _GATES_JUNIT)
-
-
-def metrics_file(path: Path) -> OwnFile:
-    """The file of metrics for Prometheus."""
-    return OwnFile("prometheus.file", path, _METRICS)
-
-
-def lineage_file(path: Path) -> OwnFile:
-    """The file that events are appended to, those of other programs, too."""
-    return OwnFile("lineage.file", path, _EVENTS)
-
-
-def report_file(path: Path) -> OwnFile:
-    """The page of a report."""
-    return OwnFile("--output", path, _PAGE)
-
-
-def picture_file(path: Path, option: str) -> OwnFile:
-    """The picture of a figure."""
-    return OwnFile(option, path, _PICTURE)
+    Raises:
+        ConfigError: a text names no place on this machine.
+    """
+    written = ((key, paths.get(key), start) for key, start in (("gates_json", _JSON), ("gates_junit", _JUNIT)))
+    return tuple(
+        OwnFile(key, local_path(path, base, what=f"{origin}: {key}"), start) for key, path, start in written if path
+    )
 
 
 def sheet_file(path: Path) -> OwnFile:
@@ -180,14 +168,11 @@ def of_options(options: Mapping[str, object]) -> Iterator[None]:
 
 
 def _files(config: Config) -> Iterator[OwnFile]:
-    if config.gate_files.gates_json is not None:
-        yield gates_json_file(config.gate_files.gates_json)
-    if config.gate_files.gates_junit is not None:
-        yield gates_junit_file(config.gate_files.gates_junit)
+    yield from config.gate_files
     if config.lineage.file is not None:
-        yield lineage_file(Path(config.lineage.file))
+        yield OwnFile("lineage.file", Path(config.lineage.file), EVENTS)  # also appended to one of another program
     if config.prometheus.file is not None:
-        yield metrics_file(Path(config.prometheus.file))
+        yield OwnFile("prometheus.file", Path(config.prometheus.file), METRICS)
 
 
 def _folders(config: Config) -> Iterator[tuple[str, Path]]:

@@ -183,7 +183,7 @@ def run_to_repeat(state: State, ds: str | None) -> KeptRun | None:
         state: The healed results folder, whose lock the caller holds.
         ds: The day that the new run is about; None if it has none.
     """
-    latest = next(reversed(state.runs), None)
+    latest = state.latest_run
     if latest is None:
         return None
     if ds is None or not (shown := shown_and_last_day(state.layout)[0]) or ds >= shown:

@@ -166,6 +166,11 @@ class State:
     catalog_sha256: str | None
 
     @property
+    def latest_run(self) -> KeptRun | None:
+        """The latest run as it was read; None before the first."""
+        return self.runs[-1] if self.runs else None
+
+    @property
     def shown(self) -> list[tuple[Path, Manifest]]:
         """Folder and manifest of the runs that readers can see, of those that were read, without damaged tables."""
         pairs = ((run.folder, run.shown()) for run in self.runs)

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from hypothesis import settings
+from running import stage_tables
 
 import pipeline
 from pipeline.errors import ThresherError
-from pipeline.runs import runner
 from pipeline.runs.config import load_config, parse_config
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _published(config: dict[str, Any], base: Path) -> dict[str, pl.DataFrame]:
 
 def _counted(config: dict[str, Any], base: Path) -> dict[str, pl.DataFrame]:
     checked = parse_config({"resources": {"threads": 1}} | config, base=base)
-    run = runner.stage_tables(checked)
+    run = stage_tables(checked)
     tables = _tables(run.path)
     shutil.rmtree(run.path)
     return tables

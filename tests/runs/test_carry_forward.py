@@ -17,7 +17,7 @@ from pipeline.report.page.content import stage_content
 from pipeline.report.page.page import stage_section, warning_box
 from pipeline.report.published import latest_run
 from pipeline.runs import evaluation, provenance, stage_by_stage
-from pipeline.runs.evaluation import failure_of
+from pipeline.runs.stage_by_stage import failure_of
 from pipeline.storage.layout import Layout
 from pipeline.storage.publish import exclusive
 from pipeline.storage.verify import heal, verify

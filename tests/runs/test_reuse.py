@@ -12,14 +12,13 @@ import numpy as np
 import polars as pl
 import pytest
 from cases.reading import case_folders, case_name, prepare
-from running import read_table
+from running import read_table, stage_tables
 
 from pipeline.engines import per_file_cache
 from pipeline.engines.duckdb import DuckDB
 from pipeline.errors import DataError, StorageError, ThresherError
 from pipeline.runs import reuse, runner
 from pipeline.runs.config import parse_config
-from pipeline.runs.runner import stage_tables
 from pipeline.storage import cache as storing
 from pipeline.storage.cache import AnswerCache
 

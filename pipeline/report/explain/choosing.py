@@ -48,6 +48,20 @@ class Wish:
     criterion: str = ""
     verb: str = "explained"
 
+    @classmethod
+    def of_python(cls, metric: str, threshold: Any, group: Mapping[str, object], **more: str) -> Wish:  # noqa: ANN401
+        """The wish of a call from Python, whose threshold may be any number and whose groups are values.
+
+        Raises:
+            UsageError: the threshold is no number.
+        """
+        try:
+            number = None if threshold is None else float(threshold)
+        except (TypeError, ValueError) as error:
+            message = f"threshold {threshold!r} is no number"
+            raise UsageError(message, remedy="Give a score, such as 0.5.") from error
+        return cls(metric, number, tuple(f"{name}={text_of(value)}" for name, value in group.items()), **more)
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -343,19 +357,6 @@ def same_group(table: pl.DataFrame, group: Mapping[str, Any]) -> pl.DataFrame:
     """Return the rows of a result table that belong to a group, given by its grouping columns; none: the total."""
     same = (pl.col(name).eq_missing(pl.lit(value, dtype=table.schema[name])) for name, value in group.items())
     return table.filter(pl.col(GROUPING.name) == Grouping(tuple(group)).label, *same)
-
-
-def threshold_of(value: Any) -> float:  # noqa: ANN401 - what Python code passes
-    """A threshold that is passed from Python.
-
-    Raises:
-        UsageError: it is no number.
-    """
-    try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        message = f"threshold {value!r} is no number"
-        raise UsageError(message, remedy="Give a score, such as 0.5.") from error
 
 
 def _where_it_holds(thresholds: pl.Series, wanted: float, *, next_above: bool) -> tuple[float, tuple[str, ...]]:

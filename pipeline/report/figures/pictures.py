@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 from ...errors import UsageError
 from ...records import dataclass
 from ...runs.config_faults import near
-from ...runs.written import picture_file
+from ...runs.written import PICTURE, OwnFile
 from ...storage.durable import make_folder
 from ...tables.groupings import values_text, written_groups
 from ...visible_text import cleaned
@@ -225,7 +225,7 @@ def write_plots(
         source = f"{figure.stage} · {utc_time(run.published_at)} · run {run.folder.name} · thresher {version}"
         content = picture(figure.panels.at_most(MOST_ROWS), own_group, form=form, source=source)
         path = folder / f"{_file_name(figure, own_group, taken)}.{form}"
-        picture_file(path, "--to").replace(content)
+        OwnFile("--to", path, PICTURE).replace(content)
         yield path
 
 
@@ -324,5 +324,6 @@ class Chart:
             message = f"{target} does not end in {', '.join(f'.{form}' for form in get_args(PictureFormat))}"
             raise UsageError(message, remedy="Choose the format by the ending of the file.")
         make_folder(target.absolute().parent, "save")
-        picture_file(target.absolute(), "save").replace(picture(self.panels, self.group, form=form, source=self.source))
+        content = picture(self.panels, self.group, form=form, source=self.source)
+        OwnFile("save", target.absolute(), PICTURE).replace(content)
         return target

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import CannotCreateError, os_fault
 from ...runs.stage_results import texts_once
-from ...runs.written import report_file
+from ...runs.written import PAGE, OwnFile
 from ..figures.charts import is_flat, template
 from ..figures.panels import PALETTE
 from ..figures.pictures import page_svg
@@ -349,7 +349,7 @@ def write_report(run: PublishedRun, results: Path, path: Path | None = None) -> 
     if file.is_dir():
         message = f"the report {file} is a folder"
         raise CannotCreateError(message, remedy="Name a file with --output.")
-    own = report_file(file)
+    own = OwnFile("--output", file, PAGE)
     if own.fault:
         message = f"the report {file} cannot be written: it {own.fault}"
         raise CannotCreateError(message, remedy=own.remedy)

@@ -16,9 +16,9 @@ from ...storage.attempts import utc_now
 from ...storage.durable import read_own, read_record
 from ...storage.layout import MANIFEST, RUN_RECORD, Layout
 from ...storage.manifest import parse_manifest
-from ...tables.run_tables import BINDINGS, INPUTS, METRICS
+from ...tables import run_tables
 from ...tables.schemas import LEADING
-from ..written import lineage_file, metrics_file
+from ..written import EVENTS, METRICS, OwnFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -68,7 +68,7 @@ class Announcement:
             run: Folder of the run that it published or found unchanged.
         """
         record = self.record
-        self._send(lambda: self._job().end(record, _run_record(run), _files(run)))
+        self._send(lambda: self._job().end(record, json.loads(read_own(run / RUN_RECORD)), _files(run)))
         self._write_metrics(record, record.get("ended_at"), run)
 
     def fails(self, error: BaseException) -> None:
@@ -109,7 +109,7 @@ class Announcement:
         def write() -> None:
             success = last_success or _last_success(Layout(self.config.output))
             text = metrics_text(self.config.results, record, success, run)
-            metrics_file(Path(file)).replace(text)
+            OwnFile("prometheus.file", Path(file), METRICS).replace(text)
 
         self._tried(f"the metrics in {file}", write)
 
@@ -144,7 +144,7 @@ def announced(config: Config, stop: StopRequest) -> Iterator[Announcement]:
 
 def _regular(file: str) -> str:
     """Return the path of a file of events; a pipe or a device would make a run wait for a reader."""
-    if fault := lineage_file(Path(file)).fault:
+    if fault := OwnFile("lineage.file", Path(file), EVENTS).fault:
         raise OSError(fault)
     return file
 
@@ -160,17 +160,12 @@ def _reason(error: Exception) -> str:
 def _descriptions(config: Config) -> dict[str, dict[str, str]]:
     """Return what the columns of the result tables mean: table → column → text."""
     tables = [
-        INPUTS,
-        BINDINGS,
-        METRICS,
+        run_tables.INPUTS,
+        run_tables.BINDINGS,
+        run_tables.METRICS,
         *(table for stage in config.stages for table in stage.stage.tables_of(stage.params)),
     ]
     return {table.name: {column.name: column.meaning for column in (*LEADING, *table.columns)} for table in tables}
-
-
-def _run_record(run: Path) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(read_own(run / RUN_RECORD))
-    return record
 
 
 def _files(run: Path) -> tuple[PublishedFile, ...]:

@@ -114,19 +114,15 @@ class Job:
     def _event(self, kind: events.RunState, moment: str, record: Mapping[str, Any]) -> events.RunEvent:
         producer = f"urn:thresher:{version('thresher')}"
         facets.set_producer(producer)
+        run_id = uuid.uuid5(uuid.NAMESPACE_URL, f"urn:thresher:run:{record['run_id']}")  # which has to be a UUID
         kind_of_job = facets.job_type_job.JobTypeJobFacet("BATCH", "THRESHER", "JOB")
         return events.RunEvent(
             eventType=kind,
             eventTime=f"{moment}Z",
             producer=producer,
-            run=events.Run(event_run_id(record["run_id"]), _run_facets(record)),
+            run=events.Run(str(run_id), _run_facets(record)),
             job=events.Job(self.namespace, self.name, {"jobType": kind_of_job}),
         )
-
-
-def event_run_id(run_id: str) -> str:
-    """Return the id of a run in events, which have to be UUIDs: a hash of the run's own id."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"urn:thresher:run:{run_id}"))
 
 
 def _run_facets(record: Mapping[str, Any]) -> dict[str, facets.RunFacet]:
@@ -268,7 +264,8 @@ class _Read:
             self.scores, min(self.used, rows), size, len(self.files)
         )
         columns = {column: f"read as {', '.join(names)}" for column, names in self.columns.items()}
-        source = facets.datasource_dataset.DatasourceDatasetFacet(self.root, _uri(self.root))
+        address = self.root if _REMOTE.fullmatch(self.root) else Path(self.root).as_uri()
+        source = facets.datasource_dataset.DatasourceDatasetFacet(self.root, address)
         return events.InputDataset(
             *_name(self.root),
             {"inputStatistics": read, "dataQualityMetrics": quality},
@@ -326,7 +323,3 @@ def _name(path: str) -> tuple[str, str]:
     """Return namespace and name of a dataset as the specification forms them for files and object stores."""
     remote = _REMOTE.fullmatch(path)
     return ("file", path) if remote is None else (remote["store"], remote["key"])
-
-
-def _uri(path: str) -> str:
-    return path if _REMOTE.fullmatch(path) else Path(path).as_uri()

@@ -6,108 +6,76 @@ the table `gates`. A row that makes the run exit with 3 is a failure; one that i
 
 from __future__ import annotations
 
+import os
+import tomllib
+from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from xml.etree import ElementTree as ET
 
-from pydantic import BaseModel, ConfigDict
-
 from ...errors import BusyError, ThresherError
-from ...safe_files import remove_own
-from ...sources.paths import local_path
+from ...safe_files import read_file, remove_own
 from ...storage.durable import json_bytes, storage_errors
 from ...tables.groupings import TOTAL
 from ...visible_text import cleaned
+from ..config import Config
 from ..run import is_failure
-from ..written import gates_json_file, gates_junit_file
+from ..variables import substituted
+from ..written import gate_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ..written import OwnFile
 
-    Row = Mapping[str, Any]
-
-JSON, JUNIT = "gates_json", "gates_junit"
+Row: TypeAlias = Mapping[str, Any]
 
 
-class GateFiles(BaseModel):
-    """Where the files are written; None: nowhere.
+def remove(files: Iterable[OwnFile]) -> None:
+    """Remove the files of an earlier run, so that a run that fails leaves none that says otherwise.
 
-    Attributes:
-        gates_json: Path of the JSON file.
-        gates_junit: Path of the XML file.
+    What a run did not write stays, and what cannot be removed: the run says so when it cannot write the file.
     """
+    for file in files:
+        if not file.fault:
+            remove_own(file.path, file.path.parent, as_far_as_possible=True)
 
-    model_config = ConfigDict(frozen=True)
 
-    gates_json: Path | None = None
-    gates_junit: Path | None = None
+@contextmanager
+def kept_by_success(files: Sequence[OwnFile]) -> Iterator[None]:
+    """Remove the files if what is done inside fails, unless another run is at work, whose files they are."""
+    try:
+        yield
+    except BusyError:
+        raise
+    except BaseException:
+        remove(files)
+        raise
 
-    @classmethod
-    def of(cls, json: str | None, junit: str | None, base: Path, origin: str) -> GateFiles:
-        """Return the files of a config.
 
-        Args:
-            json: Path of the JSON file, relative to `base`, or None.
-            junit: The same of the XML file.
-            base: Folder that relative paths start from.
-            origin: Name of the config in messages.
+def write(files: Iterable[OwnFile], record: Row, status: str, code: int) -> tuple[str, ...]:
+    """Write the files of a finished run, and return a warning for each that cannot be written.
 
-        Raises:
-            ConfigError: a text names no place on this machine.
-        """
-        paths = {JSON: json, JUNIT: junit}
-        return cls(**{key: local_path(path, base, what=f"{origin}: {key}") for key, path in paths.items() if path})
-
-    @property
-    def files(self) -> tuple[OwnFile, ...]:
-        """Those that are written."""
-        json = () if self.gates_json is None else (gates_json_file(self.gates_json),)
-        return json if self.gates_junit is None else (*json, gates_junit_file(self.gates_junit))
-
-    def remove(self) -> None:
-        """Remove the files of an earlier run, so that a run that fails leaves none that says otherwise.
-
-        What a run did not write stays, and what cannot be removed: the run says so when it cannot write the file.
-        """
-        for file in self.files:
-            if not file.fault:
-                remove_own(file.path, file.path.parent, as_far_as_possible=True)
-
-    @contextmanager
-    def kept_by_success(self) -> Iterator[None]:
-        """Remove the files if what is done inside fails, unless another run is at work, whose files they are."""
+    Args:
+        files: The files.
+        record: The content of `run.json`.
+        status: `published` or `unchanged`.
+        code: Exit code of the run.
+    """
+    warnings = []
+    contents: dict[str, Callable[[], bytes]] = {
+        "gates_json": lambda: json_bytes(gates_as_json(record, status, code)),
+        "gates_junit": lambda: gates_as_junit(record),
+    }
+    for file in files:
         try:
-            yield
-        except BusyError:
-            raise
-        except BaseException:
-            self.remove()
-            raise
-
-    def write(self, record: Row, status: str, code: int) -> tuple[str, ...]:
-        """Write the files of a finished run, and return a warning for each that cannot be written.
-
-        Args:
-            record: The content of `run.json`.
-            status: `published` or `unchanged`.
-            code: Exit code of the run.
-        """
-        warnings = []
-        contents: dict[str, Callable[[], bytes]] = {
-            JSON: lambda: json_bytes(gates_as_json(record, status, code)),
-            JUNIT: lambda: gates_as_junit(record),
-        }
-        for file in self.files:
-            try:
-                with storage_errors(f"writing {file.path}"):
-                    file.path.parent.mkdir(parents=True, exist_ok=True)
-                    file.replace(contents[file.key]())
-            except ThresherError as error:
-                warnings.append(f"the results of the gates could not be written: {error.message}")
-        return tuple(warnings)
+            with storage_errors(f"writing {file.path}"):
+                file.path.parent.mkdir(parents=True, exist_ok=True)
+                file.replace(contents[file.key]())
+        except ThresherError as error:
+            warnings.append(f"the results of the gates could not be written: {error.message}")
+    return tuple(warnings)
 
 
 def gates_as_json(record: Row, status: str, code: int) -> dict[str, Any]:
@@ -196,3 +164,49 @@ def _counts(rows: Sequence[Row]) -> dict[str, str]:
 def _plain(text: str) -> str:
     """Return a text that XML can hold."""
     return cleaned(text, layout="").replace("\ufffe", "").replace("\uffff", "")
+
+
+# The files that a run before has left, where the config of this one turns out to be wrong.
+
+
+def remove_of_faulty(config: object, overrides: Mapping[str, Any] | None, values: Mapping[str, Any] | None) -> None:
+    """Remove the files of the gates that a config names which cannot be used, as far as their place can be told.
+
+    Args:
+        config: Path of a TOML file, a dictionary with the same content, or a checked config.
+        overrides: Values by dotted key; they replace those of the config.
+        values: Values of variables by name.
+    """
+    if isinstance(config, Config):
+        remove(config.gate_files)
+        return
+    document, base = _document_and_base(config)
+    for key in ("gates_json", "gates_junit"):
+        written = (overrides or {}).get(key, document.get(key))
+        if isinstance(written, str | os.PathLike):
+            remove(_files({key: os.fsdecode(written)}, document, base, values or {}))
+
+
+def _document_and_base(config: object) -> tuple[Mapping[str, Any], Path]:
+    """Return what can be read of a config, and the folder that its relative paths start from."""
+    if isinstance(config, Mapping):
+        return config, Path.cwd()
+    if not isinstance(config, str | os.PathLike):
+        return {}, Path.cwd()
+    path = Path(os.fsdecode(config))
+    try:
+        return tomllib.loads(read_file(path).decode("utf-8-sig")), path.resolve().parent
+    except (OSError, ValueError, RecursionError):
+        return {}, path.absolute().parent
+
+
+def _files(
+    written: dict[str, str], document: Mapping[str, Any], base: Path, values: Mapping[str, Any]
+) -> tuple[OwnFile, ...]:
+    """Return the files at a place; none if a reference in it has no value, or the text names no place here."""
+    declared = {"vars": document["vars"]} if "vars" in document else {}
+    try:
+        texts, _ = substituted({**declared, **written}, values if declared else {}, origin="<config>")
+        return gate_files(texts, base, "<config>")
+    except ThresherError:
+        return ()

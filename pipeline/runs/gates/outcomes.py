@@ -188,26 +188,13 @@ def reader_of_folder(folder: Path, stage: str) -> Callable[[str], pl.DataFrame |
 # The gates of a run: judged once its tables are written, kept as the table `gates` and in its record.
 
 
-@dataclass(frozen=True)
-class Judged:
-    """The gates of a run, judged.
-
-    Attributes:
-        rows: The rows of the table `gates`.
-        warnings: What is to be known before the numbers of a stage are used, by its name.
-    """
-
-    rows: tuple[Mapping[str, Any], ...]
-    warnings: Mapping[str, tuple[str, ...]]
-
-
 def judge_gates(
     config: Config,
     staging: Staging,
     state: State,
     inputs: Sequence[Mapping[str, Any]],
     attempt: Mapping[str, Any],
-) -> Judged:
+) -> tuple[tuple[Mapping[str, Any], ...], dict[str, tuple[str, ...]]]:
     """Judge the gates of a run whose other tables are written, and write the table `gates` of each judged stage.
 
     Args:
@@ -216,6 +203,9 @@ def judge_gates(
         state: The results folder before it is published.
         inputs: The input records of the run.
         attempt: The record of the attempt, whose `ds` is the logical date of the run, if it has one.
+
+    Returns:
+        The rows of the table `gates`; and by stage what is to be known before its numbers are used.
     """
     values = config.variables.record().get("vars", {})
     history = History(state.layout, state.kept, inputs, day_of(attempt, utc_now()), "ds" in attempt, values)
@@ -227,7 +217,7 @@ def judge_gates(
         warnings[gate.stage] = (*warnings.get(gate.stage, ()), *sentences_of_warnings(verdicts))
     for name in dict.fromkeys(gate.stage for gate in config.gates):
         staging.write(GATES, name, _frame([row for row in rows if row["stage"] == name]), {})
-    return Judged(tuple(rows), warnings)
+    return tuple(rows), warnings
 
 
 def _verdicts(gate: Gate, config: Config, folder: Path, history: History) -> list[Verdict]:

@@ -17,7 +17,7 @@ from pipeline.engines.expression_types import type_of
 from pipeline.engines.spark import Spark
 from pipeline.errors import ConfigError, UncomputableError
 from pipeline.interrupts import StopRequest
-from pipeline.plan.fault_rows import register
+from pipeline.plan.nodes import register
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.frames import Frame
 from pipeline.sources.inputs import Field, Input, InputContract, Kind

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from running import stage_tables
 from storage.promises import assert_results_ok, sha256
 
 from pipeline.errors import ThresherError
 from pipeline.queries.load import load, query_names
-from pipeline.runs import runner
 from pipeline.runs.config import load_config
 from pipeline.runs.provenance import code_sha256, versions
 from pipeline.storage.verify import verify
@@ -40,7 +40,7 @@ MODULES = (
     "pipeline.cli.app",
     "pipeline.cli.backfill",
     "pipeline.cli.console",
-    "pipeline.cli.expiry",
+    "pipeline.cli.reading",
     "pipeline.report.published",
     "pipeline.runs.runner",
     "pipeline.storage.verify",
@@ -227,7 +227,7 @@ class Scene:
 
             def work() -> None:
                 try:
-                    folder = runner.stage_tables(load_config(copy)).path
+                    folder = stage_tables(load_config(copy)).path
                 except ThresherError as error:
                     note.write_text(json.dumps([error.code, {}]))
                     return
