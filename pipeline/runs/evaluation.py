@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
@@ -108,7 +109,11 @@ def importing_meanwhile(names: Sequence[str]) -> Iterator[None]:
     Args:
         names: The modules.
     """
-    thread = Thread(target=_import, args=(names,), name="thresher-imports", daemon=True)
+    absent = [name for name in names if name not in sys.modules]
+    if not absent:
+        yield
+        return
+    thread = Thread(target=_import, args=(absent,), name="thresher-imports", daemon=True)
     thread.start()
     try:
         yield

@@ -40,7 +40,7 @@ class GateFiles(BaseModel):
         gates_junit: Path of the XML file.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(defer_build=True, frozen=True)
 
     gates_json: Path | None = None
     gates_junit: Path | None = None
