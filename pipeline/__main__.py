@@ -1,6 +1,6 @@
 """`python -m pipeline` is `thresher`."""
 
-from thresher.__main__ import main
+from thresher.__main__ import command
 
 if __name__ == "__main__":
-    main()
+    command()

@@ -12,9 +12,10 @@ def __getattr__(name: str) -> "Any":  # noqa: ANN401 - whatever the package expo
     if name.startswith("__") and name not in {"__all__", "__version__"}:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    from thresher.loading import package  # noqa: PLC0415 - the command handles signals before it loads anything
+    from thresher.loading import keeping_all, package  # noqa: PLC0415 - the command handles signals first
 
-    return __dir__() if name == "__all__" else getattr(package(), name)
+    with keeping_all():
+        return __dir__() if name == "__all__" else getattr(package(), name)
 
 
 def __dir__() -> list[str]:

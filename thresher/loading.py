@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import sys
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
 
 OWN_NAME = "thresher_pipeline"
+atexit.register(gc.disable)  # Python looks for garbage twice when it ends: once is enough
 INIT = Path(__file__).resolve().parent.parent / "pipeline" / "__init__.py"
 
 
@@ -35,6 +40,18 @@ def package() -> ModuleType:
 def module(name: str) -> ModuleType:
     """Import a module of the package, such as `cli.app`."""
     return import_module(f"{package().__name__}.{name}")
+
+
+@contextmanager
+def keeping_all() -> Iterator[None]:
+    """Look for no garbage meanwhile: of modules that are being loaded everything is kept, and each look takes long."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _is_beside() -> bool:

@@ -72,7 +72,7 @@ class SparkSettings(BaseModel):
         driver_rows: Most rows that a step which needs all rows in order brings to this machine.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     master: str | None = None
     remote: str | None = None

@@ -44,7 +44,7 @@ _SIZE = re.compile(r"\d+(\.\d+)?\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE
 class ResourceLimits(BaseModel):
     """The table `[resources]`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     memory: str | None = None
     threads: int | None = None
@@ -85,7 +85,7 @@ def _written(value: object) -> object:
 class Document(BaseModel):
     """The config file, its stages and gates still unparsed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     output: Annotated[str, BeforeValidator(_written)] = "results"  # a Path would make s3:/x of s3://x
     engine: Literal["duckdb", "spark"] = "duckdb"

@@ -39,7 +39,7 @@ class Expression(BaseModel):
         sql: One SQL expression, with the functions that `where` may use.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     sql: str
 
@@ -89,7 +89,7 @@ class Input(BaseModel):
         timestamp: A point in time in ISO 8601: the version of such a table that was the latest then.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", arbitrary_types_allowed=True)
     forms: ClassVar[str] = "a path in quotes, a list of paths, or a table { path = …, columns = … }"
 
     path: tuple[PathOrFrame, ...] = ()

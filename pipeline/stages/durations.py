@@ -71,7 +71,7 @@ class Window(BaseModel):
             the window before; default: as long as the part after the event, at most half of it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     before: Hours = Field()
     after: Hours = Field()

@@ -27,7 +27,7 @@ Confidence = Annotated[float, Field(gt=0, le=MAX_CONFIDENCE)]
 class EvenThresholds(BaseModel):
     """Evenly spaced thresholds, both ends included: the doubles nearest to the decimal values that people write."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     start: float = Field(allow_inf_nan=False)
     stop: float = Field(allow_inf_nan=False)
@@ -134,7 +134,7 @@ class StageParameters(BaseModel):
         example: A key with its value, for the help of the stage's command.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
     most_parents: ClassVar[int] = 1  # of a row, by which `cluster` can name it
     inapplicable: ClassVar[frozenset[str]] = frozenset()  # keys that mean nothing to the stage: refused, and not shown
     example: ClassVar[str] = "thresholds={start=0, stop=1, count=101}"

@@ -28,6 +28,25 @@ atexit.register(lambda: print("loaded:", {"duckdb", "polars", "scipy", "pyarrow"
 from pipeline.cli.app import main
 main()
 """
+ENDING = """
+import atexit, sys, threading, time
+from types import SimpleNamespace
+from thresher.__main__ import command
+
+class Kept:
+    def __del__(self):
+        print("memory was tidied up", flush=True)
+
+def work():
+    threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
+    atexit.register(lambda: print("registered"))
+    raise SystemExit(CODE)
+
+kept = Kept()
+kept.itself = kept
+sys.modules["thresher.loading"] = SimpleNamespace(module=lambda name: SimpleNamespace(main=work))
+command()
+"""
 COMMANDS = ["run", "check", "render", "query", "verify", "report", "plot", "demo", "init", *STAGE_COMMANDS]
 
 
@@ -47,6 +66,20 @@ def test_help_lists_every_command(tmp_path: Path) -> None:
 
 def test_help_loads_no_engine() -> None:
     assert spawn(script=LOADED).out.endswith("loaded: set()\n")
+
+
+@pytest.mark.parametrize(("ends_with", "code"), [("None", 0), ("0", 0), ("66", 66)])
+def test_a_process_ends_when_its_threads_and_what_is_registered_have_but_tidies_no_memory(
+    ends_with: str, code: int
+) -> None:
+    called = spawn(script=ENDING.replace("CODE", ends_with))
+    assert (called.code, called.out) == (code, "thread\nregistered\n")
+
+
+def test_a_process_that_fails_ends_as_python_ends_it() -> None:
+    called = spawn(script=ENDING.replace("SystemExit(CODE)", "ValueError('a bug')"))
+    assert (called.code, called.out) == (1, "thread\nregistered\nmemory was tidied up\n")
+    assert "ValueError: a bug" in called.err
 
 
 def test_version_is_one_line() -> None:

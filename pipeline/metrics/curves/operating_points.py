@@ -47,7 +47,7 @@ class Cost(BaseModel):
         tn: A true negative.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     fp: Amount
     fn: Amount
@@ -104,7 +104,7 @@ class Criterion(BaseModel):
         youden_j: True: highest Youden's J, recall less false positive rate (Youden 1950).
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     min_precision: Annotated[float, Field(ge=0, le=1)] | None = None
     confidence: Annotated[float, Field(gt=0.5, lt=1)] | None = None

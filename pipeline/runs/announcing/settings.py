@@ -28,7 +28,7 @@ WrittenPath = Annotated[str, BeforeValidator(_written)]
 class _Announced(BaseModel):
     """Somewhere to announce, with the file as it was written."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
     extra: ClassVar[str]
     client: ClassVar[tuple[str, str]]  # the module, and the package that brings it
 

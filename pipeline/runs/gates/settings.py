@@ -57,7 +57,7 @@ class Gate(BaseModel):
         on_fail: Whether a failure makes the run exit with 3, or is a warning.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     name: str = ""
     stage: str = ""

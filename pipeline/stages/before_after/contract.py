@@ -102,7 +102,7 @@ class Audit(BaseModel):
         seed: The same seed draws the same matches.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     threshold: float = Field(allow_inf_nan=False)
     size: int = Field(default=200, ge=1, le=1_000_000)
@@ -121,7 +121,7 @@ class RecallReference(BaseModel):
             middle of a range, the intervals hold for all of it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     rule: ReferenceRule = "lowest"
     min_precision: Fraction = 0.05

@@ -116,7 +116,7 @@ class MarginSides(BaseModel):
         after: How much later.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
     forms: ClassVar[str] = 'a number, a duration such as "2h", or a table { before = …, after = … }'
 
     before: int | float | str  # an int stays exact

@@ -259,7 +259,7 @@ class Binned:
         numbers = self.frame.select(pl.struct(self.keys).rle_id()).to_series()
         return np.flatnonzero(numbers.is_first_distinct().to_numpy())
 
-    @property
+    @cached_property
     def sums(self) -> BinSums:
         """The sums of all bins."""
         return _bin_sums(self.frame, is_weighted=self.is_weighted)
