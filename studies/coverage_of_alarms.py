@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.change_points.alarm_rates import Leads, rate_limits
+from pipeline.metrics.change_points.alarms import Leads, rate_limits
 from pipeline.metrics.uncertainty.limits import quality_of_events, quality_of_sizes
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from pipeline.metrics.calibration.errors import calibration_errors
 from pipeline.metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows, joined
 from pipeline.metrics.uncertainty.clusters import effective_number
 from pipeline.metrics.uncertainty.interval_quality import FEWEST_CLUSTERS, FEWEST_EVENTS
-from pipeline.stages.threshold_sweep.calibration.results import EDGES, Binned
+from pipeline.stages.threshold_sweep.calibration import EDGES, Binned
 from pipeline.tables.columns import REPLICATE, THRESHOLD
 from pipeline.tables.schemas import GROUPING
 

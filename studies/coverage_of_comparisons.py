@@ -23,8 +23,14 @@ import polars as pl
 from scipy.special import ndtr
 
 from pipeline.metrics.comparison.bootstrap_t import bootstrap_t
-from pipeline.metrics.comparison.paired import EVENT_COUNTS, paired_ratios
-from pipeline.metrics.comparison.paired_tests import paired_t, randomization_test, sign_test, wilcoxon_signed_rank
+from pipeline.metrics.comparison.paired import (
+    EVENT_COUNTS,
+    paired_ratios,
+    paired_t,
+    randomization_test,
+    sign_test,
+    wilcoxon_signed_rank,
+)
 from pipeline.metrics.comparison.pooled import effective_counts, pooled_ratios, standard_errors
 from pipeline.metrics.posteriors import BetaPosterior, probability_greater
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from pipeline.simulations.compare import TAGGERS, simulate
 from pipeline.stages.compare.contract import CompareParameters
-from pipeline.stages.compare.results import derive
+from pipeline.stages.compare.stage import derive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

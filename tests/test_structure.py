@@ -22,7 +22,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 KINDS = [entry.kind for entry in STAGES]
 ENGINE_HOMES = (
     *("engines/", "storage/", "cli/query.py", "api/running.py", "api/rows.py"),
-    *("sources/databases.py", "sources/frames.py"),
+    *("sources/frames.py", "sources/frames.py"),
 )
 HEAVY = ("polars", "duckdb", "scipy", "pyarrow", "pydantic", "numpy", "sqlglot", "vl_convert", "http")
 RUNS_SQL = {"execute", "sql", "executemany", "query", "from_query"}

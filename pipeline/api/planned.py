@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..records import dataclass
-from ..report.explain.choosing import Wish
-from ..report.planning.expectations import Expectation
+from ..report.explain.evidence import Wish
 from ..report.planning.pilots import Goal
-from ..report.planning.planning import Asked, plans_of
+from ..report.planning.planning import Asked, Expectation, plans_of
 from ..report.planning.writing import markup_of, written
 from ..runs.run import Run
 from ..sources.paths import path_text

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from ..engines.scratch import scratch_folder
+from ..engines.limits import scratch_folder
 from ..errors import UsageError
 from ..sources.paths import path_text
 from ..stages import find_stage
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ..report.figures.panels import Group, Panels
+    from ..report.figures.charts import Group, Panels
     from ..report.figures.pictures import Chart
     from ..report.published import PublishedRun
     from ..runs.config import Config
@@ -131,7 +131,7 @@ class Result:
 
     @cached_property
     def _figures(self) -> tuple[Panels, ...]:
-        from ..report.figures.panels import panels
+        from ..report.figures.charts import panels
 
         entry = find_stage(self.kind)
         inside = {users_name(column): column for column in self._by_columns}
@@ -157,7 +157,7 @@ class Result:
         Raises:
             UsageError: there is no such figure, or it has no such group.
         """
-        from ..report.explain.choosing import NULL, text_of
+        from ..report.explain.evidence import NULL, text_of
         from ..report.figures.pictures import chosen_group
 
         drawn = next((drawn for drawn in self._figures if figure in {"", drawn.figure.name}), None)
@@ -198,8 +198,7 @@ class Result:
         Raises:
             ThresherError: there is no such number, threshold or group, or an input has changed since it was read.
         """
-        from ..report.explain.choosing import Wish
-        from ..report.explain.evidence import MOST_ROWS
+        from ..report.explain.evidence import MOST_ROWS, Wish
         from ..report.explain.explaining import Shown, explain
         from ..runs.rendering import render_opened
         from .explained import Explained
@@ -242,7 +241,7 @@ class Result:
         Raises:
             ThresherError: there is no such number, threshold or group, or nothing can be planned of it.
         """
-        from ..report.explain.choosing import Wish
+        from ..report.explain.evidence import Wish
         from ..report.planning.pilots import Goal
         from ..report.planning.planning import plan_run
         from .planned import Planned

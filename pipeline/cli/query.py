@@ -13,7 +13,7 @@ import polars as pl
 from ..errors import UsageError
 from ..queries.load import page
 from ..report.text import latex, markdown, plain
-from ..report.text.blocks import cells_of
+from ..report.text.summary import cells_of
 from ..storage.read import omitted_tables, open_results
 from .terminal import cleaned, width_of_output, write
 

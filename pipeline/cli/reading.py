@@ -185,7 +185,7 @@ def explain(
     Example:  thresher explain results before_after --threshold 6.5 --group source=north
     """
     with reading(ctx, results) as folder:
-        from ..report.explain.choosing import Wish  # noqa: PLC0415
+        from ..report.explain.evidence import Wish  # noqa: PLC0415
         from ..report.explain.explaining import Shown, explain  # noqa: PLC0415
         from .showing import write_checked, write_explanation  # noqa: PLC0415
 
@@ -259,10 +259,13 @@ def plan(
     thresher plan --metric precision --expected 0.9 --width 0.05
     """
     with reporting(ctx):
-        from ..report.explain.choosing import Wish  # noqa: PLC0415 - help needs none of it
-        from ..report.planning.expectations import Expectation  # noqa: PLC0415
+        from ..report.explain.evidence import Wish  # noqa: PLC0415 - help needs none of it
         from ..report.planning.pilots import Goal  # noqa: PLC0415
-        from ..report.planning.planning import Asked, plans_of  # noqa: PLC0415
+        from ..report.planning.planning import (  # noqa: PLC0415
+            Asked,
+            Expectation,
+            plans_of,
+        )
         from ..report.planning.writing import check_format, written  # noqa: PLC0415
 
         check_format(format_)

@@ -13,7 +13,7 @@ from ..report.explain.evidence import checked_rows
 from ..report.explain.writing import written
 from ..report.published import kept_run, latest_run, run_before
 from ..report.text import latex, markdown, plain, summary
-from ..report.text.blocks import Paragraph
+from ..report.text.summary import Paragraph
 from .terminal import width_of_output, write
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..report.explain.explaining import Explanation
     from ..report.published import PublishedRun
-    from ..report.text.blocks import Block
+    from ..report.text.summary import Block
 
 
 FORMATS = ("text", "markdown", "latex")

@@ -94,15 +94,15 @@ def _fault(requests: list[tuple[float, int]]) -> ThresherError | None:
 def _end(fault: ThresherError) -> None:
     """Tell why on stderr and in the record of the attempt, and end the process at once."""
     try:
-        from ..storage import attempts  # noqa: PLC0415 - only here
+        from ..storage import state  # noqa: PLC0415 - only here
         from .console import Console  # noqa: PLC0415 - only here
 
         fault.message = NOTES.concealed(fault.message)
         attempt = NOTES.attempt
         if attempt is not None:
-            status = attempts.INTERRUPTED if isinstance(fault, Interrupted) else attempts.FAILED
+            status = state.INTERRUPTED if isinstance(fault, Interrupted) else state.FAILED
             told = fault.message if fault.remedy is None else f"{fault.message}\n{fault.remedy}"
-            attempts.settle_ended(attempt, status, fault.code, told)
+            state.settle_ended(attempt, status, fault.code, told)
             NOTES.forget()
         log_format = "json" if asks_for_json(sys.argv) else "text"
         Console(log_format=log_format, run_id="" if attempt is None else attempt.stem).error(fault)

@@ -26,10 +26,9 @@ from ..errors import (
     os_error_number,
     os_fault,
 )
-from ..queries.dialect import column, render
+from ..queries.dialect import apart, column, render, table
 from ..queries.kept import number_of
 from ..queries.kept import text as kept_text
-from ..queries.value_lists import apart, table
 from ..records import dataclass
 from .file_rows import (
     REMEDY,
@@ -42,8 +41,7 @@ from .file_rows import (
     patterns,
     read_every_value_through,
 )
-from .memory import MIB, default_limit, process_limit
-from .scratch import scratch_folder
+from .limits import MIB, default_limit, process_limit, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -9,8 +9,7 @@ import duckdb
 import sqlglot.expressions as exp
 
 from ..errors import InvalidQueryError, UncomputableError
-from ..queries.dialect import render
-from ..queries.value_lists import apart, table
+from ..queries.dialect import apart, render, table
 from .duckdb import DuckDB
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ import polars as pl
 import sqlglot.expressions as exp
 from polars.exceptions import PolarsError
 
-from ..queries.dialect import column, render
-from ..queries.digests import added, digest, numbers_of_rows
+from ..queries.dialect import added, column, digest, numbers_of_rows, render
 from ..queries.load import file_of
 from ..queries.partitions import FILE
 from ..queries.splitting import ANSWERS, ByFile, Met, NotAdditiveError

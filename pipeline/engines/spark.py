@@ -31,7 +31,7 @@ from ..errors import (
     UncomputableError,
 )
 from ..queries.dialect import column, render
-from ..queries.places import Description
+from ..queries.partitions import Description
 from ..records import dataclass
 from .duckdb import UNREADABLE, QueryThread
 from .spark_session import NANOSECONDS, SparkSettings, started_session

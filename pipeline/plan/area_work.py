@@ -10,7 +10,6 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ..errors import DataError, Note
-from ..metrics.curves.area_bounds import AreaCells, CellGrid, Extremes, finer, rounded_outwards
 from ..metrics.curves.ordered_areas import (
     BYTES,
     MOST_GROUPS,
@@ -21,6 +20,7 @@ from ..metrics.curves.ordered_areas import (
     SizesDifferError,
     Totals,
 )
+from ..metrics.curves.trapezoidal_area import AreaCells, CellGrid, Extremes, finer, rounded_outwards
 from ..queries.dialect import column
 from ..queries.kept import kept
 from ..queries.load import expand, load
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..engines.engine import Engine
-    from ..metrics.curves.area_bounds import Bounds
     from ..metrics.curves.ordered_areas import Estimates
+    from ..metrics.curves.trapezoidal_area import Bounds
     from ..metrics.uncertainty.bootstrap import Resampling
     from .nodes import Progress
 

@@ -16,7 +16,7 @@ import sqlglot.expressions as exp
 
 from ..errors import Note
 from ..metrics.calibration.bins import Cells
-from ..metrics.curves.area_bounds import rounded_outwards
+from ..metrics.curves.trapezoidal_area import rounded_outwards
 from ..queries.dialect import column, double
 from ..queries.kept import kept, part
 from ..queries.load import expand, load

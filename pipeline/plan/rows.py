@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..engines.engine import Engine
-    from ..metrics.curves.area_bounds import CellGrid
+    from ..metrics.curves.trapezoidal_area import CellGrid
     from ..sources.source import Source
 
 

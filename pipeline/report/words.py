@@ -14,7 +14,7 @@ from ..visible_text import cleaned, percent
 
 if TYPE_CHECKING:
     from ..stages.figures import Format, KeyNumber
-    from .figures.panels import Group, Panels
+    from .figures.charts import Group, Panels
 
 UNDEFINED = "not defined"
 _SMALL, _LARGE = 1e-3, 1e6

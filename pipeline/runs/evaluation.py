@@ -21,8 +21,7 @@ from ..plan.count_tables import after_results, count
 from ..records import dataclass
 from ..stages.stage import counts_table
 from ..tables.groupings import in_users_names
-from ..tables.metrics_table import metrics_table
-from ..tables.run_tables import BINDINGS, INPUTS, METRICS
+from ..tables.run_tables import BINDINGS, INPUTS, METRICS, metrics_table
 from ..tables.schemas import COUNT_TABLE, conform, empty_table
 from .opening import open_inputs
 from .provenance import settings

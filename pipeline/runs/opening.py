@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..engines.expression_types import truths, type_of
-from ..engines.memory import limit_of, limit_process
+from ..engines.limits import limit_of, limit_process
 from ..errors import ConfigError, DataError, NoInputError, Note, ResourceError, together
 from ..records import dataclass
 from ..sources.bindings import Binding
-from ..sources.engine_rows import EngineRows, relabelled
 from ..sources.finding import RENAME, skipped_words
 from ..sources.inputs import Expression, Input
 from ..sources.judging import judged_by_itself
 from ..sources.parquet_files import DataFile
 from ..sources.remote.reading import DEFAULT_LIMIT, Copies, bytes_of
-from ..sources.rows import is_passed_in
+from ..sources.rows import EngineRows, is_passed_in, relabelled
 from ..sources.source import open_source, with_others
 from ..sources.types import as_mapping, as_renaming, in_expression
 from ..stages.stage import counts_table
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ..plan.plan import Plan
-    from ..sources.engine_rows import Looks
-    from ..sources.rows import Rows
+    from ..sources.rows import Looks, Rows
     from ..sources.source import Source
     from ..stages.parameters import StageParameters
     from ..stages.stage import Stage

@@ -19,10 +19,10 @@ import polars as pl
 from ..errors import DataError, NoInputError, UsageError
 from ..records import dataclass
 from ..sources.bindings import USUAL, fit, is_usual_name, proposed
-from ..sources.databases import tables_of
 from ..sources.delimiters import keys_of_file
 from ..sources.finding import Search
 from ..sources.formats import ENDINGS, TEXTS, format_of, is_read
+from ..sources.frames import tables_of
 from ..sources.inputs import Field, Input, InputContract
 from ..sources.listing import find_files
 from ..sources.parquet_files import DataFile

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..queries.load import resource_folder
 from ..records import dataclass
-from ..sources.engine_rows import EngineRows
-from ..sources.rows import is_passed_in
+from ..sources.rows import EngineRows, is_passed_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -47,8 +47,11 @@ def store_of(text: str | os.PathLike[str], *, what: str, limits: ResourceLimits 
     written = os.fspath(text)
     if not is_remote(written):
         return None
-    from ..storage.mirror import DEFAULT_LIMIT, ResultsStore  # noqa: PLC0415 - only where results live on a store
-    from ..storage.remote_folder import RemoteFolder  # noqa: PLC0415 - likewise
+    from ..storage.mirror import (  # noqa: PLC0415 - only where results live on a store
+        DEFAULT_LIMIT,
+        RemoteFolder,
+        ResultsStore,
+    )
 
     address = parse_address(written, what=what)
     if any(mark in address.key for mark in "*?["):

@@ -13,8 +13,8 @@ from ..errors import DataError, InvalidQueryError, UncomputableError
 from ..queries.dialect import column, data_type
 from ..records import dataclass
 from . import predicates
-from .partition_filter import partition_type
 from .paths import shortened
+from .predicates import partition_type
 from .rows import columns_in_words, is_partition
 from .types import finite, refused
 

@@ -152,7 +152,7 @@ def _write_typed(
 ) -> None:
     """Write rows that have types of their own to a Parquet file; arguments are those of `convert`."""
     if kind == "duckdb":
-        from .databases import write_rows  # noqa: PLC0415 - see convert
+        from .frames import write_rows  # noqa: PLC0415 - see convert
 
         write_rows(path, spec.table, target, name=name)
     elif kind == "arrow":

@@ -3,22 +3,152 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
+import tempfile
 import weakref
+from contextlib import closing, contextmanager
 from dataclasses import field, replace
 from functools import cached_property
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DataError, ThresherError
+import duckdb
+import pyarrow as pa
+import sqlglot.expressions as exp
+
+from ..errors import BusyError, DataError, StorageError, ThresherError, os_error_number, os_fault
+from ..queries.dialect import render
 from ..records import dataclass
 from .encodings import RowsError
 from .parquet_files import DataFile, open_file
-from .spooling import spooled
+from .types import MeansSomethingElse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator
 
-    import pyarrow as pa
+
+# Rows that can be read only once, or only in another format, written to a Parquet file for temporary data.
+
+
+SPOOLED = "rows.parquet"
+PRIVATE = 0o700
+PREFIX = "thresher-rows-"
+
+
+class TemporaryFolder:
+    """A folder that is removed when nothing refers to this object, or when the process ends.
+
+    Args:
+        scratch: The folder that it is made in, which is made if need be; None: that of the system.
+    """
+
+    def __init__(self, scratch: Path | None) -> None:
+        if scratch is not None:
+            scratch.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=scratch))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+def spooled(write: Callable[[Path], None], label: str, scratch: Path | None, *, name: str) -> tuple[Path, object]:
+    """Write rows to a Parquet file in a folder for temporary data.
+
+    Args:
+        write: Writes them to a path.
+        label: What messages call them.
+        scratch: As for `TemporaryFolder`.
+        name: Name of the input in messages.
+
+    Returns:
+        The file, and what removes it once nothing refers to it.
+
+    Raises:
+        DataError: a file that the rows come from is not there, or a Parquet file cannot hold the rows.
+        StorageError: the folder is full.
+        ThresherError: the operating system fails; by the number of its error.
+    """
+    with spooling(label, name=name):
+        folder = TemporaryFolder(scratch)
+        write(folder.path / SPOOLED)
+    return folder.path / SPOOLED, folder
+
+
+@contextmanager
+def spooling(label: str, *, name: str) -> Iterator[None]:
+    """Tell in one sentence why rows cannot be written to the folder for temporary data; errors as for `spooled`."""
+    try:
+        yield
+    except FileNotFoundError as error:  # of what the rows come from: the folder is there
+        message = f"input {name}: the rows of {label} cannot be read: {str(error).splitlines()[0]}"
+        raise DataError(message, remedy="Check the paths that it reads.") from error
+    except OSError as error:
+        if os_error_number(error) is None:  # Arrow raises it of rows that it cannot hold, too
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            message = f"input {name}: the rows of {label} cannot be read: {reason}"
+            remedy = "Leave out the columns that are not needed, or give them other types."
+            raise DataError(message, remedy=remedy) from error
+        fault = os_fault(error, f"input {name}: writing the rows of {label} to the folder for temporary data")
+        if isinstance(fault, StorageError):
+            fault.remedy = "Free some space, or set resources.scratch to a larger folder."
+        raise fault from error
+
+
+# Pandas frames as Arrow tables, column by column where Arrow does not take them whole.
+
+
+_MOST_KINDS = 3
+# what Arrow raises of values that it cannot hold; pandas raises ValueError where a name is there twice
+_NOT_TAKEN = (pa.ArrowException, TypeError, ValueError, OverflowError)
+
+
+def table_of_pandas(content: Any) -> pa.Table:  # noqa: ANN401 - pandas need not be installed
+    """Return the rows of a pandas frame, without its index.
+
+    A column that Arrow cannot hold, such as one of values of several types, becomes `MeansSomethingElse`: it may stand
+    beside those that are read. Sparse columns are read as what they stand for, and names may be there twice.
+
+    Args:
+        content: The frame.
+    """
+    try:
+        return pa.Table.from_pandas(content, preserve_index=False)
+    except _NOT_TAKEN:
+        columns = [_column(content.iloc[:, [number]]) for number in range(content.shape[1])]
+        if not columns:
+            raise
+    fields = [column.schema.field(0) for column in columns]
+    return pa.Table.from_arrays([column.column(0) for column in columns], schema=pa.schema(fields))
+
+
+def _column(content: Any) -> pa.Table:  # noqa: ANN401 - a pandas frame
+    values = content.iloc[:, 0]
+    if hasattr(values.dtype, "fill_value") and hasattr(values, "sparse"):
+        content = values.sparse.to_dense().to_frame()
+    try:
+        return pa.Table.from_pandas(content, preserve_index=False)
+    except _NOT_TAKEN:
+        kind = MeansSomethingElse(_words(values))
+        nothing = pa.ExtensionArray.from_storage(kind, pa.nulls(len(values)))
+        return pa.table([nothing], schema=pa.schema([pa.field(str(content.columns[0]), kind)]))
+
+
+def _words(values: Any) -> str:  # noqa: ANN401 - a pandas series
+    """Its type, and of objects of several types the first row of each: `object (int from row 1, str from row 7)`."""
+    if str(values.dtype) != "object":
+        return str(values.dtype)
+    firsts = list(islice(_firsts(values), _MOST_KINDS + 1))
+    shown = ", ".join(f"{kind} from row {row:,}" for kind, row in firsts[:_MOST_KINDS])
+    return f"object ({shown}{', …' if len(firsts) > _MOST_KINDS else ''})"
+
+
+def _firsts(values: Any) -> Iterator[tuple[str, int]]:  # noqa: ANN401 - a pandas series
+    seen = set()
+    for row, (value, is_missing) in enumerate(zip(values, values.isna(), strict=True), start=1):
+        kind = type(value).__name__
+        if not is_missing and kind not in seen:
+            seen.add(kind)
+            yield kind, row
+
 
 LOCATION = ("source_file", "file_row_number")
 _KINDS = {"DataFrame", "LazyFrame", "Table", "RecordBatch", "RecordBatchReader", "DuckDBPyRelation"}
@@ -200,8 +330,6 @@ def _table(content: Any) -> pa.Table | None:  # noqa: ANN401 - any frame
     if isinstance(content, pa.Table):
         return plain(content)
     if type(content).__module__.partition(".")[0] == "pandas":
-        from .pandas_columns import table_of_pandas  # noqa: PLC0415 - loads pyarrow
-
         return plain(table_of_pandas(content))
     return None
 
@@ -352,3 +480,100 @@ def labelled(paths: tuple[str | Frame, ...], *, name: str) -> Iterator[tuple[Fra
             message = f"input {name}: {label} is passed twice"
             raise DataError(message, remedy="Its rows would count twice: name it once.")
         yield frame, label
+
+
+# Tables and views of DuckDB files: read without changing the file, and written to Parquet before they are read.
+
+
+_LOCKED_UP: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "memory_limit": "1GB",
+}
+_TABLES = """
+SELECT database_name, schema_name, table_name FROM duckdb_tables() WHERE NOT internal
+UNION ALL SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal
+ORDER BY ALL
+"""
+_MOST_TABLES = 10
+
+
+def write_rows(path: Path, table: str | None, target: Path, *, name: str) -> None:
+    """Write the rows of a table of a DuckDB file to a Parquet file, in a stream.
+
+    A view may read what is in the file, and nothing else.
+
+    Args:
+        path: The file.
+        table: Name of a table or view, perhaps with its schema; None: its only one.
+        target: The Parquet file.
+        name: Name of the input in messages.
+
+    Raises:
+        DataError: the file is no whole database, has no such table, or its view cannot be computed.
+        BusyError: another program writes to it.
+    """
+    log = path.with_name(f"{path.name}.wal")
+    if log.exists() and log.stat().st_size:
+        message = f"input {name}: {path} has changes that are only in {log.name} yet"
+        raise BusyError(message, remedy="Close the program that writes to it, or run CHECKPOINT there.")
+    try:
+        with closing(duckdb.connect(path, read_only=True, config=_LOCKED_UP)) as connection:
+            tables = connection.execute(_TABLES).fetchall()
+            chosen = _chosen(path, table, tables, name=name)
+            try:
+                reader = connection.sql(render(exp.select("*").from_(chosen))).to_arrow_reader()
+                write_batches(reader.schema, reader, target)
+            except duckdb.Error as error:
+                message = f"input {name}: {table} of {path} cannot be read: {_reason(error)}"
+                raise DataError(message, remedy="A view can read the tables of its own file alone.") from error
+    except (duckdb.IOException, duckdb.ConnectionException) as error:
+        if "lock" in str(error).lower() or isinstance(error, duckdb.ConnectionException):
+            owner = "this process" if isinstance(error, duckdb.ConnectionException) else "another program"
+            message = f"input {name}: {owner} has {path} open for writing"
+            raise BusyError(message, remedy="Close it there, or name a copy of the file.") from error
+        message = f"input {name}: {path} cannot be read as a DuckDB file: {_reason(error)}"
+        raise DataError(message, remedy="Open it with the version of DuckDB that wrote it.") from error
+
+
+def tables_of(path: Path, name: str) -> list[str]:
+    """Return the names of the tables and views of a DuckDB file, those of other schemas with these.
+
+    Raises:
+        DataError: it is no whole database, or has no table.
+    """
+    try:
+        with closing(duckdb.connect(path, read_only=True, config=_LOCKED_UP)) as connection:
+            tables = connection.execute(_TABLES).fetchall()
+    except duckdb.Error as error:
+        message = f"input {name}: {path} cannot be read as a DuckDB file: {_reason(error)}"
+        raise DataError(message, remedy="Open it with the version of DuckDB that wrote it.") from error
+    if not tables:
+        message = f"input {name}: {path} has no table"
+        raise DataError(message, remedy="Name a file that has tables.")
+    return [table if schema == "main" else f"{schema}.{table}" for _, schema, table in tables]
+
+
+def _chosen(path: Path, table: str | None, tables: list[tuple[str, str, str]], *, name: str) -> exp.Table:
+    """Return the table that is meant.
+
+    Raises:
+        DataError: there is none, or several.
+    """
+    fitting = [names for names in tables if table in {None, names[2], f"{names[1]}.{names[2]}"}]
+    if len(fitting) == 1:
+        database, schema, own_name = (exp.to_identifier(part, quoted=True) for part in fitting[0])
+        return exp.Table(this=own_name, db=schema, catalog=database)
+    shown = [own_name if schema == "main" else f"{schema}.{own_name}" for _, schema, own_name in tables]
+    asked = (
+        f"no table {table!r}" if table is not None and not fitting else "no table" if not tables else "several tables"
+    )
+    more = f" and {len(shown) - _MOST_TABLES:,} more" if len(shown) > _MOST_TABLES else ""
+    told = f"It has {', '.join(shown[:_MOST_TABLES])}{more}: name one, table = …"
+    remedy = told if shown else "Name a file that has tables."
+    message = f"input {name}: {path} has {asked}"
+    raise DataError(message, remedy=remedy)
+
+
+def _reason(error: duckdb.Error) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING
 from ..crash_notes import reading
 from ..errors import ConfigError, DataError, NoInputError, os_fault
 from ..records import dataclass
-from .engine_rows import EngineRows, is_address, look_at_address, look_at_table, refuse_overlaps
 from .finding import RENAME, Listed, PassedOver, Search, Skipped, look_at, refuse_most_skipped, skipped_words
 from .formats import ENDINGS, TOKENS, convert, format_of, refuse_spreadsheet
-from .frames import Frame, labelled, open_frame
+from .frames import Frame, labelled, open_frame, spooled
 from .parquet_files import DataFile, identity_of, open_file, partitions_of
-from .partition_filter import columns_that_decide, left_out, none_known
 from .paths import plain_text, shortened
-from .predicates import columns_of, parse_predicate
+from .predicates import columns_of, columns_that_decide, left_out, none_known, parse_predicate
 from .remote.store import is_remote
-from .spooling import spooled
+from .rows import EngineRows, is_address, look_at_address, look_at_table, refuse_overlaps
 from .table_formats import TableVersion, refuse_table_formats, table_at
 from .unnesting import mentions_of_tags, unnested, with_fields
 
@@ -28,12 +26,11 @@ if TYPE_CHECKING:
 
     import sqlglot.expressions as exp
 
-    from .engine_rows import Looks
     from .frames import FrameRows
     from .inputs import Input, Kind
-    from .partition_filter import Truths
+    from .predicates import Truths
     from .remote.reading import Copies, RemoteFiles
-    from .rows import Rows
+    from .rows import Looks, Rows
 
 
 if TYPE_CHECKING:

@@ -14,13 +14,20 @@ from ..records import dataclass
 from . import predicates
 from .bindings import Binding, Bindings
 from .bound_sql import UserSql, check_twins
-from .engine_rows import EngineRows
 from .frames import FrameRows
 from .inputs import Expression
 from .listing import find_files
 from .parquet_files import DataFile
-from .partition_filter import none_known, partition_type, settled
-from .rows import columns_in_words, elements_in_words, is_index, is_partition, mapping_of_expression, partition_column
+from .predicates import none_known, partition_type, settled
+from .rows import (
+    EngineRows,
+    columns_in_words,
+    elements_in_words,
+    is_index,
+    is_partition,
+    mapping_of_expression,
+    partition_column,
+)
 from .types import ACCEPTS, UNKNOWN, canonical_type, decimals_of, how_to_cast, refused, type_of_nulls
 from .unnesting import ROW
 
@@ -32,12 +39,11 @@ if TYPE_CHECKING:
     import sqlglot.expressions as exp
 
     from .bound_sql import TypeOf
-    from .engine_rows import Looks
     from .finding import Skipped
     from .inputs import Field, Input, InputContract, Kind
-    from .partition_filter import Truths
+    from .predicates import Truths
     from .remote.reading import Copies
-    from .rows import Rows
+    from .rows import Looks, Rows
     from .table_formats import TableVersion
 
 PASSES_WHERE = "passes_where"

@@ -21,10 +21,9 @@ import sqlglot.expressions as exp
 from ..errors import ConfigError, DataError, NoInputError, ThresherError, os_error_number, os_fault
 from ..queries.dialect import data_type
 from ..records import dataclass
-from .frames import write_batches
+from .frames import SPOOLED, TemporaryFolder, spooling, write_batches
 from .parquet_files import DataFile
 from .paths import shortened
-from .spooling import SPOOLED, TemporaryFolder, spooling
 from .types import column_type, plain_schema
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import polars as pl
 
 from ..errors import DataError
 from .formats import TOKENS
+from .frames import SPOOLED, TemporaryFolder
 from .line_formats import UNKNOWN, mentions_of
 from .parquet_files import DataFile, open_file
-from .spooling import SPOOLED, TemporaryFolder
 from .unnesting import with_own_document
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from ..errors import DataError
 from .bindings import is_usual_name
 from .formats import TOKENS as OF_TOKENS
 from .formats import typed
+from .frames import spooled
 from .parquet_files import DataFile, open_file
 from .rows import TOKENS, columns_in_words
-from .spooling import spooled
 from .types import refused
 
 if TYPE_CHECKING:

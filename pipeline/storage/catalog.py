@@ -22,8 +22,10 @@ from duckdb import BinderException, CatalogException, ConversionException, Trans
 from ..errors import StorageError, os_error_number, os_fault
 from ..safe_files import remove_own
 from ..tables.run_tables import RUNS
-from . import statements
+from . import catalog_tables
 from .catalog_tables import (
+    HISTORY,
+    MAIN,
     RunFolder,
     Shape,
     attach,
@@ -32,7 +34,9 @@ from .catalog_tables import (
     existing_shapes,
     files_of,
     fill,
+    foreign_in_catalog,
     forget_runs,
+    locked_connection,
     make_tables,
     shapes,
     stored_files,
@@ -40,17 +44,15 @@ from .catalog_tables import (
     update_attempts,
 )
 from .durable import own_sha256, reading_back, storage_errors, sync_file
-from .foreign import foreign_in_catalog, locked_connection
 from .layout import run_id_of, run_name_of
 from .state import CatalogFacts
-from .statements import HISTORY, MAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from .catalog_tables import View
     from .state import Pointer, State
-    from .statements import View
 
 CATALOG_VERSION = 5  # another number makes every run build the catalog again
 _MOST_TEMPLATES = 16
@@ -283,7 +285,7 @@ def _row_faults(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]
     yield from _differing(connection, promised)
     for table in tables_of(runs):
         wanted = {run[1].run_id: number for run in runs if (number := _n_stored(run, table))}
-        shown = connection.execute(statements.on((HISTORY, table), statements.ROWS_OF_RUNS)).fetchall()
+        shown = connection.execute(catalog_tables.on((HISTORY, table), catalog_tables.ROWS_OF_RUNS)).fetchall()
         if dict(shown) != wanted:
             yield f"table {HISTORY}.{table} has other rows than the manifests say"
 
@@ -296,7 +298,7 @@ def _differing(
     To count a view is to open its files: it names each of its columns, so that it cannot be counted if its files lack
     one.
     """
-    text = statements.count_rows(tuple(promised), of_run=run_id is not None)
+    text = catalog_tables.count_rows(tuple(promised), of_run=run_id is not None)
     counted = dict(connection.execute(text, None if run_id is None else {"run_id": run_id}).fetchall())
     for number, (view, rows) in enumerate(promised.items()):
         if counted[number] != rows:

@@ -4,32 +4,221 @@ from __future__ import annotations
 
 import glob
 import json
+import re
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import polars as pl
 import sqlglot.expressions as exp
+from sqlglot import parse_one
 
-from ..queries.dialect import render
-from ..queries.load import macros
+from ..queries.dialect import column, data_type, render
+from ..queries.load import macro_names, macros
 from ..records import dataclass
 from ..tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
 from ..tables.schemas import DESCRIPTION
-from . import statements
 from .durable import read_record
-from .records import attempts_frame, empty_frame, history_frame, in_history, record_frames, runs_frame
-from .statements import HISTORY, MAIN
+from .manifest import attempts_frame, empty_frame, history_frame, in_history, record_frames, runs_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
-
-    import duckdb
 
     from ..tables.schemas import Column
     from .layout import Layout
     from .manifest import Manifest, PublishedFile
-    from .statements import Columns, View
+
+
+# Statements that create and fill the tables of a catalog, as text; those of equal arguments are made once.
+
+
+MAIN, HISTORY = "main", "history"
+FILE_PATH = ",path"  # no grouping column has a comma in its name
+
+ATTEMPTS_NOW = """
+CREATE TEMP TABLE attempts AS
+SELECT * FROM attempts WHERE NOT list_contains($stale, run_id) UNION ALL BY NAME FROM added ORDER BY started_at, run_id
+"""
+DROP = {"TABLE": "DROP TABLE target", "VIEW": "DROP VIEW target"}
+EMPTY = "DELETE FROM target"
+FORGET = "DELETE FROM target WHERE NOT list_contains($run_ids, run_id)"
+ADD_ROWS = "INSERT INTO target BY NAME SELECT * FROM added"
+ROWS_OF_RUNS = "SELECT run_id, count(*) FROM target GROUP BY run_id"
+Columns = tuple[tuple[str, str], ...]  # name and SQL type, in order
+View = tuple[str, str]  # schema and name
+
+
+def table(view: View) -> exp.Table:
+    """Return a table of the current database as a tree."""
+    schema, name = view
+    return exp.table_(name, db=schema, quoted=True)
+
+
+def text(tree: exp.Expr) -> str:
+    """Return a statement on one line."""
+    return render(tree, pretty=False, copy=False)
+
+
+@cache
+def on(view: View, statement: str) -> str:
+    """Return a statement about a table that its text calls `target`."""
+    tree = parse_one(statement, read="duckdb")
+    for target in [found for found in tree.find_all(exp.Table) if found.name == "target"]:
+        target.replace(table(view))
+    return text(tree)
+
+
+@cache
+def create(view: View, columns: Columns) -> str:
+    """Create a table."""
+    items: list[exp.Expr] = [
+        exp.ColumnDef(this=exp.to_identifier(name, quoted=True), kind=_type(sql_type)) for name, sql_type in columns
+    ]
+    return text(exp.Create(this=exp.Schema(this=table(view), expressions=items), kind="TABLE"))
+
+
+@cache
+def comment(view: View, words: str, *, kind: str = "TABLE", name: str | None = None) -> str:
+    """Comment on a table, on a view, or on one of their columns."""
+    target: exp.Expr = table(view)
+    if name is not None:
+        kind = "COLUMN"
+        target = exp.column(exp.to_identifier(name, quoted=True), table=view[1], db=view[0], quoted=True)
+    return text(exp.Comment(this=target, kind=kind, expression=exp.Literal.string(words)))
+
+
+@cache
+def add_column(view: View, name: str, sql_type: str) -> str:
+    """Add a column, which is NULL in the existing rows."""
+    added = exp.ColumnDef(this=exp.to_identifier(name, quoted=True), kind=_type(sql_type))
+    return text(exp.Alter(this=table(view), kind="TABLE", actions=[added]))
+
+
+@cache
+def make_text(view: View, name: str) -> str:
+    """Turn a column into VARCHAR."""
+    changed = exp.AlterColumn(this=exp.to_identifier(name, quoted=True), dtype=_type("VARCHAR"))
+    return text(exp.Alter(this=table(view), kind="TABLE", actions=[changed]))
+
+
+@cache
+def insert_file(view: View, columns: Columns, names: Columns) -> str:
+    """Add the rows of the Parquet file `$path`.
+
+    Args:
+        view: The table.
+        columns: Its columns.
+        names: Name in the file by name in the table.
+    """
+    select = _row(_cast_items(columns, dict(names))).from_(_read(exp.Placeholder(this="path")), copy=False)
+    return text(exp.Insert(this=table(view), expression=select))
+
+
+@cache
+def insert_files(view: View, leading: Columns, columns: Columns, names: Columns) -> str:
+    """Add the rows of the Parquet files `$paths` to a table of history.
+
+    Args:
+        view: The table.
+        leading: What it has in front, in the relation `listed` by path.
+        columns: The columns of the files by their names in the table.
+        names: As for `insert_file`.
+    """
+    files = _read(exp.Placeholder(this="paths"), filename=exp.Literal.string(FILE_PATH))
+    items = [*(column(name, "listed") for name, _ in leading), *_cast_items(columns, dict(names), "files")]
+    listed = exp.EQ(this=column(FILE_PATH, "files"), expression=column("path", "listed"))
+    aliased = exp.Table(this=files, alias=exp.TableAlias(this=exp.to_identifier("files")))
+    select = _row(items).from_(aliased, copy=False).join("listed", on=listed, copy=False)
+    return text(exp.Insert(this=table(view), expression=select, by_name=True))
+
+
+@cache
+def remember(name: str, leading: Columns) -> str:
+    """Add the rows of the latest run to its table in history.
+
+    Args:
+        name: The table.
+        leading: What it has in front there, each a parameter of that name.
+    """
+    values = (named(exp.Cast(this=exp.Placeholder(this=key), to=_type(sql_type)), key) for key, sql_type in leading)
+    select = _row([*values, exp.Star()]).from_(table((MAIN, name)), copy=False)
+    return text(exp.Insert(this=table((HISTORY, name)), expression=select, by_name=True))
+
+
+@cache
+def count_rows(views: tuple[View, ...], *, of_run: bool) -> str:
+    """Count the rows of each table, with its number; with `of_run`, only rows of `$run_id`."""
+    selects = []
+    for number, view in enumerate(views):
+        select = exp.select(exp.Literal.number(number), exp.Count(this=exp.Star())).from_(table(view), copy=False)
+        if of_run:
+            select = select.where(exp.EQ(this=column("run_id"), expression=exp.Placeholder(this="run_id")), copy=False)
+        selects.append(select)
+    return text(union(selects))
+
+
+def view_of_files(view: View, paths: tuple[str, ...], columns: Columns, names: tuple[Columns, ...]) -> str:
+    """A view of Parquet files; `names` of each file as in `insert_file`."""
+    selects = [
+        _row(_cast_items(columns, dict(of_file))).from_(_read(exp.Literal.string(path)), copy=False)
+        for path, of_file in zip(paths, names, strict=True)
+    ]
+    return text(exp.Create(this=table(view), kind="VIEW", expression=union(selects), replace=True))
+
+
+def show_through(view: View, run_ids: tuple[str, ...] | None) -> str:
+    """A view of a table of the attached catalog, without the runs that are not among the given ids."""
+    select = exp.select("*").from_(exp.table_(view[1], db=view[0], catalog="catalog", quoted=True), copy=False)
+    if run_ids is not None:
+        select = select.where(column("run_id").isin(*run_ids), copy=False)
+    return text(exp.Create(this=table(view), kind="VIEW", expression=select))
+
+
+def runs_in_place(run_ids: tuple[str, ...], front: str, columns: Columns) -> str:
+    """The view `runs` of the attached catalog, of runs with the given ids; `front` now stands before their names."""
+    path = exp.func("replace", column("path"), exp.Literal.string("\\"), exp.Literal.string("/"))
+    name = exp.func("list_extract", exp.func("string_split", path, exp.Literal.string("/")), exp.Literal.number(-1))
+    moved = named(exp.DPipe(this=exp.Literal.string(front), expression=name), "path")
+    items = [moved if name == "path" else column(name) for name, _ in columns]
+    select = _row(items).from_(exp.table_("runs", db=MAIN, catalog="catalog", quoted=True), copy=False)
+    select = select.where(column("run_id").isin(*run_ids), copy=False)
+    return text(exp.Create(this=table((MAIN, "runs")), kind="VIEW", expression=select))
+
+
+def union(selects: list[exp.Select]) -> exp.Query:
+    """All rows of queries."""
+    return selects[0] if len(selects) == 1 else exp.union(*selects, distinct=False, copy=False)
+
+
+def named(value: exp.Expr, name: str) -> exp.Expr:
+    """A value under a name."""
+    return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
+
+
+def _read(path: exp.Expr, **options: exp.Expr) -> exp.Expr:
+    # hive_partitioning is off so that a folder above the results called `a=b` adds no column
+    options = {"hive_partitioning": exp.false(), **options}
+    words = [exp.EQ(this=exp.column(name), expression=value) for name, value in options.items()]
+    return exp.func("read_parquet", path, *words)
+
+
+def _cast_items(columns: Columns, names: dict[str, str], files: str | None = None) -> list[exp.Expr]:
+    return [
+        named(exp.Cast(this=column(names[name], files) if name in names else exp.null(), to=_type(sql_type)), name)
+        for name, sql_type in columns
+    ]
+
+
+def _type(sql_type: str) -> exp.DataType:
+    return data_type(sql_type).copy()
+
+
+def _row(items: list[exp.Expr]) -> exp.Select:
+    """A SELECT of new items: they are taken as they are, since a copy of every tree costs more than all the rest."""
+    return exp.select(*items, copy=False)
+
 
 TABLE_ROWS = 100_000  # a table of the latest run that has more rows is a view of its files
 RENAMED_COLUMNS = {"inputs": {"fate": "status"}}  # table: {name in kept runs of earlier versions: name in the catalog}
@@ -172,7 +361,7 @@ def existing_shapes(connection: duckdb.DuckDBPyConnection) -> dict[View, Shape]:
 def drop_views(connection: duckdb.DuckDBPyConnection) -> None:
     """Remove the views of the current database without running them: those of the latest run are made again."""
     for view in connection.execute(_VIEWS).fetchall():
-        connection.execute(statements.on(view, statements.DROP["VIEW"]))
+        connection.execute(on(view, DROP["VIEW"]))
 
 
 def make_tables(
@@ -190,7 +379,7 @@ def make_tables(
         target = wanted.get(view)
         is_same = target is not None and not (shape.is_view or target.is_view) and _long(shape) == _long(target)
         if view[0] == MAIN and not is_same:
-            connection.execute(statements.on(view, statements.DROP["VIEW" if shape.is_view else "TABLE"]))
+            connection.execute(on(view, DROP["VIEW" if shape.is_view else "TABLE"]))
     describing = _Describing(latest)
     for view, shape in wanted.items():
         if shape.is_view:
@@ -199,7 +388,7 @@ def make_tables(
         if before is not None and view[0] == HISTORY:
             _widen(connection, view, before, shape, describing)
         elif before is None or before.is_view or _long(before) != _long(shape):
-            connection.execute(statements.create(view, shape.columns))
+            connection.execute(create(view, shape.columns))
             comment_on(connection, view, shape, describing)
     if fresh:
         define_macros(connection)
@@ -211,10 +400,10 @@ def _widen(
     existing = dict(_long(before) or ())
     for name, sql_type in shape.columns:
         if name not in existing:
-            connection.execute(statements.add_column(view, name, sql_type))
-            connection.execute(statements.comment(view, describing.column(view, name), name=name))
+            connection.execute(add_column(view, name, sql_type))
+            connection.execute(comment(view, describing.column(view, name), name=name))
         elif existing[name] not in {_long_name(sql_type), "VARCHAR"}:
-            connection.execute(statements.make_text(view, name))
+            connection.execute(make_text(view, name))
 
 
 def _long(shape: Shape | None) -> tuple[tuple[str, str], ...] | None:
@@ -273,8 +462,8 @@ def comment_on(
     connection: duckdb.DuckDBPyConnection, view: View, shape: Shape, describing: _Describing, *, more: str = ""
 ) -> None:
     """Comment on a table or view and on its columns."""
-    texts = [statements.comment(view, describing.table(view) + more, kind="VIEW" if shape.is_view else "TABLE")]
-    texts += [statements.comment(view, describing.column(view, name), name=name) for name, _ in shape.columns]
+    texts = [comment(view, describing.table(view) + more, kind="VIEW" if shape.is_view else "TABLE")]
+    texts += [comment(view, describing.column(view, name), name=name) for name, _ in shape.columns]
     for text in texts:
         connection.execute(text)
 
@@ -304,11 +493,11 @@ def fill(
         _replace(connection, (MAIN, table), wanted[MAIN, table], latest, fresh=fresh)
         if any(file.rows for _, _, file in stored_files([latest], table)):
             leading = in_front(columns_of(file for _, _, file in files_of([latest], table)))
-            connection.execute(statements.remember(table, leading), {name: in_history[name] for name, _ in leading})
+            connection.execute(remember(table, leading), {name: in_history[name] for name, _ in leading})
     for name, frame in record_frames(runs).items():
         _insert(connection, (HISTORY, name), frame)
         if not fresh:
-            connection.execute(statements.on((MAIN, name), statements.EMPTY))
+            connection.execute(on((MAIN, name), EMPTY))
         of_latest = frame.filter(pl.col("run_id") == latest[1].run_id)
         _insert(connection, (MAIN, name), of_latest.drop(column.name for column in HISTORY_COLUMNS))
 
@@ -322,11 +511,11 @@ def _replace(
         comment_on(connection, view, shape, _Describing(latest), more=more)
         return
     if not fresh:
-        connection.execute(statements.on(view, statements.EMPTY))
+        connection.execute(on(view, EMPTY))
     for _, _, file in files_of([latest], view[1]):
         if file.rows:
             path = glob.escape(str(latest[0] / file.path))
-            connection.execute(statements.insert_file(view, shape.columns, names_in_file(file)), {"path": path})
+            connection.execute(insert_file(view, shape.columns, names_in_file(file)), {"path": path})
 
 
 def view_of_latest(connection: duckdb.DuckDBPyConnection, view: View, shape: Shape, latest: RunFolder) -> None:
@@ -334,7 +523,7 @@ def view_of_latest(connection: duckdb.DuckDBPyConnection, view: View, shape: Sha
     files = [file for _, _, file in files_of([latest], view[1])]
     paths = tuple(glob.escape(str(latest[0] / file.path)) for file in files)
     names = tuple(names_in_file(file) for file in files)
-    connection.execute(statements.view_of_files(view, paths, columns_of(files) or shape.columns, names))
+    connection.execute(view_of_files(view, paths, columns_of(files) or shape.columns, names))
 
 
 def _remember_older(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]) -> None:
@@ -352,7 +541,7 @@ def _remember_older(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFol
             listed_frame = pl.DataFrame(listed_files, schema=["path", "run_id"], orient="row")
             connection.register("listed", listed_frame.join(runs_in_front, on="run_id", maintain_order="left"))
             columns = columns_of([file])
-            text = statements.insert_files((HISTORY, table), in_front(columns), columns, names_in_file(file))
+            text = insert_files((HISTORY, table), in_front(columns), columns, names_in_file(file))
             connection.execute(text, {"paths": [glob.escape(path) for path, _ in listed_files]})
             connection.unregister("listed")
 
@@ -361,7 +550,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, view: View, frame: pl.DataFra
     if frame.is_empty():
         return
     connection.register("added", frame)
-    connection.execute(statements.on(view, statements.ADD_ROWS))
+    connection.execute(on(view, ADD_ROWS))
     connection.unregister("added")
 
 
@@ -370,7 +559,7 @@ def forget_runs(connection: duckdb.DuckDBPyConnection, kept: Iterable[str], exis
     run_ids = list(kept)
     for view in existing:
         if view[0] == HISTORY or view == (MAIN, RUNS.name):
-            connection.execute(statements.on(view, statements.FORGET), {"run_ids": run_ids})
+            connection.execute(on(view, FORGET), {"run_ids": run_ids})
 
 
 def newer_attempts(connection: duckdb.DuckDBPyConnection, layout: Layout) -> tuple[list[str], pl.DataFrame]:
@@ -395,3 +584,94 @@ def update_attempts(connection: duckdb.DuckDBPyConnection, layout: Layout, attem
         frame = pl.concat([frame, attempts_frame([(str(attempt["run_id"]), dict(attempt))])])
     connection.execute("DELETE FROM attempts WHERE list_contains($stale, run_id)", {"stale": stale})
     _insert(connection, (MAIN, ATTEMPTS.name), frame)
+
+
+# What a catalog holds that this package did not put there: it is told before anything of it is run.
+
+
+_FOREIGN = {  # what must find nothing: how it is told
+    """
+    SELECT schema_name FROM duckdb_schemas()
+    WHERE database_name = 'catalog' AND NOT internal AND schema_name NOT IN ('main', 'history')
+    """: "has the schema",
+    """
+    SELECT schema_name, table_name, column_name FROM duckdb_columns()
+    WHERE database_name = 'catalog' AND NOT internal AND column_default IS NOT NULL
+    """: "computes the column",
+    """
+    SELECT schema_name, type_name FROM duckdb_types() WHERE database_name = 'catalog' AND NOT internal
+    """: "has the type",
+}
+_VIEWS_OF_CATALOG = "SELECT schema_name, view_name, sql FROM duckdb_views() WHERE database_name = $1 AND NOT internal"
+_MACROS = """
+SELECT schema_name, function_name, function_type, parameters, macro_definition
+FROM duckdb_functions()
+WHERE database_name = $1 AND NOT internal
+"""
+
+
+def locked_connection(root: Path) -> duckdb.DuckDBPyConnection:
+    """Return a connection in memory that can read files below a folder and nothing else, whatever it is asked to run.
+
+    It is locked before a catalog is attached: the catalog may be one that somebody else made.
+
+    Args:
+        root: A results folder, absolute.
+    """
+    connection = duckdb.connect(
+        ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    )
+    with suppress(duckdb.InvalidInputException):  # in a Jupyter kernel without ipywidgets, which shows no bar anyway
+        connection.execute("SET enable_progress_bar = false")
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET python_enable_replacements = false")
+    # views ask for a file by its escaped name, and find it by its own
+    connection.execute("SET allowed_directories = $1", [[str(root), glob.escape(str(root))]])
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def foreign_in_catalog(connection: duckdb.DuckDBPyConnection, views: Collection[View] | None) -> str:
+    """Say what an attached catalog holds that thresher does not put there; nothing of the catalog is run to tell.
+
+    Args:
+        connection: The catalog is attached, but not its current database, so that no macro of it is taken for a
+            function of DuckDB.
+        views: The views that it may have; None: any, because neither they nor macros are used.
+
+    Returns:
+        A sentence without its subject; empty if there is nothing.
+    """
+    for text, words in _FOREIGN.items():
+        first = connection.execute(text).fetchone()
+        if first is not None:
+            return f"{words} {'.'.join(map(str, first))}, which is not of thresher"
+    for view in connection.execute(_VIEWS_OF_CATALOG, ["catalog"]).fetchall():
+        if views is not None and view[:2] not in views:
+            return f"has the view {view[0]}.{view[1]}, which no manifest explains"
+    existing = macros_of(connection, "catalog")
+    named_otherwise = {name for _, name, *_ in existing} - macro_names()
+    if named_otherwise or (views is not None and existing - _own_macros()):  # a run calls none
+        return f"has the macro {min(named_otherwise, default='of another text')}, which is not of thresher"
+    return ""
+
+
+def macros_of(connection: duckdb.DuckDBPyConnection, database: str) -> frozenset[tuple[str, ...]]:
+    """Return the macros of an attached database: schema, name, kind, parameters and text.
+
+    The text is without blanks and double quotes: some versions of DuckDB put names of types in quotes before a macro
+    has been in a file.
+    """
+    macros = connection.execute(_MACROS, [database]).fetchall()
+    return frozenset((*map(str, names), re.sub(r'[\s"]', "", str(text))) for *names, text in macros)
+
+
+@cache
+def _own_macros() -> frozenset[tuple[str, ...]]:
+    with duckdb.connect(":memory:") as connection:
+        connection.execute("CREATE SCHEMA history")
+        for view, shape in shapes(()).items():  # the tables that macros name have to be there
+            connection.execute(create(view, shape.columns))
+        define_macros(connection)
+        return macros_of(connection, "memory")

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 from ..errors import UsageError
 from ..records import dataclass
 from ..safe_files import remove_own
-from .attempts import RUNNING
 from .durable import read_record, storage_errors, sync_folder
 from .layout import Layout, run_id_of
 from .publish import exclusive
-from .state import State, no_run, read_state
+from .state import RUNNING, State, no_run, read_state
 from .verify import heal
 
 if TYPE_CHECKING:

@@ -11,24 +11,26 @@ import duckdb
 from ..errors import DataError
 from ..safe_files import read_file
 from ..tables.run_tables import RUNS
-from . import statements
+from . import catalog_tables
 from .catalog import is_readable
 from .catalog_tables import (
+    HISTORY,
+    MAIN,
     attach,
     define_macros,
     detach,
     existing_shapes,
     fill,
+    foreign_in_catalog,
+    locked_connection,
     make_tables,
     newer_attempts,
     shapes,
     update_attempts,
     view_of_latest,
 )
-from .foreign import foreign_in_catalog, locked_connection
 from .layout import RUN_RECORD, Layout, run_id_of, run_name_of
 from .state import READINGS, State, read_state, require_latest
-from .statements import HISTORY, MAIN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,7 +110,7 @@ def _adapt(connection: duckdb.DuckDBPyConnection, state: State, latest: RunFolde
         _show_through(connection, latest, [folder for folder in folders if run_name_of(folder) in kept])
     if stale or not newer.is_empty():
         connection.register("added", newer)
-        connection.execute(statements.ATTEMPTS_NOW, {"stale": stale})
+        connection.execute(catalog_tables.ATTEMPTS_NOW, {"stale": stale})
         connection.unregister("added")
 
 
@@ -127,11 +129,11 @@ def _show_through(connection: duckdb.DuckDBPyConnection, latest: RunFolder, show
     front = Layout(latest[0].parent.parent).named_folders()
     for view, shape in tables.items():
         if view == (MAIN, RUNS.name):
-            connection.execute(statements.runs_in_place(run_ids, front, shape.columns))
+            connection.execute(catalog_tables.runs_in_place(run_ids, front, shape.columns))
         elif shape.is_view:
             view_of_latest(connection, view, shape, latest)
         else:
-            connection.execute(statements.show_through(view, run_ids if view[0] == HISTORY else None))
+            connection.execute(catalog_tables.show_through(view, run_ids if view[0] == HISTORY else None))
     define_macros(connection)
 
 

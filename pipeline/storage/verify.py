@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ..errors import DataError
 from ..records import dataclass
 from ..safe_files import remove_own
-from .attempts import crashed, settle
 from .catalog import catalog_faults, stage_catalog, version_of, what_is_shown
 from .durable import PROBE, DamagedError, read_own, remove_whole, storage_errors, sync_folder, write_whole
 from .layout import UNFINISHED_NAME, Layout, run_id_of
@@ -18,11 +17,13 @@ from .state import (
     OLDER_RUNS,
     Hashed,
     State,
+    crashed,
     latest_faults,
     latest_notes,
     no_run,
     point_to_latest,
     read_state,
+    settle,
 )
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from storage.promises import assert_results_ok, attempts
 from cli.calls import call, spawn
 from pipeline.cli.watchdog import pause_until_full, resident_bytes
 from pipeline.crash_notes import NOTES, NOTHING, CrashNotes, Note, noted, opening, reading
-from pipeline.engines.memory import MIB, ceiling
+from pipeline.engines.limits import MIB, ceiling
 
 if TYPE_CHECKING:
     from pathlib import Path

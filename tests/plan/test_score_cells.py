@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.interrupts import StopRequest
-from pipeline.metrics.curves.area_bounds import CellGrid
+from pipeline.metrics.curves.trapezoidal_area import CellGrid
 from pipeline.plan.rows import IN_CELLS, SCORED, FirstCells, rows_in_cells
 from pipeline.queries.load import expand, load
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from running import points_tables, ranked, read_table, run_stages, run_threshold_sweep, stage_config
 
-from pipeline.metrics.ranking.notation import name_of
+from pipeline.metrics.ranking.measures import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

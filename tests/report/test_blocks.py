@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from pipeline.report.text import latex, markdown, plain
-from pipeline.report.text.blocks import Cells, Curve, Heading, Items, Paragraph
+from pipeline.report.text.summary import Cells, Curve, Heading, Items, Paragraph
 
 HOSTILE = [
     "</script><img onerror=x>",

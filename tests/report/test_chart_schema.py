@@ -5,8 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pytest
 
-from pipeline.report.figures.charts import chart
-from pipeline.report.figures.panels import panels
+from pipeline.report.figures.charts import chart, panels
 from pipeline.report.figures.pictures import picture_specification
 from report.test_charts import ALL, FIGURE, OTHER_KINDS
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.report.figures.panels import Group, in_hex, looks, panels
+from pipeline.report.figures.charts import Group, in_hex, looks, panels
 from pipeline.report.figures.pictures import inert, page_svg
 from pipeline.report.page.drawing import Lists, encoded
 from pipeline.report.words import described

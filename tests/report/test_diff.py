@@ -15,8 +15,7 @@ from cli.calls import call
 from rich.cells import cell_len
 from runs.inputs.workplace import assert_error
 
-from pipeline.report.diff.changes import record_changes
-from pipeline.report.diff.diff import blocks_of, run_difference
+from pipeline.report.diff.diff import blocks_of, record_changes, run_difference
 from pipeline.report.diff.tested import SharedUnits, differences_of
 from pipeline.report.published import PublishedRun, kept_run
 from pipeline.report.text import plain

@@ -15,7 +15,7 @@ from stage_examples import EXAMPLES
 
 import pipeline
 from pipeline.errors import UsageError
-from pipeline.report.explain.choosing import Wish
+from pipeline.report.explain.evidence import Wish
 from pipeline.report.explain.explaining import Explanation, Shown, explain
 from pipeline.report.published import PublishedRun, PublishedStage, latest_run
 

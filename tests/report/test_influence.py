@@ -12,7 +12,7 @@ from stage_examples import EXAMPLES
 
 import pipeline
 from pipeline.metrics.geocoding.accuracy import error_statistics, errors_without
-from pipeline.report.explain.choosing import Wish
+from pipeline.report.explain.evidence import Wish
 from pipeline.report.explain.explaining import Shown, explain
 from pipeline.report.published import PublishedRun, latest_run
 from pipeline.stages import STAGES

@@ -17,7 +17,7 @@ from stage_examples import EXAMPLES
 
 import thresher
 from pipeline.errors import ThresherError, UsageError
-from pipeline.report.explain.choosing import Wish
+from pipeline.report.explain.evidence import Wish
 from pipeline.report.planning.pilots import Goal
 from pipeline.report.planning.planning import plan_run, plan_stage
 from pipeline.report.planning.writing import FORMATS, written

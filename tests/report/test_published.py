@@ -13,9 +13,8 @@ import pytest
 
 from pipeline.errors import DataError, NoInputError, UsageError
 from pipeline.report.published import PublishedStage, kept_run, latest_run, named_runs, read_run
-from pipeline.report.text.blocks import Paragraph
 from pipeline.report.text.plain import text_of
-from pipeline.report.text.summary import blocks_of_stage, paragraph_of
+from pipeline.report.text.summary import Paragraph, blocks_of_stage, paragraph_of
 from pipeline.stages import STAGES, find_stage
 from pipeline.storage.manifest import KeptRun
 

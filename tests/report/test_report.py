@@ -14,13 +14,12 @@ import pytest
 import vl_convert
 from cli.calls import call
 
-from pipeline.report.figures.panels import Group, Panels, panels
+from pipeline.report.figures.charts import Group, Panels, panels
 from pipeline.report.figures.pictures import chosen_group
 from pipeline.report.page import page as page_module
 from pipeline.report.page.content import stage_content
-from pipeline.report.page.drawing import drawing_script
+from pipeline.report.page.drawing import drawing_script, multiples
 from pipeline.report.page.markup import element, escaped, inert_json
-from pipeline.report.page.multiples import multiples
 from pipeline.report.page.page import page_data, report
 from pipeline.report.published import kept_run, latest_run, named_runs
 from pipeline.report.words import headline, limits_text, value_text

@@ -12,7 +12,7 @@ from runs.inputs.workplace import assert_error
 
 from pipeline.report.published import latest_run
 from pipeline.report.text import summary
-from pipeline.report.text.blocks import Cells, Paragraph
+from pipeline.report.text.summary import Cells, Paragraph
 from pipeline.runs.stage_results import StageResult
 from pipeline.stages.stage import Summary
 

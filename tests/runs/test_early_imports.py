@@ -115,7 +115,7 @@ OPTIONAL = (
     "runs/verifying.py",
     "storage/cache.py",
     "storage/mirror.py",
-    "storage/remote_folder.py",
+    "storage/mirror.py",
 )
 
 

@@ -17,8 +17,8 @@ from pipeline.runs.opening import open_inputs
 from pipeline.runs.provenance import input_records, stage_fingerprints
 from pipeline.runs.recorded import open_recorded
 from pipeline.runs.rendering import render_opened
-from pipeline.sources.engine_rows import is_address
 from pipeline.sources.inputs import Input
+from pipeline.sources.rows import is_address
 
 if TYPE_CHECKING:
     from pipeline.runs.opening import OpenedStage

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from running import before_after_config, rows_by_status, run_before_after, run_stages
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.queries.dialect import column, render
-from pipeline.queries.value_lists import apart, table
+from pipeline.queries.dialect import apart, column, render, table
 from pipeline.sources.predicates import bind, columns_of, numbers_as_floats, parse_predicate
 
 if TYPE_CHECKING:

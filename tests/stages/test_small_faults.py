@@ -12,9 +12,8 @@ from running import run_threshold_sweep
 
 from pipeline.cli.console import parse_setting
 from pipeline.errors import DataError, UsageError
-from pipeline.metrics.curves.area_bounds import OpenCells, finer
 from pipeline.metrics.curves.operating_points import Criterion
-from pipeline.metrics.curves.trapezoidal_area import pr_auc
+from pipeline.metrics.curves.trapezoidal_area import OpenCells, finer, pr_auc
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from cli.calls import call, spawn
 from runs.inputs.workplace import Workplace, assert_error
 
 from pipeline.errors import DataError
-from pipeline.storage.attempts import process_facts
+from pipeline.storage.state import process_facts
 from pipeline.storage.verify import verify
 from storage.promises import assert_results_ok, attempts, read_json, sha256
 

@@ -124,7 +124,7 @@ def test_what_fails_once_readers_see_a_run_is_a_warning(workplace: Workplace, mo
     def write_pointer(path: Path, content: bytes, **keys: Path) -> None:
         fail() if path.name == "CURRENT" else write_whole(path, content, **keys)
 
-    monkeypatch.setattr("pipeline.storage.attempts.write_json", write_record)
+    monkeypatch.setattr("pipeline.storage.state.write_json", write_record)
     monkeypatch.setattr("pipeline.storage.publish.write_whole", write_pointer)
     monkeypatch.setattr("pipeline.storage.publish.FileLock.release", fail)
     called = workplace.run()

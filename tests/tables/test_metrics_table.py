@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.tables.metrics_table import metric_columns, metrics_table
+from pipeline.tables.run_tables import metric_columns, metrics_table
 from pipeline.tables.schemas import Column, Table, limits_of
 
 RATIO = (Column("ratio", "DOUBLE", "a ratio", nullable=True), *limits_of("ratio"))

@@ -13,9 +13,9 @@ from ...records import dataclass
 from ..uncertainty.bootstrap import otherwise
 from ..uncertainty.jackknife import dispersion, fieller_interval, gamma_interval, leave_one_out, t_quantile, tail
 from ..uncertainty.limits import Interval, union
-from .day_correlation import spread_of
 from .estimates import ROUNDING, Sums
 from .resampled import resampled
+from .timelines import spread_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -23,7 +23,7 @@ import scipy
 
 from ...records import dataclass
 from ..uncertainty.jackknife import t_quantile
-from .paired_tests import PairedT, differences, paired_t
+from .paired import PairedT, differences, paired_t
 from .separate import is_constant, means_of, skewness_of_difference
 from .student import Student, difference_of, unit_of
 

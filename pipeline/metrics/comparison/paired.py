@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+import scipy
 
 from ...records import dataclass
 from ...tables.columns import RATIOS
-from ..uncertainty.jackknife import leave_one_out
-from .paired_tests import sign_flip_p_value
-from .pooled import Errors, jackknife_errors
+from ..uncertainty.jackknife import leave_one_out, t_quantile
+from .pooled import Errors, jackknife_errors, pooled_ratios
+from .student import Student, unit_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from ..uncertainty.jackknife import Floats
+
 
 EVENT_COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_reference", "m_after_reference")
 
@@ -165,3 +168,346 @@ def _values(totals: Floats) -> dict[str, Floats]:
             "recall": np.asarray(tp / positives),
             "f1": np.asarray(2 * tp / (m_after + np.maximum(tp, positives))),
         }
+
+
+# Two-sided tests of two systems on the same units (queries, documents, series, events).
+#
+# A unit that is hard for one system tends to be hard for the other; only differences within units remove this effect.
+# Values that differ by less than 1e-12 of the largest value count as equal, because in doubles 0.3 - 0.2 is not
+# 0.2 - 0.1.
+
+
+_DIGITS = 12
+_MOST_EXACT = 500  # non-zero differences up to which the signed-rank distribution is exact
+_BYTES_AT_ONCE = 2**22  # of random numbers
+_COINS = 8  # in a byte
+_FEWEST_UNITS = 2  # a spread needs two
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """Result of one test.
+
+    Attributes:
+        n_units: Number of units in the test.
+        mean_a: Mean, or pooled ratio, of the first system.
+        mean_b: The same of the second system.
+        difference: mean_a - mean_b.
+        statistic: The test statistic; nan where the test has none.
+        p_value: Two-sided; nan where the test is undefined.
+    """
+
+    n_units: int
+    mean_a: float
+    mean_b: float
+    difference: float
+    statistic: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class PairedT(PairedTest):
+    """Result of the paired t test.
+
+    Attributes:
+        lower: Lower limit of the difference.
+        upper: Upper limit of the difference.
+        effect_size: Mean of the differences over their standard deviation (Cohen 1988, d_z).
+        error: Standard error of the difference.
+        degrees: Its degrees of freedom; nan: one less than there are units.
+    """
+
+    lower: float
+    upper: float
+    effect_size: float
+    error: float = math.nan
+    degrees: float = math.nan
+
+    @property
+    def student(self) -> Student:
+        """What Student's t says of the difference; without a standard error where there is no statistic."""
+        degrees = self.n_units - 1.0 if math.isnan(self.degrees) else self.degrees
+        return Student(self.difference, self.error, degrees)
+
+
+def differences(a: ArrayLike, b: ArrayLike) -> Floats:
+    """Values of a minus values of b; mere rounding error becomes 0, and equal differences become equal bit patterns.
+
+    Args:
+        a: One value per unit, shape (U,).
+        b: The same units in the same order.
+
+    Raises:
+        ValueError: the shapes are different, or a value or difference is not finite; the caller decides whether to
+            drop units without a value.
+    """
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if first.ndim != 1 or first.shape != second.shape:
+        message = f"two systems need one value per unit each, not shapes {first.shape} and {second.shape}"
+        raise ValueError(message)
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        message = "a unit has no finite value"
+        raise ValueError(message)
+    scale = max(np.abs(first).max(initial=0.0), np.abs(second).max(initial=0.0)) or 1.0
+    with np.errstate(over="ignore"):
+        gap = first - second
+    if not np.isfinite(gap).all():
+        message = "two values of a unit differ by more than a double holds"
+        raise ValueError(message)
+    return np.asarray(np.round(gap / scale, _DIGITS) * scale)
+
+
+def paired_t(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> PairedT:
+    """Paired t test, its interval and effect size (Student 1908).
+
+    Args:
+        a: One value per unit, shape (U,).
+        b: The same units in the same order.
+        confidence: Confidence of the interval.
+
+    Returns:
+        If all differences are 0, p_value is 1. If there are fewer than two units, or all differences are equal but not
+        0, p_value is nan. In both cases the statistic, the interval and the effect size are nan.
+
+    Raises:
+        ValueError: as for `differences`.
+    """
+    gap = differences(a, b)
+    units, means = len(gap), _means(a, b)
+    if not gap.any():
+        p_value = 1.0 if units else math.nan
+        return PairedT(units, *means, math.nan, p_value, math.nan, math.nan, math.nan)
+    if units < _FEWEST_UNITS or (gap == gap[0]).all():
+        return PairedT(units, *means, math.nan, math.nan, math.nan, math.nan, math.nan)
+    gap = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+    unit = unit_of(gap)
+    gap = gap / unit
+    deviation = float(gap.std(ddof=1))
+    error = deviation / math.sqrt(units)
+    half = float(t_quantile(confidence, units - 1)) * error * unit
+    statistic = float(gap.mean()) / error
+    p_value = 2 * float(scipy.special.stdtr(units - 1, -abs(statistic)))
+    limits = means[2] - half, means[2] + half
+    return PairedT(units, *means, statistic, p_value, *limits, float(gap.mean()) / deviation, error * unit)
+
+
+def _means(a: ArrayLike, b: ArrayLike) -> tuple[float, float, float]:
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if not len(first):
+        return math.nan, math.nan, math.nan
+    return _mean(first), _mean(second), _mean(first - second)
+
+
+def _mean(values: Floats) -> float:
+    unit = unit_of(values)
+    return float((values / unit).mean()) * unit
+
+
+def wilcoxon_signed_rank(a: ArrayLike, b: ArrayLike) -> PairedTest:
+    """Wilcoxon's (1945) signed-rank test: units without a difference are dropped, ties get their mean rank.
+
+    Given the ranks that occurred, all signs are equally likely. Up to 500 differences the distribution is exact, also
+    with ties; beyond that it is taken as normal, with the exact variance and half a step of continuity correction.
+
+    Args:
+        a: One value per unit, shape (U,).
+        b: The same units in the same order.
+
+    Returns:
+        The statistic is the smaller of the rank sums of the positive and of the negative differences. p_value is 1
+        where all differences are 0, and nan without any unit.
+
+    Raises:
+        ValueError: as for `differences`.
+    """
+    gap = differences(a, b)
+    nonzero = gap[gap != 0]
+    if not len(nonzero):
+        return PairedTest(len(gap), *_means(a, b), math.nan, 1.0 if len(gap) else math.nan)
+    doubled = doubled_ranks(np.abs(nonzero))
+    positive, total = int(doubled[nonzero > 0].sum()), int(doubled.sum())
+    smaller = min(positive, total - positive)
+    if len(nonzero) <= _MOST_EXACT:
+        probability = signed_rank_distribution(doubled)
+        is_central = not probability[smaller + 1 : total - smaller].any()  # both tails are all there is
+        p_value = 1.0 if is_central else 2 * float(probability[: smaller + 1].sum())
+    else:
+        step = 1.0 if (doubled % 2).any() else 2.0
+        deviation = math.sqrt(float(doubled @ doubled))
+        p_value = 2 * float(scipy.special.ndtr((2 * smaller - total + step) / deviation))
+    return PairedTest(len(gap), *_means(a, b), smaller / 2, min(p_value, 1.0))
+
+
+def doubled_ranks(values: Floats) -> Floats:
+    """Twice the ascending ranks of the values, from 1; ties share their mean rank, so that doubled ranks are whole."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((2 * last - counts + 1)[inverse])
+
+
+def signed_rank_distribution(doubled: Floats) -> Floats:
+    """Probability of each sum of the doubled ranks with a positive sign, from 0 to the total, for random signs."""
+    probability = np.ones(1)
+    for rank in doubled.astype(np.int64):
+        extended = np.zeros(len(probability) + rank)
+        extended[: len(probability)] = probability
+        extended[rank:] += probability
+        probability = extended / 2
+    return probability
+
+
+def sign_test(a: ArrayLike, b: ArrayLike) -> PairedTest:
+    """Exact sign test: each unit with a difference is won by either system with probability one half.
+
+    Args:
+        a: One value per unit, shape (U,).
+        b: The same units in the same order.
+
+    Returns:
+        The statistic is the number of units that a wins. p_value is 1 where all differences are 0, and nan without any
+        unit.
+
+    Raises:
+        ValueError: as for `differences`.
+    """
+    wins, _, losses = win_tie_loss(a, b)
+    fewer, decided = min(wins, losses), wins + losses
+    is_central = decided - 2 * fewer <= 1  # both tails are all there is, whatever the rounding of one
+    p_value = 1.0 if is_central else min(2 * float(scipy.special.bdtr(fewer, decided, 0.5)), 1.0)
+    units = len(np.asarray(a))
+    return PairedTest(units, *_means(a, b), float(wins), p_value if units else math.nan)
+
+
+def win_tie_loss(a: ArrayLike, b: ArrayLike) -> tuple[int, int, int]:
+    """Numbers of units where a is higher, where both are equal, and where b is higher.
+
+    Args:
+        a: One value per unit, shape (U,).
+        b: The same units in the same order.
+
+    Raises:
+        ValueError: as for `differences`.
+    """
+    gap = differences(a, b)
+    return int((gap > 0).sum()), int((gap == 0).sum()), int((gap < 0).sum())
+
+
+def randomization_test(
+    a: ArrayLike, b: ArrayLike, *, resamples: int = 9999, seed: int = 0, factor: float = 1.0
+) -> PairedTest:
+    """Randomization test of the mean difference: the values of the systems are swapped within units at random.
+
+    Args:
+        a: One value per unit, shape (U,).
+        b: The same units in the same order.
+        resamples: Number of random swaps T.
+        seed: The same seed gives the same p-value.
+        factor: As for `sign_flip_p_value`.
+
+    Returns:
+        p_value is (count + 1) / (T + 1), where count is the number of swaps with a mean difference at least as large
+        (Noreen 1989); nan without any unit.
+
+    Raises:
+        ValueError: as for `differences`.
+    """
+    gap = differences(a, b)
+    p_value = sign_flip_p_value(gap, resamples=resamples, seed=seed, factor=factor) if len(gap) else math.nan
+    return PairedTest(len(gap), *_means(a, b), math.nan, p_value)
+
+
+def sign_flip_p_value(values: Floats, *, resamples: int, seed: int, factor: float = 1.0) -> float:
+    """Two-sided p-value, by random signs, of the hypothesis that values are symmetric about 0.
+
+    Args:
+        values: Shape (U,).
+        resamples: Number of random flips.
+        seed: The same seed gives the same result.
+        factor: By which the variance of the sum exceeds that of independent units: random flips know of no time, so
+            that the sum is divided by the root of it before it is held against theirs.
+
+    Returns:
+        (1 + flips at least as extreme) / (1 + flips); nan if a value is nan.
+    """
+    if np.isnan(values).any():
+        return math.nan
+    values = values / unit_of(values)
+    least = abs(values.sum()) / math.sqrt(factor) * (1 - 10.0**-_DIGITS)
+    sums = _random_sums(values[:, None], -values[:, None], resamples, seed)
+    return float((1 + (np.abs(sums) >= least).sum()) / (1 + resamples))
+
+
+def _random_sums(first: Floats, second: Floats, resamples: int, seed: int) -> Floats:
+    """Sums over the units of either their first or their second values, with a coin for every unit and resample.
+
+    One random byte decides for eight units at once. Their 256 possible sums are computed beforehand, so that a resample
+    takes one look-up for eight units.
+
+    Args:
+        first: Shape (U, K).
+        second: Shape (U, K).
+        resamples: Number of sums, R.
+        seed: Seed of the coins.
+
+    Returns:
+        Shape (R, K).
+    """
+    rng = np.random.default_rng(seed)
+    sums = np.zeros((first.shape[1], resamples))
+    step = _COINS * max(1, _BYTES_AT_ONCE // resamples)
+    for start in range(0, len(first), step):
+        tables = _sums_of_bytes(first[start : start + step], second[start : start + step])
+        coins = rng.integers(0, 2**_COINS, (tables.shape[1], resamples), dtype=np.uint8)
+        for column, of_column in enumerate(tables):
+            for table, drawn_bytes in zip(of_column, coins, strict=True):
+                sums[column] += table[drawn_bytes]
+    return sums.T
+
+
+def _sums_of_bytes(first: Floats, second: Floats) -> Floats:
+    """Sums over eight units for every byte, whose bits select a side of each unit; shape (K, ⌈U / 8⌉, 256)."""
+    sides = np.unpackbits(np.arange(2**_COINS, dtype=np.uint8)[None], axis=0)
+    padding = ((0, -len(first) % _COINS), (0, 0))
+    of_first, of_second = (
+        np.pad(values, padding).T.reshape(first.shape[1], -1, _COINS) @ side
+        for values, side in ((first, 1.0 - sides), (second, sides.astype(np.float64)))
+    )
+    return np.asarray(of_first + of_second)
+
+
+def pooled_randomization_tests(
+    counts_a: ArrayLike, counts_b: ArrayLike, *, resamples: int = 9999, seed: int = 0, factor: ArrayLike = 1.0
+) -> dict[str, PairedTest]:
+    """Randomization tests of precision, recall and F1 pooled over all units (Yeh 2000).
+
+    These ratios are computed from sums over units, so that there is no value per unit to average. Instead, the counts
+    of the units are swapped between the systems at random, and the ratios are computed from the new sums.
+
+    Args:
+        counts_a: True positives, false positives and false negatives of the first system, shape (U, 3), whole numbers.
+        counts_b: The same of the second, the same units in the same order.
+        resamples: Number of random swaps, T; all three tests use the same swaps.
+        seed: The same seed gives the same p-values.
+        factor: As for `sign_flip_p_value`, of each ratio.
+
+    Returns:
+        A test for each of `precision`, `recall` and `f1`, with p_value (count + 1) / (T + 1). Swaps for which a ratio
+        is undefined count as at least as extreme. p_value is nan where the ratio of a system is itself undefined.
+
+    Raises:
+        ValueError: the shapes differ or are not (U, 3).
+    """
+    first, second = np.asarray(counts_a, dtype=np.float64), np.asarray(counts_b, dtype=np.float64)
+    if first.shape != second.shape or first.ndim != 2 or first.shape[1] != 3:  # noqa: PLR2004
+        message = f"counts need the shape (units, 3), not {first.shape} and {second.shape}"
+        raise ValueError(message)
+    observed, both = (pooled_ratios(first.sum(axis=0)), pooled_ratios(second.sum(axis=0))), (first + second).sum(axis=0)
+    # the smallest difference that counts as at least as extreme, less an allowance for rounding
+    least = np.abs(observed[0] - observed[1]) / np.sqrt(factor) * (1 - 10.0**-_DIGITS) - 10.0 ** -(_DIGITS + 2)
+    totals = _random_sums(first, second, resamples, seed)
+    count = (~(np.abs(pooled_ratios(totals) - pooled_ratios(both - totals)) < least)).sum(axis=0)
+    p_values = np.where(np.isnan(least), np.nan, (1 + count) / (1 + resamples))
+    return {
+        name: PairedTest(len(first), float(a), float(b), float(a - b), math.nan, float(p))
+        for name, a, b, p in zip(("precision", "recall", "f1"), *observed, p_values, strict=True)
+    }

@@ -2,23 +2,402 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
+from ...metrics.uncertainty.interval_quality import DESIGN_EFFECT, INTERVAL_QUALITY, N_EFFECTIVE
 from ...records import dataclass
 from ...stages.stage import DOUBT
-from ..text.blocks import Cells, Heading, Items, Paragraph
+from ...tables.columns import THRESHOLD
+from ...tables.groupings import TOTAL, group_text, internal_name
+from ...tables.run_tables import metric_columns, metric_key, metric_rows
+from ...tables.schemas import GROUPING
 from ..text.plain import UNBROKEN
-from ..text.summary import heading_of
-from .changes import metric_changes, named_group, record_changes
+from ..text.summary import Cells, Heading, Items, Paragraph, heading_of
+from ..words import setting
 from .tested import is_doubtful, paired_differences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from ..published import PublishedRun
-    from ..text.blocks import Block
-    from .changes import Change, InputChange, MetricChange, MetricChanges, MetricValue, RecordChanges
+    from ...tables.schemas import Table
+    from ..published import PublishedRun, PublishedStage
+    from ..text.summary import Block
     from .tested import Tested
+
+
+# What differs between the records of two runs: inputs, parameters, bindings, versions, warnings.
+
+
+_NUMBER = re.compile(r"\d[\d.,]*")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One entry of a record that differs.
+
+    Attributes:
+        name: What it is; keys of tables in tables are joined by dots.
+        before: Its value in the first run as text; None: it had none.
+        after: Its value in the second run; None: it has none.
+    """
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
+class InputChange:
+    """An input of a stage that differs.
+
+    Attributes:
+        name: Stage and input, joined by a dot.
+        added: Paths of files that only the second run read.
+        gone: Paths of files that only the first run read.
+        replaced: Paths of files that both read, with another content: the footer differs.
+        rows: Rows in the files and rows by what became of them, where the numbers differ.
+    """
+
+    name: str
+    added: tuple[str, ...]
+    gone: tuple[str, ...]
+    replaced: tuple[str, ...]
+    rows: tuple[Change, ...]
+
+
+@dataclass(frozen=True)
+class RecordChanges:
+    """All that differs between two run records.
+
+    Attributes:
+        stages_added: Names of the stages that only the second run has.
+        stages_gone: Names of the stages that only the first run has.
+        inputs: Inputs of the stages of both.
+        parameters: Parameters, as `stage.key`; with the engine, the day, the labels and the variables.
+        bindings: Which column of the files is read as which field, as `stage.input.field`.
+        facts: What the stages decided from their inputs, as `stage.fact`.
+        code: Versions of thresher, Python and the libraries, and the hash of the code.
+        warnings_added: Warnings of the second run alone, with their stages.
+        warnings_gone: Warnings of the first run alone.
+        warnings_changed: Warnings of both that differ in numbers only, as the second run says them.
+    """
+
+    stages_added: tuple[str, ...]
+    stages_gone: tuple[str, ...]
+    inputs: tuple[InputChange, ...]
+    parameters: tuple[Change, ...]
+    bindings: tuple[Change, ...]
+    facts: tuple[Change, ...]
+    code: tuple[Change, ...]
+    warnings_added: tuple[str, ...]
+    warnings_gone: tuple[str, ...]
+    warnings_changed: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing differs."""
+        return not any(vars(self).values())
+
+
+def record_changes(before: PublishedRun, after: PublishedRun) -> RecordChanges:
+    """Compare the records of two runs.
+
+    What belongs to a stage is compared for the stages of both runs only.
+    """
+    names = [stage.name for stage in before.stages]
+    names_after = [stage.name for stage in after.stages]
+    shared = [name for name in names_after if name in names]
+    records = before.record, after.record
+    parameters = (dict(_flat(_parameters(record, shared))) for record in records)
+    return RecordChanges(
+        stages_added=tuple(name for name in names_after if name not in names),
+        stages_gone=tuple(name for name in names if name not in names_after),
+        inputs=tuple(_input_changes(*records, shared)),
+        parameters=tuple(_changes(*parameters)),
+        bindings=tuple(_changes(*(_bindings(record, shared) for record in records))),
+        facts=tuple(_changes(*(dict(_flat(_of_stages(record["facts"], shared))) for record in records))),
+        code=tuple(_changes(*(_code(record) for record in records))),
+        warnings_added=tuple(_new_warnings(*records, shared)),
+        warnings_gone=tuple(_new_warnings(after.record, before.record, shared)),
+        warnings_changed=tuple(_changed_warnings(*records, shared)),
+    )
+
+
+def _of_stages(values: Mapping[str, Any], stages: Sequence[str]) -> dict[str, Any]:
+    return {name: values[name] for name in stages if name in values}
+
+
+def _parameters(record: Mapping[str, Any], stages: Sequence[str]) -> dict[str, Any]:
+    configuration = record["configuration"]
+    named = {parameters["name"]: parameters for parameters in configuration["stages"]}
+    values = {name: value for name, value in record.get("vars", {}).items() if name != "ds"}
+    of_run = {"ds": record.get("ds"), "labels": record.get("labels", {}), "vars": values}
+    return {"engine": configuration["engine"], **of_run, **_of_stages(named, stages)}
+
+
+def _flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Return the entries of nested tables by dotted keys; what is not set has no entry, and lists are one entry."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _flat(inner, f"{name}.{key}" if name else str(key))
+    elif value is not None:
+        yield name, value if isinstance(value, str) else setting(value)
+
+
+def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Change]:
+    for name in dict.fromkeys((*before, *after)):
+        if before.get(name) != after.get(name):
+            yield Change(name, before.get(name), after.get(name))
+
+
+def _bindings(record: Mapping[str, Any], stages: Sequence[str]) -> dict[str, str]:
+    """Return what every field is read from, in words, by stage, input and field."""
+    return {
+        f"{stage}.{field}": " ".join(binding[key] for key in ("source", "column", "sql") if key in binding)
+        for stage, fields in _of_stages(record["bindings"], stages).items()
+        for field, binding in fields.items()
+    }
+
+
+def _code(record: Mapping[str, Any]) -> dict[str, str]:
+    return {**record["versions"], "hash of the code": record["code_sha256"][:12]}
+
+
+def _new_warnings(before: Mapping[str, Any], after: Mapping[str, Any], stages: Sequence[str]) -> Iterator[str]:
+    """Return the warnings of which the first record has none that differs in numbers only."""
+    for stage in stages:
+        present = {_without_numbers(text) for text in _warnings(before, stage)}
+        yield from (f"{stage}: {text}" for text in _warnings(after, stage) if _without_numbers(text) not in present)
+
+
+def _changed_warnings(before: Mapping[str, Any], after: Mapping[str, Any], stages: Sequence[str]) -> Iterator[str]:
+    for stage in stages:
+        present = _warnings(before, stage)
+        shapes = {_without_numbers(text) for text in present}
+        for text in _warnings(after, stage):
+            if text not in present and _without_numbers(text) in shapes:
+                yield f"{stage}: {text}"
+
+
+def _warnings(record: Mapping[str, Any], stage: str) -> list[str]:
+    return list(record["results"][stage]["warnings"])
+
+
+def _without_numbers(text: str) -> str:
+    return _NUMBER.sub("#", text)
+
+
+# Inputs --------------------------------------------------------------------------------------------------------------
+
+
+def _input_changes(before: Mapping[str, Any], after: Mapping[str, Any], stages: Sequence[str]) -> Iterator[InputChange]:
+    files_before, files_after = _files(before), _files(after)
+    for stage in stages:
+        rows_before, rows_after = before["accounting"][stage], after["accounting"][stage]
+        for name in dict.fromkeys((*rows_before, *rows_after)):
+            old, new = files_before.get((stage, name), {}), files_after.get((stage, name), {})
+            change = InputChange(
+                name=f"{stage}.{name}",
+                added=tuple(path for path in new if path not in old),
+                gone=tuple(path for path in old if path not in new),
+                replaced=tuple(path for path in new if path in old and new[path] != old[path]),
+                rows=tuple(_changes(_counts(rows_before.get(name, {})), _counts(rows_after.get(name, {})))),
+            )
+            if change.added or change.gone or change.replaced or change.rows:
+                yield change
+
+
+def _files(record: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, tuple[int, str]]]:
+    """Return rows and hash of the footer of every file, by stage and input."""
+    files: dict[tuple[str, str], dict[str, tuple[int, str]]] = {}
+    for file in record["inputs"]:
+        files.setdefault((file["stage"], file["input"]), {})[file["path"]] = (
+            file["rows"],
+            file["footer_sha256"] or file.get("files_sha256"),
+        )
+    return files
+
+
+def _counts(rows: Mapping[str, int]) -> dict[str, str]:
+    """Return numbers of rows as text, all rows first."""
+    names = sorted(rows, key=lambda name: (name != "rows_in", name != "used", name))
+    return {"rows" if name == "rows_in" else name: f"{rows[name]:,}" for name in names}
+
+
+# How the metrics of a stage, and the thresholds that it chose, changed between two runs.
+
+
+_OF_INTERVALS = frozenset({N_EFFECTIVE, DESIGN_EFFECT})
+
+
+@dataclass(frozen=True)
+class _Key:
+    """What identifies a number in every run: its table, column, group, and the key of its row."""
+
+    table: str
+    name: str
+    group: tuple[str | None, ...]
+    row: tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class MetricValue:
+    """One number of one group.
+
+    Attributes:
+        table: Its table.
+        name: Its column.
+        grouping: The grouping, as the table names it.
+        group: The group for people: values of the grouping columns, or `all`.
+        row: What else identifies the row, such as `max_f1`; empty where a group has one row.
+        value: The number; None where undefined.
+        lower: Its lower limit, if it has limits.
+        upper: Its upper limit.
+        quality: How far the limits can be trusted; None without limits.
+    """
+
+    table: str
+    name: str
+    grouping: str
+    group: str
+    row: str
+    value: float | None
+    lower: float | None
+    upper: float | None
+    quality: str | None
+
+
+@dataclass(frozen=True)
+class MetricChange:
+    """A metric of two runs.
+
+    Attributes:
+        before: That of the first run; None: it had no such row or column.
+        after: That of the second; None likewise.
+    """
+
+    before: MetricValue | None
+    after: MetricValue | None
+
+    @property
+    def number(self) -> MetricValue:
+        """The number that names both."""
+        number = self.after or self.before
+        assert number is not None  # noqa: S101 - for the type checker: one of the two is there
+        return number
+
+    @property
+    def difference(self) -> float | None:
+        """The second less the first; None where one is undefined."""
+        values = (number.value if number is not None else None for number in (self.before, self.after))
+        before, after = values
+        return None if before is None or after is None else after - before
+
+    @property
+    def weight(self) -> float:
+        """How large the difference is beside half of the wider interval, by which changes are ordered; -1 without."""
+        if self.difference is None:
+            return -1.0
+        numbers = [number for number in (self.before, self.after) if number is not None]
+        widths = [n.upper - n.lower for n in numbers if n.lower is not None and n.upper is not None]
+        scale = max(widths, default=0.0) / 2 or max(abs(n.value or 0.0) for n in numbers) or 1.0
+        return abs(self.difference) / scale
+
+
+@dataclass(frozen=True)
+class MetricChanges:
+    """How the metrics of a stage differ between two runs.
+
+    Attributes:
+        changed: Those that differ, of groups in both, largest change first; those that one run lacks come last.
+        n_metrics: How many there are of groups in both.
+        groups_added: Groups that only the second run has, with their groupings.
+        groups_gone: Groups that only the first run has.
+    """
+
+    changed: tuple[MetricChange, ...]
+    n_metrics: int
+    groups_added: tuple[str, ...]
+    groups_gone: tuple[str, ...]
+
+
+def metric_changes(before: PublishedStage, after: PublishedStage) -> MetricChanges:
+    """Compare the metrics of a stage in two runs."""
+    old, new = dict(_metric_values(before)), dict(_metric_values(after))
+    groups_before, groups_after = _groups(old), _groups(new)
+    pairs = [
+        MetricChange(old.get(key), new.get(key))
+        for key in dict.fromkeys((*new, *old))
+        if key.group in groups_before and key.group in groups_after
+    ]
+    changed = [pair for pair in pairs if pair.before is None or pair.after is None or not _equal(pair)]
+    return MetricChanges(
+        changed=tuple(sorted(changed, key=lambda pair: -pair.weight)),
+        n_metrics=len(pairs),
+        groups_added=tuple(words for group, words in groups_after.items() if group not in groups_before),
+        groups_gone=tuple(words for group, words in groups_before.items() if group not in groups_after),
+    )
+
+
+def _groups(numbers: Mapping[_Key, MetricValue]) -> dict[tuple[str | None, ...], str]:
+    """Return the groups in words by what identifies them."""
+    return {key.group: named_group(number.grouping, number.group) for key, number in numbers.items()}
+
+
+def named_group(grouping: str, group: str) -> str:
+    """Return a group with its grouping; the total has none."""
+    return group if grouping == TOTAL else f"{grouping} {group}"
+
+
+def _equal(pair: MetricChange) -> bool:
+    assert pair.before is not None  # noqa: S101 - for the type checker
+    assert pair.after is not None  # noqa: S101 - likewise
+    return all(getattr(pair.before, name) == getattr(pair.after, name) for name in ("value", "lower", "upper"))
+
+
+def _metric_values(stage: PublishedStage) -> Iterator[tuple[_Key, MetricValue]]:
+    """Return the metrics of a stage by what identifies them in every run."""
+    for table in stage.stage.tables:
+        if table.name not in stage.tables or not (names := compared_columns(table)):
+            continue
+        frame = stage.tables[table.name]
+        present = [name for name in names if name in frame.columns]
+        for row in metric_rows(table, frame):
+            group, row_key = _group(row), tuple(row.get(name) for name in metric_key(table))
+            for name in present:
+                yield _Key(table.name, name, group, row_key), _value_of(table, row, name)
+
+
+def compared_columns(table: Table) -> tuple[str, ...]:
+    """Return the columns of a table that are compared: its metrics and, where it was chosen, the threshold."""
+    metrics = tuple(name for name in metric_columns(table) if name not in _OF_INTERVALS)
+    is_chosen = THRESHOLD in {column.name for column in table.columns} and THRESHOLD not in (*table.key, *metrics)
+    return (THRESHOLD, *metrics) if metrics and is_chosen else metrics
+
+
+def _group(row: Mapping[str, Any]) -> tuple[str | None, ...]:
+    """Return the grouping and the values of its columns as text: their types may differ between runs."""
+    if row[GROUPING.name] == TOTAL:
+        return (TOTAL,)
+    values = (row[internal_name(name)] for name in row[GROUPING.name].split(","))
+    return (row[GROUPING.name], *(None if value is None else str(value) for value in values))
+
+
+def _value_of(table: Table, row: Mapping[str, Any], name: str) -> MetricValue:
+    limits = [row.get(f"{name}_{side}") for side in ("lower", "upper")]
+    return MetricValue(
+        table=table.name,
+        name=name,
+        grouping=row[GROUPING.name],
+        group=group_text(row),
+        row=", ".join(str(row.get(key)) for key in metric_key(table)),
+        value=row[name],
+        lower=limits[0],
+        upper=limits[1],
+        quality=row.get(INTERVAL_QUALITY) if limits[0] is not None else None,
+    )
+
 
 MOST_ROWS = 20  # of a stage, in text
 MOST_SIGNIFICANT = 100  # likewise, before other tests are shown

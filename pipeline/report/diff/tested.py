@@ -10,15 +10,14 @@ import numpy as np
 import polars as pl
 
 from ...metrics.comparison.bootstrap_t import skewness
-from ...metrics.comparison.paired import EVENT_COUNTS, paired_ratios
-from ...metrics.comparison.paired_tests import differences, paired_t
+from ...metrics.comparison.paired import EVENT_COUNTS, differences, paired_ratios, paired_t
 from ...metrics.comparison.pooled import pooled_ratios, standard_errors
 from ...metrics.comparison.significance import adjust_p_values
 from ...metrics.uncertainty.interval_quality import DOUBTFUL, FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS, worst
 from ...metrics.uncertainty.limits import quality_of_sizes
 from ...records import dataclass
 from ...stages.compare.group_units import MARKS, NUMBERS, are_times, has_mark
-from ...stages.compare.qualities import jackknifed, quality_of_days
+from ...stages.compare.rows import jackknifed, quality_of_days
 from ...tables.columns import RATIOS
 from ...tables.groupings import TOTAL, group_text, internal_name
 from ...tables.schemas import GROUPING

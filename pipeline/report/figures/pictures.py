@@ -19,8 +19,7 @@ from ...storage.durable import make_folder
 from ...tables.groupings import values_text, written_groups
 from ...visible_text import cleaned
 from ..words import described, utc_time
-from .charts import chart
-from .panels import Group, Panels, in_hex, panels
+from .charts import Group, Panels, chart, in_hex, panels
 
 if TYPE_CHECKING:
     import os

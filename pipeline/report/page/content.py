@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from ...records import dataclass
-from ..figures.panels import Group, Panels, numbered, panels
+from ..figures.charts import Group, Panels, numbered, panels
 from ..text.summary import keys_on_request
 from ..words import counted
 from .markup import Markup, element, joined

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from contextlib import suppress
 from dataclasses import field
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ...errors import ThresherError
 from ...records import dataclass
 from ...safe_files import remove_own
 from ...sources.remote.reading import folder_for_caches
-from ..figures.charts import key_of
-from ..figures.panels import GROUP
-from .markup import Markup, element
+from ...stages.figures import Axis, Figure, Rule, Series
+from ...storage.layout import Layout, generation_of
+from ...storage.state import read_state
+from ...tables.groupings import TOTAL
+from ...tables.schemas import GROUPING
+from ..figures.charts import BAND_OPACITY, GRID, GROUP, INK, Panels, is_flat, key_of, looks, panels
+from ..published import PublishedRun, read_run
+from ..words import described, value_text
+from .content import numbers_by_group
+from .markup import Markup, element, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from ...stages.figures import Figure
-    from ..figures.panels import Group, Look, Panels
+    from ...stages.figures import KeyNumber
+    from ..figures.charts import Group, Look
+    from ..published import PublishedStage
+    from .content import StageContent
 
 
 _CODE = "window.vegaEmbed = vegaEmbed;"
@@ -186,3 +198,299 @@ def _key_entry(name: str, look: Look, shape: str) -> Markup:
         mark = element("rect", x="8", y="0", width="10", height="10", fill=look.colour.variable)
     swatch = element("svg", mark, viewBox="0 0 26 10", aria_hidden="true")
     return element("li", swatch, name)
+
+
+# Small multiples: the first curves of a stage for its largest groups, side by side on the same axes.
+
+
+MOST_MULTIPLES = 12
+FEWEST_MULTIPLES = 2
+MOST_POINTS = 60  # of a line
+WIDTH, HEIGHT = 200.0, 110.0
+_CURVES = frozenset({"line", "step", "path"})
+
+Point = tuple[float, float]
+
+
+def multiples(content: StageContent) -> Markup | None:
+    """Make the small charts of a stage; None if it has no curve by group, or too few groups.
+
+    They show the first figure whose series are all curves. The groups are the first that the stage gives, which are
+    those with most data.
+    """
+    drawn = next((panels for panels in content.figures if _has_curves(panels)), None)
+    if drawn is None:
+        return None
+    groups = [group for group in content.groups if not group.is_total and group in drawn.spans]
+    if len(groups) < FEWEST_MULTIPLES:
+        return None
+    shown = groups[:MOST_MULTIPLES]
+    frame = _Frame.of(drawn.at_most(MOST_POINTS), shown)
+    charts = [_multiple(frame, group, str(content.groups.index(group))) for group in shown]
+    which = f"the {len(shown)} groups with most data" if len(groups) > len(shown) else "all groups"
+    return joined(
+        element("h4", f"{drawn.figure.title}: {which}, side by side"),
+        key(drawn.figure),
+        element("p", frame.axes_in_words(), class_="note"),
+        element("div", *charts, class_="multiples"),
+    )
+
+
+def _has_curves(panels: Panels) -> bool:
+    figure = panels.figure
+    return not (figure.across or is_flat(figure)) and all(series.mark in _CURVES for series in figure.series)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """The axes that all small charts share.
+
+    Attributes:
+        panels: The figure.
+        along: Lowest and highest value of the horizontal axis.
+        across: The same of the vertical one.
+    """
+
+    panels: Panels
+    along: Point
+    across: Point
+
+    @classmethod
+    def of(cls, panels: Panels, groups: Sequence[Group]) -> _Frame:
+        """Find axes on which the curves of all groups lie."""
+        figure = panels.figure
+        ends = [panels.rows_of(group)["x"].drop_nulls() for group in groups]
+        reached = [end for values in ends if len(values) for end in (values.min(), values.max())]
+        along = [float(end) for end in (*reached, *figure.x.includes)]  # type: ignore[arg-type]  # numbers
+        extents = [panels.extent(group) for group in groups]
+        low, high = min(low for low, _ in extents), max(high for _, high in extents)
+        return cls(panels, (min(along, default=0.0), max(along, default=1.0)), (low, high))
+
+    def axes_in_words(self) -> str:
+        """What the axes measure, and from where to where."""
+        figure = self.panels.figure
+        told = [
+            f"{axis.title}, {' to '.join(value_text(end, axis.format) for end in ends)}"
+            for axis, ends in ((figure.x, self.along), (figure.y, self.across))
+        ]
+        return f"All have the same axes: {'; '.join(told)}. A name chooses its group."
+
+    def at(self, along: float | None, across: float | None) -> Point | None:
+        """Where a value lies in a chart; None where there is none."""
+        figure = self.panels.figure
+        x = _share(along, self.along, logarithmic=figure.x.logarithmic)
+        y = _share(across, self.across, logarithmic=figure.y.logarithmic)
+        return None if x is None or y is None else (x * WIDTH, (1 - y) * HEIGHT)
+
+
+def _share(value: float | None, ends: Point, *, logarithmic: bool) -> float | None:
+    """How far along an axis a value lies, from 0 to 1; what lies beyond an end lies at it."""
+    low, high = ends
+    if value is None or (logarithmic and (value <= 0 or low <= 0)):
+        return None
+    if logarithmic:
+        value, low, high = math.log(value), math.log(low), math.log(high)
+    return min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.5
+
+
+def _multiple(frame: _Frame, group: Group, number: str) -> Markup:
+    panels = frame.panels
+    middle = [element("line", **_line(ends)) for ends in _grid()]
+    series = list(enumerate(zip(panels.figure.series, looks(panels.figure.series), strict=True)))
+    bands = [band for index, (_, look) in series if (band := _band(frame, group, index, look)) is not None]
+    lines = [_curve(frame, group, index, look, is_step=entry.mark == "step") for index, (entry, look) in series]
+    dots = [_dot(point, look) for index, (_, look) in series for point in _chosen(frame, group, index)]
+    box = {"viewBox": f"-3 -3 {WIDTH + 6:g} {HEIGHT + 6:g}", "role": "img", "aria_label": described(panels, group)}
+    chart = element("svg", *middle, *bands, *lines, *dots, **box)
+    return element("div", element("button", group.short, type="button", data_group=number), chart)
+
+
+def _grid() -> Iterator[tuple[float, float, float, float]]:
+    """Lines at the ends and in the middle of both axes."""
+    for share in (0.0, 0.5, 1.0):
+        yield share * WIDTH, 0.0, share * WIDTH, HEIGHT
+        yield 0.0, share * HEIGHT, WIDTH, share * HEIGHT
+
+
+def _line(ends: tuple[float, float, float, float]) -> dict[str, str]:
+    places = dict(zip(("x1", "y1", "x2", "y2"), (f"{end:g}" for end in ends), strict=True))
+    return {**places, "stroke": GRID.variable}
+
+
+def _curve(frame: _Frame, group: Group, index: int, look: Look, *, is_step: bool) -> Markup:
+    rows = frame.panels.rows_of(group)
+    points = [frame.at(*row) for row in rows.select("x", f"v{index}").iter_rows()]
+    dashes = " ".join(map(str, look.dash)) or None
+    return element(
+        "path",
+        d=_path(points, is_step=is_step),
+        fill="none",
+        stroke=look.colour.variable,
+        stroke_width="1.6",
+        stroke_dasharray=dashes,
+    )
+
+
+def _path(points: Sequence[Point | None], *, is_step: bool) -> str:
+    """A line through points, with a gap where there is none."""
+    steps, pen_is_down = [], False
+    for point in points:
+        if point is not None:
+            x, y = point
+            steps.append(
+                (f"H{x:.1f}V{y:.1f}" if is_step else f"L{x:.1f},{y:.1f}") if pen_is_down else f"M{x:.1f},{y:.1f}"
+            )
+        pen_is_down = point is not None
+    return "".join(steps)
+
+
+def _band(frame: _Frame, group: Group, index: int, look: Look) -> Markup | None:
+    """The limits of a line, or the region that holds a path, as an area."""
+    series, rows = frame.panels.figure.series[index], frame.panels.rows_of(group)
+    if not (series.lower and series.upper):
+        return None
+    limits = rows.select("x", f"l{index}", f"u{index}").drop_nulls().sort("x").rows()
+    upper = [frame.at(x, high) for x, _, high in limits]
+    lower = [frame.at(x, low) for x, low, _ in reversed(limits)]
+    outline = _path([*upper, *lower], is_step=False)
+    return element("path", d=outline, fill=look.colour.variable, fill_opacity=str(BAND_OPACITY)) if outline else None
+
+
+def _chosen(frame: _Frame, group: Group, index: int) -> Iterator[Point]:
+    chosen = frame.panels.chosen.get(group)
+    if chosen is not None:
+        points = (frame.at(*row) for row in chosen.select("x", f"v{index}").iter_rows())
+        yield from (point for point in points if point is not None)
+
+
+def _dot(point: Point, look: Look) -> Markup:
+    x, y = point
+    return element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r="3", fill=look.colour.variable, stroke=INK.variable)
+
+
+# The key numbers of the kept runs, one figure for each stage: how they moved from run to run.
+
+
+MOST_RUNS = 20
+MOST_CHANGES = 1
+RUN, DAY = "run", "day"
+
+
+def kept_runs(results: Path, run: PublishedRun) -> tuple[PublishedRun, ...]:
+    """Read back the last kept runs up to one of them, the oldest first; those that are damaged are left out."""
+    kept = [entry for entry in read_state(Layout(results)).runs if generation_of(entry.folder.name) < run.generation]
+    earlier = []
+    for entry in kept[-(MOST_RUNS - 1) :]:
+        if entry.manifest is None or not entry.is_readable:
+            continue
+        try:
+            earlier.append(read_run(entry.folder, entry.manifest.published_at))
+        except ThresherError:  # a record of another format: the numbers of other runs are worth showing
+            continue
+    return (*earlier, run)
+
+
+def history(runs: Sequence[PublishedRun]) -> tuple[Panels, ...]:
+    """Draw the key numbers of all rows, or of the first group, of every stage that earlier runs have too.
+
+    Where all runs have a day, they lie at their days, of each day the run that was published last.
+
+    Args:
+        runs: The runs, the oldest first; the stages are those of the last.
+    """
+    stages = runs[-1].stages
+    if all(_day(run) for run in runs):
+        last_of_day = {_day(run): run for run in runs}
+        runs = [last_of_day[day] for day in sorted(last_of_day)]
+    figures = (_figure(runs, stage.name, number) for number, stage in enumerate(stages))
+    return tuple(panels(figure) for figure in figures if figure is not None)
+
+
+def _day(run: PublishedRun) -> str:
+    """The day that a run is about, ISO; empty if it has none."""
+    return str(run.record.get("ds") or "")
+
+
+def _figure(runs: Sequence[PublishedRun], stage: str, number: int) -> Figure | None:
+    numbers = list(_numbers(runs, stage))[::-1]
+    if len(numbers) < 2:  # noqa: PLR2004 - a history
+        return None
+    names = [name for name, number in numbers[-1][1].items() if number.format == numbers[-1][2].format][::-1]
+    rows = [_row(run, named, names) for run, named, _ in numbers]
+    are_days = all(_day(run) for run in runs)
+    last = numbers[-1][2]
+    columns = {f"{letter}{index}": pl.Float64 for index in range(len(names)) for letter in ("value", "lower", "upper")}
+    frame = pl.DataFrame(rows, schema={GROUPING.name: pl.String, RUN: pl.Int64, DAY: pl.String, **columns})
+    series = [
+        Series(f"value{index}", name, numbers[-1][1][name].role, "line", f"lower{index}", f"upper{index}")
+        for index, name in enumerate(names)
+    ]
+    changes = _changes([run for run in runs if any(entry.name == stage for entry in run.stages)], stage)
+    whose = "" if last.grouping == TOTAL else f" of {last.grouping} {last.group}"
+    return Figure(
+        name=f"history_{number}",
+        title=f"{stage}: {len(rows)} days" if are_days else f"{stage}: the last {len(rows)} runs",
+        caption=f"Key numbers{whose} from {'day to day' if are_days else 'run to run'}, with their intervals as bands."
+        + (" The line marks the last run before which the config or the code changed." if changes else ""),
+        frame=frame.with_columns(pl.col(DAY).str.to_date(strict=False)),
+        x=Axis(DAY, "day", "time") if are_days else Axis(RUN, "run", "integer"),
+        y=Axis("", "", last.format),
+        series=tuple(series),
+        rules=tuple(
+            Rule("config or code changed", _position(run, are_days=are_days)) for run in changes[-MOST_CHANGES:]
+        ),
+        across=True,
+    )
+
+
+def _position(run: PublishedRun, *, are_days: bool) -> float:
+    """Where a run lies on the axis: milliseconds of its day, or its generation."""
+    if not are_days:
+        return float(run.generation)
+    return datetime.fromisoformat(_day(run)).replace(tzinfo=UTC).timestamp() * 1000
+
+
+def _numbers(
+    runs: Sequence[PublishedRun], stage: str
+) -> Iterator[tuple[PublishedRun, dict[str, KeyNumber], KeyNumber]]:
+    """Key numbers by name, and the first of them, of every run that counted the stage, the last run first.
+
+    Numbers that were carried forward stand for the run that counted them, unless that is gone.
+    """
+    wanted: tuple[str, str] | None = None
+    run_ids = {run.run_id for run in runs}
+    for run in reversed(runs):
+        for published in run.stages:
+            if published.name != stage or _origin(run, published) in run_ids:
+                continue
+            for group, named in numbers_by_group(published).items():
+                if wanted is None:
+                    wanted = (group.grouping, group.text)
+                if (group.grouping, group.text) == wanted:
+                    yield run, named, next(iter(named.values()))
+                    break
+
+
+def _origin(run: PublishedRun, stage: PublishedStage) -> str:
+    """Id of the run whose numbers were carried forward; empty if there is none."""
+    return str((run.record["results"][stage.name].get("carried_from") or {}).get("run_id", ""))
+
+
+def _row(run: PublishedRun, named: dict[str, KeyNumber], names: Sequence[str]) -> dict[str, Any]:
+    row: dict[str, Any] = {GROUPING.name: TOTAL, RUN: run.generation, DAY: _day(run) or None}
+    for index, name in enumerate(names):
+        number = named.get(name)
+        if number is not None:
+            row |= {f"value{index}": number.value, f"lower{index}": number.lower, f"upper{index}": number.upper}
+    return row
+
+
+def _changes(runs: Sequence[PublishedRun], stage: str) -> list[PublishedRun]:
+    """Runs whose code, or whose parameters of the stage, differ from those of the run before."""
+    marks = [(run.record.get("code_sha256"), _parameters(run, stage)) for run in runs]
+    pairs = zip(runs[1:], marks[1:], marks, strict=False)
+    return [run for run, mark, before in pairs if mark != before]
+
+
+def _parameters(run: PublishedRun, stage: str) -> object:
+    return next(dict(entry.parameters) for entry in run.stages if entry.name == stage)

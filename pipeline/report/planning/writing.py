@@ -12,7 +12,7 @@ import polars as pl
 from ...errors import UsageError
 from ...records import dataclass
 from ..text import html, latex, markdown, plain
-from ..text.blocks import Block, Cells, Heading, Items, Paragraph
+from ..text.summary import Block, Cells, Heading, Items, Paragraph
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

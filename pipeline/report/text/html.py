@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, assert_never
 
 from ..page.markup import Markup, element, joined
-from .blocks import Block, Cells, Curve, Heading, Items, Paragraph
+from .summary import Block, Cells, Curve, Heading, Items, Paragraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, assert_never
 
 from ...visible_text import cleaned
-from .blocks import Block, Cells, Curve, Heading, Items, Paragraph
 from .plain import CURVE_WIDTH, thinned
+from .summary import Block, Cells, Curve, Heading, Items, Paragraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 from rich.cells import cell_len
 
 from ...visible_text import cleaned
-from .blocks import Block, Cells, Curve, Heading, Items, Paragraph
+from .summary import Block, Cells, Curve, Heading, Items, Paragraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 from ...errors import Interrupted, ThresherError, system_fault
 from ...records import dataclass
-from ...storage.attempts import utc_now
 from ...storage.durable import read_own, read_record
 from ...storage.layout import MANIFEST, RUN_RECORD, Layout
 from ...storage.manifest import parse_manifest
+from ...storage.state import utc_now
 from ...tables import run_tables
 from ...tables.schemas import LEADING
 from ..written import EVENTS, METRICS, OwnFile

@@ -25,7 +25,7 @@ from ...metrics.uncertainty.limits import UNDEFINED_INTERVAL
 from ...records import dataclass
 from ...tables.columns import THRESHOLD
 from ...tables.groupings import TOTAL, values_text, written_groups
-from ...tables.metrics_table import CRITERION, metric_key, quality_of
+from ...tables.run_tables import CRITERION, metric_key, quality_of
 from ...tables.schemas import GROUPING
 from .settings import OF_DIFFERENCES, curves, limited_columns
 

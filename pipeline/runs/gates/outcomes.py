@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ...records import dataclass
-from ...storage.attempts import utc_now
 from ...storage.durable import DamagedError, own_sha256, read_record
 from ...storage.layout import RUN_RECORD, Layout, generation_of, run_id_of
 from ...storage.manifest import KeptRun, read_kept_run
+from ...storage.state import utc_now
 from ...tables.groupings import TOTAL
 from ...tables.run_tables import GATES
 from ...tables.schemas import polars_types

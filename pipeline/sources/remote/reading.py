@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, TypeVar
 from ...errors import DataError, NoInputError, PermissionDenied, StorageError, ThresherError, os_fault
 from ...safe_files import remove_own
 from ..finding import MAGICS, Listed, PassedOver, Skipped
+from ..frames import PREFIX, PRIVATE, TemporaryFolder
 from ..parquet_files import MAGIC, open_file, partitions_of, ranges_of, without
-from ..spooling import PREFIX, PRIVATE, TemporaryFolder
 from ..table_formats import (
     DELTA,
     DELTA_LOG,

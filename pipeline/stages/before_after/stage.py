@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
-from ..stage import Stage, UnitTable
-from . import figures, methods, planning, results
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from ...errors import DataError
+from ...metrics.before_after import estimates as estimator
+from ...metrics.before_after import sensitivity
+from ...metrics.before_after.sensitivity import with_bands
+from ...metrics.curves.operating_points import COST, cost_column, pick
+from ...metrics.uncertainty.cube import Cube
+from ...metrics.uncertainty.limits import warnings_of_marks, with_numbers, with_quality
+from ...metrics.uncertainty.serial import SHORTEST_SPAN, Cycle
+from ...tables.columns import REPLICATE, THRESHOLD, at_or_above
+from ...tables.groupings import group_text
+from ...tables.schemas import GROUPING
+from ...visible_text import of_every
+from ..stage import Stage, Summary, UnitTable, f1_curve, integer, interval, number, of_group
+from ..standard_figures import CHOICE, SAME_DATA, on_other_data, words_of_choice
+from . import assumption, audit, figures, gold, inputs, methods, planning, strata, uncertainty
 from .contract import (
     ARTICLES,
     AUDITED,
@@ -14,8 +32,219 @@ from .contract import (
     BeforeAfterParameters,
 )
 from .evidence import EVIDENCE
+from .gold import with_difference
 from .methods import SAMPLE_SIZES
-from .tables import COUNT_TABLE, TABLES, further_columns
+from .tables import COUNT_NAMES, COUNT_TABLE, TABLES, further_columns
+from .uncertainty import CROSSED, MOST_REPLICATES, with_design_effects, with_intervals, with_safe_limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ...metrics.uncertainty.interval_quality import Quality
+
+
+# What follows from the counts of before_after: tables, warnings and the summary.
+
+
+def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """Estimates at every threshold, the chosen operating points, and matches per day."""
+    keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
+    cube = cube_of(params, counts, keys)
+    frame = cube.curve(["m_before", "m_after"], ["n_before", "n_after"])
+    _check_matches(cube)
+    recall = params.recall_reference.middle
+    curve = estimator.estimates(
+        frame,
+        keys,
+        rule=params.recall_reference.rule,
+        min_precision=params.recall_reference.min_precision,
+        threshold=params.recall_reference.threshold,
+        reference_recall=recall,
+    )
+    parents_of_pairs = uncertainty.clusters(cube, params)
+    parents = uncertainty.with_correlated_days(parents_of_pairs, curve, cube)
+    curve = with_intervals(curve, cube, params, parents)
+    points = _operating_points(curve, cube, params, parents)
+    first = points.filter(pl.col("criterion") == params.operating_points[0].text).select(*keys, THRESHOLD)
+    sensitive = sensitivity.over_references(frame, keys, first, params.recall_reference.min_precision, recall)
+    return assumption.with_marks(
+        {
+            "before_after_estimates": curve,
+            "before_after_operating_points": points,
+            "before_after_sensitivity": sensitive,
+            **dict(_optional_tables(params, counts, curve, cube, parents_of_pairs)),
+        }
+    )
+
+
+def cube_of(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> Cube:
+    """The counts of pairs, by both of their parents where they have two."""
+    parent = next((parent for parent, names in CROSSED.items() if names[0] in counts), None)
+    crossed = [] if parent is None else [counts[name] for name in CROSSED[parent]]
+    cube = Cube.of(counts["counts"], keys, params.threshold_values, params.boundary, crossed)
+    if parent != "day":
+        return cube
+    days = 0.0 if params.window is None else params.window.before / assumption.HOURS
+    return replace(cube, cycle=Cycle(MOST_REPLICATES, max(days, SHORTEST_SPAN)))
+
+
+def _operating_points(
+    curve: pl.DataFrame, cube: Cube, params: BeforeAfterParameters, parents: pl.DataFrame
+) -> pl.DataFrame:
+    """The thresholds that the criteria choose and the recall reference, with bands over κ and the clusters behind them.
+
+    Args:
+        curve: Estimates, one row per group × threshold.
+        cube: The counts that they rest on.
+        params: The parameters of the stage.
+        parents: `marks.clusters` of the groups.
+    """
+    keys, recall, wanted = list(cube.keys), params.recall_reference.middle, params.is_replicated
+    safe = with_safe_limits(curve, cube, params)
+    chosen = [
+        estimator.operating_point(safe, keys, criterion, recall, params.boundary)
+        for criterion in params.operating_points
+    ]
+    working = set(safe.columns) - set(curve.columns)
+    working |= set() if cost_column(params.operating_points) else {COST}
+    points = [rows.drop(working) for rows in chosen]
+    is_reference, is_given = pl.col("is_reference"), params.recall_reference.rule == "fixed"
+    at_reference = pick(
+        curve, keys, criterion="recall_reference", among=is_reference, best=pl.col(THRESHOLD), is_given=is_given
+    )
+    every = pl.concat([*points, at_reference], how="diagonal")
+    with_kappas = sensitivity.with_kappas(every, curve, keys, recall)
+    banded = with_bands(with_kappas, curve, keys, recall)
+    return with_design_effects(with_numbers(banded, parents, keys, wanted=wanted), cube, wanted=wanted)
+
+
+def _optional_tables(
+    params: BeforeAfterParameters,
+    counts: Mapping[str, pl.DataFrame],
+    curve: pl.DataFrame,
+    cube: Cube,
+    parents: pl.DataFrame,
+) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Tables of what the config asks for and the inputs have, by name; `parents` are `marks.clusters` of the cube."""
+    keys = list(cube.keys)
+    if "gold" in counts:
+        yield (
+            "before_after_gold",
+            with_difference(gold.table(counts["gold"], cube), curve, cube, counts["gold"], params),
+        )
+    if params.lag_thresholds:
+        yield "before_after_lags", _lags(params, counts, keys)
+    if curve.is_empty():
+        return
+    if params.uncertainty != "none":
+        tested = assumption.placebo_table(curve, cube, params)
+        events = ("m_far", "m_near")
+        yield assumption.PLACEBO, with_quality(tested, ["log_rate_ratio"], clusters=parents, keys=keys, events=events)
+    if strata.COUNTED in counts:
+        yield strata.TABLE, strata.table(curve, counts, cube, params)
+    if params.lag_thresholds:
+        slopes = assumption.trend_table(params, counts, keys)
+        of_days = parents if assumption.is_crossed(counts) else uncertainty.clusters(cube, params, crossed=False)
+        yield assumption.TREND, with_quality(slopes, ["slope"], clusters=of_days, keys=keys, events=("matches",))
+    if "audit" in counts:
+        yield audit.TABLE, audit.table(curve, counts, cube, params)
+
+
+def _lags(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
+    """Matches at or above each lag threshold, by day; days without any match have no row."""
+    order = [*keys, THRESHOLD, "lag_days"]
+    swept = at_or_above(counts["lags"], [*keys, "lag_days"], ["matches"], params.lag_thresholds)
+    return swept.filter(pl.col("matches") > 0).select(*order, "matches")
+
+
+def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    """Warnings that the numbers themselves give rise to."""
+    total = tables["before_after_estimates"].filter(pl.col(GROUPING.name) == "all")
+    messages: list[str] = []
+    if not total.is_empty():
+        doubtful = (inputs.one_sided(total), inputs.strictest_precision(total), assumption.doubtful(tables))
+        messages += (words for words in doubtful if words is not None)
+    messages += uncertainty.warnings(tables)
+    of_others: tuple[Quality, ...] = ("assumption_failed", "one_parent", "correlated_days")  # who tell of them
+    messages += warnings_of_marks(tables, without=of_others)
+    messages += assumption.warnings(tables)
+    messages += audit.contradictions(tables)
+    return tuple(messages)
+
+
+def _check_matches(cube: Cube) -> None:
+    """More matches than compared pairs cannot be: then the given numbers do not describe these pairs."""
+    totals = cube.totals(COUNT_NAMES)
+    for side in ("before", "after"):
+        odd = totals.filter(pl.col(f"m_{side}") > pl.col(f"n_{side}")).sort(cube.keys)
+        if not odd.is_empty():
+            row = odd.row(0, named=True)
+            message = (
+                f"n_{side} adds up to {row[f'n_{side}']:,}, but pairs has {row[f'm_{side}']:,} rows {side} the event "
+                f"({row[GROUPING.name]})"
+            )
+            remedy = (
+                f"Given in events, n_{side} must count every compared pair of the same window, matched or not; counted "
+                "from the times of events and articles, articles must hold every article that was compared."
+            )
+            raise DataError(message, remedy=remedy)
+
+
+def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
+    """The best threshold of every group, and the curve of F1 over the thresholds of the first one."""
+    curve, points = tables["before_after_estimates"], tables["before_after_operating_points"]
+    if points.is_empty():
+        return Summary(headers=(), rows=(), sentence="No group has any event or pair.")
+    best = points.filter(pl.col("criterion") != "recall_reference")
+    best = best.filter(pl.col("criterion") == best["criterion"][0]) if not best.is_empty() else points
+    labels = best.columns[2 : best.columns.index("criterion")]
+    shown = (
+        on_other_data(best)
+        .sort("m_after", descending=True, nulls_last=True)
+        .sort(pl.col(GROUPING.name) != "all", maintain_order=True)
+    )
+    cells = tuple(
+        (
+            group_text(row),
+            number(row["threshold"]),
+            interval(row, "precision"),
+            interval(row, "recall"),
+            interval(row, "f1"),
+            integer(row["m_after"]),
+        )
+        for row in shown.iter_rows(named=True)
+    )
+    first_row = shown.row(0, named=True)
+    keys = [GROUPING.name, *labels]
+    values, title = f1_curve(curve, shown.head(1).select(keys))
+    return Summary(
+        headers=("group", "threshold", "precision", "recall", "F1", "matches after"),
+        rows=cells,
+        groupings=tuple(shown[GROUPING.name]),
+        sentence=" ".join(
+            sentence
+            for sentence in (
+                of_group(first_row, _sentence(first_row)),
+                assumption.verdict_on_reference(tables),
+                assumption.verdict(tables),
+            )
+            if sentence
+        ),
+        curve=values,
+        curve_title=title,
+        on_same_data=bool((shown[CHOICE] == SAME_DATA).any()),
+    )
+
+
+def _sentence(row: Mapping[str, object]) -> str:
+    precision, recall = row["precision"], row["recall"]
+    if not isinstance(precision, float) or not isinstance(recall, float):
+        return "No threshold has both a precision and a recall."
+    return (
+        f"Keeping scores of {number(row['threshold'])} or more, about {of_every(precision)} kept matches are right, "
+        f"and about {of_every(recall)} true matches are kept{words_of_choice(row)}."
+    )
+
 
 STAGE = Stage(
     kind="before_after",
@@ -24,9 +253,9 @@ STAGE = Stage(
     tables=TABLES,
     count_columns=COUNT_TABLE,
     plan=planning.plan,
-    derive=results.derive,
-    warnings=results.warnings,
-    summarize=results.summarize,
+    derive=derive,
+    warnings=warnings,
+    summarize=summarize,
     figures=figures.figures,
     key_numbers=figures.key_numbers,
     methods=methods.sentences,

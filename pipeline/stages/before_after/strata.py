@@ -9,7 +9,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ...errors import ConfigError, DataError
-from ...metrics.before_after.adjusted import (
+from ...metrics.before_after.sensitivity import (
     ADJUSTED_NAMES,
     Standardised,
     Stratum,

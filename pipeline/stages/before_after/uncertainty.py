@@ -12,9 +12,9 @@ import polars as pl
 from ...errors import DataError
 from ...metrics.before_after import estimates as estimator
 from ...metrics.before_after.assumption import NearAndFar, realised_precision_interval
-from ...metrics.before_after.day_correlation import correlation_of_days, spread_of
 from ...metrics.before_after.estimates import Sides
 from ...metrics.before_after.intervals import INTERVAL_NAMES, MIN_REPLICATES, intervals, precision_at_least
+from ...metrics.before_after.timelines import correlation_of_days, spread_of
 from ...metrics.uncertainty.interval_quality import DESIGN_EFFECT, INTERVAL_QUALITY
 from ...metrics.uncertainty.jackknife import leave_one_out
 from ...metrics.uncertainty.limits import Interval, clusters_of_parents, marked, with_limits

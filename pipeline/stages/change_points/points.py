@@ -10,19 +10,17 @@ import polars as pl
 
 from ...errors import DataError
 from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR
-from ...metrics.change_points.alarm_rates import Leads, rate_limits
-from ...metrics.change_points.alarms import AlarmRule, Cooldown, changes_by_level, changes_by_score
+from ...metrics.change_points.alarms import AlarmRule, Cooldown, Leads, changes_by_level, changes_by_score, rate_limits
 from ...metrics.change_points.matching import (
     added_any,
     added_as_roerich,
     added_as_ruptures,
     added_nearest,
     added_one_to_one,
+    distinct_in_order,
+    in_order,
     matched_truth,
 )
-from ...metrics.change_points.order import distinct_in_order, in_order
-from ...metrics.change_points.segmentation import covering as covering_of
-from ...metrics.change_points.segmentation import mean_over_annotators, with_origin
 from ...metrics.change_points.windows import (
     Incidents,
     Margin,
@@ -30,9 +28,12 @@ from ...metrics.change_points.windows import (
     added_to_incidents,
     detected_by_best,
     find_windows,
+    mean_over_annotators,
     nearest_truth,
     scores_of,
+    with_origin,
 )
+from ...metrics.change_points.windows import covering as covering_of
 from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS, worst
 from ...metrics.uncertainty.limits import (
     UNDEFINED_INTERVAL,

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
+from ...metrics.change_points.matching import average_precision, roerich_area, trapezoid_area
 from ...metrics.curves.cross_fitting import FOLDS
 from ...metrics.curves.operating_points import (
     Candidates,

@@ -29,7 +29,7 @@ from ..figures import (
     with_limits,
 )
 from ..stage import number
-from .qualities import POOLED
+from .rows import POOLED
 from .summary import MAIN, claims_of_pairs, different_units, largest_gaps, one_test_a_pair, strongest
 
 if TYPE_CHECKING:

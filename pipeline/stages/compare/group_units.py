@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import polars as pl
 
-from ...metrics.comparison.clustered import Clusters
-from ...metrics.comparison.pooled import pooled_ratios
+from ...metrics.comparison.pooled import Clusters, pooled_ratios
 from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, worst
 from ...records import dataclass
 from ...tables.columns import RATIOS
 from ...tables.schemas import GROUPING
 from . import pairs, unpaired
 from .planning import COUNT, IN_ORDER, METRIC
-from .qualities import CELLS, EVENT_COUNTS, POOLED
-from .rows import PairOfSystems, posterior_rows
+from .rows import CELLS, EVENT_COUNTS, POOLED, PairOfSystems, posterior_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,8 +11,7 @@ import polars as pl
 
 from ...metrics.comparison import paired
 from ...metrics.comparison.bootstrap_t import bootstrap_of_pairs, skewness
-from ...metrics.comparison.clustered import Clusters
-from ...metrics.comparison.paired_tests import (
+from ...metrics.comparison.paired import (
     differences,
     paired_t,
     pooled_randomization_tests,
@@ -23,6 +22,7 @@ from ...metrics.comparison.paired_tests import (
 )
 from ...metrics.comparison.pooled import (
     UNDEFINED_RATIO,
+    Clusters,
     effective_counts,
     effective_units,
     jackknife_errors,
@@ -39,26 +39,26 @@ from ...metrics.uncertainty.jackknife import leave_one_out
 from ...metrics.uncertainty.serial import over_time
 from ...records import dataclass
 from ...tables.columns import RATIOS
-from .qualities import (
+from .rows import (
     EVENT_COUNTS,
+    POWER,
+    MadeTest,
     chosen,
     hits_and_misses,
     quality_of_counts,
     quality_of_matchers,
     quality_of_pairs,
 )
-from .rows import POWER, MadeTest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from ...metrics.comparison.paired_tests import PairedT, PairedTest
+    from ...metrics.comparison.paired import PairedT, PairedTest
     from ...metrics.comparison.pooled import Ratio
     from ...metrics.uncertainty.jackknife import Floats
-    from .qualities import Compared, Test
-    from .rows import ComparedMetric, PairOfSystems, Row
+    from .rows import Compared, ComparedMetric, PairOfSystems, Row, Test
 
     Integers = NDArray[np.int64]
 

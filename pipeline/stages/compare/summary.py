@@ -13,7 +13,7 @@ from ...tables.groupings import TOTAL, group_text, grouping_columns
 from ...tables.schemas import GROUPING
 from ...visible_text import cleaned
 from ..stage import DOUBT, Summary, doubt, integer, number, of_group
-from .qualities import POOLED
+from .rows import POOLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

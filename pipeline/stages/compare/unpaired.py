@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...metrics.comparison.bootstrap_t import bootstrap_of_groups
-from ...metrics.comparison.clustered import Clusters
 from ...metrics.comparison.paired import ratios_of_matcher
-from ...metrics.comparison.pooled import UNDEFINED_RATIO, ratio_of_independent
+from ...metrics.comparison.pooled import UNDEFINED_RATIO, Clusters, ratio_of_independent
 from ...metrics.comparison.separate import (
     event_estimates,
     is_constant,
@@ -24,8 +23,7 @@ from ...metrics.comparison.separate import (
 from ...metrics.comparison.student import difference_of, mean_of
 from ...tables.columns import RATIOS
 from .pairs import has_ratio, ratio_without_hits, undefined_of_pooled
-from .qualities import chosen, jackknifed, quality_of_counts, quality_of_groups, quality_of_matchers
-from .rows import MadeTest
+from .rows import MadeTest, chosen, jackknifed, quality_of_counts, quality_of_groups, quality_of_matchers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +33,7 @@ if TYPE_CHECKING:
     from ...metrics.comparison.pooled import Ratio
     from ...metrics.comparison.student import Student
     from ...metrics.uncertainty.jackknife import Floats
-    from .qualities import Compared, Test
-    from .rows import ComparedMetric, PairOfSystems
+    from .rows import Compared, ComparedMetric, PairOfSystems, Test
 
     Labels = tuple[NDArray[np.int64], NDArray[np.int64]]
 

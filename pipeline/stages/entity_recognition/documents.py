@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from ...metrics.matching.document_averages import POOLED_AVERAGES
+from ...metrics.matching.spans import POOLED_AVERAGES
 from ...metrics.uncertainty.cube import GroupCounts
 from ...metrics.uncertainty.limits import Interval, compared_at, limit_columns
 from ...metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters, may_days_be_alike
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import sqlglot.expressions as exp
     from numpy.typing import NDArray
 
-    from ...metrics.matching.document_averages import Average
+    from ...metrics.matching.spans import Average
     from ...metrics.uncertainty.bootstrap import Resampling
     from ...metrics.uncertainty.interval_quality import Reason
     from ...metrics.uncertainty.proportions import Limits

@@ -11,7 +11,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ...errors import DataError, Note
-from ...metrics.matching.document_averages import POOLED_AVERAGES
+from ...metrics.matching.spans import POOLED_AVERAGES
 from ...plan import rows
 from ...plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check
 from ...plan.counts import Query, Reduction, Sweep, Transform

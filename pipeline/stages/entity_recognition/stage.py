@@ -14,7 +14,7 @@ from ...metrics.curves.operating_points import (
     operating_points,
     ratios_of_counts,
 )
-from ...metrics.matching.document_averages import POOLED_AVERAGES
+from ...metrics.matching.spans import POOLED_AVERAGES
 from ...metrics.uncertainty.limits import clusters_of, marked, warnings_of_marks, with_numbers, with_quality
 from ...metrics.uncertainty.proportions import intervals_of_clusters
 from ...tables.columns import IN_TIME, RATIOS, REPLICATE, THRESHOLD, add_up, as_key, by_group, ratio_of, ratios

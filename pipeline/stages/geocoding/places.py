@@ -9,8 +9,7 @@ import polars as pl
 
 from ...errors import DataError
 from ...metrics.geocoding.accuracy import ERRORS as CONTRIBUTED
-from ...metrics.geocoding.accuracy import error_contributions, error_statistics
-from ...metrics.geocoding.distance import geodesic, haversine, likely_swapped
+from ...metrics.geocoding.accuracy import error_contributions, error_statistics, geodesic, haversine, likely_swapped
 from ...metrics.uncertainty.bootstrap import otherwise, ratio_limits
 from ...metrics.uncertainty.clusters import effective_number, spread_of_shifts
 from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, worst

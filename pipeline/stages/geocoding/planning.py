@@ -10,7 +10,7 @@ import numpy as np
 import sqlglot.expressions as exp
 
 from ...errors import ConfigError, DataError
-from ...metrics.geocoding.distance import geodesic
+from ...metrics.geocoding.accuracy import geodesic
 from ...plan import rows
 from ...plan.checks import doubtful_groups, duplicate_check, file_check, missing_check
 from ...plan.counts import Query, Sweep, Transform

@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from ...metrics.ranking.measures import RECALL_LEVELS, Interpolation
-from ...metrics.ranking.notation import RankingMeasure, measure_of
+from ...metrics.ranking.measures import RECALL_LEVELS, Interpolation, RankingMeasure, measure_of
 from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract

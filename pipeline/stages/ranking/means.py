@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ...metrics.ranking.grid import shifted_lognormal_tail
-from ...metrics.ranking.notation import is_measure
+from ...metrics.ranking.measures import is_measure
 from ...metrics.ranking.random_selection import (
     average_precision_moments_of,
     average_precision_p_values,

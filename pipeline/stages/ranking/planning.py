@@ -10,9 +10,18 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ...errors import DataError
-from ...metrics.ranking.measures import GradedRankings, Grades, Judged, Measures, Ties, measure_values, measures
-from ...metrics.ranking.notation import EXPONENTIAL, MOST_GRADE
-from ...metrics.ranking.ranks import Documents, RankCounter
+from ...metrics.ranking.average_precision import Documents, RankCounter
+from ...metrics.ranking.measures import (
+    EXPONENTIAL,
+    MOST_GRADE,
+    GradedRankings,
+    Grades,
+    Judged,
+    Measures,
+    Ties,
+    measure_values,
+    measures,
+)
 from ...plan import rows
 from ...plan.checks import OF_ORDER, doubtful_scores, duplicate_check, file_check, missing_check, one_cluster_check
 from ...plan.counts import Query, RankedAmong, Reduction

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...errors import Note
-from ...metrics.ranking.measures import RECALL_LEVELS
-from ...metrics.ranking.notation import measure_of
+from ...metrics.ranking.measures import RECALL_LEVELS, measure_of
 from ...metrics.uncertainty.interval_quality import FEWEST_CLUSTERS
 from ...metrics.uncertainty.limits import warnings_of_marks
 from ...queries.load import statement

@@ -18,8 +18,8 @@ from ..standard_figures import (
     path_of_thresholds,
     precision_recall,
 )
-from .bands.figures import with_band
-from .calibration.figures import calibration_figures
+from .bands import with_band
+from .calibration import calibration_figures
 from .decisions.costs import COST_PER_ROW, is_about_cost
 from .decisions.figures import decision_figures
 

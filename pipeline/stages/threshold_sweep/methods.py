@@ -10,7 +10,7 @@ from ...tables.ratios import OF_LABELS, scales
 from .. import methods
 from ..standard_figures import on_other_data
 from ..units import Counted, SampleSizes, nouns_of
-from .calibration.figures import calibration_sentences
+from .calibration import calibration_sentences
 from .decisions.figures import decisions
 
 if TYPE_CHECKING:

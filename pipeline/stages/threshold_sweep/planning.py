@@ -32,7 +32,7 @@ from ...records import dataclass
 from ...sources.rows import is_passed_in
 from ...sources.source import SCORE_GIVEN
 from ...tables.columns import SECOND_REPLICATE
-from .calibration import results
+from . import calibration
 from .contract import (
     COUNT_NAMES,
     CROSSED,
@@ -112,7 +112,7 @@ class _Planner:
             optional=(
                 self.outcomes,
                 self.units.table,
-                *results.optional_tables(self.params, self.predictions),
+                *calibration.optional_tables(self.params, self.predictions),
                 *requested_tables(self.params, weighted=self.weighted),
             ),
         )
@@ -295,7 +295,7 @@ class _Planner:
         )
 
     def _calibration(self, by: Sequence[str]) -> Iterator[Node]:
-        return results.nodes(self.params, self.predictions, by, replicated=self.replicated, beside=self.beside)
+        return calibration.nodes(self.params, self.predictions, by, replicated=self.replicated, beside=self.beside)
 
     def _checks(self) -> Iterator[Check]:
         if self.weighted:
@@ -303,7 +303,7 @@ class _Planner:
             yield outside_check(self.predictions, "weight", 0.0, MOST_WEIGHT)
             yield _no_weight(self.predictions)
             yield _tiny_weight(self.predictions)
-        yield from results.checks(self.params, self.predictions)
+        yield from calibration.checks(self.params, self.predictions)
         for cluster in dict.fromkeys([*self._clusters(), *([] if self.order is None else [self.order])]):
             yield missing_check(self.predictions, cluster)
         if self.params.duplicates == "error" and self.predictions.is_mapped("id"):  # a name too common to guess

@@ -10,8 +10,8 @@ from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COL
 from ...plan.optional_tables import OptionalTable
 from ...tables.ratios import INDEX_OF, OF_LABELS, RATIO_OF
 from ...tables.schemas import Column, Table, limits_of_share, of_chosen_row
-from .bands.results import BANDS
-from .calibration.columns import CALIBRATION_TABLE, RELIABILITY_TABLE
+from .bands import BANDS
+from .calibration import CALIBRATION_TABLE, RELIABILITY_TABLE
 from .decisions import at_prevalence, pooled_points
 from .decisions.costs import columns_of_costs
 from .decisions.tables import TABLES as DECISION_TABLES

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.metrics.before_after.adjusted import Stratum, adjusted_intervals, standardise
 from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import intervals
+from pipeline.metrics.before_after.sensitivity import Stratum, adjusted_intervals, standardise
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.change_points.segmentation import distinct_points, mean_over_annotators, with_origin
-from pipeline.metrics.change_points.windows import Points
+from pipeline.metrics.change_points.windows import Points, distinct_points, mean_over_annotators, with_origin
 
 PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 5)), max_size=20)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
+from pipeline.metrics.change_points.matching import average_precision, roerich_area, trapezoid_area
 
 TP = np.array([1, 2, 3, 3, 4, 4])
 N_PREDICTED = np.array([1, 2, 3, 4, 5, 6])

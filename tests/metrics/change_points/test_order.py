@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.change_points import order as order_module
-from pipeline.metrics.change_points.order import distinct_in_order, in_order
+from pipeline.metrics.change_points import matching as order_module
+from pipeline.metrics.change_points.matching import distinct_in_order, in_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from point_series import one_series
 
-from pipeline.metrics.change_points.segmentation import covering
-from pipeline.metrics.change_points.windows import Points
+from pipeline.metrics.change_points.windows import Points, covering
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from pipeline.metrics.comparison.bootstrap_t import bootstrap_of_groups, bootstrap_of_pairs
-from pipeline.metrics.comparison.paired_tests import paired_t
+from pipeline.metrics.comparison.paired import paired_t
 from pipeline.metrics.comparison.separate import means_of
 from pipeline.metrics.comparison.significance import claims_within, level_of_claims
 from pipeline.metrics.comparison.student import Inference, Student, difference_of

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipeline.metrics.comparison import paired_tests
-from pipeline.metrics.comparison.paired_tests import (
+from pipeline.metrics.comparison import paired
+from pipeline.metrics.comparison.paired import (
     differences,
     paired_t,
     pooled_randomization_tests,
@@ -132,7 +132,7 @@ def test_many_signed_ranks_are_normal(monkeypatch: pytest.MonkeyPatch, digits: i
     rng = np.random.default_rng(9)
     a, b = np.round(rng.normal(0.07, 1, 900), digits), np.zeros(900)
     normal = wilcoxon_signed_rank(a, b)
-    monkeypatch.setattr(paired_tests, "_MOST_EXACT", 1000)
+    monkeypatch.setattr(paired, "_MOST_EXACT", 1000)
     exact = wilcoxon_signed_rank(a, b)
     assert 1e-4 < exact.p_value < 0.5
     assert normal.p_value == pytest.approx(exact.p_value, rel=0.02)
@@ -171,7 +171,7 @@ def test_a_randomization_p_value_counts_the_order_that_was_seen(monkeypatch: pyt
     once = randomization_test(first, second, resamples=500, seed=7)
     assert repr(randomization_test(first, second, resamples=500, seed=7)) == repr(once)  # of which a part is nan
     assert randomization_test(second, first, resamples=500, seed=7).p_value == once.p_value
-    monkeypatch.setattr(paired_tests, "_BYTES_AT_ONCE", 40 * 8)  # whole machine words, so that batches draw the same
+    monkeypatch.setattr(paired, "_BYTES_AT_ONCE", 40 * 8)  # whole machine words, so that batches draw the same
     assert randomization_test(first, second, resamples=500, seed=7).p_value == pytest.approx(once.p_value, abs=0.08)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from reference_areas import average_precision, roc_auc, value
 
-from pipeline.metrics.curves.area_bounds import Bounds, average_precision_bounds, roc_auc_bounds
+from pipeline.metrics.curves.trapezoidal_area import Bounds, average_precision_bounds, roc_auc_bounds
 
 Floats = NDArray[np.float64]
 SLACK = 1e-13

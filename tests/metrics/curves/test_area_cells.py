@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from pipeline.metrics.curves.area_bounds import AreaCells, Extremes
 from pipeline.metrics.curves.ordered_areas import Rows
+from pipeline.metrics.curves.trapezoidal_area import AreaCells, Extremes
 
 scored = st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=40)
 

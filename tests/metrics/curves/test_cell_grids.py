@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from pipeline.metrics.curves.area_bounds import (
+from pipeline.metrics.curves.trapezoidal_area import (
     PIECES,
     CellGrid,
     OpenCells,

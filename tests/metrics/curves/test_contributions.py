@@ -11,7 +11,7 @@ from reference_areas import average_precision, pr_auc_at, roc_auc, se_of_cluster
 from scipy.stats import t as student
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from pipeline.metrics.comparison.paired_tests import paired_t
+from pipeline.metrics.comparison.paired import paired_t
 from pipeline.metrics.curves.influence import Steps, UnitSums, contributions
 from pipeline.metrics.curves.trapezoidal_area import pr_auc
 from pipeline.plan.units import GroupCurves, sums_of_rows

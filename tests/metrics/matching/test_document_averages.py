@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.matching.document_averages import averages
+from pipeline.metrics.matching.spans import averages
 
 COUNTS = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3))
 

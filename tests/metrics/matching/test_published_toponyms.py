@@ -12,11 +12,10 @@ import pytest
 from reference_mentions import document_counts
 from reference_toponyms import tolerance_counts
 
-from pipeline.metrics.geocoding.accuracy import error_statistics, log_error_auc
-from pipeline.metrics.geocoding.distance import haversine
-from pipeline.metrics.matching.document_averages import averages
+from pipeline.metrics.geocoding.accuracy import error_statistics, haversine, log_error_auc
 from pipeline.metrics.matching.spans import (
     Mentions,
+    averages,
     match_near,
     match_overlapping,
     match_spans,

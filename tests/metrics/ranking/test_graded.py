@@ -11,13 +11,21 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.metrics.ranking.measures import GradedRankings, Grades, Ties, discounts, measure_values
-from pipeline.metrics.ranking.notation import PARAMETERS, measure_of, name_of
+from pipeline.metrics.ranking.measures import (
+    PARAMETERS,
+    GradedRankings,
+    Grades,
+    Ties,
+    discounts,
+    measure_of,
+    measure_values,
+    name_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.metrics.ranking.notation import RankingMeasure
+    from pipeline.metrics.ranking.measures import RankingMeasure
 
 UNJUDGED = -1
 LEVEL = 2

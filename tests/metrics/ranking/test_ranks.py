@@ -10,8 +10,8 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.ranking import ranks
-from pipeline.metrics.ranking.ranks import Documents, RankCounter
+from pipeline.metrics.ranking import average_precision
+from pipeline.metrics.ranking.average_precision import Documents, RankCounter
 
 if TYPE_CHECKING:
     import pytest
@@ -78,7 +78,7 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     documents = [(int(q), float(v), f"d{n}") for n, (q, v) in enumerate(rng.integers(0, 30, (5_000, 2)))]
     selected = as_documents(in_order(documents[::50]))
     at_once = counted(selected, documents, [], names=True).before()
-    monkeypatch.setattr(ranks, "_CHUNK_ROWS", 7)
+    monkeypatch.setattr(average_precision, "_CHUNK_ROWS", 7)
     assert counted(selected, documents, [1_000, 1_001], names=True).before().tolist() == at_once.tolist()
     assert at_once.max() > 100
 

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as arrays
 from pipeline.metrics.before_after.assumption import placebo, placebo_joint, realised_precision_interval
 from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import Choice, intervals, precision_at_least
-from pipeline.metrics.comparison.paired_tests import paired_t, randomization_test, wilcoxon_signed_rank
+from pipeline.metrics.comparison.paired import paired_t, randomization_test, wilcoxon_signed_rank
 from pipeline.metrics.comparison.pooled import standard_errors
 from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_areas, true_point_clusters
 from pipeline.metrics.posteriors import f1_posterior, probability_greater

@@ -13,7 +13,7 @@ import pytest
 from running import read_table, run_before_after
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.before_after.adjusted import Standardised
+from pipeline.metrics.before_after.sensitivity import Standardised
 from pipeline.queries.dialect import render
 from pipeline.queries.load import expand, load
 from pipeline.stages.before_after.strata import _estimates

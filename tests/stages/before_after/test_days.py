@@ -13,7 +13,7 @@ from stage_examples import EXAMPLES
 
 from pipeline.metrics.uncertainty.serial import Cycle
 from pipeline.stages.before_after.contract import BeforeAfterParameters
-from pipeline.stages.before_after.results import cube_of
+from pipeline.stages.before_after.stage import cube_of
 from pipeline.stages.before_after.uncertainty import CROSSED
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from running import POINTS, read_table, rows_by_status, run_change_points, stage
 
 import pipeline
 from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.change_points.alarm_rates import poisson_limits
+from pipeline.metrics.change_points.alarms import poisson_limits
 from pipeline.metrics.change_points.windows import Margin
-from pipeline.report.explain.choosing import Wish
+from pipeline.report.explain.evidence import Wish
 from pipeline.report.explain.explaining import Shown, explain
 from pipeline.report.published import PublishedRun, latest_run
 from pipeline.report.text.summary import paragraph_of

@@ -10,16 +10,22 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.metrics.change_points.areas import roerich_area
 from pipeline.metrics.change_points.matching import (
     added_any,
     added_as_roerich,
     added_as_ruptures,
     added_nearest,
     added_one_to_one,
+    roerich_area,
 )
-from pipeline.metrics.change_points.segmentation import covering, distinct_points, mean_over_annotators, with_origin
-from pipeline.metrics.change_points.windows import Margin, Points
+from pipeline.metrics.change_points.windows import (
+    Margin,
+    Points,
+    covering,
+    distinct_points,
+    mean_over_annotators,
+    with_origin,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

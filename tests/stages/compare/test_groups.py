@@ -12,9 +12,9 @@ from comparing import of_counts, of_values, units_compared
 from deriving import figures_of, stage_of
 
 from pipeline.metrics.comparison.separate import pooled_estimates
-from pipeline.stages.compare import evidence
+from pipeline.stages.compare import planning
 from pipeline.stages.compare.contract import CompareParameters
-from pipeline.stages.compare.qualities import UNPAIRED_TESTS
+from pipeline.stages.compare.rows import UNPAIRED_TESTS
 
 if TYPE_CHECKING:
     from deriving import Derived
@@ -271,6 +271,6 @@ def test_units_of_groups_are_told_by_their_distance_from_the_mean_of_their_group
     rows = {"by:g": ["x"] * 5, "system": ["a", "a", "a", "b", "b"], "unit": [1, 2, 3, 4, 5], "value": [1, 2, 9, 0, 2]}
     asked: Any = SimpleNamespace(by=("by:g",), row={"system_a": "a", "system_b": "b"})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evidence, "_compared", lambda _asked: ("value",))
-        pulls = evidence._pulls(pl.DataFrame(rows), asked)
+        patch.setattr(planning, "_compared", lambda _asked: ("value",))
+        pulls = planning._pulls(pl.DataFrame(rows), asked)
     assert pulls.select("system", "unit").rows() == [("a", 3), ("a", 1), ("a", 2), ("b", 4), ("b", 5)]

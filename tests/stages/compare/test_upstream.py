@@ -20,7 +20,7 @@ from pipeline.runs.config import parse_config
 from pipeline.simulations import before_after
 from pipeline.stages import STAGES
 from pipeline.stages.compare.contract import CompareParameters, units_of
-from pipeline.stages.compare.qualities import POOLED
+from pipeline.stages.compare.rows import POOLED
 from pipeline.stages.upstream import UpstreamStage
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from running import read_table, rows_by_status, run_stages, stage_config
 
 import pipeline
 from pipeline.engines import duckdb
-from pipeline.metrics.matching.document_averages import averages
+from pipeline.metrics.matching.spans import averages
 from pipeline.stages.entity_recognition import documents as document_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipeline.metrics.matching.document_averages import Average
+    from pipeline.metrics.matching.spans import Average
     from pipeline.runs.run import Run
 
 KIND = "entity_recognition"

@@ -11,8 +11,7 @@ from reference_toponyms import tolerance_counts
 from running import read_table, rows_by_status, run_stages, stage_config
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.geocoding.accuracy import error_statistics
-from pipeline.metrics.geocoding.distance import haversine
+from pipeline.metrics.geocoding.accuracy import error_statistics, haversine
 from pipeline.metrics.uncertainty.jackknife import log_interval
 from pipeline.stages.geocoding import places, planning
 

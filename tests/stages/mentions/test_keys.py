@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from running import read_table, run_stages, stage_config
 
-from pipeline.metrics.geocoding.distance import haversine
+from pipeline.metrics.geocoding.accuracy import haversine
 from pipeline.stages.geocoding import places, planning
 
 if TYPE_CHECKING:

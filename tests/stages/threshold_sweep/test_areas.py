@@ -24,9 +24,8 @@ from scipy.stats import t as student
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
 from pipeline.errors import DataError
-from pipeline.metrics.curves.area_bounds import finer
 from pipeline.metrics.curves.ordered_areas import PackedScores, SizesDifferError
-from pipeline.metrics.curves.trapezoidal_area import pr_auc
+from pipeline.metrics.curves.trapezoidal_area import finer, pr_auc
 from pipeline.plan import area_work as areas
 from pipeline.plan.area_work import rows_in_order
 

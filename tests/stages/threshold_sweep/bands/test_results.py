@@ -10,7 +10,7 @@ import pytest
 from deriving import DECIMAL, count_table, derived, figures_of, saved_counts
 from pydantic import ValidationError
 
-from pipeline.stages.threshold_sweep.bands import results as bands
+from pipeline.stages.threshold_sweep import bands
 from stages.threshold_sweep.test_figures import AREAS, CURVE
 
 if TYPE_CHECKING:

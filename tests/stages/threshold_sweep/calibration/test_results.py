@@ -19,7 +19,7 @@ from pipeline.errors import DataError
 from pipeline.metrics.calibration.bins import LEAST
 from pipeline.metrics.uncertainty.jackknife import binomial_limits
 from pipeline.stages.methods import Measured
-from pipeline.stages.threshold_sweep.calibration.figures import calibration_sentences
+from pipeline.stages.threshold_sweep.calibration import calibration_sentences
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,23 +1,29 @@
-"""Whether scores of threshold_sweep are probabilities: what is counted for the tables of calibration, and when."""
+"""Whether scores are probabilities: bins, errors, tests and figures of calibration."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from ....errors import Note
-from ....metrics.calibration.bins import BIN, BINNING, BINNINGS, BinSums, Moments, bins_of_cells, summed
-from ....metrics.calibration.bins import LOWER as SCORE_LOWER
-from ....metrics.calibration.bins import UPPER as SCORE_UPPER
-from ....metrics.calibration.errors import ERRORS, Variances, calibration_errors
-from ....metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows, joined
-from ....metrics.uncertainty.cube import MOST_CELLS, Cube
-from ....metrics.uncertainty.interval_quality import INTERVAL_QUALITY, N_CLUSTERS, N_EFFECTIVE
-from ....metrics.uncertainty.limits import (
+from ...errors import Note
+from ...metrics.calibration.bins import BIN, BINNING, BINNINGS, BinSums, Moments, bins_of_cells, summed
+from ...metrics.calibration.bins import LOWER as SCORE_LOWER
+from ...metrics.calibration.bins import UPPER as SCORE_UPPER
+from ...metrics.calibration.errors import ERRORS, Variances, calibration_errors
+from ...metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows, joined
+from ...metrics.uncertainty.cube import MOST_CELLS, Cube
+from ...metrics.uncertainty.interval_quality import (
+    CLUSTER_COLUMNS,
+    INTERVAL_QUALITY,
+    N_CLUSTERS,
+    N_EFFECTIVE,
+    QUALITY_COLUMN,
+)
+from ...metrics.uncertainty.limits import (
     UNDEFINED_INTERVAL,
     Interval,
     clusters_of_parents,
@@ -28,30 +34,189 @@ from ....metrics.uncertainty.limits import (
     with_numbers,
     with_quality,
 )
-from ....plan.cells import LOWER, UPPER, ProbabilitySums
-from ....plan.checks import outside_check
-from ....plan.optional_tables import OptionalTable, Unfit
-from ....queries.load import statement
-from ....records import dataclass
-from ....tables.columns import IN_TIME, REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls
-from ....tables.schemas import COUNT_TABLE, GROUPING, polars_types
-from ...methods import named_group
-from ...stage import groups_with
-from ..contract import CROSSED, CROSSED_CALIBRATION, HEAVIEST
-from ..uncertainty import kind_of_counts, with_heaviest
-from .columns import CALIBRATION, CALIBRATION_TABLE, RELIABILITY, RELIABILITY_TABLE
+from ...plan.cells import LOWER, UPPER, ProbabilitySums
+from ...plan.checks import outside_check
+from ...plan.optional_tables import OptionalTable, Unfit
+from ...queries.load import statement
+from ...records import dataclass
+from ...tables.columns import IN_TIME, REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls
+from ...tables.schemas import COUNT_TABLE, GROUPING, Column, Table, limits_of, limits_of_share, polars_types
+from ...visible_text import percent
+from .. import methods
+from ..figures import Axis, Figure, Rule, Series, caption, drawn, intervals, keys_of, level, shares, with_limits
+from ..methods import named_group
+from ..stage import groups_with
+from .contract import CROSSED, CROSSED_CALIBRATION, HEAVIEST
+from .uncertainty import kind_of_counts, with_heaviest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from ....metrics.calibration.estimates import Estimates
-    from ....metrics.uncertainty.interval_quality import Reason
-    from ....plan.count_tables import CountTables
-    from ....plan.nodes import Check, Node
-    from ....sources.source import Source
-    from ..contract import ThresholdSweepParameters
+    from ...metrics.calibration.estimates import Estimates
+    from ...metrics.uncertainty.interval_quality import Reason
+    from ...plan.count_tables import CountTables
+    from ...plan.nodes import Check, Node
+    from ...sources.source import Source
+    from .contract import ThresholdSweepParameters
+
+    Ints = NDArray[np.int64]
+    from ..methods import Measured
+
+
+# Whether scores are probabilities: sums by cells, their tables, figures and words.
+
+
+# Result tables of calibration in threshold_sweep.
+
+
+_BINNING = Column("binning", "VARCHAR", "`quantile`: bins with about as many rows each; `width`: bins of equal width")
+_LIMITED = Column(
+    "undefined_interval",
+    "VARCHAR",
+    (
+        "why an interval is NULL: `none`, `budget`, `one_replicate`, `undefined_ratio`; the "
+        "[reasons](methods/threshold_sweep.md#intervals); NULL: all intervals are given"
+    ),
+    nullable=True,
+)
+_NO_ROW = "no row in the bin"
+_BOUNDS = tuple(
+    Column(
+        f"mean_score_{end}",
+        "DOUBLE",
+        f"certified {words} bound of mean_score, which is the middle; NULL: mean_score is exact, or NULL",
+        nullable=True,
+    )
+    for end, words in (("min", "lower"), ("max", "upper"))
+)
+_NOT_GIVEN = "see `undefined`"
+_NOT_ESTIMATED = "no intervals, a single row, or as for ece"
+RELIABILITY = (
+    _BINNING,
+    Column("bin", "BIGINT", "number of the bin, from 1 on, rising with the score"),
+    Column("score_lower", "DOUBLE", "scores of the bin lie above it; the first bin holds it, too"),
+    Column("score_upper", "DOUBLE", "highest score that the bin may hold"),
+    Column("n", "BIGINT", "rows in the bin, of those with a weight above 0"),
+    Column("n_positive", "BIGINT", "such rows with a true label"),
+    Column("weight", "DOUBLE", "weight of the rows; NULL: no weights", nullable=True),
+    Column("weight_positive", "DOUBLE", "weight of the rows with a true label; NULL: no weights", nullable=True),
+    Column("mean_score", "DOUBLE", f"mean score, weighted; NULL: {_NO_ROW}", nullable=True),
+    *_BOUNDS,
+    Column("share_positive", "DOUBLE", f"share of true rows, of the weights if any; NULL: {_NO_ROW}", nullable=True),
+    *limits_of_share("share_positive"),
+    *limits_of("share_positive_band", "a band that holds the shares of all bins of the binning together"),
+    Column("gap", "DOUBLE", f"share_positive − mean_score, from −1 to 1; NULL: {_NO_ROW}", nullable=True),
+    *limits_of("gap"),
+    Column("undefined", "VARCHAR", "why numbers are NULL: `no_row`; NULL: they are defined", nullable=True),
+    _LIMITED,
+    QUALITY_COLUMN,
+)
+CALIBRATION = (
+    _BINNING,
+    Column("n", "BIGINT", "rows with a weight above 0 and a score"),
+    Column("n_outside", "BIGINT", "such rows with a score outside [0, 1]; unless there is none, nothing else is given"),
+    Column("n_bins", "BIGINT", f"bins with rows; NULL: {_NOT_GIVEN}", nullable=True),
+    Column("mean_score", "DOUBLE", f"mean score, weighted; NULL: {_NOT_GIVEN}", nullable=True),
+    *_BOUNDS,
+    Column("share_positive", "DOUBLE", f"share of true rows, of the weights if any; NULL: {_NOT_GIVEN}", nullable=True),
+    Column("gap", "DOUBLE", f"share_positive − mean_score, of all rows; NULL: {_NOT_GIVEN}", nullable=True),
+    *limits_of("gap"),
+    Column("ece", "DOUBLE", f"expected calibration error: mean |gap| over rows; NULL: {_NOT_GIVEN}", nullable=True),
+    Column(
+        "ece_if_calibrated",
+        "DOUBLE",
+        f"what ece is on average of so many rows if scores are probabilities; NULL: {_NOT_ESTIMATED}",
+        nullable=True,
+    ),
+    Column(
+        "ece_debiased",
+        "DOUBLE",
+        f"ece less what noise adds to gaps as large, below 0 where noise says it all; NULL: {_NOT_ESTIMATED}",
+        nullable=True,
+    ),
+    Column("mce", "DOUBLE", f"maximum calibration error: largest |gap| of a bin; NULL: {_NOT_GIVEN}", nullable=True),
+    Column("brier", "DOUBLE", f"mean squared difference of score and label; NULL: {_NOT_GIVEN}", nullable=True),
+    Column("reliability", "DOUBLE", f"mean squared gap over rows; NULL: {_NOT_GIVEN}", nullable=True),
+    Column(
+        "resolution",
+        "DOUBLE",
+        f"mean squared difference of share_positive in bins and in all rows; NULL: {_NOT_GIVEN}",
+        nullable=True,
+    ),
+    Column("uncertainty", "DOUBLE", f"share_positive × (1 − share_positive); NULL: {_NOT_GIVEN}", nullable=True),
+    Column("within_bin_variance", "DOUBLE", f"mean variance of scores within bins; NULL: {_NOT_GIVEN}", nullable=True),
+    Column(
+        "within_bin_covariance",
+        "DOUBLE",
+        f"twice the mean covariance of score and label within bins; NULL: {_NOT_GIVEN}",
+        nullable=True,
+    ),
+    Column(
+        "reliability_debiased",
+        "DOUBLE",
+        f"reliability less the variance of gaps, an unbiased estimate; may be below 0; NULL: {_NOT_ESTIMATED}",
+        nullable=True,
+    ),
+    Column(
+        "resolution_debiased",
+        "DOUBLE",
+        f"resolution less the variance of shares in bins, an unbiased estimate; NULL: {_NOT_ESTIMATED}",
+        nullable=True,
+    ),
+    Column(
+        "uncertainty_debiased",
+        "DOUBLE",
+        f"uncertainty and the variance of share_positive of all rows, an unbiased estimate; NULL: {_NOT_ESTIMATED}",
+        nullable=True,
+    ),
+    Column(
+        "spiegelhalter_z",
+        "DOUBLE",
+        "how far the Brier score exceeds what it is if scores are probabilities, in standard errors; "
+        "NULL: no intervals, a single cluster, no score but 0, 1/2 and 1, or as for ece",
+        nullable=True,
+    ),
+    Column("spiegelhalter_p_value", "DOUBLE", "its two-sided p-value; NULL: as for spiegelhalter_z", nullable=True),
+    Column(
+        "hosmer_lemeshow",
+        "DOUBLE",
+        "sum over bins of squared excesses of true rows over their variances, of neighbours together where hardly "
+        "a true or a false row is expected; "
+        "NULL: no intervals, a single cluster, no score but 0 and 1, a true row where all scores are 0, or as for ece",
+        nullable=True,
+    ),
+    Column(
+        "hosmer_lemeshow_p_value",
+        "DOUBLE",
+        "its p-value, 0 where a row has a label that the scores of its bin exclude; "
+        "NULL: no intervals, a single cluster, no score but 0 and 1, or as for ece",
+        nullable=True,
+    ),
+    Column(
+        "undefined",
+        "VARCHAR",
+        "why numbers are NULL: `no_row`, `no_score`, `no_probability`; NULL: they are defined",
+        nullable=True,
+    ),
+    _LIMITED,
+    QUALITY_COLUMN,
+    *CLUSTER_COLUMNS,
+)
+RELIABILITY_TABLE = Table(
+    "threshold_sweep_reliability", "one row per group, binning and bin", RELIABILITY, ("binning", "bin")
+)
+CALIBRATION_TABLE = Table(
+    "threshold_sweep_calibration",
+    "one row per group and binning",
+    CALIBRATION,
+    ("binning",),
+    ("ece", "ece_if_calibrated", "mce", "reliability_debiased", "spiegelhalter_p_value", "hosmer_lemeshow_p_value"),
+)
+
+
+# Whether scores of threshold_sweep are probabilities: what is counted for the tables of calibration, and when.
 
 
 INTO = "calibration"  # the count table
@@ -190,9 +355,6 @@ def _others(outside: int, rows: int, group: str = "") -> str:
 
 # Sums by bin of the score, of all rows and by replicate, from the count tables of calibration.
 
-
-if TYPE_CHECKING:
-    Ints = NDArray[np.int64]
 
 EDGES = (LOWER, UPPER)
 _WEIGHTED = ("weight_positive", "weight_negative", "scores", "scores_positive", "score_squares")
@@ -493,3 +655,106 @@ def _completed(groups: pl.DataFrame, errors: pl.DataFrame | None, clusters: pl.D
     )
     frame = with_quality(frame, ["gap"], clusters=clusters, keys=keys, events=events)
     return with_numbers(frame, clusters, keys).select(*keys, *columns)
+
+
+# Figures of calibration: the share of true rows in bins of the score, and how many rows have which score.
+
+
+_IN_BAND = "share_in_band"
+
+
+def calibration_figures(reliability: pl.DataFrame | None, confidence: float) -> Iterator[Figure]:
+    """Yield the share of true rows by the mean score of quantile bins, and the number of rows in bins of equal width.
+
+    Args:
+        reliability: The table of the bins; None where it was not made.
+        confidence: The level of its limits.
+    """
+    if reliability is None or reliability.is_empty():
+        return
+    in_order = reliability.sort([*keys_of(reliability), BINNING, BIN])
+    yield _shares(in_order.filter(pl.col(BINNING) == "quantile"), confidence)
+    yield _rows(in_order.filter(pl.col(BINNING) == "width"))
+
+
+def _shares(bins: pl.DataFrame, confidence: float) -> Figure:
+    bins = bins.with_columns(pl.col("share_positive").alias(_IN_BAND))
+    line = with_limits(bins, Series(_IN_BAND, "All bins together", "neutral"), "share_positive_band")
+    points = with_limits(bins, Series("share_positive", "Share of true rows", "estimate", "point"))
+    band = f"The band holds the shares of all bins together in {level(confidence)} of samples." if line.lower else ""
+    words = (
+        "The share of true rows in bins of about as many rows each, at their mean score. On the diagonal scores are "
+        "probabilities; below it they claim too much."
+    )
+    return Figure(
+        name="calibration",
+        title="Calibration",
+        caption=caption(words, intervals((points,), confidence), band),
+        frame=drawn(bins, "mean_score", (line, points)),
+        x=shares("Mean score", "mean_score"),
+        y=shares("Share of true rows"),
+        series=(line, points),
+        rules=(Rule("Scores are probabilities", axis="diagonal"),),
+    )
+
+
+def _rows(bins: pl.DataFrame) -> Figure:
+    middle = ((pl.col(SCORE_LOWER) + pl.col(SCORE_UPPER)) / 2).alias("score")
+    series = (
+        Series("n", "Rows", "neutral", "bar"),
+        Series("n_positive", "True rows", "estimate", "bar"),
+    )
+    table = bins.with_columns(middle)
+    return Figure(
+        name="scores",
+        title="Rows by score",
+        caption="Number of rows, and of true rows in front of them, in bins of equal width.",
+        frame=drawn(table, "score", series),
+        x=shares("Score", "score"),
+        y=Axis("", "Number of rows", "integer", includes=(0.0,)),
+        series=series,
+    )
+
+
+# What a methods section says of calibration.
+
+
+HOW = (
+    "Scores were held against labels in {bins} bins by quantile{bands}; the Brier score was taken apart after Murphy "
+    "(1973) and Stephenson, Coelho and Jolliffe (2008)."
+)
+BANDS = (
+    ", with bands for all bins together (Šidák 1967), and tested for calibration after Spiegelhalter (1986) and after "
+    "Hosmer and Lemeshow (1980)"
+)
+
+
+def calibration_sentences(measured: Measured) -> Iterator[str]:
+    """Say how calibration was measured and what came out; nothing where no group has probabilities."""
+    table = measured.tables.get("threshold_sweep_calibration", pl.DataFrame())
+    if table.is_empty():
+        return
+    rows = table.filter(pl.col(BINNING) == "quantile", pl.col("ece").is_not_null())
+    if rows.is_empty():
+        return
+    is_tested = measured.parameters["uncertainty"] != "none"
+    yield HOW.format(bins=measured.parameters["calibration_bins"], bands=BANDS if is_tested else "")
+    shown, _ = methods.headline_rows(rows)
+    for row in shown:
+        group = methods.named_group(row)
+        yield f"The expected calibration error (Naeini et al. 2015){f' of {group}' if group else ''} was {_error(row)}."
+
+
+def _error(row: Mapping[str, Any]) -> str:
+    """An error of a group, beside that of perfect scores and p-values where there are any."""
+    error, perfect = row["ece"], row["ece_if_calibrated"]
+    value = percent(error)
+    if perfect is None:
+        return value
+    names = {"spiegelhalter_p_value": "Spiegelhalter", "hosmer_lemeshow_p_value": "Hosmer and Lemeshow"}
+    tests = [f"{name}: {_p_value(row[column])}" for column, name in names.items() if row[column] is not None]
+    return f"{value} ({'; '.join([f'{percent(perfect)} is expected of perfect scores', *tests])})"
+
+
+def _p_value(value: float) -> str:
+    return "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"  # noqa: PLR2004 - smaller ones say no more

@@ -1,1 +1,0 @@
-"""Whether scores are probabilities: sums by cells, their tables, figures and words."""
