@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .api.running import open_results, run
     from .api.sampling import sample
     from .errors import ThresherError
-    from .runs.run import Run
+    from .runs.stage_results import Run
 
     __version__: str
 
@@ -21,7 +21,7 @@ _HOMES = {
     "open_results": "api.running",
     "run": "api.running",
     "sample": "api.sampling",
-    "Run": "runs.run",
+    "Run": "runs.stage_results",
     "ThresherError": "errors",
 }
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _MOST_DECIMALS, _MOST_ZEROS = 6, 6
 
@@ -69,3 +73,9 @@ def of_every(share: float) -> str:
         if 0 < (number := round(share * base)) < base:
             return f"{number:,} of every {base:,}"
     return f"{'fewer than 1' if share < 1 / 2 else f'more than {base - 1:,}'} of every {base:,}"
+
+
+def listed(texts: Iterable[str], word: str = "and") -> str:
+    """Join texts as in a sentence: `a, b and c`."""
+    *others, last = texts
+    return f"{', '.join(others)} {word} {last}" if others else last

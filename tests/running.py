@@ -12,8 +12,7 @@ from pipeline.interrupts import stop_requests
 from pipeline.runs.config import Config, load_config, parse_config
 from pipeline.runs.evaluation import evaluate_in_memory, evaluate_stage
 from pipeline.runs.opening import open_inputs
-from pipeline.runs.run import Run
-from pipeline.runs.stage_results import StageResults, Watcher, texts_once
+from pipeline.runs.stage_results import Run, StageResults, Watcher, texts_once
 from pipeline.storage.layout import Layout, new_run_id
 from pipeline.storage.publish import Staging, sql_type
 

@@ -24,7 +24,7 @@ from storage.second_night import add_second_night
 
 from pipeline import errors, open_results
 from pipeline.runs.config import load_config, parse_config
-from pipeline.runs.run import GATE_FAILED
+from pipeline.runs.stage_results import GATE_FAILED
 from pipeline.stages import STAGES
 from pipeline.tables.schemas import LEADING
 

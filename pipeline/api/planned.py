@@ -9,7 +9,7 @@ from ..report.explain.evidence import Wish
 from ..report.planning.pilots import Goal
 from ..report.planning.planning import Asked, Expectation, plans_of
 from ..report.planning.writing import markup_of, written
-from ..runs.run import Run
+from ..runs.stage_results import Run
 from ..sources.paths import path_text
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..report.published import PublishedRun
     from ..runs.config import Config
     from ..runs.evaluation import Evaluation
-    from ..runs.run import Run
+    from ..runs.stage_results import Run
     from ..stages.stage import Summary
     from .explained import Explained
     from .planned import Planned

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from ..runs.run import Run
-    from ..runs.stage_results import StageResult
+    from ..runs.stage_results import Run, StageResult
 
 
 def run(

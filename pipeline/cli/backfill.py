@@ -37,7 +37,7 @@ def run_days(values: Mapping[str, str], run_once: Callable[[Mapping[str, str]], 
         typer.Exit: that of a run that is published, and yet not a success; which day that is has been logged. Days
             after one of which a gate failed are run all the same.
     """
-    from ..runs.run import GATE_FAILED  # noqa: PLC0415 - help needs none of it
+    from ..runs.stage_results import GATE_FAILED  # noqa: PLC0415 - help needs none of it
 
     days = _days(values["ds"]) if _RANGE in values.get("ds", "") else ()
     results, days_with_failed_gates = None, list[str]()

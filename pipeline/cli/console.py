@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from ..errors import ThresherError
     from ..runs.opening import OpenedStage
-    from ..runs.run import Run
-    from ..runs.stage_results import StageResult, Watcher
+    from ..runs.stage_results import Run, StageResult, Watcher
 
 MOST_SUMMARY_ROWS = 20
 FACTS_OF_GATES = ("gate", "stage", "condition", "group", "value", "limit", "p_adjusted", "outcome", "on_fail")
@@ -156,7 +155,7 @@ class Console:
     def _tell_gates(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write what gates found: failures that make the run exit with 3 as errors, which --quiet leaves."""
         from ..report.text.summary import summary_of_gates  # noqa: PLC0415 - see watching
-        from ..runs.run import is_failure  # noqa: PLC0415 - likewise
+        from ..runs.stage_results import is_failure  # noqa: PLC0415 - likewise
 
         if self._json:
             for row in rows:

@@ -21,14 +21,14 @@ from .terminal import LOG_FORMATS, cleaned, json_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..runs.run import Run
+    from ..runs.stage_results import Run
     from .console import Console
 
 
 def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, which help must not import
     """Run a checked config, report its progress, and print the path of the run."""
     from ..runs import runner  # noqa: PLC0415 - help needs none of it
-    from ..runs.run import GATE_FAILED  # noqa: PLC0415 - likewise
+    from ..runs.stage_results import GATE_FAILED  # noqa: PLC0415 - likewise
 
     with console.watching() as watcher:
         finished = runner.run(config, watcher)

@@ -17,7 +17,7 @@ from ..sources.inputs import Expression, Field
 from ..sources.source import MOST_EXACT, PASSES_WHERE
 from ..sources.types import as_mapping, in_expression
 from ..tables.groupings import users_name
-from ..visible_text import rows_in_words
+from ..visible_text import listed, rows_in_words
 from .nodes import ROWS, Check, CrossCheck, register
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def _repeats(source: Source, keys: Sequence[str], faults: Faults) -> dict[str, o
     )
     more = int(str(faults[0]["n_keys"])) - len(faults)
     return {
-        "keys": " and ".join(shown_name(source, key) for key in keys),
+        "keys": listed(shown_name(source, key) for key in keys),
         "repeat": "repeats" if len(keys) == 1 else "repeat",
         "examples": examples,
         "others": f"; and {more:,} more" if more else "",

@@ -19,7 +19,7 @@ from ..safe_files import SpecialFileError, is_open_pipe, read_file
 from ..sources.paths import abridged, check_texts, local_path, shortened
 from ..sources.remote.store import is_remote
 from ..stages import STAGES, find_stage
-from ..stages.upstream import UpstreamParameters, UpstreamStage
+from ..stages.units import UpstreamParameters, UpstreamStage
 from .announcing.settings import NO_LINEAGE, NO_METRICS, LineageSettings, PrometheusSettings
 from .config_faults import explain, near, unwritable
 from .opening import check_names

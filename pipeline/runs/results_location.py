@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..storage.mirror import ResultsStore
     from ..storage.verify import Verified
     from .config import ResourceLimits
-    from .run import Run
+    from .stage_results import Run
 
 
 MIRRORS = "results"

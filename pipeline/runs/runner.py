@@ -21,9 +21,8 @@ from .carry_forward import LastRun, last_run, repeats
 from .evaluation import refuse_after_fork
 from .provenance import canonical, code_sha256, peak_rss, together, versions
 from .reuse import states_of
-from .run import Run, exit_code
 from .stage_by_stage import PUBLISH_OTHERS, Ready, StageByStage, check_unmoved
-from .stage_results import StageResults, Watcher, joined, texts_once
+from .stage_results import Run, StageResults, Watcher, exit_code, joined, texts_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -14,7 +14,7 @@ from ..sources.finding import Search
 from ..sources.formats import ENDINGS
 from ..sources.paths import local_path
 from ..sources.remote.store import is_remote
-from ..stages.upstream import UpstreamParameters
+from ..stages.units import UpstreamParameters
 from ..storage.durable import write_whole
 
 if TYPE_CHECKING:

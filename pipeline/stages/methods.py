@@ -10,10 +10,10 @@ from ..metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY, M
 from ..records import dataclass
 from ..tables.groupings import TOTAL, group_text
 from ..tables.schemas import GROUPING
-from ..visible_text import percent, percent_limits
+from ..visible_text import listed, percent, percent_limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 MOST_GROUPS = 4  # whose numbers are given
 CHOSEN = "At a threshold of {threshold:.4g}"
@@ -60,12 +60,6 @@ class Measured:
 
 
 # What was measured ---------------------------------------------------------------------------------------------------
-
-
-def listed(texts: Iterable[str], word: str = "and") -> str:
-    """Join texts as in a sentence: `a, b and c`."""
-    *others, last = texts
-    return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def left_out(measured: Measured, nouns: Mapping[str, str]) -> str:

@@ -38,7 +38,7 @@ from pipeline.api.running import open_results as open_results
 from pipeline.api.running import run as run
 from pipeline.api.sampling import sample as sample
 from pipeline.errors import ThresherError as ThresherError
-from pipeline.runs.run import Run as Run
+from pipeline.runs.stage_results import Run as Run
 
 __version__: str
 """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeline.runs.config import Config
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 FOLDERS = case_folders()
 PUBLISHED = {folder.parent.name: folder for folder in FOLDERS}.values()

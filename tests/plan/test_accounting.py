@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 WINDOW = {"before": "20h", "after": "10h", "gap": "2h", "closed": "left"}
 BEFORE, AFTER, GAP = 20, 10, 2

@@ -18,7 +18,7 @@ from pipeline.stages import find_stage
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 MENTIONS = pl.DataFrame({"doc_id": [1, 1, 2], "start": [0, 10, 0], "end": [4, 14, 4], "day": ["mon", "tue", "tue"]})
 PLACES = pl.DataFrame(

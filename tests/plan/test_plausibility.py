@@ -14,7 +14,7 @@ from pipeline.errors import DataError, NoInputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 BY_KIND = {example.kind: example for example in EXAMPLES}
 PAIRS = BY_KIND["before_after"].frames["pairs"]

@@ -196,7 +196,7 @@ def test_gold_places_that_stand_twice_are_said_where_mentions_are_matched(tmp_pa
     keys = {"match": "span", "by": [[]]}
     frames = {"gold": pl.concat([gold, gold[:1]]), "predicted": gold}
     (words,) = warnings_of(tmp_path / "said", "geocoding", frames, **keys)
-    assert "input gold: doc_id and start and end repeat: doc_id = t, start = 0, end = 4 (2 rows). " in words
+    assert "input gold: doc_id, start and end repeat: doc_id = t, start = 0, end = 4 (2 rows). " in words
     assert words.endswith("keep one row per mention")
     assert warnings_of(tmp_path / "once", "geocoding", {"gold": gold, "predicted": gold}, **keys) == []
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 STAGES = ("a", "b", "queries", "systems")
 

@@ -119,7 +119,7 @@ OPTIONAL = (
 )
 
 
-@pytest.mark.parametrize(("kind", "most_entered", "most_loaded"), [("call", 98, 160), ("run", 111, 169)])
+@pytest.mark.parametrize(("kind", "most_entered", "most_loaded"), [("call", 95, 142), ("run", 104, 147)])
 def test_a_plain_run_meets_few_modules_and_none_for_what_it_does_not_ask(
     tmp_path: Path, kind: str, most_entered: int, most_loaded: int
 ) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 EDGELIST = pl.DataFrame(  # as RNewsflow's compare_documents writes it
     {

@@ -19,7 +19,7 @@ from running import run_stages
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 TOLERANCE = 1e-12
 WINDOW = {"before": "168h", "after": "72h"}

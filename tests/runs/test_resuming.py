@@ -27,7 +27,7 @@ from runs.nights import STAGES, Nights, files_of, record_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 KILLED = """
 import json, os, signal, sys

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeline.runs.config import Config
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 CASES = [
     folder

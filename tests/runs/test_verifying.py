@@ -19,7 +19,7 @@ from runs.nights import record_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 SCORES = [number / 20 for number in range(20)]
 

@@ -29,7 +29,7 @@ from pipeline.storage.mirror import Mirror
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 SECRET = "canary+secret/of=the&store"  # noqa: S105 - to be looked for
 BUCKET = "results"

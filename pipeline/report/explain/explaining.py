@@ -16,8 +16,7 @@ from ...runs.config_faults import near
 from ...runs.provenance import code_sha256
 from ...runs.recorded import changed_files, open_recorded, recorded_config, recount
 from ...runs.rendering import render_opened
-from ...stages.profiles import Recounted
-from ...stages.sections import Asked
+from ...stages.sections import Asked, Recounted
 from ...stages.standard_figures import CROSS_FITTED
 from ...tables.groupings import users_name
 from .evidence import (
@@ -49,8 +48,7 @@ if TYPE_CHECKING:
 
     from ...interrupts import StopRequest
     from ...runs.opening import OpenedStage
-    from ...stages.profiles import Convention, Profile
-    from ...stages.sections import Evidence, Section
+    from ...stages.sections import Convention, Evidence, Profile, Section
     from ..published import PublishedRun, PublishedStage
     from .writing import Step
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ...records import dataclass
-from ...runs.run import is_failure
-from ...runs.stage_results import texts_once
+from ...runs.stage_results import is_failure, texts_once
 from ...stages.methods import Measured
 from ...visible_text import rows_in_words
 from ..words import counted

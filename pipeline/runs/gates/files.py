@@ -20,7 +20,7 @@ from ...storage.durable import json_bytes, storage_errors
 from ...tables.groupings import TOTAL
 from ...visible_text import cleaned
 from ..config import Config
-from ..run import is_failure
+from ..stage_results import is_failure
 from ..variables import substituted
 from ..written import gate_files
 

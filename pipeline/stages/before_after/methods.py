@@ -9,6 +9,7 @@ import polars as pl
 from ...tables.columns import THRESHOLD
 from ...tables.groupings import TOTAL
 from ...tables.schemas import GROUPING
+from ...visible_text import listed
 from .. import methods
 from ..units import Counted, Labelled, SampleSizes
 from . import assumption
@@ -63,7 +64,7 @@ def sentences(measured: Measured) -> Iterator[str]:
 
 def _data(measured: Measured) -> str:
     others = [f"{measured.used(name):,} {NOUNS[name]}" for name in ("events", "articles") if name in measured.accounts]
-    return f"The data are {measured.used('pairs'):,} scored pairs{f' with {methods.listed(others)}' if others else ''}."
+    return f"The data are {measured.used('pairs'):,} scored pairs{f' with {listed(others)}' if others else ''}."
 
 
 def _window(window: Mapping[str, object] | None) -> str:

@@ -20,6 +20,7 @@ from ...queries.load import statement
 from ...records import dataclass
 from ...sources.bins import Grid
 from ...tables.columns import SECOND_REPLICATE
+from ...visible_text import listed
 from ..durations import EVERYTHING
 from . import assumption, audit, contract, faults, gold, inputs, lags, strata
 from .evidence import check_grouping, has, resolve_compared
@@ -255,8 +256,8 @@ class Resolved:
         every_pair = ", or every compared pair with its times" if of_timelines else ""
         other = ", or article_id in pairs" if are_rows and of_article else ""
         return {
-            "day": f"{_listed(of_day)}{every_pair}{other}" if of_day else "",
-            "article_id": f"{_listed(of_article)}{every_pair}" if of_article else "",
+            "day": f"{listed(of_day)}{every_pair}{other}" if of_day else "",
+            "article_id": f"{listed(of_article)}{every_pair}" if of_article else "",
         }
 
     def _lacking_of_timelines(self) -> Iterator[str]:
@@ -337,10 +338,6 @@ class Resolved:
             message = "a window is required to count articles around events"
             raise ConfigError(message)
         return self.params.window.span()
-
-
-def _listed(things: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(things[:-1]), things[-1])))
 
 
 # What before_after asks of an engine.

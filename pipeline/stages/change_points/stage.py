@@ -15,6 +15,7 @@ from ...queries.dialect import column, double
 from ...queries.load import statement
 from ...tables.columns import THRESHOLD
 from ...tables.ratios import scales
+from ...visible_text import listed
 from .. import methods
 from ..figures import (
     CRITERION,
@@ -37,8 +38,7 @@ from ..figures import (
     thinned,
     with_limits,
 )
-from ..profiles import Convention, Profile
-from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
+from ..sections import EXPLAINED_ROWS, Convention, Evidence, Measure, Profile, Section
 from ..stage import Stage, UnitTable
 from ..standard_figures import (
     BIN,
@@ -325,7 +325,7 @@ def results(measured: Measured) -> Iterator[str]:
         if phrases:
             group = methods.named_group(row)
             head = ", ".join(filter(None, (methods.filled(methods.CHOSEN, row), group and f"for {group}")))
-            body = methods.listed(phrases)
+            body = listed(phrases)
             yield f"{head}, {body}." if head else f"{body[0].upper()}{body[1:]}."
 
 

@@ -18,7 +18,7 @@ from ...tables.groupings import Grouping
 from ...tables.schemas import GROUPING, STAGE_COLUMN, Column, Table, limits_of, limits_of_share
 from .. import STAGES, find_stage
 from ..stage import CLUSTER
-from ..upstream import UpstreamParameters
+from ..units import UpstreamParameters
 from .group_units import MARKS, stages_with
 from .rows import EVENT_COUNTS, NEEDS_GROUPS, NEEDS_PAIRS, PAIRED_TESTS, POOLED, UNPAIRED_TESTS, Test
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..stage import UnitTable
-    from ..upstream import UpstreamStage
+    from ..units import UpstreamStage
 
 
 # Result tables of compare.

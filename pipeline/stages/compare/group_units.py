@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ...metrics.uncertainty.interval_quality import Quality
     from ...metrics.uncertainty.jackknife import Floats
-    from ..upstream import UpstreamStage
+    from ..units import UpstreamStage
     from .contract import CompareParameters
     from .rows import ComparedMetric, Row
 

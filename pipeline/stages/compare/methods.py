@@ -8,6 +8,7 @@ import polars as pl
 
 from ...tables.groupings import TOTAL, group_text
 from ...tables.schemas import GROUPING
+from ...visible_text import listed
 from .. import methods
 from ..units import Counted, SampleSizes
 from .summary import gap_sentences, has_rows, margin_sentences, one_test_a_pair, system_text
@@ -46,7 +47,7 @@ def sentences(measured: Measured) -> Iterator[str]:
     systems = sorted({str(system) for name in ("system_a", "system_b") for system in tests[name]})
     if systems:
         n_units = measured.most(tests["n_units"])
-        names = f" ({methods.listed(systems)})" if len(systems) <= MOST_SYSTEMS else ""
+        names = f" ({listed(systems)})" if len(systems) <= MOST_SYSTEMS else ""
         units = f"{n_units} shared units" if parameters["paired"] else f"different units, {n_units} in a comparison"
         yield f"{len(systems):,} systems{names} were compared on {units}{_with_baseline(parameters)}."
     if "cluster" in measured.facts:
@@ -55,7 +56,7 @@ def sentences(measured: Measured) -> Iterator[str]:
     made = list(dict.fromkeys(tests["test"])) + (["bayes"] if has_rows(measured.tables, "compare_posteriors") else [])
     asked = [name for name in parameters["tests"] if name in made]
     if asked:
-        words = methods.listed(TESTS[name] for name in asked).format(**parameters)
+        words = listed(TESTS[name] for name in asked).format(**parameters)
         seed = parameters["seed"]
         paired_by = "cluster" if "cluster" in measured.facts else "unit"
         how = f"two-sided and paired by {paired_by}" if parameters["paired"] else "two-sided"
@@ -81,7 +82,7 @@ def _claims(measured: Measured) -> Iterator[str]:
         return
     margins = measured.tables["compare_margins"]
     by_metric = dict(zip(margins["metric"], margins["margin"], strict=True))
-    words = methods.listed(f"{margin:g} in {POOLED.get(metric, metric)}" for metric, margin in by_metric.items())
+    words = listed(f"{margin:g} in {POOLED.get(metric, metric)}" for metric, margin in by_metric.items())
     level = 1 - measured.parameters["confidence"]
     yield (
         f"Non-inferiority and equivalence were tested with a margin of {words}, by one-sided tests at the level of "

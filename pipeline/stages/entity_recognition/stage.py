@@ -21,12 +21,11 @@ from ...tables.columns import IN_TIME, RATIOS, REPLICATE, THRESHOLD, add_up, as_
 from ...tables.groupings import grouping_columns
 from ...tables.ratios import F1, PRECISION, RECALL, scales
 from ...tables.schemas import GROUPING, polars_types
-from ...visible_text import of_every
+from ...visible_text import listed, of_every
 from .. import methods
 from ..figures import Axis, Figure, caption, drawn, intervals, keys_of, of_best, ratio_series, rising, shares, shown
 from ..mentions import DOCUMENT, rule_in_words
-from ..profiles import Convention, Profile
-from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
+from ..sections import EXPLAINED_ROWS, Convention, Evidence, Measure, Profile, Section
 from ..stage import (
     Stage,
     Summary,
@@ -451,7 +450,7 @@ def sentences(measured: Measured) -> Iterator[str]:
         yield methods.scored_predictions(measured)
         yield methods.invalid_scores(measured, "Predictions")
         yield methods.criteria(measured)
-    yield f"Precision, recall and F1 are given {methods.listed(AVERAGES[name] for name in parameters['averages'])}."
+    yield f"Precision, recall and F1 are given {listed(AVERAGES[name] for name in parameters['averages'])}."
     units = methods.units_in_words(measured, {"doc_id": "documents"})
     yield methods.intervals(
         measured,

@@ -21,6 +21,7 @@ from ...metrics.uncertainty.limits import (
 from ...metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from ...tables.columns import IN_TIME, THRESHOLD, divide, lowest_retrieved
 from ...tables.schemas import GROUPING
+from ...visible_text import listed
 from .. import methods
 from ..figures import Axis, Figure, Rule, Series, caption, drawn, intervals, keys_of, ratio_series, shares, shown
 from ..mentions import rule_in_words
@@ -272,7 +273,7 @@ def sentences(measured: Measured) -> Iterator[str]:
     yield methods.left_out(measured, NOUNS)
     yield CANDIDATES[parameters["candidates"]]
     within = "at most" if parameters["tolerance_boundary"] == "<=" else "less than"
-    tolerances = methods.listed((f"{value:g}" for value in parameters["tolerances_km"]), "or")
+    tolerances = listed((f"{value:g}" for value in parameters["tolerances_km"]), "or")
     yield (
         f"A place is right if it lies {within} {tolerances} km from the gold place; precision is the share of right "
         "ones among the located mentions, recall among all gold mentions."

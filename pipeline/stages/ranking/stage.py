@@ -17,7 +17,7 @@ from ...queries.load import statement
 from ...tables.columns import REPLICATE, as_key
 from ...tables.groupings import TOTAL, Grouping
 from ...tables.schemas import GROUPING
-from ...visible_text import of_every
+from ...visible_text import listed, of_every
 from .. import methods
 from ..figures import (
     RATIO_NAMES,
@@ -34,8 +34,7 @@ from ..figures import (
     visible,
     with_limits,
 )
-from ..profiles import Convention, Profile
-from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
+from ..sections import EXPLAINED_ROWS, Convention, Evidence, Measure, Profile, Section
 from ..stage import (
     CLUSTER,
     Stage,
@@ -473,7 +472,7 @@ def sentences(measured: Measured) -> Iterator[str]:
     yield from methods.results(with_measures(measured.tables), names, measured.confidence)
     expected = [percent(row["map_expected"]) for row in shown if row["map_expected"] is not None]
     if expected:
-        values = methods.listed(dict.fromkeys(expected))
+        values = listed(dict.fromkeys(expected))
         yield f"Random selection would give a mean average precision of {values} (exact expectation: Bestgen 2015)."
 
 

@@ -11,8 +11,7 @@ from ...queries.dialect import column, double
 from ...queries.load import statement
 from ...tables.columns import THRESHOLD
 from ...tables.ratios import FURTHER, OF_LABELS
-from ..profiles import Convention, Profile
-from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
+from ..sections import EXPLAINED_ROWS, Convention, Evidence, Measure, Profile, Section
 from ..units import untold, with_influence
 from .calibration import CALIBRATION_TABLE, RELIABILITY_TABLE
 from .outcomes import INPUTS, identity, location_of_known
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ...tables.ratios import Index, Ratio
-    from ..profiles import Recounted
-    from ..sections import Asked
+    from ..sections import Asked, Recounted
 
 
 # What scikit-learn does otherwise.

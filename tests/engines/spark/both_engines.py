@@ -11,7 +11,7 @@ from running import run_stages
 if TYPE_CHECKING:
     from pipeline.engines.spark_session import SparkSettings
     from pipeline.runs.config import Config
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 TOLERANCE = 1e-12
 

@@ -12,7 +12,7 @@ import pipeline
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 HOSTILE = ["</script><img onerror=x>", "a\nb", 'q"\\n', "\x1b[31m", None, "all", "a,b", '{x="y"} 1', "\u2028é"]
 

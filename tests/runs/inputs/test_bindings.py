@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 ABOUT_INPUTS = ("inputs", "bindings")
 PREDICTIONS = pl.DataFrame(

@@ -34,7 +34,7 @@ from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.remote.reading import Copies, bytes_of
 
 if TYPE_CHECKING:
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
     from pipeline.sources.rows import Rows
 
 ROWS = pl.DataFrame({"id": [1, 2], "score": [0.9, 0.2], "label": [True, False]})

@@ -29,7 +29,7 @@ from pipeline.sources.remote.store import Address, Bucket, Objects, address_in_t
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 ROWS = pl.DataFrame(
     {

@@ -21,7 +21,7 @@ from pipeline.stages.before_after.strata import _estimates
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 WINDOW = {"before": "48h", "after": "24h", "gap": "2h"}
 THRESHOLDS = [0.3, 0.6, 0.9]

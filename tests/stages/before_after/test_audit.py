@@ -18,7 +18,7 @@ from pipeline.metrics.before_after.sensitivity import DOUBT
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 WINDOW = {"before": "48h", "after": "12h", "near": "12h"}
 THRESHOLDS = [0.3, 0.5, 0.6, 0.8, 0.99]

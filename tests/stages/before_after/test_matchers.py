@@ -113,7 +113,7 @@ def test_a_pair_may_occur_once_for_each_matcher(tmp_path: Path) -> None:
     frames = timelines()
     again = frames["pairs"].filter(method="bert").head(3).with_columns(pl.col("score") / 2)
     twice = frames | {"pairs": pl.concat([frames["pairs"], again])}
-    with pytest.raises(DataError, match="event_id and article_id and method repeat"):
+    with pytest.raises(DataError, match="event_id, article_id and method repeat"):
         run_before_after(tmp_path / "error", twice, by=["method"], **KEYS)
     merged = run_before_after(tmp_path / "max", twice, by=["method"], **KEYS | {"duplicates": "max"})
     once = run_before_after(tmp_path / "once", frames, by=["method"], **KEYS)

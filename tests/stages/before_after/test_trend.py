@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 EVENTS = 24
 WINDOW = {"before": "100h", "after": "12h", "gap": "6h"}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 RATIOS = ("fpr", "precision", "recall", "f1", "precision_uncorrected", "recall_uncorrected", "f1_uncorrected")
 COUNTS = ["n_before", "n_after", "m_before", "m_after"]

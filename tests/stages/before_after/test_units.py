@@ -11,7 +11,7 @@ from running import read_table, run_before_after
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 COUNTS = ("n_before", "n_after", "m_before", "m_after")
 WINDOW = {"before": "20h", "after": "10h"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 SOURCE = Path(__file__).parents[3] / "studies" / "coverage_of_estimates.py"
 MARK = "assumption_failed"

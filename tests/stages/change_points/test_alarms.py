@@ -23,7 +23,7 @@ from pipeline.report.text.summary import paragraph_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 COUNTS = ("n_predicted", "tp", "n_false", "n_ignored", "n_merged")
 START = dt.datetime(2026, 3, 28, tzinfo=dt.UTC)  # a clock of Amsterdam moves in between

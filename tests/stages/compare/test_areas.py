@@ -17,7 +17,7 @@ from pipeline.errors import DataError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 SYSTEMS = ("base", 'new, "quoted"</script>')
 DOCUMENTS, ROWS = 60, 10

@@ -21,10 +21,10 @@ from pipeline.simulations import before_after
 from pipeline.stages import STAGES
 from pipeline.stages.compare.contract import CompareParameters, units_of
 from pipeline.stages.compare.rows import POOLED
-from pipeline.stages.upstream import UpstreamStage
+from pipeline.stages.units import UpstreamStage
 
 if TYPE_CHECKING:
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 COMPARING: dict[str, Any] = {"kind": "compare", "of": ["loose", "strict"], "resamples": 999}
 

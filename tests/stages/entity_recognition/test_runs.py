@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeline.metrics.matching.spans import Average
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 KIND = "entity_recognition"
 AVERAGES: list[Average] = ["micro", "macro", "semeval", "semeval_micro"]

@@ -16,7 +16,7 @@ from pipeline.metrics.geocoding.accuracy import error_statistics
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 KIND = "geocoding"
 TOLERANCES = [1.0, 161.0, 20_000.0]

@@ -18,7 +18,7 @@ from pipeline.stages.geocoding import places, planning
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 KIND = "geocoding"
 TOLERANCES = [50.0, 500.0, 5000.0]

@@ -22,7 +22,7 @@ from pipeline.stages.ranking.stage import STAGE
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.run import Run
+    from pipeline.runs.stage_results import Run
 
 MEASURES = ["ndcg@3", "RBP(p=0.5)", "Success(rel=1)@1", "Judged@2"]
 NAMES = ["nDCG@3", "RBP(p=0.5)", "Success(rel=1)@1", "Judged@2"]

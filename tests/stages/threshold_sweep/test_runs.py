@@ -407,7 +407,7 @@ def test_groups_without_a_class_and_with_few_positives_are_warned_of(tmp_path: P
     assert any("fewer than 20 positives" in warning for warning in run.warnings)
 
 
-def results(run: pipeline.runs.run.Run) -> dict[str, bytes]:
+def results(run: pipeline.runs.stage_results.Run) -> dict[str, bytes]:
     """The bytes of every result, without those of the inputs' names."""
     files = sorted(path for path in run.path.rglob("*.parquet") if path.parent.name != "inputs")
     return {path.relative_to(run.path).as_posix(): path.read_bytes() for path in files}

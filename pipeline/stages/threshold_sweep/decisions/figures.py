@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ....tables.columns import THRESHOLD
-from ... import methods
+from ....visible_text import listed
 from ...figures import Axis, Figure, Rule, Series, caption, drawn, intervals, rising, visible, with_limits
 from ...standard_figures import by_threshold
 
@@ -106,7 +106,7 @@ def decisions(measured: Measured) -> Iterator[str]:
     wanted = [f"{100 * share:.4g}%" for share in (shares if isinstance(shares, list) else [shares])]
     if wanted:
         yield (
-            f"Precision, negative predictive value and F1 at a prevalence of {methods.listed(wanted)} follow from "
+            f"Precision, negative predictive value and F1 at a prevalence of {listed(wanted)} follow from "
             "recall and the false positive rate by Bayes' theorem, on the assumption that each class scores there as "
             "here (prior shift), with limits by MOVER-R (Donner and Zou 2012)."
         )
