@@ -293,7 +293,7 @@ def init(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[STAGE] [FILE]...",
+            metavar="STAGE|FILE",
             help="The task, by default before_after, or what the files are enough for; and files, as of --from.",
         ),
     ] = None,

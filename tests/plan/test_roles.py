@@ -160,7 +160,7 @@ def test_mentions_that_stand_twice_at_one_place_are_said(tmp_path: Path, name: s
     assert warnings_of(tmp_path / "once", "entity_recognition", frames, **keys) == []
     frames[name] = pl.concat([frames[name], frames[name][4:7]])
     (words,) = warnings_of(tmp_path / "said", "entity_recognition", frames, **keys)
-    assert f"input {name}: doc_id and " in words
+    assert f"input {name}: doc_id" in words
     assert " repeat: doc_id = t0, " in words
     assert "and 1 more. Each counts as a mention of its own: keep one row per mention" in words
     assert warnings_of(tmp_path / "kept", "entity_recognition", frames, **keys, duplicates="keep") == []
