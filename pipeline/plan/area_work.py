@@ -218,10 +218,13 @@ class _Work:
         """All rows in rising order of score, block by block."""
         collected = self._collector()
         if self.groups.size:
-            in_order = rows_in_order(self.request, self.groups.names)  # the engine spills what does not fit into memory
-            for rows in self._packed() if self._fits() else map(self._rows, self._parts(in_order)):
+            for rows in self._packed() if self._fits() else self._in_order():
                 collected.add(rows)
         return self._table(collected, {})
+
+    def _in_order(self) -> Iterator[Rows]:
+        """Rows that the engine puts in order; what does not fit into memory it spills."""
+        return map(self._rows, self._parts(rows_in_order(self.request, self.groups.names)))
 
     def fits_in_order(self) -> bool:
         """Whether the engine hands over all rows in order."""

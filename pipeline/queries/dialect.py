@@ -413,7 +413,7 @@ def apart(tree: Tree) -> tuple[Tree, dict[str, exp.In]]:
     lists: dict[str, exp.In] = {}
     tree = tree.copy()
     for node in [node for node in tree.find_all(exp.In) if _TYPE in node.meta]:
-        written = f"{node.meta[_TYPE]} {_text(node)}"
+        written = f"{node.meta[_TYPE]} {_text_of_list(node)}"
         name = f"values_{sha256(written.encode()).hexdigest()[:32]}"
         lists[name] = node.copy()
         node.set("expressions", None)

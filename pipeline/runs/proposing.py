@@ -7,49 +7,40 @@ import math
 import re
 import shlex
 from contextlib import suppress
-from dataclasses import field as data_field
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from functools import cache, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import polars as pl
-
-from ..errors import DataError, NoInputError, UsageError
-from ..records import dataclass
-from ..sources.bindings import USUAL, fit, is_usual_name, proposed
-from ..sources.delimiters import keys_of_file
-from ..sources.finding import Search
-from ..sources.formats import ENDINGS, TEXTS, format_of, is_read
-from ..sources.frames import tables_of
-from ..sources.inputs import Field, Input, InputContract
-from ..sources.listing import find_files
-from ..sources.parquet_files import DataFile
-from ..sources.rows import lists_of_tags, tags_in_words
-from ..sources.text_casts import text_cast
+from ..errors import UsageError
+from ..sources.bindings import USUAL
+from ..sources.rows import tags_in_words
 from ..sources.types import TEXTS as ARROW_TEXTS
-from ..sources.types import canonical_type, in_expression
+from ..sources.types import in_expression
 from ..sources.unnesting import ROW
 from ..visible_text import cleaned
+from .found_files import (
+    BY_VALUES,
+    ID,
+    INVALID_SCORES,
+    MOST_DIGITS,
+    OF_KEYS,
+    SCORE,
+    TAGS,
+    UNNEST,
+    Found,
+    look_at_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
-    import pyarrow as pa
-
-    from ..sources.inputs import Format, Kind
-    from ..sources.text_casts import TextCast
+    from ..sources.inputs import Field, Format, InputContract
     from ..stages.stage import Stage
 
 STEPS = 100
 _BY = "#   by = "
-ID, SCORE, INVALID_SCORES, MOST_ROWS = "id", "score", "invalid_scores", 100_000
-UNNEST, TAGS = "unnest", "tags"
-OF_MENTIONS = ("text", "type")  # a document beside the list of its mentions may have them, too
-NAMES_OF_TYPES = ("labels", "label", "types", "tags", "categories")
-MOST_LISTS = 4  # and structs within each other
-PLACES_OF_LISTS = ("begin", "stop", "tag")  # of [0, 4, "LOC"]
 USUAL_GROUPS = (
     *("system", "model", "method", "classifier", "matcher", "dataset", "source", "language", "lang"),
     *("type", "category", "class", "domain", "country", "region", "split", "group"),
@@ -57,186 +48,6 @@ USUAL_GROUPS = (
 SELDOM_GROUPS = re.compile(
     r"(?i)q0|from_name|to_name|iteration|text|title|url|link|comment|.*_?id|doc(ument)?|name|date|time|day"
 )
-WORDS_FOR_NONE = ("NA", "N/A", "#N/A", "n/a", "NULL", "null", "None", "none", "-", ".", "?")
-OF_TEXT: tuple[Kind, ...] = ("number", "boolean", "instant")
-MOST_CLASSES = 1_000  # that a column of labels names; more are texts
-SCORED = InputContract("scored", (Field("score", "number", "the score"),), "rows with a score")
-MOST_DIGITS = 700  # of a sum of two floating numbers, all of them
-
-
-@dataclass(frozen=True)
-class Found:
-    """A file or pattern, with the columns of its first file.
-
-    Attributes:
-        written: As it was written.
-        file: Its first file.
-        typed: Whether its columns have types.
-        rows: Rows of all its files.
-        keys: Keys of the input that say how its files are written.
-        called: What columns are called for what they hold, where their names do not say so; empty: they fit no field.
-        of_elements: The same file with the elements of a list as rows, for each of its columns of lists.
-        is_json: Whether it is one of JSON lines, whose times are text.
-        casts: What reads its columns of text, as far as it was asked.
-    """
-
-    written: str
-    file: DataFile
-    typed: bool
-    rows: int
-    keys: dict[str, Any]
-    called: dict[str, str] = data_field(default_factory=dict)
-    of_elements: tuple[Found, ...] = ()
-    is_json: bool = False
-    casts: dict[tuple[str, Kind], TextCast | None] = data_field(default_factory=dict, compare=False)
-
-    def fields(self, contract: InputContract) -> dict[str, tuple[str, float]]:
-        """The columns proposed for the fields of an input, with how well they fit."""
-        return proposed(contract, self.file.schema, can_be=self.can_be, called=self.called)
-
-    def can_be(self, column: str, kind: Kind) -> bool:
-        """Whether a column can be read as what a field expects, by an expression if need be."""
-        arrow = self.file.schema.field(column).type
-        if str(arrow) in ARROW_TEXTS and kind not in {"key", "any"}:
-            if kind == "boolean" and (self.class_of_element(column) or self.class_that_is_true(column)):
-                return True
-            return self.cast(column, kind) is not None or not self.typed  # what does not fit is told when it is read
-        return canonical_type(arrow, kind) is not None or self.is_zero_or_one(column, kind)
-
-    def cast(self, column: str, kind: Kind) -> TextCast | None:
-        """What reads a column of text as what a field expects; None: nothing does, or it needs nothing."""
-        if (column, kind) not in self.casts:
-            rows = pl.scan_parquet(self.file.path).select(column)
-            self.casts[column, kind] = text_cast(rows, column, kind)
-        return self.casts[column, kind]
-
-    def expression(self, column: str, kind: Kind) -> str:
-        """The expression that a column is to be read with; empty: it is read as it is."""
-        if self.is_zero_or_one(column, kind):
-            return f"{in_expression(column)} = 1"
-        if kind == "boolean" and (of_element := self.class_of_element(column)):
-            return f"{in_expression(column)} = {in_expression(of_element)}"
-        if str(self.file.schema.field(column).type) not in ARROW_TEXTS or kind in {"key", "any"}:
-            return ""
-        spec = Input.model_validate({"path": self.written, **self.keys})
-        of_text = not self.typed or (self.is_json and kind in {"instant", "position"})
-        if of_text and is_read(pl.scan_parquet(self.file.path), column, kind, spec):
-            return ""
-        cast = self.cast(column, kind)
-        if cast is None and kind == "boolean" and (true_class := self.class_that_is_true(column)):
-            return f"{in_expression(column)} = {true_class}"
-        return "" if cast is None else cast.sql
-
-    def is_zero_or_one(self, column: str, kind: Kind) -> bool:
-        """Whether a column of floating numbers holds nothing but 0, 1 and gaps, for a field of truth values."""
-        if kind != "boolean" or str(self.file.schema.field(column).type) not in {"double", "float"}:
-            return False
-        return self._values(column).drop_nulls().is_in([0.0, 1.0]).all()
-
-    def class_of_element(self, column: str) -> str:
-        """The column of elements that names the class each of them scores; empty: there is none.
-
-        Args:
-            column: A column of text beside the list, whose values such classes are.
-        """
-        if UNNEST not in self.keys:
-            return ""
-        texts = [field.name for field in self.file.schema if str(field.type) in ARROW_TEXTS and field.name != column]
-        inside = [name for name in texts if name.startswith(f"{self.keys[UNNEST][-1]}.")]
-        values = self._values(column).drop_nulls().unique()
-        return next((name for name in inside if values.is_in(self._values(name).unique().implode()).all()), "")
-
-    def class_that_is_true(self, column: str) -> str:
-        """What a column that names classes is to be compared with, as SQL; empty: it names none.
-
-        The class that is predicted, if a column names it and the score is that of this class, at least 1 / classes;
-        otherwise that of two classes whose rows score higher.
-        """
-        texts = [field.name for field in self.file.schema if str(field.type) in ARROW_TEXTS]
-        score = proposed(SCORED, self.file.schema, can_be=self.can_be, called=self.called).get(SCORE)
-        classes = self._values(column).drop_nulls().unique()
-        if column not in texts or score is None or not 1 < len(classes) <= min(MOST_CLASSES, self.file.rows / 2):
-            return ""
-        predicted = [name for name in texts if name != column and self._holds_only(name, classes)]
-        least, _ = self.limits(score[0]) or (0.0, 0.0)
-        if predicted and (len(classes) > 2 or least >= 1 / len(classes)):  # noqa: PLR2004 - a class and its opposite
-            return in_expression(predicted[0])
-        if len(classes) > 2:  # noqa: PLR2004
-            return ""
-        scores = self._numbers(score[0]).collect()["x"]
-        means = pl.DataFrame({"class": self._values(column), "score": scores}).drop_nulls().group_by("class").mean()
-        true_class = str(means.sort("score", "class")["class"].last())
-        return "'{}'".format(true_class.replace("'", "''"))
-
-    def _holds_only(self, column: str, values: pl.Series) -> bool:
-        """Whether a column has values, and none but these."""
-        held = self._values(column).drop_nulls().unique()
-        return len(held) > 0 and held.is_in(values.implode()).all()
-
-    def has_gaps(self, column: str) -> bool:
-        """Whether a column of the first file has rows without a value."""
-        return self._values(column).null_count() > 0
-
-    def _values(self, column: str) -> pl.Series:
-        """The values of a column of the first file, NaN as none."""
-        values = pl.scan_parquet(self.file.path).select(column).collect()[column]
-        return values.fill_nan(None) if values.dtype.is_float() else values
-
-    def fit(self, contract: InputContract) -> tuple[float, float]:
-        """How well the file fits an input: 0 first if a required field finds no column."""
-        fields = self.fields(contract)
-        return fit(contract, fields, Path(self.written).name), sum(likeness for _, likeness in fields.values())
-
-    def best(self, contract: InputContract) -> Found:
-        """The rows that fit an input best: rows of the file, elements of a list, or mentions of its tags."""
-
-        def fit_of(rows: Found) -> tuple[float, float, bool]:
-            is_predicted = "pred" in rows.keys.get(TAGS, "").lower()
-            return *rows.fit(contract), is_predicted == (contract.name == "predicted")
-
-        return max((self, *self.of_elements), key=fit_of)
-
-    def limits(self, column: str) -> tuple[float, float] | None:
-        """The lowest and highest number of a column of the first file; None if it has none."""
-        finite = self._numbers(column).filter(pl.col("x").is_finite())
-        low, high = finite.select(pl.col("x").min().alias("low"), pl.col("x").max().alias("high")).collect().row(0)
-        return None if low is None else (low, high)
-
-    def has_invalid(self, column: str) -> bool:
-        """Whether a column of the first file has rows without a number, or with one that is not finite."""
-        finite = pl.col("x").is_finite().fill_null(value=False)
-        return not self._numbers(column).select(finite.all()).collect().item()
-
-    def _numbers(self, column: str) -> pl.LazyFrame:
-        """The numbers of a column of the first file, as `x`."""
-        values = pl.col(column)
-        cast = self.casts.get((column, "number"))
-        if cast is not None and not ("decimal" in self.keys and cast.has_decimal_commas):
-            values = cast.reading(values.str.strip_chars())
-        elif "decimal" in self.keys:
-            values = values.str.replace(self.keys["decimal"], ".", literal=True)
-        return pl.scan_parquet(self.file.path).select(values.cast(pl.Float64, strict=False).alias("x"))
-
-    def repeats(self, column: str) -> bool:
-        """Whether a column of the first file has a value twice, as far as its first rows tell, or none at all."""
-        values = pl.scan_parquet(self.file.path).select(column).head(MOST_ROWS).collect()[column]
-        return values.null_count() > 0 or values.n_unique() < len(values)
-
-    def words_for_none(self) -> list[str]:
-        """Words that stand for no value in columns of text that hold numbers, truth values or times beside."""
-        rows = pl.scan_parquet(self.file.path).select(pl.col(pl.String)).head(MOST_ROWS).collect()
-        words: set[str] = set()
-        for column in rows.iter_columns():
-            is_word = column.is_in(WORDS_FOR_NONE)
-            others = column.filter(~is_word).drop_nulls().to_frame().lazy()
-            if is_word.any() and not is_word.all() and any(text_cast(others, column.name, kind) for kind in OF_TEXT):
-                words.update(column.filter(is_word))
-        return sorted(words)
-
-    def example(self, column: str) -> Any:  # noqa: ANN401 - any value
-        """A value of a column, for people."""
-        values: pl.Series = pl.scan_parquet(self.file.path).select(column).drop_nulls().head(1).collect()[column]
-        return values.item() if len(values) else None
 
 
 def propose(
@@ -264,9 +75,27 @@ def propose(
         NoInputError: a file does not exist.
         DataError: a file cannot be read.
     """
-    look_at = cache(partial(_found, base=base, delimiter=delimiter, format_=format_))
+    look_at = cache(partial(look_at_file, base=base, delimiter=delimiter, format_=format_))
+    try:
+        stage, files = _task_of(stages, paths, look_at)
+    except UsageError:
+        with suppress(UsageError):
+            by_values = cache(lambda path: replace(look_at(path), by_values=True))
+            return _config_of(*_task_of(stages, paths, by_values), paths)
+        raise
+    return _config_of(stage, files, paths)
+
+
+def _task_of(
+    stages: Sequence[Stage], paths: Sequence[str], look_at: Callable[[str], Found]
+) -> tuple[Stage, dict[str, Found]]:
+    """The task, and which of its inputs each file is."""
     stage = stages[0] if len(stages) == 1 else _only_task(stages, paths, look_at)
-    files = _assigned(stage, paths, look_at)
+    return stage, _assigned(stage, paths, look_at)
+
+
+def _config_of(stage: Stage, files: dict[str, Found], paths: Sequence[str]) -> str:
+    """The config of a task whose files are known."""
     bindings = {name: file.fields(_contract(stage, name)) for name, file in files.items()}
     alignment = list(_alignment(stage, bindings))
     lines = [
@@ -293,6 +122,7 @@ def propose(
             '# no column looks like one to group by; of a column "g", by = ["g"] gives the total and each value,',
         ]
         lines += ['# by = [["g"]] these alone, and by = [[], ["g"], ["h"]] the total and those of each of two columns']
+    lines += _by_that_tells_apart(stage, files, bindings)
     lines += ["", *alignment, *_thresholds(stage, files, bindings), *_window(stage, files, bindings)]
     lines += [*_margin(stage, files, bindings), *_invalid_scores(stage, files, bindings)]
     lines += _required(stage, {*files, "thresholds", "window", "margin"})
@@ -336,7 +166,7 @@ def diagnose(
     Raises:
         ThresherError: as `propose`, but for files that fit nothing.
     """
-    files = [_found(path, base, delimiter, format_) for path in paths]
+    files = [look_at_file(path, base, delimiter, format_) for path in paths]
     lines = [line for file in files for line in _seen(file)]
     enough, lacking = [], []
     for stage in stages:
@@ -439,111 +269,6 @@ def _written(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{{{'|'.join(names)}}}"
 
 
-def _found(
-    path: str,
-    base: Path,
-    delimiter: str | None,
-    format_: Format | None,
-    null_values: Sequence[str] = (),
-    table: str | None = None,
-) -> Found:
-    matches = Search(path, base, ENDINGS[format_ or "parquet"]).matches(path)
-    if matches and table is None and format_of(Path(matches[0][0]), format_) == "duckdb":
-        first, *others = [_found(path, base, None, "duckdb", table=each) for each in tables_of(matches[0][0], path)]
-        rows = [each for other in others for each in (replace(other, of_elements=()), *other.of_elements)]
-        return replace(first, of_elements=(*first.of_elements, *rows))
-    keys: dict[str, Any] = {**(keys_of_file(matches[0][0], delimiter, format_, name=path) if matches else {})}
-    if table is not None:
-        keys |= {"format": "duckdb", "table": table}
-    if null_values:
-        keys["null_values"] = list(null_values)
-    listing = find_files(Input.model_validate({"path": (path,), **keys}), base, name=path)
-    files = [file for file in listing.files if isinstance(file, DataFile)]
-    if not files:
-        message = f"no file matches {path}"
-        raise NoInputError(message)
-    if files[0].fetch is not None:
-        files[0].fetch(files[0].schema.names)
-    typed = format_of(Path(files[0].name), Input.model_validate({"path": path, **keys}).format) not in TEXTS
-    as_written = Found(path, files[0], typed, sum(file.rows for file in files), keys)
-    if not (typed or null_values) and (words := as_written.words_for_none()):
-        return _found(path, base, delimiter, format_, null_values=words)
-    is_json = format_of(Path(files[0].name), keys.get("format")) == "jsonl"
-    as_written = replace(as_written, is_json=is_json)
-    return replace(as_written, of_elements=tuple(_of_elements(as_written, base)))
-
-
-def _of_elements(of_file: Found, base: Path, outside: Sequence[str] = ()) -> Iterator[Found]:
-    """The elements of each list as rows, and the elements of lists within them.
-
-    What stands beside the outermost list tells of the document, and may be called `id`; where nothing is called so, the
-    number of the row does.
-
-    Args:
-        of_file: The file, or elements of one of its lists.
-        base: Folder that relative paths start from.
-        outside: Names of the columns beside the outermost list; none: those of the file.
-    """
-    path = [*of_file.keys.get(UNNEST, ())]
-    beside = outside or of_file.file.schema.names
-    if not path and (of_tags := list(_mentions(of_file, base))):
-        yield from of_tags
-        return
-    for field in of_file.file.schema:
-        is_inner = bool(path) and field.name not in beside
-        is_struct = str(field.type).startswith("struct<")
-        if not ((_is_list(field.type) and (is_inner or not path)) or (is_struct and is_inner)):
-            continue
-        with suppress(DataError):  # elements that have no type together
-            elements = _elements_of(of_file, [*path, field.name], beside, base)
-            yield elements
-            if len(path) + 1 < MOST_LISTS:
-                yield from _of_elements(elements, base, beside)
-
-
-def _mentions(of_file: Found, base: Path) -> Iterator[Found]:
-    """The mentions that lists of tags make, as rows, of each such list."""
-    for tags in lists_of_tags(of_file.file):
-        keys = of_file.keys | {TAGS: tags}
-        with suppress(DataError):  # lists of something else
-            listing = find_files(Input.model_validate({"path": (of_file.written,), **keys}), base, name=of_file.written)
-            files = [file for file in listing.files if isinstance(file, DataFile)]
-            yield Found(of_file.written, files[0], typed=True, rows=sum(file.rows for file in files), keys=keys)
-
-
-def _elements_of(of_file: Found, path: list[str], beside: Sequence[str], base: Path) -> Found:
-    """The elements of lists within each other as rows.
-
-    Raises:
-        DataError: they have no type together.
-    """
-    keys = of_file.keys | {UNNEST: path}
-    number = f"{path[0]}{ROW}"
-    numbered = not any(name == ID or is_usual_name("doc_id", name) for name in beside)
-    spec = {"path": (of_file.written,), **keys} | ({"columns": {"doc_id": number}} if numbered else {})
-    listing = find_files(Input.model_validate(spec), base, name=of_file.written)
-    files = [file for file in listing.files if isinstance(file, DataFile)]
-    prefix = f"{path[-1]}."
-    names = [name for name in files[0].schema.names if name not in {*beside, number}]
-    of_lists = names == [f"{prefix}{place}" for place in (1, 2, 3)]
-    called = {ID: "document_id"} | dict.fromkeys(OF_MENTIONS, "")
-    called = {name: word for name, word in called.items() if name in beside}
-    called |= {name: name.rpartition(".")[2] for name in names}
-    called |= {number: "document_id"} if numbered else {}
-    kinds = {field.name: field.type for field in files[0].schema}
-    if any(name in NAMES_OF_TYPES and _is_list(kinds[name]) for name in names):  # as in Label Studio, with a type
-        called |= {"type": ""}  # of annotations
-    elif len(path) > 1 and path[-1] in NAMES_OF_TYPES and path[-1] in names:
-        called |= {"type": "", path[-1]: "type"}
-    called |= dict(zip(names, PLACES_OF_LISTS, strict=True)) if of_lists else {}
-    rows, is_typed = sum(file.rows for file in files), of_file.typed and not of_lists
-    return Found(of_file.written, files[0], is_typed, rows, keys, called, is_json=of_file.is_json)
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return str(kind).startswith(("list<", "large_list<"))
-
-
 def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, float]]) -> Iterator[str]:
     yield f"# {contract.name}: {contract.meaning}; {file.rows:,} {'row' if file.rows == 1 else 'rows'}"
     for field in contract.fields:
@@ -636,16 +361,40 @@ def _invalid_scores(
 
 def _groups(unused: Sequence[str], file: Found) -> Iterator[str]:
     """Say what results can be grouped by, likely columns first, and in which forms."""
-    texts = [name for name in unused if name and str(file.file.schema.field(name).type) in ARROW_TEXTS]
-    likely = [name for name in texts if name.lower() in USUAL_GROUPS]
-    others = [name for name in texts if name not in likely and not SELDOM_GROUPS.fullmatch(name)]
-    likely.sort(key=lambda name: USUAL_GROUPS.index(name.lower()))
-    groups = [name for name in (*likely, *others) if file.repeats(name)]
+    groups = _likely_groups(unused, file)
     if groups:
         first, *more = map(_text, groups)
         yield f"{_BY}[{first}] gives the total and results for each value of {first}, by = [[{first}]] these alone"
         if more:
             yield f"#   by = [[], [{first}], [{more[0]}]] gives the total and each of the two"
+
+
+def _likely_groups(unused: Iterable[str], file: Found) -> list[str]:
+    """Columns of text whose values repeat, those first that are called as groups are."""
+    texts = [name for name in unused if name and str(file.file.schema.field(name).type) in ARROW_TEXTS]
+    likely = [name for name in texts if name.lower() in USUAL_GROUPS]
+    others = [name for name in texts if name not in likely and not SELDOM_GROUPS.fullmatch(name)]
+    likely.sort(key=lambda name: USUAL_GROUPS.index(name.lower()))
+    return [name for name in (*likely, *others) if file.repeats(name)]
+
+
+def _by_that_tells_apart(
+    stage: Stage, files: dict[str, Found], bindings: dict[str, dict[str, tuple[str, float]]]
+) -> Iterator[str]:
+    """`by`, where rows of the primary input repeat unless one column tells them apart, such as that of systems."""
+    primary = stage.inputs[0]
+    if primary.name not in files or "by" not in stage.parameters.keys():  # noqa: SIM118 - as above
+        return
+    file, fields = files[primary.name], bindings[primary.name]
+    used = {column for column, _ in fields.values()}
+    keys = [fields[each.name][0] for each in primary.fields if each.name in fields and each.kind in OF_KEYS]
+    if ID in fields or not keys or not file.repeats(*keys):
+        return
+    unused = [name for name in file.file.schema.names if name not in used]
+    column = next((name for name in _likely_groups(unused, file) if not file.repeats(*keys, name)), None)
+    if column is not None:
+        yield from ("", f"# rows repeat {' and '.join(map(_text, keys))} unless {_text(column)} tells them apart")
+        yield f"by = [[{_text(column)}]]"
 
 
 def _field(field: Field, file: Found, binding: tuple[str, float] | None) -> Iterator[str]:
@@ -655,6 +404,7 @@ def _field(field: Field, file: Found, binding: tuple[str, float] | None) -> Iter
         return
     column, likeness = binding
     doubt = "" if likeness > USUAL else "GUESSED from its name: " if likeness > 1 else "GUESSED from a like name: "
+    doubt = "GUESSED from its values: " if likeness == BY_VALUES else doubt
     if field.mapped_only:
         doubt = "CHANGES EVERY NUMBER, keep it only if it is meant: "
     kind = f"{file.file.schema.field(column).type}, " if file.typed else ""

@@ -151,11 +151,13 @@ class Bindings:
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "score": (
         *("similarity", "sim", "weight", "prob", "probability", "proba", "confidence", "p", "scores"),
-        *("prediction_scores", "pred", "prediction", "predictions"),
+        *("prediction_scores", "pred", "prediction", "predictions", "y_score", "y_prob", "y_pred"),
+        *("match_probability", "match_weight", "match_score", "predicted_probability", "logit", "cosine"),
     ),
     "label": (
         *("y_true", "y", "truth", "target", "gold", "is_match", "is_true", "correct", "positive"),
-        *("reference", "references"),
+        *("reference", "references", "ground_truth", "true_label", "y_test", "relevant", "is_relevant", "actual"),
+        *("match", "clerical_match", "clerical_match_score", "duplicate", "is_duplicate", "annotation", "outcome"),
     ),
     "weight": ("sample_weight", "w"),
     "id": ("item_id", "row_id", "example_id"),
@@ -186,11 +188,19 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "unit": ("unit_id", "document", "doc_id", "query_id", "id"),
     "system": ("model", "method", "run", "tagger", "name"),
 }
+USUAL_FILES: dict[str, tuple[str, ...]] = {  # what names of files hold, where columns fit several inputs as well
+    "predicted": ("pred", "system", "hyp", "output"),
+    "predictions": ("pred", "system", "output"),
+    "gold": ("gold", "truth", "ref", "annot", "test", "dev"),
+    "annotations": ("annot", "truth", "gold", "label"),
+    "ranking": ("run", "rank"),
+    "relevance": ("qrel", "rel", "judg"),
+}
 SYSTEMS = {"system", "model", "method", "run", "tagger", "classifier", "algorithm", "matcher"} | {
     *("dataset", "data_set", "corpus", "benchmark"),
 }
 SAME, SAME_IN_LOWER_CASE, USUAL, ALIKE = 4.0, 3.0, 2.0, 1.0
-NAMED = 3.0
+NAMED, HINTED = 3.0, 0.1
 LEAST_ALIKE = 0.75
 
 
@@ -249,7 +259,9 @@ def fit(contract: InputContract, fields: Mapping[str, tuple[str, float]], file_n
     if any(field.name not in fields for field in contract.fields if field.required):
         return 0.0
     unmatched = len(contract.fields) - len(fields)
-    named = NAMED if contract.name in file_name.lower() else 0.0
+    lowered = file_name.lower()
+    hinted = HINTED if any(word in lowered for word in USUAL_FILES.get(contract.name, ())) else 0.0
+    named = NAMED if contract.name in lowered else hinted
     return sum(likeness for _, likeness in fields.values()) + named - unmatched / 100
 
 

@@ -615,3 +615,46 @@ def test_files_may_stand_without_an_option(tmp_path: Path, monkeypatch: pytest.M
     assert {tomllib.loads(each)["stages"][0]["kind"] for each in proposals} == {"threshold_sweep"}
     assert "Proposed" not in call("init", "ranking").out  # the task comes first
     assert "no stage is called 'rows', and no file" in call("init", "rows").err
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_columns_whose_names_tell_nothing_are_taken_for_what_they_hold(ending: str, tmp_path: Path) -> None:
+    rows = pl.DataFrame({"Wert": [0.1, 0.7, 0.4, 0.9] * 5, "richtig": [0, 1, 0, 1] * 5, "Nummer": range(20)})
+    getattr(rows, f"write_{ending}")(tmp_path / f"rows.{ending}")
+    text, config = proposal("threshold_sweep", [f"rows.{ending}"], tmp_path)
+    assert config["stages"][0]["predictions"]["columns"] == {"score": "Wert", "label": "richtig"}
+    assert text.count("GUESSED from its values") == 2
+    run_config(config, tmp_path)
+
+
+def test_values_that_fit_twice_are_not_guessed(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"a": [0.1, 0.7] * 5, "b": [0, 1] * 5, "c": [True, False] * 5})
+    rows.write_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ThresherError, match="fit no input of threshold_sweep"):
+        proposal("threshold_sweep", ["rows.parquet"], tmp_path)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(
+    ("predicted", "gold"), [("eng.pred", "eng.testa"), ("system_output.txt", "reference.txt"), ("hyp.bio", "truth.bio")]
+)
+def test_names_of_files_tell_gold_from_predicted(predicted: str, gold: str, order: int, tmp_path: Path) -> None:
+    for name in (predicted, gold):
+        (tmp_path / name).write_text("Ann B-PER\nsaw O\n\nBob B-PER\n")
+    _, config = proposal("entity_recognition", [predicted, gold][::order], tmp_path)
+    assert {name: config["stages"][0][name]["path"] for name in ("predicted", "gold")} == {
+        "predicted": predicted,
+        "gold": gold,
+    }
+
+
+def test_rows_that_repeat_are_told_apart_by_their_system(tmp_path: Path) -> None:
+    points = pl.DataFrame({"series": ["s", "s", "s", "s"], "position": [5, 9, 5, 9], "algorithm": ["a", "a", "b", "b"]})
+    points.write_csv(tmp_path / "predictions.csv")
+    points.head(2).drop("algorithm").with_columns(coder=pl.lit("c")).write_csv(tmp_path / "annotations.csv")
+    text, config = proposal("change_points", ["predictions.csv", "annotations.csv"], tmp_path)
+    assert config["stages"][0]["by"] == [["algorithm"]]
+    assert '# rows repeat "series" and "position" unless "algorithm" tells them apart' in text
+    run_config(config, tmp_path)
+    points.head(2).write_csv(tmp_path / "predictions.csv")
+    assert "by" not in proposal("change_points", ["predictions.csv", "annotations.csv"], tmp_path)[1]["stages"][0]

@@ -363,7 +363,7 @@ def test_which_of_several_columns_holds_the_tags_is_asked(tmp_path: Path) -> Non
         spec = {"path": path, "tags": column}
         result = thresher.entity_recognition(gold=spec, predicted=spec, averages=["micro"], uncertainty="none")
         assert result.scores.select("tp", "fp", "fn").row(0) == (mentions, 0, 0)
-        assert not result.warnings
+        assert not [text for text in result.warnings if "tags" in text]
     with pytest.raises(DataError, match=r"has lines that have no tag in column 5: 3 \(first: line 3, 'U\.N\."):
         thresher.entity_recognition(gold={"path": path, "tags": 5}, predicted=path)
 
@@ -389,7 +389,7 @@ def test_a_column_of_tags_that_is_not_the_last_is_told(text: str, notice: str, t
     column = 1 if text.startswith("B") else 3
     spec = {"path": path, "tags": column}
     result = thresher.entity_recognition(gold=spec, predicted=spec, match="text", averages=["micro"])
-    assert not [text for text in (*result.warnings, *result.notes) if "tags" in text]
+    assert not [text for text in (*result.warnings, *result.notes) if "holds tags" in text or "hold tags" in text]
 
 
 def test_a_line_without_a_token_is_named(tmp_path: Path) -> None:

@@ -271,6 +271,15 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     messages += warnings_of_marks(tables, without=() if CLUSTER in queries.columns else ("few_clusters",))
     if (queries["undefined"] == "small_pool").any():
         messages.append("some rankings hold more documents than n_candidates says: what they reach by chance is empty")
+    unknown = queries.filter(pl.col("undefined") == "unranked_relevant").height
+    if unknown:
+        messages.append(
+            Note(
+                f"what is reached by chance is empty for {unknown:,} of {queries.height:,} rankings: relevant "
+                "documents are not in them, so that they do not tell how many documents there were to rank; "
+                "n_candidates says it"
+            )
+        )
     return tuple(messages)
 
 

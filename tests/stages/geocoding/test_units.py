@@ -88,5 +88,5 @@ def test_the_tolerance_of_units_is_one_of_the_tolerances() -> None:
     with pytest.raises(ConfigError, match=r"unit_tolerance_km: 20 is none of tolerances_km \(10, 100, 161\)"):
         located(unit_tolerance_km=20)
     off = located(by=[["system"]], units=False)
-    with pytest.raises(AttributeError, match="units = false; units = true makes it"):
+    with pytest.raises(AttributeError, match="units=False; units=True makes it"):
         _ = off.documents
