@@ -176,8 +176,8 @@ def test_queries_are_listed_where_each_has_one_ranking() -> None:
             "too narrow (marked few_clusters)"
         ),
         (
-            "what is reached by chance is empty for 1 of 3 rankings: relevant documents are not in them, so that they do "
-            "not tell how many documents there were to rank; n_candidates says it"
+            "what is reached by chance is empty for 1 of 3 rankings: relevant documents are not in them, so that they "
+            "do not tell how many documents there were to rank; n_candidates says it"
         ),
     )
     assert result.summary.sentence.endswith(
