@@ -1,4 +1,4 @@
-"""Errors of DuckDB in our words."""
+"""DuckDB as an engine: a locked-down connection in memory, on a thread of its own, with errors in our words."""
 
 from __future__ import annotations
 
@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from ..interrupts import StopRequest
     from ..queries.partitions import Partition
     from .engine import Function, Settle
+
+
+# Errors of DuckDB in our words.
 
 
 UNREADABLE = "It is damaged: restore it from where it came from, or leave it out by a glob."

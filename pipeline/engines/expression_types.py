@@ -1,4 +1,4 @@
-"""The type that DuckDB gives an expression on the columns of a schema, found without reading a row."""
+"""What DuckDB says of an expression without reading a row: its type, and whether a predicate holds for given values."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from ..queries.partitions import Partition
     from .engine import Place
+
+
+# The type that DuckDB gives an expression on the columns of a schema, found without reading a row.
 
 
 _NO_ROWS = "no_rows"

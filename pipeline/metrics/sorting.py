@@ -1,4 +1,4 @@
-"""Slow functions of many numbers on all cores."""
+"""Sorting, and slow functions, of long arrays on all cores."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+
+
+# Slow functions of many numbers on all cores.
 
 
 _OF_A_PART = 16384  # numbers that the cache of a core holds with all that is made of them on the way

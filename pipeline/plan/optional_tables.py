@@ -1,4 +1,4 @@
-"""A node that samples rows once results are known: it reads them in blocks and keeps a bounded number."""
+"""Result tables that are made only on request or while inputs are small, and samples of single rows."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ..sources.source import Source
     from .count_tables import CountTables
     from .nodes import Check, Progress
+
+
+# A node that samples rows once results are known: it reads them in blocks and keeps a bounded number.
 
 
 class Sampler(Protocol):

@@ -1,4 +1,4 @@
-"""The row relation of a stage: canonical rows with their bin, their replicate and their grouping columns."""
+"""The row relation of a stage: canonical rows with bin, replicate and grouping columns, or in cells of scores."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ..engines.engine import Engine
     from ..metrics.curves.trapezoidal_area import CellGrid
     from ..sources.source import Source
+
+
+# The row relation of a stage: canonical rows with their bin, their replicate and their grouping columns.
 
 
 MAX_OWN_REPLICATES = 1000

@@ -1,4 +1,4 @@
-"""What SQL is written otherwise for DuckDB, to have the same result sooner."""
+"""SQL as trees and as text: names, dialects of DuckDB and Spark, digests of rows, and long lists as relations."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pyarrow as pa
+
+
+# What SQL is written otherwise for DuckDB, to have the same result sooner.
 
 
 OF_DOUBLES = "of_doubles"  # key of the meta data of a sum of decimals that are made of doubles

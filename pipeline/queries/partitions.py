@@ -1,4 +1,4 @@
-"""Columns that files lack and a relation of their rows has: one value for each file, that of a folder's name."""
+"""What is known of a relation before its rows are read: columns of folder names, what an engine tells of a table."""
 
 from __future__ import annotations
 
@@ -39,6 +39,9 @@ class Description:
     has_places: bool
     identity: dict[str, Any] = field(default_factory=dict)
     files: tuple[str, ...] = ()
+
+
+# Columns that files lack and a relation of their rows has: one value for each file, that of a folder's name.
 
 
 FILE = "of:file"  # number of the file that a row comes from

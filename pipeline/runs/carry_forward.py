@@ -1,4 +1,4 @@
-"""The last results of stages that a run does not count: they are carried forward into it, and marked as older."""
+"""Results that a run does not count again: of unchanged stages, and of a run that would repeat an earlier one."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from .config import Config, ConfiguredStage
     from .stage_by_stage import Failure, Ready, StageByStage
     from .variables import Variables
+
+
+# The last results of stages that a run does not count: they are carried forward into it, and marked as older.
 
 
 @dataclass(frozen=True)

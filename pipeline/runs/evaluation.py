@@ -1,4 +1,4 @@
-"""One stage is run: counted by the engine, derived from its counts, and handed to whatever takes its tables."""
+"""One stage is run: counted by the engine, derived from its counts, checked, handed to whatever takes its tables."""
 
 from __future__ import annotations
 
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 
 # Threads of Polars and DuckDB do not survive a fork, so a child of a process that used them hangs.
+
+
+# One stage is run: counted by the engine, derived from its counts, and handed to whatever takes its tables.
 
 
 _used_by: list[int] = []

@@ -1,4 +1,4 @@
-"""Inputs that the engine of a config reads itself."""
+"""Opening a stage: its inputs are found and their footers read, then its plan is made; nothing else is read."""
 
 from __future__ import annotations
 
@@ -114,6 +114,9 @@ def _named(file: Rows) -> Rows:
     return replace(
         file, label=f"{address}/{run.parent.name}/{file.path.relative_to(run.parent).as_posix()}", identity=identity
     )
+
+
+# Inputs that the engine of a config reads itself.
 
 
 def looks_of(config: Config) -> Looks | None:

@@ -1,4 +1,4 @@
-"""What a run need not read again: the answers of files that earlier runs have read, and what is said of it."""
+"""The engine of a config, started for one stage, and what it need not read again."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ..storage.layout import Layout
     from .config import Config
     from .opening import OpenedStage
+
+
+# What a run need not read again: the answers of files that earlier runs have read, and what is said of it.
 
 
 CACHE_LIMIT = "5GB"

@@ -1,4 +1,4 @@
-"""Results of stages, and callbacks that follow their progress."""
+"""What a run brings: the results of its stages, their records, and the run as it was published."""
 
 from __future__ import annotations
 
@@ -107,6 +107,9 @@ class Run:
             message = f"no stage of the run made a table {name!r}"
             raise KeyError(message)
         return pl.concat(frames, how="diagonal_relaxed")
+
+
+# Results of stages, and callbacks that follow their progress.
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the references of a config stand for, and what a run is about: its logical date and its labels."""
+"""References in a config, what they stand for, and what a run is about: its logical date and its labels."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..stages.parameters import StageParameters
+
+
+# What the references of a config stand for, and what a run is about: its logical date and its labels.
 
 
 DS = "ds"

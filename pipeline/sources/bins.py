@@ -1,10 +1,4 @@
-"""Thresholds as bins of one scan, exactly: arithmetic cells, a certificate, and a second look where it fails.
-
-A score falls into bin b when exactly b thresholds retrieve it: 0 is below all, K above all K. Comparing every row
-with every threshold is slow, so a scan groups by a *cell*, found by arithmetic, and keeps the lowest and highest score
-in each cell. A cell whose two extremes fall into one bin holds only scores of that bin: monotone order is the
-certificate. The few cells that a threshold cuts through are counted again, by comparisons, over their rows alone.
-"""
+"""Bins and cells of one scan, exactly: of thresholds, and of probabilities."""
 
 from __future__ import annotations
 
@@ -28,6 +22,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..tables.columns import Boundary
+
+
+# Thresholds as bins of one scan, exactly: arithmetic cells, a certificate, and a second look where it fails.
+#
+# A score falls into bin b when exactly b thresholds retrieve it: 0 is below all, K above all K. Comparing every row
+# with every threshold is slow, so a scan groups by a *cell*, found by arithmetic, and keeps the lowest and highest
+# score in each cell. A cell whose two extremes fall into one bin holds only scores of that bin: monotone order is the
+# certificate. The few cells that a threshold cuts through are counted again, by comparisons, over their rows alone.
 
 
 FINE_CELLS = 4096

@@ -1,4 +1,4 @@
-"""Inputs that are passed in as frames: kept in memory as Arrow tables, or, where rows stream, spooled to Parquet."""
+"""Rows that are no files of the user's: frames, streams and tables of DuckDB files, in memory or spooled to Parquet."""
 
 from __future__ import annotations
 
@@ -148,6 +148,9 @@ def _firsts(values: Any) -> Iterator[tuple[str, int]]:  # noqa: ANN401 - a panda
         if not is_missing and kind not in seen:
             seen.add(kind)
             yield kind, row
+
+
+# Inputs that are passed in as frames: kept in memory as Arrow tables, or, where rows stream, spooled to Parquet.
 
 
 LOCATION = ("source_file", "file_row_number")

@@ -1,4 +1,4 @@
-"""Files of evaluation campaigns, whose lines have no header: TREC runs and judgements, CoNLL and brat."""
+"""Text formats whose lines have no header: TREC, CoNLL and brat, and JSON lines."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from .types import can_hold
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+# Files of evaluation campaigns, whose lines have no header: TREC runs and judgements, CoNLL and brat.
 
 
 RUN = ("query_id", "q0", "doc_id", "rank", "score", "system")

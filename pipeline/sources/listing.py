@@ -1,4 +1,4 @@
-"""From the paths of an input to its files, none of which has been opened yet: here, in tables, on remote stores."""
+"""From the paths of an input to the fixed list of its files, opened: here, in tables, on remote stores."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     Kinds = Callable[[list[str]], Mapping[str, Kind]]
+
+
+# From the paths of an input to its files, none of which has been opened yet: here, in tables, on remote stores.
 
 
 @dataclass

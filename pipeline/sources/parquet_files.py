@@ -1,4 +1,4 @@
-"""A Parquet file as it was found: its footer, its identity, and the partitions that its folders name."""
+"""A Parquet file as it was found: footer, identity, partitions and checksums; and what a file is that is none."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+
+# A Parquet file as it was found: its footer, its identity, and the partitions that its folders name.
 
 
 MAGIC, ENCRYPTED = b"PAR1", b"PARE"

@@ -1,4 +1,4 @@
-"""Where the numbers of a stage come from: formulas and sections of rows, as data, which `explain` shows."""
+"""What `explain` shows of a stage, as data: formulas, rows behind a number, and conventions of other tools."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ..plan.nodes import Node
     from ..plan.plan import Plan
     from ..sources.source import Source
+
+
+# Where the numbers of a stage come from: formulas and sections of rows, as data, which `explain` shows.
 
 
 Form = tuple[tuple[str, str], ...]

@@ -1,4 +1,4 @@
-"""Figures that several stages have: ratios by threshold, precision against recall, histograms, values across groups."""
+"""Figures and key numbers that several stages have."""
 
 from __future__ import annotations
 
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from .figures import Format, Role
+
+
+# Figures that several stages have: ratios by threshold, precision against recall, histograms, values across groups.
 
 
 MOST_GROUPS = 30  # beside each other in one panel

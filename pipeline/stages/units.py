@@ -1,4 +1,4 @@
-"""How much a unit (event, cluster, document, series) moves a number: the number with it and without it."""
+"""What the numbers of a stage rest on: units, how much each moves a number, and stages whose units are compared."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ..metrics.planning.pilot import Scale
     from ..tables.ratios import Ratio
     from .sections import Asked
+
+
+# How much a unit (event, cluster, document, series) moves a number: the number with it and without it.
 
 
 CONFUSION = ("tp", "fp", "fn")

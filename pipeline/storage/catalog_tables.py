@@ -1,4 +1,4 @@
-"""The tables of a catalog: which there are for given runs, and how they are made, commented and filled."""
+"""The tables of a catalog: the statements that make and fill them, and what of a catalog is not ours."""
 
 from __future__ import annotations
 
@@ -218,6 +218,9 @@ def _type(sql_type: str) -> exp.DataType:
 def _row(items: list[exp.Expr]) -> exp.Select:
     """A SELECT of new items: they are taken as they are, since a copy of every tree costs more than all the rest."""
     return exp.select(*items, copy=False)
+
+
+# The tables of a catalog: which there are for given runs, and how they are made, commented and filled.
 
 
 TABLE_ROWS = 100_000  # a table of the latest run that has more rows is a view of its files

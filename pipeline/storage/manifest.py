@@ -1,4 +1,4 @@
-"""The manifest: commit record of a run, with size, hash, rows and schema of every file; kept runs are held to it."""
+"""The manifest, commit record of a run with size, hash, rows and schema of every file, and tables about runs."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..tables.schemas import Column, Table
+
+
+# The manifest: commit record of a run, with size, hash, rows and schema of every file; kept runs are held to it.
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Reading results: a read-only connection with the tables of the catalog."""
+"""Reading results: a read-only connection with the tables of the catalog, and runs by the day that they are about."""
 
 from __future__ import annotations
 
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
     from .catalog_tables import RunFolder
     from .manifest import KeptRun
+
+
+# Reading results: a read-only connection with the tables of the catalog.
 
 
 def open_results(results: Path) -> duckdb.DuckDBPyConnection:

@@ -1,9 +1,4 @@
-"""The state of a results folder: the pointer, the latest run, the kept runs, their damage, and what a crash left.
-
-`CURRENT` names the latest run, the hash of the manifest of every kept run, and the catalog that shows them. The next
-one lies complete in `.staging/` before the catalog is replaced. So one rename makes a run visible: whichever of the two
-names the catalog as it is counts.
-"""
+"""The state of a results folder: pointer, kept runs, damage, attempts, and what a crash left."""
 
 from __future__ import annotations
 
@@ -209,6 +204,13 @@ def _iso_text(time: datetime) -> str:
 def utc_now() -> str:
     """Return the current time in UTC: ISO 8601 with microseconds, without a zone."""
     return _iso_text(datetime.now(UTC))
+
+
+# The state of a results folder: the pointer, the latest run, the kept runs, their damage, and what a crash left.
+#
+# `CURRENT` names the latest run, the hash of the manifest of every kept run, and the catalog that shows them. The next
+# one lies complete in `.staging/` before the catalog is replaced. So one rename makes a run visible: whichever of the
+# two names the catalog as it is counts.
 
 
 UNFINISHED = {RUNNING, CRASHED, "failed", "interrupted"}

@@ -1,4 +1,4 @@
-"""Columns of result tables from arrays: an undefined number is NULL, never NaN."""
+"""Columns from arrays and counts: an undefined number is NULL, each quotient is rounded once."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .ratios import Ratio
+
+
+# Columns of result tables from arrays: an undefined number is NULL, never NaN.
 
 
 def doubles(name: str, values: NDArray[np.float64]) -> pl.Series:

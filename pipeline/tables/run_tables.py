@@ -1,4 +1,4 @@
-"""Contracts of the tables that every run has, whatever its stages are."""
+"""Contracts of the tables that every run has, and the long table `metrics` of all key figures."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from .schemas import GROUPING, STAGE_COLUMN, Column, Table, polars_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+
+# Contracts of the tables that every run has, whatever its stages are.
 
 
 INPUTS = Table(

@@ -1,7 +1,4 @@
-"""Pairs near to the event compared with pairs far before it.
-
-The comparison gives the placebo test of equal false positive rates, and the interval of the realised precision.
-"""
+"""The equal-FPR assumption: pairs near to the event beside pairs far before it, and the trend before the event."""
 
 from __future__ import annotations
 
@@ -27,6 +24,11 @@ if TYPE_CHECKING:
 
     from ..uncertainty.jackknife import Floats
     from .estimates import Counts
+
+
+# Pairs near to the event compared with pairs far before it.
+#
+# The comparison gives the placebo test of equal false positive rates, and the interval of the realised precision.
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Sums of matches and compared pairs before and after the event, and what follows from them."""
+"""The before/after estimator: from counts of matches and compared pairs to precision, recall and costs."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ...tables.columns import Boundary
     from ..uncertainty.jackknife import Floats
     from ..uncertainty.serial import InTime
+
+
+# Sums of matches and compared pairs before and after the event, and what follows from them.
 
 
 Counts: TypeAlias = "NDArray[np.int64]"

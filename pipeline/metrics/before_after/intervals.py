@@ -1,4 +1,4 @@
-"""The doubt in the recall reference, which is chosen from the same data as everything else."""
+"""Intervals of the before/after estimates: of single thresholds, of all thresholds together, and of the reference."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ..uncertainty.interval_quality import Reason
     from ..uncertainty.jackknife import Floats, Limits
     from .estimates import Sides
+
+
+# The doubt in the recall reference, which is chosen from the same data as everything else.
 
 
 @dataclass(frozen=True)

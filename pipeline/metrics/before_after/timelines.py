@@ -1,4 +1,4 @@
-"""Numbers of compared articles around events, counted from two timelines without forming any pair."""
+"""Times of events and articles: counts around events without forming a pair, lags, and neighbouring days."""
 
 from __future__ import annotations
 
@@ -61,6 +61,9 @@ def correlation_of_days(sides: Sequence[Sides]) -> SerialCorrelation | None:
 def _rates(sides: Sides, threshold: int) -> Floats:
     """The false positive rate at a threshold without each replicate in turn."""
     return np.asarray(leave_one_out(sides.m_before[:, threshold]) / leave_one_out(sides.n_before))
+
+
+# Numbers of compared articles around events, counted from two timelines without forming any pair.
 
 
 MICROSECONDS_PER_HOUR = 3_600_000_000

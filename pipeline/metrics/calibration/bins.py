@@ -1,4 +1,4 @@
-"""Bins of probabilities from counts in cells: by quantile, or of equal width."""
+"""Bins of probabilities: where they lie, which are put together, and the sums over their rows."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+
+
+# Bins of probabilities from counts in cells: by quantile, or of equal width.
 
 
 Binning: TypeAlias = Literal["quantile", "width"]

@@ -1,17 +1,4 @@
-"""True positives among predicted points within a margin of true points, under each of the rules in use.
-
-Each rule returns what every prediction *adds* to the true positives when predictions enter by descending score. TP(v)
-is then the sum over the predictions with a score ≥ v, one pass gives the whole curve, and sums over series, nights and
-machines are sums of integers. Predictions with equal scores enter together: only the sum over them is meaningful.
-
-| rule | true positives are | a prediction adds |
-|---|---|---|
-| `one_to_one` | the pairs of a largest one-to-one matching | 0 or 1 |
-| `any` | true points with at least one prediction within the margin | 0, 1, 2, … |
-| `ruptures` | true points near a prediction that is near no true point before them in the input | 0 or 1 |
-| `roerich` | in `greedy_matching`: true points that find a free prediction, one after the other | 0 or 1, rarely -1 |
-| `nearest` | in `greedy_matching`: the same with the nearest free prediction, as in TCPDBench | 0 or 1 |
-"""
+"""Matching of predicted with true change points within a margin, under each rule in use, and areas of the curve."""
 
 from __future__ import annotations
 
@@ -32,6 +19,21 @@ if TYPE_CHECKING:
 
 
 # Sorting the points of many series, together with their scores, as one sort of packed integers.
+
+
+# True positives among predicted points within a margin of true points, under each of the rules in use.
+#
+# Each rule returns what every prediction *adds* to the true positives when predictions enter by descending score. TP(v)
+# is then the sum over the predictions with a score ≥ v, one pass gives the whole curve, and sums over series, nights
+# and machines are sums of integers. Predictions with equal scores enter together: only the sum over them is meaningful.
+#
+# | rule | true positives are | a prediction adds |
+# |---|---|---|
+# | `one_to_one` | the pairs of a largest one-to-one matching | 0 or 1 |
+# | `any` | true points with at least one prediction within the margin | 0, 1, 2, … |
+# | `ruptures` | true points near a prediction that is near no true point before them in the input | 0 or 1 |
+# | `roerich` | in `greedy_matching`: true points that find a free prediction, one after the other | 0 or 1, rarely -1 |
+# | `nearest` | in `greedy_matching`: the same with the nearest free prediction, as in TCPDBench | 0 or 1 |
 
 
 Ints: TypeAlias = "NDArray[np.int64]"

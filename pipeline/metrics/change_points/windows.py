@@ -1,4 +1,4 @@
-"""The true points within the margin of every prediction, for many series at once and without rounding."""
+"""Zones of true points: which predictions lie in them, what several annotators make of them, and covering."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
+
+
+# The true points within the margin of every prediction, for many series at once and without rounding.
 
 
 Ints: TypeAlias = "NDArray[np.int64]"

@@ -1,4 +1,4 @@
-"""Two matchers on the same events, without gold labels: differences of precision, recall and F1."""
+"""Two systems on the same units: tests of differences, and matchers compared without gold labels."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from ..uncertainty.jackknife import Floats
+
+
+# Two matchers on the same events, without gold labels: differences of precision, recall and F1.
 
 
 EVENT_COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_reference", "m_after_reference")

@@ -1,4 +1,4 @@
-"""Pooled precision, recall and F1 of two systems on the same units, standard errors of the differences, and counts."""
+"""Pooled precision, recall and F1 of two systems: differences and ratios with standard errors, of units or clusters."""
 
 from __future__ import annotations
 
@@ -78,6 +78,9 @@ class Clusters:
             return sums / sizes
         without = (sums.sum() - sums) / (sizes.sum() - sizes)
         return np.asarray(sums.sum() / sizes.sum() + (number - 1) * (without.mean() - without))
+
+
+# Pooled precision, recall and F1 of two systems on the same units, standard errors of the differences, and counts.
 
 
 CountsUsed: TypeAlias = Literal["as_counted", "design_effect", "one_per_unit"]

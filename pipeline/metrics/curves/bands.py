@@ -1,23 +1,4 @@
-"""Critical values of simultaneous bands, which hold the whole curve of precision and recall, or the whole ROC curve.
-
-Limits at single thresholds hold the truth at each threshold with their confidence, and miss it somewhere far more
-often. A band takes the same limits with a critical value c in place of the normal quantile z, so that all of them hold
-at once (sup-t bands: Montiel Olea & Plagborg-Møller 2019; of ROC curves Jensen, Müller & Schäfer 2000):
-
-    P(max over thresholds and both ratios of |error / standard error| ≤ c) = confidence
-
-The errors of a curve come from the same rows, and so are nearly normal together. Their joint distribution is drawn:
-
-- *Independent rows.* Every bin of scores has normal noise with the variance of its count, or of its sum of weights,
-  positives and negatives each by themselves. Running sums of the noise are the errors of tp and fp at every threshold;
-  from these the errors of the ratios follow by the delta method. Where class sizes are fixed, the noise of a class adds
-  up to 0.
-- *Clusters.* The contribution of a cluster to the error of a ratio p = h / (h + m) is h_g (1 - p) - m_g p. Each cluster
-  gets one normal multiplier for all its contributions; of rows with two parents a cluster of either.
-
-Normal noise has no Student's t and no bounds at 0 and 1; limits have both. So c serves as a level: `bands` takes the
-limits of single thresholds at the confidence 1 - 2 Φ(-c).
-"""
+"""Bands that hold the whole curve: of rows and of clusters, with their critical values."""
 
 from __future__ import annotations
 
@@ -38,6 +19,26 @@ if TYPE_CHECKING:
 
     from ..uncertainty.jackknife import Limits
     from ..uncertainty.proportions import Confusion, Weights
+
+
+# Critical values of simultaneous bands, which hold the whole curve of precision and recall, or the whole ROC curve.
+#
+# Limits at single thresholds hold the truth at each threshold with their confidence, and miss it somewhere far more
+# often. A band takes the same limits with a critical value c in place of the normal quantile z, so that all of them
+# hold at once (sup-t bands: Montiel Olea & Plagborg-Møller 2019; of ROC curves Jensen, Müller & Schäfer 2000):
+#
+#     P(max over thresholds and both ratios of |error / standard error| ≤ c) = confidence
+#
+# The errors of a curve come from the same rows, and so are nearly normal together. Their joint distribution is drawn:
+#
+# - *Independent rows.* Every bin of scores has normal noise with the variance of its count, or of its sum of weights,
+# positives and negatives each by themselves. Running sums of the noise are the errors of tp and fp at every threshold;
+# from these the errors of the ratios follow by the delta method. Where class sizes are fixed, the noise of a class adds
+# up to 0. - *Clusters.* The contribution of a cluster to the error of a ratio p = h / (h + m) is h_g (1 - p) - m_g p.
+# Each cluster gets one normal multiplier for all its contributions; of rows with two parents a cluster of either.
+#
+# Normal noise has no Student's t and no bounds at 0 and 1; limits have both. So c serves as a level: `bands` takes the
+# limits of single thresholds at the confidence 1 - 2 Φ(-c).
 
 
 Floats: TypeAlias = "NDArray[np.float64]"

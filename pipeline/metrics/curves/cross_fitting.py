@@ -1,19 +1,4 @@
-"""Thresholds that keep a minimum on new data, although they are chosen on the same rows that are counted.
-
-A threshold that is picked because its precision is high looks better than it is. What is promised here holds for
-whatever threshold is chosen among those that pass: with probability `confidence` all of them keep the minimum. Two
-arguments give it without a correction for the number of thresholds, which may be as many as there are scores:
-
-- Recall never rises with the threshold, so there is a strictest threshold that keeps the minimum. The thresholds are
-  tested from the lowest up until a test fails, each at the full level: to pass one that is too strict, the test of the
-  lowest of these must err (closed, fixed-sequence tests: Maurer, Hothorn & Lehmacher 1995).
-- Precision may rise and fall. Its thresholds are tested in sequences from stricter to lower ones, each sequence until a
-  test fails. A sequence starts where a number of rows is retrieved that does not depend on labels: at the fewest rows
-  that could pass, if all were true, at four times as many, and so on. Every sequence has its share of the level
-  (fixed sequences with several starts: Angelopoulos, Bates, Candès, Jordan & Lei 2025, section 4.2).
-
-The tests are one-sided limits, so that a promise is as good as these are for a single threshold.
-"""
+"""What a chosen threshold is worth on data that it was not chosen on."""
 
 from __future__ import annotations
 
@@ -28,6 +13,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..uncertainty.jackknife import Floats
+
+
+# Thresholds that keep a minimum on new data, although they are chosen on the same rows that are counted.
+#
+# A threshold that is picked because its precision is high looks better than it is. What is promised here holds for
+# whatever threshold is chosen among those that pass: with probability `confidence` all of them keep the minimum. Two
+# arguments give it without a correction for the number of thresholds, which may be as many as there are scores:
+#
+# - Recall never rises with the threshold, so there is a strictest threshold that keeps the minimum. The thresholds are
+# tested from the lowest up until a test fails, each at the full level: to pass one that is too strict, the test of the
+# lowest of these must err (closed, fixed-sequence tests: Maurer, Hothorn & Lehmacher 1995). - Precision may rise and
+# fall. Its thresholds are tested in sequences from stricter to lower ones, each sequence until a test fails. A sequence
+# starts where a number of rows is retrieved that does not depend on labels: at the fewest rows that could pass, if all
+# were true, at four times as many, and so on. Every sequence has its share of the level (fixed sequences with several
+# starts: Angelopoulos, Bates, Candès, Jordan & Lei 2025, section 4.2).
+#
+# The tests are one-sided limits, so that a promise is as good as these are for a single threshold.
 
 
 Bools: TypeAlias = "NDArray[np.bool_]"

@@ -1,12 +1,4 @@
-"""The mean of what rows are worth by their outcome: cost per row, and net benefit.
-
-Every row is a true or false positive or negative, and each of the four has a value: what it costs, or for net benefit
-(Vickers & Elkin 2006) 1 for a true positive, minus the odds of the threshold probability for a false positive, and 0.
-The mean over rows lies between the lowest and the highest of these values, so that on that scale it is a share: values
-are its hits and what they lack of the highest its misses. Limits are those of a share (`proportions`) with the variance
-of the mean, and a row that was not observed may have the highest or the lowest value: one miss that costs 20 false
-alarms can hide in a sample without any.
-"""
+"""What thresholds mean for decisions: costs and net benefit, alerts shared out over groups, other prevalences."""
 
 from __future__ import annotations
 
@@ -30,6 +22,17 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Limits: TypeAlias = tuple[Floats, Floats]
+
+
+# The mean of what rows are worth by their outcome: cost per row, and net benefit.
+#
+# Every row is a true or false positive or negative, and each of the four has a value: what it costs, or for net benefit
+# (Vickers & Elkin 2006) 1 for a true positive, minus the odds of the threshold probability for a false positive, and 0.
+# The mean over rows lies between the lowest and the highest of these values, so that on that scale it is a share:
+# values are its hits and what they lack of the highest its misses. Limits are those of a share (`proportions`) with the
+# variance of the mean, and a row that was not observed may have the highest or the lowest value: one miss that costs 20
+# false alarms can hide in a sample without any.
+
 
 _SHARE = "recall"  # of hits, given as true positives, and misses, given as false negatives
 

@@ -1,4 +1,4 @@
-"""Thresholds chosen by a criterion: best F-beta, a ratio that is high enough, lowest cost, a capacity, or given."""
+"""Operating points: thresholds chosen by a criterion, what they cost, and what they are worth elsewhere."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from ...tables.columns import Boundary
     from ..uncertainty.jackknife import Floats, Limits
     from .cross_fitting import Bools, Ints
+
+
+# Thresholds chosen by a criterion: best F-beta, a ratio that is high enough, lowest cost, a capacity, or given.
 
 
 CRITERION = "criterion"

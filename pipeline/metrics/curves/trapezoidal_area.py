@@ -1,4 +1,4 @@
-"""The area under a precision-recall curve as a mean over true points, with two standard errors."""
+"""The area under a precision-recall curve by trapezoids, and certified bounds of areas from cells of scores."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from ..uncertainty.clusters import Spread
     from .influence import Shifts
     from .ordered_areas import Rows
+
+
+# The area under a precision-recall curve as a mean over true points, with two standard errors.
 
 
 Floats: TypeAlias = "NDArray[np.float64]"

@@ -1,19 +1,4 @@
-"""Maximum one-to-one matching of items with slots, in which better items go first.
-
-Every item may take one slot from a range of slots, and both ends of the ranges are non-decreasing over the items. This
-is the case for points on a line with a margin: the items are predictions, the slots are true points, both sorted.
-
-A set of items can be matched completely if no run of slots is wanted by more items than it has slots (Hall 1935). Such
-sets are the independent sets of a transversal matroid (Edmonds & Fulkerson 1965). Accepting the items by descending
-score, each one if it still fits, therefore gives a maximum matching of all items at or above every score at once.
-Accepting an item x contracts the matroid by x, which takes just a subtraction here: let c(s) be the number of accepted
-items whose range starts before slot s, and C(s) the number of those whose range ends at or before s; the remaining
-items then have the ranges
-
-    first' = max over s ≤ first of (s - c(s))        last' = min over s ≥ last of (s - C(s))
-
-(for one x: `first -= first > first_x` and `last -= last ≥ last_x`), and an item fits if and only if first ≤ last.
-"""
+"""One-to-one matchings in bipartite graphs: largest ones, greedy ones, and of rows that are equal in a key."""
 
 from __future__ import annotations
 
@@ -28,6 +13,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+
+# Maximum one-to-one matching of items with slots, in which better items go first.
+#
+# Every item may take one slot from a range of slots, and both ends of the ranges are non-decreasing over the items.
+# This is the case for points on a line with a margin: the items are predictions, the slots are true points, both
+# sorted.
+#
+# A set of items can be matched completely if no run of slots is wanted by more items than it has slots (Hall 1935).
+# Such sets are the independent sets of a transversal matroid (Edmonds & Fulkerson 1965). Accepting the items by
+# descending score, each one if it still fits, therefore gives a maximum matching of all items at or above every score
+# at once. Accepting an item x contracts the matroid by x, which takes just a subtraction here: let c(s) be the number
+# of accepted items whose range starts before slot s, and C(s) the number of those whose range ends at or before s; the
+# remaining items then have the ranges
+#
+#     first' = max over s ≤ first of (s - c(s))        last' = min over s ≥ last of (s - C(s))
+#
+# (for one x: `first -= first > first_x` and `last -= last ≥ last_x`), and an item fits if and only if first ≤ last.
 
 
 Bools: TypeAlias = "NDArray[np.bool_]"

@@ -1,23 +1,4 @@
-"""What an interval would be with more units, from the interval of a pilot.
-
-A published interval says how much its number varies: it is turned back into what it was made from, and made again for
-another number of units. How limits are made decides on which scale that is done:
-
-| scale | limits are | what grows with the units |
-|---|---|---|
-| `share` | beta quantiles of a binomial share (`jackknife.binomial_limits`) | rows over their design effect |
-| `jaccard` | those of J, tp of tp + fp + fn, for F1 = 2 J / (1 + J) | the same |
-| `mean` | those of a mean of values from 0 to 1 (`proportions.mean_limits`) | the number of values |
-| `logit` | symmetric about the logit, by Student's t | the inverse of the variance |
-| `log`, `lack`, `plain` | the same about the logarithm, that of what is lacking of 1, or the number itself | likewise |
-
-Student's t takes its degrees of freedom from the effective number of clusters (Kish 1965), and these grow with the
-units, too. A stage gives each of up to 1,000 clusters a replicate of its own, and puts more of them into 64: then the
-degrees are 63, and just above 1,000 clusters an interval is 2 % wider than just below.
-
-Near 0 and 1 the limits of a share are not those of a normal distribution, and do not shrink with the root of the
-number of rows; this is why they are made anew, and not only scaled.
-"""
+"""What more units, or more rows in each, would do to an interval of a pilot, and how many a test would need."""
 
 from __future__ import annotations
 
@@ -38,6 +19,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .power import Question
+
+
+# What an interval would be with more units, from the interval of a pilot.
+#
+# A published interval says how much its number varies: it is turned back into what it was made from, and made again for
+# another number of units. How limits are made decides on which scale that is done:
+#
+# | scale | limits are | what grows with the units | |---|---|---| | `share` | beta quantiles of a binomial share
+# (`jackknife.binomial_limits`) | rows over their design effect | | `jaccard` | those of J, tp of tp + fp + fn, for F1 =
+# 2 J / (1 + J) | the same | | `mean` | those of a mean of values from 0 to 1 (`proportions.mean_limits`) | the number
+# of values | | `logit` | symmetric about the logit, by Student's t | the inverse of the variance | | `log`, `lack`,
+# `plain` | the same about the logarithm, that of what is lacking of 1, or the number itself | likewise |
+#
+# Student's t takes its degrees of freedom from the effective number of clusters (Kish 1965), and these grow with the
+# units, too. A stage gives each of up to 1,000 clusters a replicate of its own, and puts more of them into 64: then the
+# degrees are 63, and just above 1,000 clusters an interval is 2 % wider than just below.
+#
+# Near 0 and 1 the limits of a share are not those of a normal distribution, and do not shrink with the root of the
+# number of rows; this is why they are made anew, and not only scaled.
 
 
 Scale: TypeAlias = Literal["share", "jaccard", "mean", "logit", "log", "lack", "plain"]

@@ -1,4 +1,4 @@
-"""The smallest number that is enough."""
+"""How many units a test, and how many checked matches an interval, need without a pilot."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+
+
+# The smallest number that is enough.
 
 
 MOST_UNITS = 10**12  # beyond which no plan is made

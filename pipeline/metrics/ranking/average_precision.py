@@ -1,7 +1,4 @@
-"""Moments of average precision under random selection: all orders of the n ranked documents are equally likely.
-
-AP = (1/m) Σ_t y_t S_t / t, with y_t = 1 where rank t is one of the m hits and S_t = y_1 + … + y_t.
-"""
+"""Average precision: ranks of relevant documents, its mean over ties, and its moments under random selection."""
 
 from __future__ import annotations
 
@@ -162,6 +159,11 @@ def _search(first: Indices, end: Indices, before: Callable[[Indices], Flags]) ->
         passed = before(ahead - np.int32(1)) & (ahead <= end)
         position += passed * np.int32(step)
     return position
+
+
+# Moments of average precision under random selection: all orders of the n ranked documents are equally likely.
+#
+# AP = (1/m) Σ_t y_t S_t / t, with y_t = 1 where rank t is one of the m hits and S_t = y_1 + … + y_t.
 
 
 _EXACT_SUMS = 256

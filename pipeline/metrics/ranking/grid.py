@@ -1,4 +1,4 @@
-"""The shifted lognormal distribution with a given skewness."""
+"""The distribution of average precision under random selection, from a grid and a shifted lognormal."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from .hypergeometric import hypergeometric_pmf, hypergeometric_tail
 
 if TYPE_CHECKING:
     from ..uncertainty.jackknife import Floats
+
+
+# The shifted lognormal distribution with a given skewness.
 
 
 _SYMMETRIC = 1e-6  # skewness below which the distribution is taken as normal

@@ -1,8 +1,4 @@
-"""Measures of rankings from the ranks of their judged documents, for all rankings at once.
-
-Documents with equal scores form a tie that takes several ranks. Where ties are broken, every tie holds one document.
-For a tie, a measure takes its mean over all orders of the documents in the tie (McSherry & Najork 2008).
-"""
+"""Measures of rankings by name and cutoff, from the ranks of judged documents, for all rankings at once."""
 
 from __future__ import annotations
 
@@ -213,6 +209,12 @@ def _float(text: str, name: str, value: str) -> float:
 
 def _number(value: float) -> str:
     return repr(value).removesuffix(".0")
+
+
+# Measures of rankings from the ranks of their judged documents, for all rankings at once.
+#
+# Documents with equal scores form a tie that takes several ranks. Where ties are broken, every tie holds one document.
+# For a tie, a measure takes its mean over all orders of the documents in the tie (McSherry & Najork 2008).
 
 
 Interpolation: TypeAlias = Literal["trec_eval_10", "trec_eval_9"]

@@ -1,8 +1,4 @@
-"""Distributions of average precision under random selection, from which p-values are taken.
-
-Each gives P(AP ≥ ap) for a ranking in which all orders are equally likely. Values within a relative 1e-12 count as
-equal, because different sets of hits can have the same AP and still differ in doubles.
-"""
+"""Rankings against random selection: expectations and p-values of average precision and of hits."""
 
 from __future__ import annotations
 
@@ -32,6 +28,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ..uncertainty.jackknife import Floats
+
+
+# Distributions of average precision under random selection, from which p-values are taken.
+#
+# Each gives P(AP ≥ ap) for a ranking in which all orders are equally likely. Values within a relative 1e-12 count as
+# equal, because different sets of hits can have the same AP and still differ in doubles.
 
 
 _TOLERANCE = 1e-12

@@ -1,4 +1,4 @@
-"""How the bootstrap draws replicates again, and which of the ordered results bound the tails."""
+"""Bootstrap-t limits of statistics of clusters."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
+
+
+# How the bootstrap draws replicates again, and which of the ordered results bound the tails.
+
 
 DEFAULT_RESAMPLES, FEWEST_RESAMPLES, MOST_RESAMPLES = 999, 99, 100_000
 MOST_UNITS = 1_000  # units that are resampled each by itself; more of them are put together

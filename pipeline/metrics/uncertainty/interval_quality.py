@@ -1,7 +1,4 @@
-"""How far an interval can be trusted: every value of `interval_quality`, and the columns that tell why.
-
-A row gives one value, the worst of those that hold for any of its intervals. The list is the same for all stages.
-"""
+"""Values of `interval_quality` and `undefined_interval`: how far a number can be trusted, or why it is missing."""
 
 from __future__ import annotations
 
@@ -11,6 +8,11 @@ from ...tables.schemas import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+# How far an interval can be trusted: every value of `interval_quality`, and the columns that tell why.
+#
+# A row gives one value, the worst of those that hold for any of its intervals. The list is the same for all stages.
 
 
 Quality: TypeAlias = Literal[

@@ -1,4 +1,4 @@
-"""Two published runs of one job: what changed between them, in the order of what matters."""
+"""Two published runs of one job: what differs between their records, and how their metrics changed."""
 
 from __future__ import annotations
 
@@ -397,6 +397,9 @@ def _value_of(table: Table, row: Mapping[str, Any], name: str) -> MetricValue:
         upper=limits[1],
         quality=row.get(INTERVAL_QUALITY) if limits[0] is not None else None,
     )
+
+
+# Two published runs of one job: what changed between them, in the order of what matters.
 
 
 MOST_ROWS = 20  # of a stage, in text

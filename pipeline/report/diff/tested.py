@@ -1,4 +1,4 @@
-"""Paired tests of one group of units that two runs share."""
+"""Paired tests of two runs of a stage on the units that both have."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ...metrics.uncertainty.jackknife import Floats
     from ...stages.stage import UnitTable
     from ..published import PublishedStage
+
+
+# Paired tests of one group of units that two runs share.
 
 
 LEVEL = 0.05

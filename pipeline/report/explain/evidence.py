@@ -1,4 +1,4 @@
-"""The rows behind a number: the sections of a stage, asked of an engine, with columns of the users' own beside them."""
+"""Which published number is meant, and the rows behind it, asked of an engine."""
 
 from __future__ import annotations
 
@@ -401,6 +401,9 @@ def _where_it_holds(thresholds: pl.Series, wanted: float, *, next_above: bool) -
         return held, ()
     why = ", which retrieves the same" if next_above else ""
     return held, (f"{wanted!r} is no threshold of the run: {held!r}, the next {end}{why}, is",)
+
+
+# The rows behind a number: the sections of a stage, asked of an engine, with columns of the users' own beside them.
 
 
 MOST_ROWS = 10

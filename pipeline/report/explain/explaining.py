@@ -1,4 +1,4 @@
-"""Where a published number comes from: definition, counts, inputs, SQL, and the rows behind it."""
+"""Where a published number comes from, and why another tool's number differs from it."""
 
 from __future__ import annotations
 
@@ -298,6 +298,9 @@ def _beside(columns: tuple[str, ...]) -> Iterator[str]:
     for name in columns:
         yield name
         yield f"{name}_tool"
+
+
+# Where a published number comes from: definition, counts, inputs, SQL, and the rows behind it.
 
 
 @dataclass(frozen=True)

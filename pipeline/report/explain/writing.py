@@ -1,4 +1,4 @@
-"""An explanation as JSON: everything in it, numbers at full precision."""
+"""An explanation in words: formulas with their numbers filled in, as text, Markdown, CSV, JSON or HTML."""
 
 from __future__ import annotations
 
@@ -334,6 +334,9 @@ def at_threshold(frame: pl.DataFrame, column: str, threshold: float) -> tuple[pl
     nearest = own[0] if below.is_empty() else below[-1]
     words = f"its table has no row at {threshold:g}: {nearest:g} is the next {column} there"
     return frame.filter(frame[column] == nearest), (words,)
+
+
+# An explanation as JSON: everything in it, numbers at full precision.
 
 
 _AS_THEY_ARE = (

@@ -1,4 +1,4 @@
-"""How all charts look: fonts, axes, the key, and the marks of rules."""
+"""Figures as Vega-Lite charts: rows by group, colours and dashes, bands, lines and points."""
 
 from __future__ import annotations
 
@@ -311,6 +311,9 @@ def in_hex(text: str) -> str:
     for colour in PALETTE:
         text = text.replace(colour.variable, colour.light)
     return text
+
+
+# How all charts look: fonts, axes, the key, and the marks of rules.
 
 
 FONT = "system-ui, 'Segoe UI', 'DejaVu Sans', Arial, sans-serif"

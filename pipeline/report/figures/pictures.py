@@ -1,4 +1,4 @@
-"""Charts as pictures, drawn without a browser: SVG for the page, and files that explain themselves."""
+"""Figures as pictures, drawn without a browser: on the page, in notebooks, and as files."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ..published import PublishedRun
+
+
+# Charts as pictures, drawn without a browser: SVG for the page, and files that explain themselves.
 
 
 PictureFormat = Literal["svg", "png", "pdf"]

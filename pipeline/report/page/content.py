@@ -1,4 +1,4 @@
-"""What the page shows of one stage: its groups, key numbers and figures, read once from a published run."""
+"""What the page shows of one stage, and how the stage was measured."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from ...stages.figures import KeyNumber
     from ..published import PublishedRun, PublishedStage
+
+
+# What the page shows of one stage: its groups, key numbers and figures, read once from a published run.
 
 
 MOST_GROUPS = 2000

@@ -1,4 +1,4 @@
-"""The library that draws the live charts of a page, as one script."""
+"""Live charts of the page: the rows of all figures in few characters, keys, small multiples, and history."""
 
 from __future__ import annotations
 
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from ..figures.charts import Group, Look
     from ..published import PublishedStage
     from .content import StageContent
+
+
+# The library that draws the live charts of a page, as one script.
 
 
 _CODE = "window.vegaEmbed = vegaEmbed;"

@@ -1,4 +1,4 @@
-"""The section of one stage: main result, tiles, charts, groups, and how it was measured."""
+"""The report: one page that needs nothing but itself, made from a published run, section by section."""
 
 from __future__ import annotations
 
@@ -173,6 +173,9 @@ def _digits(number: KeyNumber | None, class_: str) -> Markup:
     doubt = doubt_text(number.quality)
     mark = element("span", " *", class_="few", title=doubt) if doubt else None
     return element("td", limits_text(number) or "–", mark, class_=class_)
+
+
+# The section of one stage: main result, tiles, charts, groups, and how it was measured.
 
 
 MOST_ROWS_IN_PICTURE = 150

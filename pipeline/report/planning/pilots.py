@@ -1,4 +1,4 @@
-"""A published number as a pilot: its interval, what it rests on, and how many there are of it."""
+"""A published number as a pilot of a plan: what it rests on, and what the plan is to reach."""
 
 from __future__ import annotations
 
@@ -187,6 +187,9 @@ def _notes(
     reached = width_with_labels(matches, needed[1], share, level)
     if needed[1] == matches and reached <= width:
         yield "all matches are to be checked then, and nothing is left to estimate"
+
+
+# A published number as a pilot: its interval, what it rests on, and how many there are of it.
 
 
 ROWS = "rows"  # what is independent where there are no clusters

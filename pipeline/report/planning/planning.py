@@ -1,4 +1,4 @@
-"""Plans from a published run: how many units an interval or a test needs, with this run as the pilot."""
+"""Everything that `thresher plan` is asked: from a published run as the pilot, or from what is expected."""
 
 from __future__ import annotations
 
@@ -310,6 +310,9 @@ def _finished(
         notes=notes,
         design_effect=expectation.effect if expectation.deviation is None else None,
     )
+
+
+# Plans from a published run: how many units an interval or a test needs, with this run as the pilot.
 
 
 _TESTED = "difference"

@@ -1,4 +1,4 @@
-"""A paragraph for a methods section about every stage of a run, with its numbers filled in."""
+"""What is said of a run: blocks of results, of gates and of methods, whatever they are written as."""
 
 from __future__ import annotations
 
@@ -102,6 +102,9 @@ class Curve:
 
 
 Block: TypeAlias = Heading | Paragraph | Items | Cells | Curve
+
+
+# A paragraph for a methods section about every stage of a run, with its numbers filled in.
 
 
 def blocks_of_methods(run: PublishedRun, stages: Sequence[PublishedStage]) -> Iterator[Block]:

@@ -1,8 +1,4 @@
-"""What gates found as files for CI systems: JSON, and JUnit's XML.
-
-The XML has what the schemas of Apache Ant and of Jenkins ask for: one suite for each stage and one case for each row of
-the table `gates`. A row that makes the run exit with 3 is a failure; one that is undecided, or only warns, is skipped.
-"""
+"""Gates as files for CI systems: JSON, and JUnit's XML."""
 
 from __future__ import annotations
 
@@ -28,6 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ..written import OwnFile
+
+
+# What gates found as files for CI systems: JSON, and JUnit's XML.
+#
+# The XML has what the schemas of Apache Ant and of Jenkins ask for: one suite for each stage and one case for each row
+# of the table `gates`. A row that makes the run exit with 3 is a failure; one that is undecided, or only warns, is
+# skipped.
+
 
 Row: TypeAlias = Mapping[str, Any]
 

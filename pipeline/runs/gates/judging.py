@@ -1,4 +1,4 @@
-"""The rows of result tables that gates judge, read from the folder of a run."""
+"""Gates judged: their rows are read from the folder of a run, and tested."""
 
 from __future__ import annotations
 
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     Row: TypeAlias = Mapping[str, Any]
     ReadTable: TypeAlias = Callable[[str], pl.DataFrame | None]
+
+
+# The rows of result tables that gates judge, read from the folder of a run.
+
 
 Group: TypeAlias = "tuple[tuple[str, str | None], ...]"  # columns with their values as text, sorted by column
 REFERENCE = "recall_reference"

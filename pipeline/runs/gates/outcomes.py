@@ -1,4 +1,4 @@
-"""What gates compare a run with: an earlier run of the same results folder, or another stage of the same run."""
+"""The gates of a run: what they compare it with, and what came out."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from ...storage.state import State
     from ..config import Config
     from .settings import Gate
+
+
+# What gates compare a run with: an earlier run of the same results folder, or another stage of the same run.
 
 
 DAY, WEEK = timedelta(days=1), timedelta(days=7)

@@ -1,4 +1,4 @@
-"""Addresses of objects on remote stores, as people write them: `s3://bucket/key`, `gs://…`, `az://…`."""
+"""Addresses of objects on remote stores, and buckets: listing and copying what an address means."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ from ..paths import plain_text, shortened
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import BinaryIO
+
+
+# Addresses of objects on remote stores, as people write them: `s3://bucket/key`, `gs://…`, `az://…`.
 
 
 SCHEMES = {"s3": "S3", "gs": "Google Cloud Storage", "az": "Azure Blob Storage"}

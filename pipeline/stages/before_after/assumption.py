@@ -1,4 +1,4 @@
-"""The table `before_after_placebo`: the near against the far part of the time before the event."""
+"""The equal-FPR assumption: placebo and trend, what they count, their tables, and what they say of the numbers."""
 
 from __future__ import annotations
 
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from .contract import BeforeAfterParameters, Compared
     from .matchers import Matchers
     from .uncertainty import EstimatedGroup
+
+
+# The table `before_after_placebo`: the near against the far part of the time before the event.
 
 
 PLACEBO = "before_after_placebo"

@@ -1,4 +1,4 @@
-"""Inputs and parameters of before_after."""
+"""Inputs and parameters of before_after, and which fields are derived from which."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from ...sources.source import Source
     from .lags import Lag
+
+
+# Inputs and parameters of before_after.
 
 
 Fraction = Annotated[float, Field(ge=0, le=1)]

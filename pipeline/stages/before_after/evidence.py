@@ -1,4 +1,4 @@
-"""Where the numbers of before_after come from: certain false positives, pairs near the threshold, events."""
+"""Where the numbers of before_after come from: certain false positives, pairs near the threshold, compared pairs."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ...sources.source import Source
     from ..sections import Asked
     from .contract import BeforeAfterParameters, Compared
+
+
+# Where the numbers of before_after come from: certain false positives, pairs near the threshold, events.
 
 
 _ESTIMATES = "before_after_estimates"

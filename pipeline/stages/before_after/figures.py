@@ -1,4 +1,4 @@
-"""Figures of what before_after rests on: matches by day, and whether false positives are as frequent at all times."""
+"""What there is to look at of before_after: the estimates, and what they rest on."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ..figures import KeyNumber
+
+
+# Figures of what before_after rests on: matches by day, and whether false positives are as frequent at all times.
 
 
 DAY = "lag_days"

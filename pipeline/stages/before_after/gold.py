@@ -1,4 +1,4 @@
-"""Gold labels beside the gold-free estimate: precision and recall on coded articles, on the same window."""
+"""Gold labels beside the estimate without them: precision and recall on coded articles, and their difference."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from .contract import BeforeAfterParameters
     from .matchers import Matchers
     from .uncertainty import EstimatedGroup
+
+
+# Gold labels beside the gold-free estimate: precision and recall on coded articles, on the same window.
 
 
 COLUMNS = ("tp", "fp", "n_gold")

@@ -1,4 +1,4 @@
-"""The pairs that take part: rows of pairs with the columns of their events and articles."""
+"""The pairs that take part, with the columns of their events and articles, and whether all these fit each other."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from ...sources.source import Source
     from .contract import Compared
     from .lags import Lag
+
+
+# The pairs that take part: rows of pairs with the columns of their events and articles.
 
 
 USED_PAIRS = "used_pairs"

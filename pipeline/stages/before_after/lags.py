@@ -1,4 +1,4 @@
-"""Where the lag of a pair comes from: a column, or the times of its event and its article, looked up if need be."""
+"""Lags and compared pairs: from columns, from times, or counted from the two timelines."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from ...plan.rows import Grouped
     from ...sources.source import Source
     from .matchers import Matchers
+
+
+# Where the lag of a pair comes from: a column, or the times of its event and its article, looked up if need be.
 
 
 GIVEN = ("lag_hours", "lag_days")

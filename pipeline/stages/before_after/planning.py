@@ -1,4 +1,4 @@
-"""The relations of a run: its inputs as they are read, the events that pairs belong to, the pairs that take part."""
+"""What before_after asks of an engine, from its inputs and parameters to its relations and counts."""
 
 from __future__ import annotations
 
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from .inputs import TimedBy
     from .lags import Lag
     from .strata import Strata
+
+
+# The relations of a run: its inputs as they are read, the events that pairs belong to, the pairs that take part.
 
 
 def relations(run: Resolved) -> Iterator[Relation]:

@@ -1,4 +1,4 @@
-"""The stage before_after, put together."""
+"""The stage before_after: what follows from its counts, and the stage put together."""
 
 from __future__ import annotations
 
@@ -244,6 +244,9 @@ def _sentence(row: Mapping[str, object]) -> str:
         f"Keeping scores of {number(row['threshold'])} or more, about {of_every(precision)} kept matches are right, "
         f"and about {of_every(recall)} true matches are kept{words_of_choice(row)}."
     )
+
+
+# The stage before_after, put together.
 
 
 STAGE = Stage(

@@ -1,4 +1,4 @@
-"""Columns of the tables of before_after that hold its counts, its estimates and what was chosen from them."""
+"""Result tables of before_after and their columns."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from ..stage import CLUSTER
 
 if TYPE_CHECKING:
     from .contract import BeforeAfterParameters
+
+
+# Columns of the tables of before_after that hold its counts, its estimates and what was chosen from them.
+
 
 COUNTS = (
     Column("n_before", "BIGINT", "compared pairs before the event, the same at every threshold"),

@@ -1,4 +1,4 @@
-"""Intervals at every threshold, from the replicates of the count table."""
+"""Intervals of before_after at every threshold, what its pairs are clustered by, and how far to trust them."""
 
 from __future__ import annotations
 
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from .contract import BeforeAfterParameters, Compared
     from .inputs import TimedBy
     from .matchers import Matchers
+
+
+# Intervals at every threshold, from the replicates of the count table.
 
 
 REALISED = "precision_realised"

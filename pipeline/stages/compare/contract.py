@@ -1,4 +1,4 @@
-"""Inputs and parameters of compare."""
+"""Inputs, parameters and result tables of compare."""
 
 from __future__ import annotations
 
@@ -222,6 +222,9 @@ TABLES = (
         ("metric", "system_a", "system_b", "test", "claim"),
     ),
 )
+
+
+# Inputs and parameters of compare.
 
 
 UNITS = InputContract(

@@ -1,4 +1,4 @@
-"""Rows of the figures of compare: pairs and systems by name, metrics side by side."""
+"""What there is to look at of compare: means of systems, differences of pairs, margins and posteriors."""
 
 from __future__ import annotations
 
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ..figures import Format
+
+
+# Rows of the figures of compare: pairs and systems by name, metrics side by side.
 
 
 SYSTEM, PAIR, SYSTEMS = "system", "pair", ("system_a", "system_b")

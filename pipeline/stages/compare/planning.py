@@ -1,4 +1,4 @@
-"""What compare asks of an engine."""
+"""What compare asks of an engine, and of which units its numbers are shown to come."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from ..sections import Asked
     from .contract import CompareParameters
     from .rows import Compared
+
+
+# What compare asks of an engine.
 
 
 METRIC, COUNT = "metric:", "count:"  # prefixes of the fetched columns

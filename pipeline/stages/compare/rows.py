@@ -1,4 +1,4 @@
-"""What the rows of a pair of systems share, paired or not: how one metric of it becomes rows of the result tables."""
+"""Rows of the tables of compare: tests and their marks, claims with a margin, posteriors."""
 
 from __future__ import annotations
 
@@ -268,6 +268,9 @@ def hits_and_misses(ratio: str, counts: Floats) -> tuple[Floats, Floats]:
     """The counts of every unit that a ratio weighs against each other."""
     tp, fp, fn = np.moveaxis(counts, -1, 0)
     return tp, {"precision": fp, "recall": fn, "f1": fp + fn}[ratio]
+
+
+# What the rows of a pair of systems share, paired or not: how one metric of it becomes rows of the result tables.
 
 
 Row = dict[str, Any]

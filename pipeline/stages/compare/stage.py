@@ -1,4 +1,4 @@
-"""The stage compare, put together."""
+"""The stage compare: what follows from its units, and the stage put together."""
 
 from __future__ import annotations
 
@@ -84,6 +84,9 @@ def _adjusted(params: CompareParameters, rows: Sequence[Row]) -> list[Row]:
         adjusted = adjust_p_values([row["p_value"] for row in rows_of_test], params.correction)
         adjusted_rows += [row | {"p_adjusted": float(value)} for row, value in zip(rows_of_test, adjusted, strict=True)]
     return adjusted_rows
+
+
+# The stage compare, put together.
 
 
 STAGE = Stage(

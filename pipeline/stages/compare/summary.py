@@ -1,4 +1,4 @@
-"""What compare says in plain words: of the largest gap between groups, and of claims within a margin."""
+"""What compare says in plain words: the largest gap, claims within a margin, warnings and summary."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     Row = Mapping[str, Any]
+
+
+# What compare says in plain words: of the largest gap between groups, and of claims within a margin.
+
 
 MAIN = "pooled_f1"  # the metric that is told first
 LEVEL = 0.05  # of the tests, as in the sentence of the summary

@@ -1,4 +1,4 @@
-"""Counts of a group, sums over its documents, and the averages that follow at every threshold."""
+"""Counts of mentions by group, by document and by replicate, and the averages that follow at every threshold."""
 
 from __future__ import annotations
 
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 # adding up from above gives the sums at every threshold, and no table of documents × thresholds is made. Rows are read
 # in the order of documents, in blocks, so that sums are the same for the same data, to the last digit, and memory is
 # bounded.
+
+
+# Counts of a group, sums over its documents, and the averages that follow at every threshold.
 
 
 Ints: TypeAlias = "NDArray[np.int64]"

@@ -1,4 +1,4 @@
-"""Means over queries and their intervals."""
+"""Means over queries, of measures and under random selection, with their intervals."""
 
 from __future__ import annotations
 
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from ...metrics.uncertainty.bootstrap import Resampling
     from ...metrics.uncertainty.jackknife import Limits
     from .contract import RankingParameters
+
+
+# Means over queries and their intervals.
 
 
 _QUERY = "query_id"

@@ -1,4 +1,4 @@
-"""Where the numbers of threshold_sweep come from: errors, rows near the threshold, and clusters that carry them."""
+"""Where the numbers of threshold_sweep come from, and what scikit-learn does otherwise."""
 
 from __future__ import annotations
 
@@ -112,6 +112,9 @@ SCIKIT_LEARN = Profile(
     ),
     exactly="with sample_weight where rows have weights",
 )
+
+
+# Where the numbers of threshold_sweep come from: errors, rows near the threshold, and clusters that carry them.
 
 
 _CURVE, _AREAS = "threshold_sweep_curve", "threshold_sweep_areas"

@@ -1,4 +1,4 @@
-"""What a methods section says of threshold_sweep."""
+"""What a methods section says of threshold_sweep, and what its numbers rest on."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..methods import Measured
+
+
+# What a methods section says of threshold_sweep.
 
 
 PROPORTIONS = (

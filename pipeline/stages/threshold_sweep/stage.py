@@ -1,4 +1,4 @@
-"""The stage threshold_sweep, put together."""
+"""The stage threshold_sweep: what follows from its counts, and the stage put together."""
 
 from __future__ import annotations
 
@@ -219,6 +219,9 @@ def _sentence(row: Mapping[str, object]) -> str:
         f"With scores of {number(row[THRESHOLD])} or more predicted to be true, {of_every(precision)} predicted rows "
         f"are true, and {of_every(recall)} true rows are found{words_of_choice(row)}.{costs}"
     )
+
+
+# The stage threshold_sweep, put together.
 
 
 STAGE = Stage(

@@ -1,4 +1,4 @@
-"""Columns of the table threshold_sweep_units."""
+"""The table threshold_sweep_units: counts of every unit at the chosen threshold, and its contributions to areas."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from ...sources.source import Source
     from ...tables.groupings import Grouping
     from .contract import ThresholdSweepParameters
+
+
+# Columns of the table threshold_sweep_units.
 
 
 TABLE = "threshold_sweep_units"

@@ -1,4 +1,4 @@
-"""Cost per row of threshold_sweep, with its interval: at the operating points, and of groups put together."""
+"""Cost per row of threshold_sweep, at operating points and of groups put together, with intervals."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ....metrics.uncertainty.cube import Cube
     from ....metrics.uncertainty.jackknife import Floats
     from ..contract import ThresholdSweepParameters
+
+
+# Cost per row of threshold_sweep, with its interval: at the operating points, and of groups put together.
 
 
 COST_PER_ROW = "cost_per_row"

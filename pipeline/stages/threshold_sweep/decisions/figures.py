@@ -1,4 +1,4 @@
-"""Figures for decisions: net benefit over threshold probabilities, and precision and recall at other prevalences."""
+"""Figures and words of decisions: net benefit, other prevalences, groups put together."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ...methods import Measured
+
+
+# Figures for decisions: net benefit over threshold probabilities, and precision and recall at other prevalences.
 
 
 MOST_PREVALENCES = 4  # that have a figure

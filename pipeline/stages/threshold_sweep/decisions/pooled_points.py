@@ -1,4 +1,4 @@
-"""The table threshold_sweep_allocations: how many of the alerts that all groups share each group gets."""
+"""All groups together: each cut at its own threshold or all at a common one, and alerts shared out over them."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from ....metrics.curves.operating_points import Criterion
     from ..contract import ThresholdSweepParameters
+
+
+# The table threshold_sweep_allocations: how many of the alerts that all groups share each group gets.
 
 
 N_ALERTS = "n_alerts"
