@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from runs.inputs.workplace import Workplace
 
 ROOT = Path(__file__).resolve().parents[2]
-OBJECTS = ("Planned", "Result", "Run", "ThresherError", "__version__", "open_results", "plan_sample", "run")
+OBJECTS = ("Planned", "Result", "Run", "ThresherError", "__version__", "open_results", "plan_sample", "run", "sample")
 PUBLIC = sorted([*OBJECTS, *(entry.kind for entry in STAGES)])
 
 
