@@ -8,6 +8,7 @@ SELECT
   score,
   CAST(
     CASE
+      WHEN NOT score - score = 0 THEN NULL
       WHEN score >= 1 THEN 2000 + floor(256 * ln(score))
       WHEN score > 0 THEN floor(32 * (ln(score) - ln(1 - score)))
       WHEN score = 0 THEN -30000
