@@ -80,10 +80,11 @@ def drawn_sheet(config: Config, stage: str, wish: Wish, said: Callable[[str], No
 
 
 def checked_sheet(config: Config, file: Path, path: Path) -> OwnFile:
-    """The file of a sheet, held against all that is read and published; nothing is written.
+    """The file of a sheet, held against all that is read and published, in a folder that is there.
 
     Raises:
         UsageError: its ending is none of a sheet, or something is there.
+        CannotCreateError: its folder cannot be made, which is told before the predictions are read.
     """
     if path.suffix.lower() not in ENDINGS:
         message = f"--to {path.name}: a sheet is a CSV or a Parquet file"
@@ -93,6 +94,7 @@ def checked_sheet(config: Config, file: Path, path: Path) -> OwnFile:
         check_written(config, file, more=(target,))
     except WrittenFileError as error:
         raise UsageError(error.message, remedy=error.remedy) from error
+    target.make_folder()
     return target
 
 

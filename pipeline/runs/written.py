@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import CannotCreateError, ConfigError, ThresherError, UsageError
+from ..errors import CannotCreateError, ConfigError, ThresherError, UsageError, os_fault
 from ..records import dataclass
 from ..safe_files import SpecialFileError, identity, names_below, read_file
 from ..sources.finding import Search
@@ -70,6 +70,18 @@ class OwnFile:
     def remedy(self) -> str:
         """What a user can do if it cannot be written."""
         return f"Choose another file with {self.key}."
+
+    def make_folder(self) -> None:
+        """Make the folder that it lies in, unless it is there.
+
+        Raises:
+            CannotCreateError: the folder cannot be made.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            fault = os_fault(error, f"the folder {self.path.parent} cannot be written")
+            raise CannotCreateError(fault.message, remedy=f"Name another file with {self.key}.") from error
 
     def replace(self, content: bytes) -> None:
         """Write the file, whole or not at all.

@@ -565,6 +565,13 @@ ROWS_OF_CLASSES = {
         "label = predicted",
         3,
     ),
+    "confidence down to a half": (
+        ["a", "b", "b", "a"],
+        ["a", "b", "a", "a"],
+        [0.9, 0.8, 0.5, 0.7],
+        "label = predicted",
+        3,
+    ),
     "score beside": (
         ["spam", "ham", "ham", "spam"],
         ["spam", "ham", "ham", "ham"],
@@ -625,6 +632,13 @@ def test_columns_whose_names_tell_nothing_are_taken_for_what_they_hold(ending: s
     assert config["stages"][0]["predictions"]["columns"] == {"score": "Wert", "label": "richtig"}
     assert text.count("GUESSED from its values") == 2
     run_config(config, tmp_path)
+
+
+def test_text_with_few_numbers_is_no_score(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"wert": ["0.5", "low", "0.75", "high"] * 5, "wahr": [0, 1, 0, 1] * 5})
+    rows.write_csv(tmp_path / "rows.csv")
+    with pytest.raises(ThresherError, match="fit no input of threshold_sweep"):
+        proposal("threshold_sweep", ["rows.csv"], tmp_path)
 
 
 def test_values_that_fit_twice_are_not_guessed(tmp_path: Path) -> None:

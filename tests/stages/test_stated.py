@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.stages.stated import counted, outcomes_of, ratios_of, with_ratios
+from pipeline.stages.stated import counted, f_beta_of_row, outcomes_of, ratios_of, with_ratios
 from pipeline.tables.ratios import Count, Ratio
 
 ROOT = Path(__file__).parents[2]
@@ -83,6 +83,13 @@ def test_counts_of_a_table_are_the_sums_of_those_of_replicates(rows: list[tuple[
         }
         lacking = "no_prediction" if tp + fp == 0 else "no_positive" if tp + fn == 0 else None
         assert row["undefined"] == lacking
+
+
+@pytest.mark.parametrize(("beta", "value"), [(2, 10 / 23), (1, 4 / 8), (0.5, 2.5 / 4.25), (0, 2 / 3)])
+def test_f_beta_weighs_misses_by_the_square_of_beta(beta: float, value: float) -> None:
+    """By hand, (1 + β²) tp / ((1 + β²) tp + β² fn + fp), of 2 hits, 1 false alarm and 3 misses."""
+    counts = pl.DataFrame({"tp": [2, 0], "fp": [1, 0], "fn": [3, 0]})
+    assert counts.select(f_beta_of_row(beta)).to_series().to_list() == [pytest.approx(value, rel=1e-15), None]
 
 
 @pytest.mark.parametrize("kind", ["geocoding", "change_points"])

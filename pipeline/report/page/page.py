@@ -10,7 +10,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from ...errors import CannotCreateError, os_fault
+from ...errors import CannotCreateError
 from ...runs.stage_results import texts_once
 from ...runs.written import PAGE, OwnFile
 from ..figures.charts import PALETTE, is_flat, look_of_role, template
@@ -500,10 +500,6 @@ def write_report(run: PublishedRun, results: Path, path: Path | None = None) -> 
         message = f"the report {file} cannot be written: it {own.fault}"
         raise CannotCreateError(message, remedy=own.remedy)
     content = report(run, results).encode()
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        fault = os_fault(error, f"the folder {file.parent} cannot be written")
-        raise CannotCreateError(fault.message, remedy="Name another file with --output.") from error
+    own.make_folder()
     own.replace(content)
     return file

@@ -78,6 +78,18 @@ def test_over_all_samples_the_estimate_is_the_truth() -> None:
     assert np.mean(estimates, axis=0) == pytest.approx([label[cut <= score].sum() for cut in cuts], abs=1e-12)
 
 
+def test_over_all_samples_of_a_stratum_what_is_estimated_is_the_truth() -> None:
+    """One cut through a stratum that leaves room on both sides, so that no estimate is clipped: 8 samples."""
+    score, label = np.array([1, 1, 1, 1, 2, 2, 2, 2.0]), np.array([0, 1, 0, 1, 1, 1, 0, 1], dtype=np.bool_)
+    stratum, cuts = np.zeros(8, np.int64), np.array([2.0])
+    population, estimates = population_of(score, stratum, cuts), []
+    for rows in map(np.array, combinations(range(8), 7)):
+        totals = Design.of(population, Labelled(stratum[rows], score[rows], label[rows], np.ones(7))).estimate()
+        assert 0 < totals.tp[0, 0] < 4
+        estimates.append((totals.tp[0, 0], totals.positives[0]))
+    assert np.mean(estimates, axis=0) == pytest.approx([3, 5], abs=1e-12)
+
+
 def test_the_estimate_is_the_loop_where_nothing_is_clipped() -> None:
     random = np.random.default_rng(3)
     score = random.random(4_000)

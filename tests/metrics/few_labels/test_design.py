@@ -79,6 +79,13 @@ def test_the_first_rows_of_a_sheet_hold_every_stratum_in_its_share(numbers: list
         assert rank[order][stratum[order] == index].tolist() == list(range((stratum[order] == index).sum()))
 
 
+def test_the_only_row_of_a_stratum_stands_in_the_middle() -> None:
+    """Whoever stops early has it as likely as not."""
+    drawn = np.array([8, 1])
+    order = np.argsort(places(np.repeat([0, 1], drawn), np.array([*range(8), 0]), drawn), kind="stable")
+    assert order.tolist().index(8) == 4
+
+
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60), st.integers(1, 400), st.integers(0, 400))
 def test_strata_rise_with_the_score_and_those_of_more_labels_lie_within(
     worth: list[float], size: int, more: int

@@ -138,6 +138,14 @@ def test_scores_of_any_range_have_strata(shift: float) -> None:
         assert len(shares) > 60
 
 
+def test_scores_at_the_edges_have_strata_in_their_order() -> None:
+    edges = [-1e300, -3.0, -5e-324, 0.0, 5e-324, 0.5, 1 - 2**-53, 1.0, 1 + 2**-52, 3.0, 1e300]
+    rows = pl.DataFrame({"id": range(len(edges)), "score": edges})
+    sheet = sample(predictions=rows, size=len(edges))
+    assert sheet.sort("score")["stratum"].is_sorted()
+    assert sheet["probability"].to_list() == [1.0] * len(edges)
+
+
 def test_what_cannot_be_drawn_is_told() -> None:
     with pytest.raises(NoInputError, match="no row has a score"):
         sample(predictions=ROWS.with_columns(pl.lit(None, pl.Float64).alias("score")), size=5)
@@ -179,9 +187,10 @@ def test_the_command_writes_a_sheet_once_and_a_second_beside_it(tmp_path: Path) 
     again = call("sample", config, "--size", "40", "--to", tmp_path / "sheet.csv")
     assert (again.code, "is there already" in again.err) == (2, True)
     sheet.with_columns(label=pl.lit("no")).write_csv(tmp_path / "filled.csv")
-    more = ("--labelled", tmp_path / "filled.csv", "--to", tmp_path / "more.parquet")
+    second = tmp_path / "new" / "folder" / "more.parquet"
+    more = ("--labelled", tmp_path / "filled.csv", "--to", second)
     assert call("sample", config, "threshold_sweep", "--size", "30", *more).code == 0
-    assert not set(pl.read_parquet(tmp_path / "more.parquet")["id"]) & set(sheet["id"])
+    assert not set(pl.read_parquet(second)["id"]) & set(sheet["id"])
 
 
 @pytest.mark.parametrize(
@@ -192,6 +201,7 @@ def test_the_command_writes_a_sheet_once_and_a_second_beside_it(tmp_path: Path) 
         (("--to", "config.toml.csv", "other"), 2, "no stage with predictions is called 'other'"),
         (("--to", "sheet.csv", "--labelled", "none.csv"), 66, "labelled"),
         (("--to", "sheet.csv", "--columns", "text"), 65, "'text'"),
+        (("--to", "config.toml/sheet.csv"), 73, "Name another file with --to"),
     ],
 )
 def test_the_command_tells_what_is_wrong(
