@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,9 +15,6 @@ from hypothesis import strategies as st
 
 from pipeline import sample
 from pipeline.errors import DataError, NoInputError, UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONFIG = '[[stages]]\nkind = "threshold_sweep"\npredictions = "predictions.parquet"\n'
 
@@ -217,3 +216,18 @@ def test_the_command_tells_what_is_wrong(
     )
     assert (done.code, message in done.err) == (code, True), done.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.toml", "predictions.parquet"]
+
+
+def test_the_config_of_the_page_runs_on_a_sheet_that_was_filled_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sheet = sample(predictions=ROWS, size=200).drop("label").join(ROWS.select("id", label="true"), on="id")
+    sheet.with_columns(pl.when(pl.int_range(pl.len()) < 190).then("label").alias("label")).write_csv("sheet.csv")
+    page = Path(__file__).parents[3] / "docs" / "sample.md"
+    *_, config = re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    Path("page.toml").write_text(config)
+    done = call("run", "page.toml")
+    assert done.code == 0, done.err
+    table = pl.read_parquet(Path(done.out.strip()) / "threshold_sweep_areas" / "threshold_sweep.parquet")
+    assert table["n_positive"].to_list() == [pl.read_csv("sheet.csv")["label"].sum()]
