@@ -1,10 +1,11 @@
-"""Whether what is judged is held against itself: then every score is perfect, and says nothing."""
+"""Whether predictions are compared with themselves, so that their scores say nothing."""
 
 from __future__ import annotations
 
 from filecmp import cmp
 from typing import TYPE_CHECKING
 
+from ..visible_text import listed
 from .parquet_files import DataFile
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ def judged_by_itself(sources: Iterable[Source], reads: Collection[tuple[str, str
             names = list(dict.fromkeys(file.name for each in (source, judged) for file in each.files))
             files = " and ".join(names[:2]) + (", …" if names[2:] else "")
             yield (
-                f"input {source.name} and input {judged.name} hold the same rows ({files}): what is judged is held "
-                "against itself, so that every score is perfect. Check which file belongs to which input"
+                f"input {source.name} and input {judged.name} hold the same rows ({files}): they are compared "
+                "with themselves, so the scores say nothing. Check which file belongs to which input"
             )
 
 
@@ -45,9 +46,9 @@ def _made_of_the_judged(source: Source, names: list[str]) -> Iterator[str]:
             truth, judged = source.columns_read(field.name), source.columns_read(field.truth_of)
             if truth and set(truth) <= set(judged):
                 yield (
-                    f"input {source.name}: {field.name} and {field.truth_of} are read from the same column "
-                    f"({', '.join(map(repr, truth))}): what is judged is held against itself. Map {field.name} to the "
-                    "column that says what is true"
+                    f"input {source.name}: {field.name} and {field.truth_of} are both read from "
+                    f"{listed(map(repr, truth))}, which is compared with itself, so the scores say nothing. Map "
+                    f"{field.name} to the column that says what is true"
                 )
 
 

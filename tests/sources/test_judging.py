@@ -1,4 +1,4 @@
-"""What is judged and held against itself scores perfectly, and is said to be."""
+"""Predictions that are compared with themselves are said to be."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ HALVES = {"windows": {"before": "7d", "after": "7d"}}
 
 
 def said(name: str, **arguments: object) -> list[str]:
-    """The warnings of a call that speak of what is held against itself."""
-    return [each for each in getattr(thresher, name)(**arguments).warnings if "held against itself" in each]
+    """The warnings of a call that speak of what is compared with itself."""
+    return [each for each in getattr(thresher, name)(**arguments).warnings if "so the scores say nothing" in each]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_pairs_as_their_own_gold() -> None:
 def test_label_made_of_the_score(columns: dict[str, Any]) -> None:
     """A label that is computed from the column of the score alone says nothing."""
     (warning,) = said("threshold_sweep", predictions={"path": SCORES, "columns": columns})
-    assert "label and score are read from the same column" in warning
+    assert "label and score are both read from '" in warning
 
 
 def test_label_of_two_columns() -> None:

@@ -275,9 +275,8 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     if unknown:
         messages.append(
             Note(
-                f"what is reached by chance is empty for {unknown:,} of {queries.height:,} rankings: relevant "
-                "documents are not in them, so that they do not tell how many documents there were to rank; "
-                "n_candidates says it"
+                f"the value by chance is missing for {unknown:,} of {queries.height:,} rankings: relevant documents "
+                "are not in them, so it is not known how many documents there were to rank; n_candidates says it"
             )
         )
     return tuple(messages)

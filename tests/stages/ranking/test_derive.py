@@ -152,7 +152,7 @@ def test_what_is_unknown_of_chance_is_null_and_says_why(
     assert (query["interpolated_100"] is None) == (reason in {"ties", "unjudged"})
     assert (query["ap_expected"] is None) == (reason != "ties")
     assert any("more documents than n_candidates" in text for text in result.warnings) == (reason == "small_pool")
-    assert any("by chance is empty for 1 of 1" in text for text in result.warnings) == (reason == "unranked_relevant")
+    assert any("by chance is missing for 1 of 1" in text for text in result.warnings) == (reason == "unranked_relevant")
 
 
 def test_a_tie_across_the_cutoff_has_no_p_value() -> None:
@@ -176,8 +176,8 @@ def test_queries_are_listed_where_each_has_one_ranking() -> None:
             "too narrow (marked few_clusters)"
         ),
         (
-            "what is reached by chance is empty for 1 of 3 rankings: relevant documents are not in them, so that they "
-            "do not tell how many documents there were to rank; n_candidates says it"
+            "the value by chance is missing for 1 of 3 rankings: relevant documents are not in them, so it is not "
+            "known how many documents there were to rank; n_candidates says it"
         ),
     )
     assert result.summary.sentence.endswith(
