@@ -193,7 +193,9 @@ def measured(
     curve = estimated_curve(
         population, labelled, wanted=wanted, judge=judge, draws=draws, seed=int(random.integers(2**31))
     )
-    limited = {name: curve.at[name] for name in ("recall", "precision", "f1")} | {"ap": curve.average_precision}
+    limited = {name: curve.at[name] for name in ("recall", "precision", "f1")} | {
+        "ap": curve.areas["average_precision"]
+    }
     true = rows.true_numbers(thresholds)
     return {
         name: (

@@ -100,6 +100,8 @@ def before_after(
 def threshold_sweep(
     *,
     predictions: InputRows,
+    labels: InputRows | None = None,
+    checked: InputRows | None = None,
     by: str | Sequence[str | Mapping[str, str]] | Sequence[Sequence[str | Mapping[str, str]]] | None = None,
     thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = "distinct",
     cluster: str | Sequence[str] | None = None,
@@ -113,6 +115,7 @@ def threshold_sweep(
     invalid_scores: Literal["error", "drop", "missed"] = "error",
     duplicates: Literal["error", "max", "keep"] = "error",
     allow_empty: bool = False,
+    sampling: Literal["simple"] | None = None,
     method: Literal["exact", "binned"] = "exact",
     width: float = 0.0001,
     class_sizes: Literal["fixed", "random"] = "random",
@@ -135,6 +138,9 @@ def threshold_sweep(
 
     Args:
         predictions: Scored and labelled predictions.
+        labels: Labels of a sample of them, in the place of a column `label`.
+        checked: Labels that people gave to some of these items, if `labels` are those of a judge, who errs:
+            drawn without a look at scores or labels.
         by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
             column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, computed from columns of the
             first input, or of the one that `input` names.
@@ -155,6 +161,7 @@ def threshold_sweep(
         duplicates: What happens to rows that repeat the key columns.
         allow_empty: Whether inputs that leave nothing to evaluate give zeros, with a warning; else they are an
             error.
+        sampling: `simple`: all labelled rows were drawn alike; default: the labels say how they were drawn.
         method: How areas and means of scores are found: `exact`: from all rows; `binned`: from counts in cells
             of scores, in one scan or a few, with certified bounds.
         width: Widest bounds of areas and means that `binned` accepts.

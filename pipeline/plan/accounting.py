@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .counts import Query
     from .plan import Plan
 
-USED, WHERE = "used", "where"
+USED, WHERE, NOT_LABELLED = "used", "where", "not_labelled"
 FEW_LOST = 0.01  # of the rows, or the positives, below which what a user told to drop is only noted
 STATES = {
     "null_score": "NULL",

@@ -154,12 +154,12 @@ def schemas_of_transforms(engine: Engine, plan: Plan, progress: Progress) -> dic
         plan: The plan.
         progress: Where its nodes put what comes out.
     """
-    schemas = {}
+    schemas: dict[str, pl.Schema] = {}
     for node in plan.nodes:
-        if isinstance(node, Relation | Transform):
+        if node.phase == Phase.RELATIONS or isinstance(node, Transform):
             node.run(engine, progress)
-            if isinstance(node, Transform):
-                schemas[node.into] = engine.fetch(exp.select("*").from_(node.into)).schema
+            without_query = (each.relation for each in node.statements(()) if each.query is None and each.relation)
+            schemas |= {name: engine.fetch(exp.select("*").from_(name)).schema for name in without_query}
     return schemas
 
 

@@ -18,7 +18,7 @@ from ..sources.frames import FrameRows
 from ..sources.parquet_files import DataFile
 from ..tables.columns import THRESHOLD
 from ..visible_text import cleaned, rows_in_words, with_edges
-from .accounting import USED, WHERE
+from .accounting import NOT_LABELLED, USED, WHERE
 from .nodes import Phase
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def implausible(engine: Engine, options: Options, plan: Plan, accounts: Sequence
             if status not in {USED, WHERE} and n_rows
         }
         lost = sum(left_out.values()) - (0 if not plan.counts_missed else _missed(left_out))
+        lost -= left_out.get(NOT_LABELLED, 0) if account.rows_by_status[USED] else 0  # of a sample, as is meant
         if not lost or lost < HALF * account.rows_kept:
             continue
         reasons = ", ".join(f"{status.replace('_', ' ')} {n_rows:,}" for status, n_rows in left_out.items())

@@ -439,13 +439,15 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
     limit_process(None if limits.memory is None else bytes_of(limits.memory))
     copies = Copies(limits.copies, DEFAULT_LIMIT if limits.copies_limit is None else bytes_of(limits.copies_limit))
     look = looks_of(config)
+    specs = {contract.name: getattr(configured.params, contract.name) for contract in configured.stage.inputs}
+    others = {name for name, spec in specs.items() if spec is not None}
     for contract in configured.stage.inputs:
-        spec = getattr(configured.params, contract.name)
+        spec = specs[contract.name]
         if spec is None:
             continue
         try:
             sources[contract.name] = open_source(
-                contract,
+                contract.beside(others),
                 spec,
                 config.base,
                 type_of,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -11,6 +12,7 @@ from ..errors import ConfigError, UsageError
 from ..interrupts import stop_requests
 from ..records import dataclass
 from ..sources.types import as_renaming
+from ..stages.threshold_sweep.contract import LABELS
 from ..stages.threshold_sweep.sampling import SAMPLE, SHEET, SampleParameters, draw
 from .config import ConfiguredStage
 from .evaluation import refuse_after_fork
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 SCORE = "score"
 _KIND = "threshold_sweep"
 ENDINGS = (".csv", ".parquet")
-_OF_ROLES = ("label", "weight")  # which predictions to label need not have
+_OF_ROLES = ("label", "weight", "proxy")  # which predictions to label need not have
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,22 @@ def checked_sheet(config: Config, file: Path, path: Path) -> OwnFile:
         raise UsageError(message, remedy="Let its name end in .csv or .parquet.")
     target = sheet_file(path)
     try:
-        check_written(config, file, more=(target,))
+        check_written(_without_labels(config), file, more=(target,))
     except WrittenFileError as error:
         raise UsageError(error.message, remedy=error.remedy) from error
     target.make_folder()
     return target
+
+
+def _without_labels(config: Config) -> Config:
+    """The same config before there are labels: a sheet may be what it will read, as it replaces nothing."""
+    stages = (
+        replace(each, params=each.params.model_copy(update={LABELS.name: None}))
+        if LABELS in each.stage.inputs
+        else each
+        for each in config.stages
+    )
+    return replace(config, stages=tuple(stages))
 
 
 def write_sheet(sheet: pl.DataFrame, target: OwnFile) -> None:

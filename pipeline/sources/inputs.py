@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import date, datetime
 from difflib import get_close_matches
 from pathlib import PurePath
@@ -24,7 +25,7 @@ from .frames import Frame, is_frame
 from .references import MARKED, expanded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 Format = Literal["parquet", "csv", "tsv", "jsonl", "arrow", "duckdb", "trec_run", "trec_qrels", "conll", "brat"]
 DATABASES = (".duckdb", ".ddb")
@@ -297,6 +298,7 @@ class Field:
         as_written: Whether a number of single precision is the shortest decimal that is read as it: 1.1, which as
             DOUBLE would be 1.10000002.
         truth_of: The field of the same input that it is held against, which must not come from the same column.
+        given_by: The other input of the stage that brings it, if there is one: this input then does not have it.
     """
 
     name: str
@@ -306,6 +308,7 @@ class Field:
     mapped_only: bool = False
     as_written: bool = False
     truth_of: str = ""
+    given_by: str = ""
 
 
 @dataclass(frozen=True)
@@ -331,3 +334,8 @@ class InputContract:
     def field(self, name: str) -> Field | None:
         """Return the field of that name, if any."""
         return next((field for field in self.fields if field.name == name), None)
+
+    def beside(self, others: Collection[str]) -> InputContract:
+        """The same input without the fields that other inputs of the stage bring."""
+        fields = tuple(field for field in self.fields if field.given_by not in others)
+        return self if len(fields) == len(self.fields) else replace(self, fields=fields)

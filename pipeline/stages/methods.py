@@ -62,6 +62,9 @@ class Measured:
 # What was measured ---------------------------------------------------------------------------------------------------
 
 
+_NOT_LEFT_OUT = {"used", "rows_in", "not_labelled"}  # rows without a label stand behind those that were drawn
+
+
 def left_out(measured: Measured, nouns: Mapping[str, str]) -> str:
     """Say which rows were not used and why; empty if all were.
 
@@ -72,7 +75,7 @@ def left_out(measured: Measured, nouns: Mapping[str, str]) -> str:
     phrases = []
     for name, noun in nouns.items():
         account = measured.accounts.get(name, {})
-        reasons = {status: n for status, n in account.items() if n and status not in {"used", "rows_in"}}
+        reasons = {status: n for status, n in account.items() if n and status not in _NOT_LEFT_OUT}
         if reasons:
             words = listed(f"{n:,} {status.replace('_', ' ')}" for status, n in sorted(reasons.items()))
             phrases.append(f"{sum(reasons.values()):,} of {account['rows_in']:,} {noun} ({words})")

@@ -143,6 +143,9 @@ VALUES: Values = {
     "first_step": lambda _rng, _: pl.Series([0] * ROWS),
     "step": lambda rng, _: pl.Series(rng.permutation(ROWS)),
     "lowest_score": lambda rng, _: _numbers(rng, odd=False),
+    "same_id": lambda rng, _: _flags(rng),
+    "row_weight": lambda rng, _: pl.Series(rng.choice([0.5, 1.0, 2.25], ROWS)),
+    "row_proxy": lambda rng, _: pl.Series(rng.choice([0.0, 0.25, 1.0], ROWS)),
 }
 WITHOUT_FAULT = {  # nothing is at fault in these data
     "compare/checks/missing_units",
@@ -150,7 +153,10 @@ WITHOUT_FAULT = {  # nothing is at fault in these data
     "threshold_sweep/checks/no_weight",
     "threshold_sweep/explain/without_score",
 }
-CONDITIONS = {"threshold_sweep/drawn_rows": {"same_group": exp.true()}}  # that stand for more than a column
+CONDITIONS = {  # that stand for more than a column
+    "threshold_sweep/drawn_rows": {"same_group": exp.true()},
+    "threshold_sweep/labels_beside_predictions": {"same_id": exp.true()},
+}
 PARAMS: dict[str, float | str] = {
     "baseline": "nobody",
     "least": 1000.0,

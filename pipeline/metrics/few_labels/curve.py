@@ -1,4 +1,4 @@
-"""Precision, recall, F1, the false positive rate and average precision from few labels, with limits.
+"""Precision, recall, F1, other numbers of a curve, and areas from few labels, with limits.
 
 Limits are quantiles of draws (`draws`), which know the strata but nothing of rows that were not seen: a stratum in
 which no true row was drawn has none in any draw. So each draw gets rows that may have been missed (Fay & Feuer 1997,
@@ -23,10 +23,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ...records import dataclass
+from ...tables.ratios import INDEX_OF, RATIO_OF
+from ..uncertainty.indices import index_of
+from ..uncertainty.proportions import Confusion
 from .draws import Design, Totals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -35,10 +38,14 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 _UNSEEN = 1 / 3  # rows: the neutral prior of Kerman (2011)
-_DRAWS = 2_000
+_DRAWS, _FEWEST_DRAWS = 2_000, 400
+_KEPT = 20_000_000  # numbers of all draws
 _AT_ONCE = 2_000_000  # numbers in an array
 _LEAST_DIFFERENCE = 0.01  # between the answers of a judge to true rows and to false ones, in a draw
+COUNTS = ("tp", "fp", "fn", "tn")
 RATIOS = ("precision", "recall", "f1", "fpr")
+AREAS = ("average_precision", "pr_auc", "roc_auc")
+_FALLING = {"fp", "fn", "tn", "fpr"}  # the more of what is found is true, the less they are
 
 
 @dataclass(frozen=True)
@@ -103,14 +110,16 @@ class Curve:
     """What a sample says of all rows.
 
     Attributes:
-        at: By name, at each wanted cut: `tp`, `fp`, `fn`, `tn` in rows or their weights, and `precision`, `recall`,
-            `f1`, `fpr`.
-        average_precision: Of all cuts: rows between two cuts count as tied.
+        at: By name, at each wanted cut: `tp`, `fp`, `fn`, `tn` in rows or their weights, and the ratios.
+        areas: `average_precision` and `roc_auc` of all cuts, between which rows count as tied, and `pr_auc` of the
+            wanted ones, by trapezoids.
+        deviations: Standard errors of the areas: the standard deviations of their draws.
         positives: True rows, or their weight.
     """
 
     at: Mapping[str, Limited]
-    average_precision: Limited
+    areas: Mapping[str, Limited]
+    deviations: Mapping[str, float]
     positives: Limited
 
 
@@ -119,9 +128,10 @@ def estimated_curve(
     labelled: Labelled,
     *,
     wanted: NDArray[np.int64] | None = None,
+    names: Sequence[str] = RATIOS,
     judge: Judge | None = None,
     confidence: float = 0.95,
-    draws: int = _DRAWS,
+    draws: int | None = None,
     seed: int = 0,
 ) -> Curve:
     """Estimate the curve of all rows, with limits that know the design.
@@ -129,10 +139,11 @@ def estimated_curve(
     Args:
         population: What is known of all rows.
         labelled: A sample of them, at least one row.
-        wanted: Indices of the cuts whose numbers are wanted; all if not given.
+        wanted: Rising indices of the cuts whose numbers are wanted; all if not given.
+        names: The ratios and indices that are wanted at them, from those of `tables.ratios`.
         judge: Whose labels they are, if not people's.
         confidence: Such as 0.95.
-        draws: How many, of which limits are quantiles.
+        draws: How many, of which limits are quantiles; default: 2,000, and down to 400 where cuts are many.
         seed: Of the draws.
 
     Raises:
@@ -143,113 +154,212 @@ def estimated_curve(
         raise ValueError(message)
     design = Design.of(population, labelled)
     at = np.arange(len(population.cuts)) if wanted is None else wanted
-    retrieved, total = design.population.retrieved.sum(axis=0), float(design.population.size.sum())
-    estimate = _true(design.estimate(), retrieved, total, None if judge is None else judge.rates)
-    numbers = _numbers(estimate, retrieved, total, at)
-    drawn = _drawn(design, at, judge, draws, seed)
+    rows = _Rows(design.population.retrieved.sum(axis=0), float(design.population.size.sum()), at)
+    if draws is None:
+        draws = int(np.clip(_KEPT // len(population.cuts), _FEWEST_DRAWS, _DRAWS))
+    estimate = rows.true(design.estimate(), None if judge is None else judge.rates)
+    drawn = _drawn(design, rows, judge, draws, seed)
+    unseen = _Unseen.of(design, draws, np.random.default_rng((seed, 1)))
     tails = (0.5 - confidence / 2, 0.5 + confidence / 2)
-    limits = {
-        name: [np.quantile(values, tail, axis=0) for values, tail in zip(sides, tails, strict=True)]
-        for name, sides in drawn.items()
-    }
-    with np.errstate(invalid="ignore"):  # undefined numbers have limits without them
-        limited = {
-            name: Limited(numbers[name][0], np.fmin(low, numbers[name][0]), np.fmax(high, numbers[name][0]))
-            for name, (low, high) in limits.items()
-        }
-    average_precision, positives = limited.pop("average_precision"), limited.pop("positives")
+    limited = _limited(rows, estimate, drawn, unseen, (*COUNTS, *names), tails)
+    areas, deviations = _areas(rows, estimate, drawn, unseen.throughout(drawn), tails)
     if not design.label.any():
-        average_precision = Limited(average_precision.estimate, np.array(0.0), np.array(1.0))
-    return Curve(_at_edges(design, at, limited, retrieved), average_precision, positives)
+        areas = {name: Limited(area.estimate, np.array(0.0), np.array(1.0)) for name, area in areas.items()}
+    positives = Limited(
+        estimate.positives[0],
+        np.fmin(np.quantile(drawn.positives, tails[0]), estimate.positives[0]),
+        np.fmax(np.quantile(unseen.throughout(drawn).positives, tails[1]), estimate.positives[0]),
+    )
+    return Curve(_at_edges(design, rows, limited), areas, deviations, positives)
 
 
-def _true(
-    totals: Totals, retrieved: Floats, total: float, rates: tuple[Floats | float, Floats | float] | None
-) -> Totals:
-    """Totals of true rows, from those that a judge called true."""
-    if rates is None:
-        return totals
-    sensitivity, specificity = rates
-    difference = np.maximum(sensitivity + np.asarray(specificity) - 1, _LEAST_DIFFERENCE)
-    tp = np.clip((totals.tp - (1 - specificity) * retrieved) / difference, 0.0, retrieved)
-    positives = (totals.positives[:, None] - (1 - specificity) * total) / difference
-    tp = np.maximum.accumulate(tp, axis=1)
-    return Totals(tp, np.clip(np.maximum(positives[:, 0], tp[:, -1]), 0.0, total))
+@dataclass(frozen=True)
+class _Rows:
+    """How many rows there are, and at which cuts numbers are wanted.
+
+    Attributes:
+        retrieved: Shape (K,): rows at or above each cut.
+        total: All rows.
+        at: Shape (T,): the wanted cuts.
+    """
+
+    retrieved: Floats
+    total: float
+    at: NDArray[np.int64]
+
+    def true(self, totals: Totals, rates: tuple[Floats | float, Floats | float] | None) -> Totals:
+        """Totals of true rows, from those that a judge called true."""
+        if rates is None:
+            return totals
+        sensitivity, specificity = rates
+        difference = np.maximum(sensitivity + np.asarray(specificity) - 1, _LEAST_DIFFERENCE)
+        tp = np.clip((totals.tp - (1 - specificity) * self.retrieved) / difference, 0.0, self.retrieved)
+        positives = (totals.positives[:, None] - (1 - specificity) * self.total) / difference
+        tp = np.maximum.accumulate(tp, axis=1)
+        return Totals(tp, np.clip(np.maximum(positives[:, 0], tp[:, -1]), 0.0, self.total))
+
+    def confusion(self, totals: Totals, at: NDArray[np.int64]) -> Confusion:
+        """The four outcomes at some cuts, shape (B, T)."""
+        tp, retrieved = totals.tp[:, at], self.retrieved[at]
+        fn = totals.positives[:, None] - tp
+        return Confusion(tp, retrieved - tp, fn, np.maximum(self.total - retrieved - fn, 0.0))
 
 
-def _numbers(totals: Totals, retrieved: Floats, total: float, at: NDArray[np.int64]) -> dict[str, Floats]:
-    numbers = {"average_precision": _average_precision(totals.tp, totals.positives, retrieved)}
-    numbers["positives"] = totals.positives
-    tp = totals.tp[:, at]
-    counts = tp, retrieved[at] - tp, totals.positives[:, None] - tp
-    return numbers | _ratios(*counts, total - retrieved[at] - counts[2])
+def _limited(
+    rows: _Rows,
+    estimate: Totals,
+    drawn: Totals,
+    unseen: _Unseen,
+    names: Sequence[str],
+    tails: tuple[float, float],
+) -> dict[str, Limited]:
+    """The numbers at the wanted cuts with their limits, a few cuts at a time."""
+    blocks: dict[str, list[Limited]] = {name: [] for name in names}
+    at_once = max(1, _AT_ONCE // len(drawn.positives))
+    for start in range(0, max(len(rows.at), 1), at_once):
+        at = rows.at[start : start + at_once]
+        of_estimate, of_draws = (rows.confusion(totals, at) for totals in (estimate, drawn))
+        sides = unseen.low(of_draws, at), unseen.high(of_draws, at)
+        for name, block in blocks.items():
+            value = _value(name, of_estimate)[0]
+            low, high = (
+                np.quantile(_value(name, counts), tail, axis=0)
+                for counts, tail in zip(sides[::-1] if name in _FALLING else sides, tails, strict=True)
+            )
+            # undefined numbers have limits without them
+            block.append(Limited(value, np.fmin(low, value), np.fmax(high, value)))
+    return {
+        name: Limited(
+            *(np.concatenate(parts) for parts in zip(*((b.estimate, b.lower, b.upper) for b in block), strict=True))
+        )
+        for name, block in blocks.items()
+    }
 
 
-def _drawn(design: Design, at: NDArray[np.int64], judge: Judge | None, draws: int, seed: int) -> dict[str, Floats]:
-    """Numbers as they may be, shape (2, B, …): with unseen rows that make them lower, and that make them higher."""
+def _value(name: str, counts: Confusion) -> Floats:
+    """A number of the outcomes, nan where nothing is divided by nothing."""
+    outcomes = dict(zip(COUNTS, (counts.tp, counts.fp, counts.fn, counts.tn), strict=True))
+    if name in outcomes:
+        return outcomes[name]
+    if name in INDEX_OF:
+        return index_of(INDEX_OF[name], counts)
+    over, under = RATIO_OF[name].fraction(outcomes)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(over / under)
+
+
+def _drawn(design: Design, rows: _Rows, judge: Judge | None, draws: int, seed: int) -> Totals:
+    """Totals as they may be, given the sample."""
     random = np.random.default_rng(seed)
-    retrieved, total = design.population.retrieved.sum(axis=0), float(design.population.size.sum())
-    above, below = design.heaviest()
-    where = _shares_of_heaviest(design)
-    at_once = max(1, _AT_ONCE // (len(retrieved) + len(design.label)))
+    at_once = max(1, _AT_ONCE // (len(rows.retrieved) + len(design.label)))
     blocks = []
     for start in range(0, draws, at_once):
         number = min(at_once, draws - start)
         rates = None if judge is None else judge.draw(number, random)
-        totals = _true(design.draw(number, random), retrieved, total, rates)
-        true_above, false_above, below_it = random.gamma(_UNSEEN, size=(3, number, 1))
-        heaviest = true_above * max(above[-1], below[-1])
-        with_unseen = Totals(totals.tp + heaviest * where, totals.positives + heaviest[:, 0])
-        tp, fp, fn = totals.tp[:, at], retrieved[at] - totals.tp[:, at], totals.positives[:, None] - totals.tp[:, at]
-        tn = np.maximum(total - retrieved[at] - fn, 0.0)
-        best = _ratios(tp + true_above * above[at], fp, fn, tn)
-        worst = _ratios(tp, fp + false_above * above[at], fn + below_it * below[at], tn)
-        best["average_precision"] = _average_precision(totals.tp, totals.positives, retrieved)
-        worst["average_precision"] = _average_precision(with_unseen.tp, with_unseen.positives, retrieved)
-        best["positives"], worst["positives"] = with_unseen.positives, totals.positives
-        for name in ("fp", "fn", "tn", "fpr"):
-            best[name], worst[name] = worst[name], best[name]
-        blocks.append({name: np.stack([worst[name], best[name]]) for name in best})
-    return {name: np.concatenate([block[name] for block in blocks], axis=1) for name in blocks[0]}
+        blocks.append(rows.true(design.draw(number, random), rates))
+    return Totals(np.concatenate([block.tp for block in blocks]), np.concatenate([block.positives for block in blocks]))
 
 
-def _shares_of_heaviest(design: Design) -> Floats:
-    """Shape (K,): share of the rows at or above each cut in the stratum whose rows are the heaviest."""
-    stratum = int(design.stratum[np.argmax(design.weight)])
-    return np.asarray(design.population.retrieved[stratum] / design.population.size[stratum])
+@dataclass(frozen=True)
+class _Unseen:
+    """Rows that may have been missed, in each draw.
+
+    Attributes:
+        above: Shape (K,): weight of the heaviest row at or above each cut.
+        below: Shape (K,): and below it.
+        share: Shape (K,): share of the rows at or above each cut in the stratum whose rows are the heaviest.
+        true_above: Shape (B, 1): how many true rows were missed above the cut.
+        false_above: Shape (B, 1): how many false ones.
+        true_below: Shape (B, 1): how many true ones below it.
+    """
+
+    above: Floats
+    below: Floats
+    share: Floats
+    true_above: Floats
+    false_above: Floats
+    true_below: Floats
+
+    @classmethod
+    def of(cls, design: Design, draws: int, random: np.random.Generator) -> _Unseen:
+        """Draw how many were missed."""
+        stratum = int(design.stratum[np.argmax(design.weight)])
+        share = design.population.retrieved[stratum] / design.population.size[stratum]
+        return cls(*design.heaviest(), np.asarray(share), *random.gamma(_UNSEEN, size=(3, draws, 1)))
+
+    def low(self, counts: Confusion, at: NDArray[np.int64]) -> Confusion:
+        """Outcomes at some cuts with the rows that make precision and recall lower, shape (B, T)."""
+        fp, fn = counts.fp + self.false_above * self.above[at], counts.fn + self.true_below * self.below[at]
+        return Confusion(counts.tp, fp, fn, counts.tn)
+
+    def high(self, counts: Confusion, at: NDArray[np.int64]) -> Confusion:
+        """Outcomes at some cuts with the rows that make them higher, shape (B, T)."""
+        return Confusion(counts.tp + self.true_above * self.above[at], counts.fp, counts.fn, counts.tn)
+
+    def throughout(self, drawn: Totals) -> Totals:
+        """Totals with true rows that were missed in the stratum of the heaviest rows, which make areas lower."""
+        heaviest = self.true_above * max(self.above[-1], self.below[-1])
+        return Totals(drawn.tp + heaviest * self.share, drawn.positives + heaviest[:, 0])
 
 
-def _ratios(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> dict[str, Floats]:
-    """The counts and their ratios, nan where nothing is divided by nothing."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = {
-            "precision": tp / (tp + fp),
-            "recall": tp / (tp + fn),
-            "f1": 2 * tp / (2 * tp + fp + fn),
-            "fpr": fp / (fp + tn),
-        }
-    return {"tp": tp, "fp": fp, "fn": fn, "tn": tn} | ratios
+def _areas(
+    rows: _Rows, estimate: Totals, drawn: Totals, with_unseen: Totals, tails: tuple[float, float]
+) -> tuple[dict[str, Limited], dict[str, float]]:
+    """The areas with their limits and their standard errors."""
+    areas, deviations = {}, {}
+    for name, area in zip(AREAS, (_average_precision, _pr_auc, _roc_auc), strict=True):
+        value, best, worst = area(rows, estimate)[0], area(rows, drawn), area(rows, with_unseen)
+        is_defined = ~np.isnan(best) & ~np.isnan(worst)
+        low, high = np.nan, np.nan
+        deviations[name] = np.nan
+        if is_defined.any():
+            low, high = np.quantile(worst[is_defined], tails[0]), np.quantile(best[is_defined], tails[1])
+            deviations[name] = float(np.std(best[is_defined]))
+        areas[name] = Limited(value, np.fmin(low, value), np.fmax(high, value))
+    return areas, deviations
 
 
-def _average_precision(tp: Floats, positives: Floats, retrieved: Floats) -> Floats:
+def _average_precision(rows: _Rows, totals: Totals) -> Floats:
     """Shape (B,): Σ Δtp / P × tp / retrieved over the cuts; true rows below all cuts have a precision of 0."""
+    steps = np.diff(totals.tp, axis=1, prepend=0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        precision = np.where(rows.retrieved > 0, np.minimum(totals.tp / rows.retrieved, 1.0), 0.0)
+        return np.asarray((steps * precision).sum(axis=1) / totals.positives)
+
+
+def _pr_auc(rows: _Rows, totals: Totals) -> Floats:
+    """Shape (B,): a true row is worth the mean of the precisions of its cut and of the one above it."""
+    tp, retrieved = totals.tp[:, rows.at], rows.retrieved[rows.at]
+    tp, retrieved = tp[:, retrieved > 0], retrieved[retrieved > 0]
     steps = np.diff(tp, axis=1, prepend=0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        precision = np.where(retrieved > 0, np.minimum(tp / retrieved, 1.0), 0.0)
-        return np.asarray((steps * precision).sum(axis=1) / positives)
+        precision = np.minimum(tp / retrieved, 1.0)
+        before = np.concatenate([precision[:, :1], precision[:, :-1]], axis=1)
+        return np.asarray((steps * (before + precision)).sum(axis=1) / (2 * totals.positives))
 
 
-def _at_edges(
-    design: Design, at: NDArray[np.int64], limited: Mapping[str, Limited], retrieved: Floats
-) -> dict[str, Limited]:
+def _roc_auc(rows: _Rows, totals: Totals) -> Floats:
+    """Shape (B,): trapezoids of recall over the false positive rate; rows below all cuts count as tied."""
+    negatives = rows.total - totals.positives
+    zero = np.zeros((len(totals.tp), 1))
+    tp = np.concatenate([zero, totals.tp, totals.positives[:, None]], axis=1)
+    false = np.maximum.accumulate(np.maximum(rows.retrieved - totals.tp, 0.0), axis=1)
+    fp = np.concatenate([zero, np.minimum(false, negatives[:, None]), negatives[:, None]], axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        doubled = (np.diff(fp, axis=1) * (tp[:, 1:] + tp[:, :-1])).sum(axis=1)
+        return np.asarray(doubled / (2 * totals.positives * negatives))
+
+
+def _at_edges(design: Design, rows: _Rows, limited: Mapping[str, Limited]) -> dict[str, Limited]:
     """The limits, at 0 or 1 where the sample excludes nothing; none where no row is retrieved."""
-    hits, misses = (numbers[at] for numbers in design.seen(1.0))
-    false_above, _ = (numbers[at] for numbers in design.seen(0.0))
+    hits, misses = (numbers[rows.at] for numbers in design.seen(1.0))
+    false_above, _ = (numbers[rows.at] for numbers in design.seen(0.0))
     is_census = bool((design.fraction == 1).all())
     lowest = dict.fromkeys(("tp", "precision", "recall", "f1"), hits == 0)
     lowest |= dict.fromkeys(("fp", "fpr"), false_above == 0) | {"fn": misses == 0}
     highest = {"precision": false_above == 0, "recall": misses == 0, "f1": (false_above == 0) & (misses == 0)}
-    none = {"precision": retrieved[at] == 0}
+    highest |= {"specificity": false_above == 0, "npv": misses == 0}
+    none = {"precision": rows.retrieved[rows.at] == 0}
     edged = {}
     for name, numbers in limited.items():
         lower, upper = numbers.lower, numbers.upper

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _ALIKE = 1 / 3  # of the labels, for rows whatever their scores
 _MOST_STRATA = 16
-_PER_STRATUM = 10  # labels, at least, if there are several strata
+PER_STRATUM = 10  # labels, at least, if there are several strata
 _NOTHING = 1e-300
 
 
@@ -71,7 +71,7 @@ def strata_of_cells(worth: Floats, size: int) -> Integers:
         size: How many labels there are.
     """
     strata = 1
-    while 2 * strata <= min(_MOST_STRATA, size // _PER_STRATUM):
+    while 2 * strata <= min(_MOST_STRATA, size // PER_STRATUM):
         strata *= 2
     middle = np.cumsum(worth) - worth / 2
     finest = np.minimum((middle / max(worth.sum(), _NOTHING) * _MOST_STRATA).astype(np.int64), _MOST_STRATA - 1)

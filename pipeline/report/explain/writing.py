@@ -58,13 +58,14 @@ def interval_in_words(run: PublishedRun, stage: PublishedStage, row: Mapping[str
     if row.get(f"{name}_lower") is None:
         return ""
     parameters = stage.parameters
-    independent = run.record.get("facts", {}).get(stage.name, {}).get("independent", _independent(stage))
+    facts = run.record.get("facts", {}).get(stage.name, {})
+    independent = facts.get("independent", _independent(stage))
     ways = {
         "jackknife": f"closed form, from the spread between {independent}",
         "bootstrap": f"bootstrap-t, {parameters.get('resamples')} resamples of {independent}, seed "
         f"{parameters.get('seed')}",
     }
-    way = ways.get(parameters.get("uncertainty", "jackknife"), "closed form")
+    way = facts.get("limits") or ways.get(parameters.get("uncertainty", "jackknife"), "closed form")
     quality = row.get(INTERVAL_QUALITY)
     meaning = dict(MEANINGS).get(quality) if quality is not None else None
     words = "" if meaning is None else f"; interval_quality = {quality}: {meaning}"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ...metrics.uncertainty.cube import Block
     from .contract import ThresholdSweepParameters
+    from .few_labels import Estimates
 
 TWO = 2  # a spread needs two
 SIDES = ("positive", "negative")
@@ -42,7 +43,11 @@ CLUSTERS = (N_CLUSTERS, N_EFFECTIVE)
 
 
 def areas_table(
-    params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str], clusters: pl.DataFrame
+    params: ThresholdSweepParameters,
+    counts: Mapping[str, pl.DataFrame],
+    keys: Sequence[str],
+    clusters: pl.DataFrame,
+    estimates: Estimates | None = None,
 ) -> pl.DataFrame:
     """One row per group.
 
@@ -51,6 +56,7 @@ def areas_table(
         counts: The tables of the plan.
         keys: Columns that identify a group.
         clusters: `clusters_of` the groups, NULL where rows are independent.
+        estimates: What labels of a sample say of all rows, if labels are those of a sample.
     """
     kind = "n_weighted" if kind_of_counts(counts["counts"]) == "weight" else "n"
     rows = {name: pl.col(f"{kind}_{side}") for side, name in zip(SIDES, WEIGHTED_ROWS, strict=True)}
@@ -78,8 +84,10 @@ def areas_table(
     )
     in_cells = pl.col("average_precision_min").is_not_null() | pl.col("roc_auc_min").is_not_null()
     method = pl.when(in_cells).then(pl.lit("binned")).otherwise(pl.lit(params.method))
-    limits = limit_columns(_intervals(frame, params))
-    frame = frame.with_columns(*limits, undefined.alias("undefined"), method.alias("method"))
+    intervals = _intervals(frame, params)
+    if estimates is not None:
+        frame, intervals = estimates.areas(frame, intervals)
+    frame = frame.with_columns(*limit_columns(intervals), undefined.alias("undefined"), method.alias("method"))
     frame = with_fewest_seen(frame, counts.get("heaviest"), keys)
     events = (*EFFECTIVE_ROWS, SEEN)
     frame = with_quality(frame, AREAS, clusters=clusters, keys=keys, events=events, fewest=FEWEST_OF_CLASS)

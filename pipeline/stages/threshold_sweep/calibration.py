@@ -240,9 +240,9 @@ def optional_tables(params: ThresholdSweepParameters, predictions: Source) -> tu
 
 def nodes(
     params: ThresholdSweepParameters,
-    predictions: Source,
     by: Sequence[str],
     *,
+    weighted: bool,
     replicated: bool,
     beside: tuple[str, ...],
 ) -> Iterator[Node]:
@@ -250,15 +250,13 @@ def nodes(
 
     Args:
         params: The parameters.
-        predictions: The input.
         by: The grouping columns.
+        weighted: Whether rows have weights.
         replicated: Whether rows fall into replicates.
         beside: The column of the replicate of the second parent of rows that have two.
     """
     if params.calibration is False:
         return
-    weighted = predictions.has("weight")
-
     yield ProbabilitySums(
         INTO,
         "threshold_sweep/weighted_calibration" if weighted else "threshold_sweep/calibration",

@@ -24,15 +24,49 @@ PREDICTIONS = InputContract(
     "predictions",
     (
         InputField("score", "number", "score of the prediction; higher is more likely true", required=True),
-        InputField("label", "boolean", "whether it is true: boolean, or 0 and 1", required=True, truth_of="score"),
+        InputField(
+            "label",
+            "boolean",
+            "whether it is true: boolean, or 0 and 1",
+            required=True,
+            truth_of="score",
+            given_by="labels",
+        ),
         InputField(
             "weight", "number", "weight of the row, from 0 to 1e6; default: every row counts once", mapped_only=True
         ),
         InputField("id", "key", "the item that is predicted"),
+        InputField(
+            "proxy",
+            "number",
+            "what somebody else takes the label for: a share, or 0 and 1; with `labels` it makes limits narrower",
+            mapped_only=True,
+        ),
     ),
     "one row per prediction, with its score and its label",
     required=True,
     evaluated=True,
+)
+LABELS = InputContract(
+    "labels",
+    (
+        InputField("id", "key", "the item that was labelled", required=True),
+        InputField(
+            "label", "any", "whether it is true: true, yes, 1; false, no, 0; empty: not labelled yet", required=True
+        ),
+        InputField("probability", "number", "how likely the row was drawn: the share of rows like it that were"),
+        InputField("stratum", "any", "the part of the predictions that it was drawn from"),
+    ),
+    "labels of a sample of the predictions, such as the sheet of `thresher sample`, which are found by `id`",
+)
+
+CHECKED = InputContract(
+    "checked",
+    (
+        InputField("id", "key", "the item that people checked", required=True),
+        InputField("label", "any", "whether it is true, as people say", required=True),
+    ),
+    "what people say of some of the items whose `labels` are those of a judge: a model, or a crowd",
 )
 
 COUNTS = (
@@ -64,6 +98,10 @@ class ThresholdSweepParameters(StageParameters):
 
     Attributes:
         predictions: Scored and labelled predictions.
+        labels: Labels of a sample of them, in the place of a column `label`.
+        checked: Labels that people gave to some of these items, if `labels` are those of a judge, who errs: drawn
+            without a look at scores or labels.
+        sampling: `simple`: all labelled rows were drawn alike; default: the labels say how they were drawn.
         method: How areas and means of scores are found: `exact`: from all rows; `binned`: from counts in cells of
             scores, in one scan or a few, with certified bounds.
         width: Widest bounds of areas and means that `binned` accepts.
@@ -92,6 +130,9 @@ class ThresholdSweepParameters(StageParameters):
 
     kind: Literal["threshold_sweep"] = "threshold_sweep"
     predictions: Input
+    labels: Input | None = None
+    checked: Input | None = None
+    sampling: Literal["simple"] | None = None
     thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = "distinct"
     method: Literal["exact", "binned"] = "exact"
     width: Annotated[float, Field(ge=1e-9, lt=1)] = 1e-4
@@ -171,6 +212,26 @@ class ThresholdSweepParameters(StageParameters):
         """The thresholds that rows are counted by, with their boundary; None when they are the scores themselves."""
         values = self.counted_thresholds
         return None if values is None else Grid(values, self.boundary)
+
+    @model_validator(mode="after")
+    def _of_labels(self) -> ThresholdSweepParameters:
+        if self.labels is None and self.sampling is not None:
+            message = "sampling says how the rows of labels were drawn: give labels, or leave sampling out"
+            raise ValueError(message)
+        if self.labels is None and self.checked is not None:
+            message = "checked says how far the labels of a judge are right: give labels, or leave checked out"
+            raise ValueError(message)
+        if self.labels is None:
+            return self
+        if self.counts_missed:
+            message = (
+                'invalid_scores = "missed" does not go with labels of a sample: rows without a score have no stratum'
+            )
+            raise ValueError(message)
+        if self.second_cluster_column is not None:
+            message = "labels of a sample know one cluster, not two: give the one that rows were drawn by"
+            raise ValueError(message)
+        return self
 
     @model_validator(mode="after")
     def _fits(self) -> ThresholdSweepParameters:

@@ -14,6 +14,7 @@ from ...tables.ratios import FURTHER, OF_LABELS
 from ..sections import EXPLAINED_ROWS, Convention, Evidence, Measure, Profile, Section
 from ..units import untold, with_influence
 from .calibration import CALIBRATION_TABLE, RELIABILITY_TABLE
+from .few_labels import DRAWN
 from .outcomes import INPUTS, identity, location_of_known
 
 if TYPE_CHECKING:
@@ -138,7 +139,10 @@ def _rows(asked: Asked) -> exp.Query:
     score: str | exp.Expr = "score"
     if asked.params.counts_missed:
         score = exp.func("coalesce", column("score"), double(-math.inf))
-    return statement("threshold_sweep/explain/rows", identity(asked), columns={"used_score": score})
+    relations = {} if asked.params.labels is None else {"predictions_read": DRAWN}
+    return statement(
+        "threshold_sweep/explain/rows", identity(asked), columns={"used_score": score}, relations=relations
+    )
 
 
 def _values(asked: Asked) -> dict[str, float]:
@@ -147,7 +151,7 @@ def _values(asked: Asked) -> dict[str, float]:
 
 
 def _clusters(clusters: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
-    if asked.plan.sources[0].has("weight"):
+    if asked.params.labels is not None or asked.plan.sources[0].has("weight"):
         return with_influence(clusters, asked.measure, "_weight")
     return with_influence(clusters.select("cluster", "tp", "fp", "fn", "tn"), asked.measure)
 

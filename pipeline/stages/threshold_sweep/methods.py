@@ -28,6 +28,11 @@ PROPORTIONS = (
     "functions (for the ROC area those of DeLong, DeLong and Clarke-Pearson 1988){clusters} and degrees of freedom "
     "after Satterthwaite (1946)"
 )
+OF_SAMPLE = (
+    "of the curve and the areas are quantiles of draws (Rubin 1981; Ghosh and Meeden 1997) that know the strata of the "
+    "labelled sample and how many predictions each has at or above a threshold (difference estimator, Cochran 1977), "
+    "with rows that may have been missed (Fay and Feuer 1997; Kerman 2011)"
+)
 FIXED = " Class sizes are taken as fixed."
 BANDS = (
     "Bands hold precision and recall, and recall and the false positive rate, at all thresholds together with {level} "
@@ -39,10 +44,14 @@ def sentences(measured: Measured) -> Iterator[str]:
     """Say how labelled scores were evaluated, and what came out."""
     areas = measured.tables["threshold_sweep_areas"]
     weighted = "weighted, " if measured.has("predictions.weight") else ""
+    counted, estimated = f"{measured.used('predictions'):,} {weighted}scored and labelled predictions", "computed"
+    if _is_sample(measured):
+        scored = measured.used("predictions") + measured.accounts["predictions"].get("not_labelled", 0)
+        counted, estimated = f"{scored:,} {weighted}scored predictions", "estimated"
+        counted += f", of which a sample of {measured.used('predictions'):,} is labelled,"
     yield (
-        f"Precision, recall and F1 of {measured.used('predictions'):,} {weighted}scored and labelled predictions were "
-        f"computed {methods.thresholds(measured)}; a prediction counts as positive if its score is "
-        f"{methods.at_or_above(measured)} the threshold."
+        f"Precision, recall and F1 of {counted} were {estimated} {methods.thresholds(measured)}; a prediction counts "
+        f"as positive if its score is {methods.at_or_above(measured)} the threshold."
     )
     yield methods.left_out(measured, {"predictions": "predictions"})
     yield methods.invalid_scores(measured, "Predictions")
@@ -60,7 +69,7 @@ def sentences(measured: Measured) -> Iterator[str]:
         yield BANDS.format(level=measured.confidence)
     yield methods.criteria(measured)
     yield from decisions(measured)
-    yield from _sizes(areas)
+    yield from _sizes(areas, "labelled predictions" if _is_sample(measured) else "predictions")
     names = {"average_precision": "average precision", "roc_auc": "the ROC area"}
     yield from methods.results(areas, names, measured.confidence)
     yield from calibration_sentences(measured)
@@ -71,6 +80,8 @@ def sentences(measured: Measured) -> Iterator[str]:
 
 def _intervals(measured: Measured) -> str:
     independent = measured.facts["independent"]
+    if _is_sample(measured) and measured.parameters["uncertainty"] != "none":
+        return f"Limits of {measured.confidence} confidence {OF_SAMPLE}."
     fixed = FIXED if measured.parameters["class_sizes"] == "fixed" else ""
     if independent == "rows":
         closed_forms = PROPORTIONS.format(design="", clusters=" and independent rows")
@@ -81,11 +92,15 @@ def _intervals(measured: Measured) -> str:
     return methods.intervals(measured, units, PROPORTIONS.format(design=design, clusters=f" between {units}"))
 
 
-def _sizes(areas: pl.DataFrame) -> Iterator[str]:
+def _is_sample(measured: Measured) -> bool:
+    return measured.parameters.get("labels") is not None
+
+
+def _sizes(areas: pl.DataFrame, noun: str) -> Iterator[str]:
     shown, _ = methods.headline_rows(areas)
     for row in shown:
         group = methods.named_group(row)
-        yield f"{row['n_positive']:,} of {row['n']:,} predictions{f' of {group}' if group else ''} are positive."
+        yield f"{row['n_positive']:,} of {row['n']:,} {noun}{f' of {group}' if group else ''} are positive."
 
 
 # What the numbers of threshold_sweep rest on: rows, or clusters of them.

@@ -10,6 +10,7 @@ import polars as pl
 from ...records import dataclass
 from ...tables.columns import THRESHOLD
 from ...tables.schemas import GROUPING
+from .few_labels import LOCATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -131,7 +132,6 @@ def _nearest(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 # What tells people which prediction a row is.
 
 
-LOCATION = ("source_file", "file_row_number")
 INPUTS = {"predictions": {name: name for name in LOCATION}}
 
 
@@ -139,7 +139,7 @@ def identity(asked: Asked) -> tuple[str, ...]:
     """What tells people which row it is, beside its place in the files: its groups, its id and its clusters."""
     predictions = asked.plan.sources[0]
     clusters = (asked.params.cluster_column, asked.params.second_cluster_column)
-    ids = ("id",) if predictions.is_mapped("id") else ()
+    ids = ("id",) if asked.params.labels is not None or predictions.is_mapped("id") else ()
     return tuple(dict.fromkeys((*asked.by, *ids, *(name for name in clusters if name is not None))))
 
 

@@ -41,6 +41,7 @@ from .contract import (
     LIGHTEST,
     LIKELIHOOD,
 )
+from .few_labels import DRAWN, LabelledRows
 from .outcomes import POINTS, OutcomeSampler
 from .outcomes import TABLE as OUTCOMES
 from .tables import requested_tables
@@ -72,13 +73,15 @@ def plan(params: ThresholdSweepParameters, sources: Mapping[str, Source]) -> Pla
     Raises:
         DataError: the predictions lack a column that the parameters need.
     """
-    return _Planner(params, sources["predictions"]).plan()
+    return _Planner(params, sources["predictions"], sources.get("labels"), sources.get("checked")).plan()
 
 
 @dataclass(frozen=True)
 class _Planner:
     params: ThresholdSweepParameters
     predictions: Source
+    labels: Source | None = None
+    checked: Source | None = None
 
     def plan(self) -> Plan:
         by = rows.resolve_by(self.params.by, [self.predictions])
@@ -102,13 +105,15 @@ class _Planner:
                 *self._sample(names),
                 *self.units.nodes(names, weighted=self.weighted),
             ),
-            sources=(self.predictions,),
+            sources=tuple(source for source in (self.predictions, self.labels, self.checked) if source is not None),
             by=by,
             used=("n_positive", "n_negative"),
-            accounting=Query("threshold_sweep/accounting", {"missed": float(missed)}),
-            positive=column("label"),
+            accounting=Query(f"threshold_sweep/{self._accounting}", {"missed": float(missed)}),
+            other_accounting={"labels": Query("threshold_sweep/accounting_of_labels")},
+            positive=column("label") if self.labels is None else None,
+            remedies={"not_labelled": "Fill in the column label of the sheet."},
             warnings=tuple(self._warnings(by)),
-            facts={"independent": self._independent(), **self.units.facts},
+            facts={"independent": self._independent(), **self.units.facts, **self._limits},
             optional=(
                 self.outcomes,
                 self.units.table,
@@ -170,18 +175,34 @@ class _Planner:
     @property
     def units(self) -> UnitsOfSweep:
         """The table of units."""
-        return UnitsOfSweep(self.params, self.predictions)
+        return UnitsOfSweep(self.params, self.predictions, self._counted)
 
     @property
     def is_small(self) -> bool:
         """Whether rows are so few that planning a query takes longer than its scan: they are kept, ready to be read."""
         files = self.predictions.files
+        if self.labels is not None:
+            return True
         return all(is_passed_in(file) for file in files) and self.predictions.rows <= FEW_ROWS
 
     @property
     def weighted(self) -> bool:
         """Whether rows have weights."""
-        return self.predictions.has("weight")
+        return self.labels is not None or self.predictions.has("weight")
+
+    @property
+    def _limits(self) -> dict[str, str]:
+        """How limits are made where they are those of no other stage, in words."""
+        return {} if self.labels is None else {"limits": "from draws that know the strata of the sample"}
+
+    @property
+    def _accounting(self) -> str:
+        return "accounting" if self.labels is None else "accounting_of_sample"
+
+    @property
+    def _counted(self) -> dict[str, str]:
+        """The relation of the rows that are counted, in the place of that of all predictions."""
+        return {} if self.labels is None else {"predictions_read": DRAWN}
 
     @property
     def replicated(self) -> bool:
@@ -206,25 +227,40 @@ class _Planner:
         """The rows that `where` keeps, with replicate; those without a valid score may count, as minus infinity."""
         score = {"score_given": SCORE_OR_LOWEST} if self.params.counts_missed else {}
         if not self.replicated:
-            return statement("threshold_sweep/evaluated_predictions", by, columns=score)
+            return statement("threshold_sweep/evaluated_predictions", by, columns=score, relations=self._counted)
         columns = score | {"cluster_key": str(self.params.cluster_column)}
         segment = {"p": by}
         if not self.beside:
-            return statement("threshold_sweep/evaluated_predictions_of_clusters", segment, columns=columns)
+            name = "threshold_sweep/evaluated_predictions_of_clusters"
+            return statement(name, segment, columns=columns, relations=self._counted)
         columns |= {"second_cluster_key": str(self.params.second_cluster_column)}
         return statement("threshold_sweep/evaluated_predictions_of_two_parents", segment, columns=columns)
 
-    def _relations(self, by: Sequence[rows.Grouped], evaluated: exp.Query) -> Iterator[Relation]:
+    def _relations(self, by: Sequence[rows.Grouped], evaluated: exp.Query) -> Iterator[Node]:
         clusters = dict.fromkeys([*self._clusters(), *([] if self.order is None else [self.order])])
         yield rows.read(self.predictions, [*self._fields(), *clusters], by, self._derived())
+        if self.labels is not None:
+            yield from self._labelled(self.labels, [grouped.name for grouped in by], tuple(clusters))
         if self.replicated:
             yield from self._replicates()
         yield Relation("evaluated_predictions", evaluated, keep=self.is_small)
         segment = [*self.beside, *(grouped.name for grouped in by)]
         yield Relation("weighted_predictions", statement("threshold_sweep/weighted_predictions", segment))
 
+    def _labelled(self, labels: Source, by: list[str], clusters: tuple[str, ...]) -> Iterator[Node]:
+        """The rows of a sheet of labels, and those of the predictions that they are of."""
+        given = [name for name in ("probability", "stratum") if labels.has(name)]
+        yield rows.read(labels, ["id", "label", *given], (), {}, located=labels.without_places is None)
+        if self.checked is not None:
+            yield rows.read(self.checked, ["id", "label"], (), {})
+        labelled = LabelledRows(self.params, self.predictions, labels, tuple(by), clusters)
+        yield Relation("rows_to_sample", statement("threshold_sweep/rows_to_sample", labelled.read))
+        yield labelled
+
     def _fields(self) -> list[str]:
         """The fields that are read."""
+        if self.labels is not None:
+            return ["score", "id", *(name for name in ("weight", "proxy") if self.predictions.has(name))]
         return ["score", "label", *(name for name in ("weight", "id") if self.predictions.is_mapped(name))]
 
     def _clusters(self) -> list[str]:
@@ -242,7 +278,8 @@ class _Planner:
 
     def _replicates(self) -> Iterator[Relation]:
         """The replicates of the clusters; of two parents few, so that counts by both stay few."""
-        read, wanted = f"{self.predictions.name}_read", self.params.n_replicates
+        read = f"{self.predictions.name}_read" if self.labels is None else DRAWN
+        wanted = self.params.n_replicates
         clusters = self._clusters()
         if not self.beside:
             yield from rows.replicate_relations(read, clusters[0], wanted, order=self.order)
@@ -265,8 +302,9 @@ class _Planner:
             score: str | exp.Expr = "score"
             if self.params.counts_missed:
                 score = exp.func("coalesce", column("score"), double(-math.inf))
-            names = [*by, *(["id"] if self.predictions.is_mapped("id") else [])]
-            query = statement("threshold_sweep/sampled_predictions", names, columns={"used_score": score})
+            names = [*by, *(["id"] if self.labels is not None or self.predictions.is_mapped("id") else [])]
+            columns = {"used_score": score}
+            query = statement("threshold_sweep/sampled_predictions", names, columns=columns, relations=self._counted)
             yield Sample(OUTCOMES, query, self._sampler)
 
     def _sampler(self, tables: Mapping[str, pl.DataFrame]) -> OutcomeSampler:
@@ -295,10 +333,14 @@ class _Planner:
         )
 
     def _calibration(self, by: Sequence[str]) -> Iterator[Node]:
-        return calibration.nodes(self.params, self.predictions, by, replicated=self.replicated, beside=self.beside)
+        return calibration.nodes(
+            self.params, by, weighted=self.weighted, replicated=self.replicated, beside=self.beside
+        )
 
     def _checks(self) -> Iterator[Check]:
-        if self.weighted:
+        if self.labels is not None and self.predictions.has("proxy"):
+            yield missing_check(self.predictions, "proxy")
+        if self.predictions.has("weight"):
             yield missing_check(self.predictions, "weight")
             yield outside_check(self.predictions, "weight", 0.0, MOST_WEIGHT)
             yield _no_weight(self.predictions)
@@ -306,14 +348,16 @@ class _Planner:
         yield from calibration.checks(self.params, self.predictions)
         for cluster in dict.fromkeys([*self._clusters(), *([] if self.order is None else [self.order])]):
             yield missing_check(self.predictions, cluster)
-        if self.params.duplicates == "error" and self.predictions.is_mapped("id"):  # a name too common to guess
+        if (
+            self.labels is None and self.params.duplicates == "error" and self.predictions.is_mapped("id")
+        ):  # a name too common to guess
             keys = ("id", *self.params.by_columns)  # the same item may be predicted once in each group
             remedy = 'Keep one row per item and group, or set duplicates = "keep" to count every row.'
             yield duplicate_check(self.predictions, keys, remedy=remedy, of_systems=True)
 
     def _roles(self, by: Sequence[rows.Grouped]) -> Iterator[Roles]:
         """What columns without a role say of rows that are taken as independent."""
-        if self.params.uncertainty != "none":
+        if self.params.uncertainty != "none" and self.labels is None:
             yield Roles(self.predictions, by, self._fields(), self._clusters(), ("label", "score"))
 
     def _warnings(self, by: Sequence[rows.Grouped]) -> Iterator[str]:

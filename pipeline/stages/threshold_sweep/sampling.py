@@ -14,14 +14,7 @@ import sqlglot.expressions as exp
 from pydantic import Field
 
 from ...errors import DataError, NoInputError, Note
-from ...metrics.few_labels.design import (
-    allocation,
-    further,
-    places,
-    strata_of_cells,
-    worth_after_labels,
-    worth_of_cells,
-)
+from ...metrics.few_labels.design import allocation, further, places, worth_after_labels
 from ...plan import rows
 from ...plan.count_tables import begin, run_nodes
 from ...plan.nodes import Frame, Phase, Relation
@@ -35,16 +28,18 @@ from ...tables.groupings import internal_name
 from ...visible_text import rows_in_words
 from ..parameters import StageParameters
 from ..stage import Stage
+from .few_labels import labels_of, shares_of_groups, strata_of
 from .stage import STAGE as THRESHOLD_SWEEP
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
     from ...engines.engine import Engine
     from ...plan.nodes import Node
     from ...sources.source import Source
+    from .few_labels import Strata
 
 PREDICTIONS = InputContract(
     "predictions",
@@ -68,8 +63,6 @@ LABELLED = InputContract(
 SHEET = ("id", "stratum", "probability", "score", "label")
 _MORE_DEVIATIONS = 8.0  # by which digests up to the last one exceed the rows that are needed
 _DIGESTS = 2.0**64
-_WORDS = {"true": True, "yes": True, "y": True, "t": True, "1": True, "1.0": True}
-_WORDS |= {"false": False, "no": False, "n": False, "f": False, "0": False, "0.0": False}
 
 
 class SampleParameters(StageParameters):
@@ -91,25 +84,6 @@ class SampleParameters(StageParameters):
     by_score: bool = True
     groups: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Strata:
-    """The strata of all groups.
-
-    Attributes:
-        cells: Cells of scores with their group, `stratum` and `n_rows`.
-        worth: Shape (H,): how many of the labels of its group each stratum is worth.
-        rows: Shape (H,).
-        group: Shape (H,): number of the group of each stratum.
-        names: Shape (H,): what each is called in the sheet.
-    """
-
-    cells: pl.DataFrame
-    worth: NDArray[np.float64]
-    rows: NDArray[np.int64]
-    group: NDArray[np.int64]
-    names: tuple[str, ...]
 
 
 def plan(params: SampleParameters, sources: Mapping[str, Source]) -> Plan:
@@ -165,36 +139,6 @@ def draw(engine: Engine, params: SampleParameters, asked: Plan) -> tuple[pl.Data
     return sheet.select(*SHEET, *(pl.col(internal_name(name)).alias(name) for name in names)), tuple(notes)
 
 
-def strata_of(cells: pl.DataFrame, groups: Sequence[str], size: int) -> Strata:
-    """Put the cells of every group into strata of about equal worth.
-
-    Args:
-        cells: Grouping columns, `cell`, `n_rows`, `lowest` and `highest`, in the order of groups and cells.
-        groups: The grouping columns.
-        size: How many labels all groups have together; 0: each group is one stratum.
-    """
-    framed, worths, sizes, numbers, names = [], [], [], [], []
-    of_groups = cells.partition_by(groups, maintain_order=True) if groups else [cells]
-    rows_of_groups = np.array([group["n_rows"].sum() for group in of_groups], dtype=np.int64)
-    labels = _shares_of_groups(rows_of_groups, np.zeros_like(rows_of_groups), size)
-    first = 0
-    for number, group in enumerate(of_groups):
-        n_rows = group["n_rows"].to_numpy().astype(np.int64)
-        middle = ((group["lowest"] + group["highest"]) / 2).to_numpy()
-        worth = worth_of_cells(middle, n_rows)
-        stratum = strata_of_cells(worth, int(labels[number]))
-        framed.append(group.with_columns(pl.Series("stratum", stratum + first)))
-        worths.append(np.bincount(stratum, worth))
-        sizes.append(np.bincount(stratum, n_rows).astype(np.int64))
-        numbers.append(np.full(len(worths[-1]), number))
-        words = ["NULL" if value is None else str(value) for value in (group.select(groups).row(0) if groups else ())]
-        first += len(worths[-1])
-        names += ["/".join([*words, f"s{index:02}"]) for index in range(1, len(worths[-1]) + 1)]
-    return Strata(
-        pl.concat(framed), np.concatenate(worths), np.concatenate(sizes), np.concatenate(numbers), tuple(names)
-    )
-
-
 @dataclass(frozen=True)
 class Drawn:
     """What an earlier draw took of each stratum, all 0 if there was none.
@@ -217,7 +161,7 @@ def numbers_of(strata: Strata, drawn: Drawn, size: int) -> NDArray[np.int64]:
     groups = np.arange(strata.group.max() + 1)
     of_groups = np.bincount(strata.group, strata.rows).astype(np.int64)
     before = np.bincount(strata.group, drawn.rows).astype(np.int64)
-    shares = _shares_of_groups(of_groups, before, size)
+    shares = shares_of_groups(of_groups, before, size)
     numbers = np.zeros(len(strata.rows), np.int64)
     for group, share in zip(groups, shares, strict=True):
         members = strata.group == group
@@ -228,14 +172,6 @@ def numbers_of(strata: Strata, drawn: Drawn, size: int) -> NDArray[np.int64]:
         else:
             numbers[members] = allocation(worth, sizes, int(share))
     return numbers
-
-
-def _shares_of_groups(rows_of_groups: NDArray[np.int64], before: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """How many more rows each group gets, in proportion to the roots of their sizes (Bankier 1988).
-
-    Each group is to have limits of its own, and large ones matter more to the whole.
-    """
-    return further(np.sqrt(rows_of_groups), rows_of_groups, before, size)
 
 
 def sheet_of(candidates: pl.DataFrame, strata: Strata, drawn: Drawn, numbers: NDArray[np.int64]) -> pl.DataFrame:
@@ -314,7 +250,9 @@ def _drawn_before(candidates: pl.DataFrame, earlier: pl.DataFrame | None, strata
     if repeated := earlier["id"].filter(earlier["id"].is_duplicated()).to_list():
         message = f"input labelled: id {repeated[0]!r} is there more than once"
         raise DataError(message, remedy="Keep one row of each id.")
-    earlier = earlier.with_columns(pl.col("id").cast(pl.String), labels_of(earlier["label"]))  # ids of CSV are texts
+    earlier = earlier.with_columns(
+        pl.col("id").cast(pl.String), labels_of(earlier["label"], "labelled")
+    )  # ids of CSV are texts
     met = earlier.join(
         candidates.with_columns(pl.col("id").cast(pl.String)), on="id", how="left", maintain_order="left"
     )
@@ -335,23 +273,6 @@ def _drawn_before(candidates: pl.DataFrame, earlier: pl.DataFrame | None, strata
         return numbers
 
     return Drawn(by_stratum("rows"), by_stratum("labels"), by_stratum("trues"), earlier["id"])
-
-
-def labels_of(words: pl.Series) -> pl.Series:
-    """What people write into the column of labels, as truth values; NULL where it is empty.
-
-    Raises:
-        DataError: something else is written there.
-    """
-    texts = words.cast(pl.String).str.strip_chars().str.to_lowercase()
-    texts = texts.set(texts == "", None)
-    labels = texts.replace_strict(_WORDS, default=None, return_dtype=pl.Boolean)
-    if unknown := words.filter(labels.is_null() & texts.is_not_null()).to_list():
-        where = f"in {rows_in_words(len(unknown))}, such as {str(unknown[0])!r}"
-        message = f"input labelled: column 'label' says neither true nor false {where}"
-        remedy = "Write true, yes or 1, and false, no or 0; leave it empty where nobody knows."
-        raise DataError(message, remedy=remedy)
-    return labels
 
 
 def _nothing(*_: object) -> dict[str, pl.DataFrame]:

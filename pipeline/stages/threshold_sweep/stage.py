@@ -32,11 +32,21 @@ from .areas import AREAS, areas_table
 from .averages import averages_table
 from .bands import bands_table
 from .calibration import RELIABILITY_TABLE, calibration_tables, few_outside
-from .contract import COUNT_NAMES, COUNTS, CROSSED, HEAVIEST, PREDICTIONS, ThresholdSweepParameters
+from .contract import (
+    CHECKED,
+    COUNT_NAMES,
+    COUNTS,
+    CROSSED,
+    HEAVIEST,
+    LABELS,
+    PREDICTIONS,
+    ThresholdSweepParameters,
+)
 from .decisions.costs import COST_PER_ROW, cost_cell, cost_text, is_about_cost
 from .decisions.pooled_points import Swept, not_allocated
 from .decisions.results import at_own_thresholds, decision_tables, with_costs
 from .evidence import EVIDENCE
+from .few_labels import OF_DRAWN, Estimates
 from .methods import SAMPLE_SIZES
 from .tables import TABLES, further_columns
 from .uncertainty import (
@@ -70,16 +80,21 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     cube = Cube.of_groups(table, params.threshold_values, params.boundary, crossed, in_time=in_time)
     keys = list(cube.keys)
     clusters = clusters_of_groups(params, cube)
-    ratios_of_all = with_further(_curve(cube), params.metrics)
-    curve = with_intervals(with_heaviest(ratios_of_all, counts.get("heaviest"), keys), cube, params, clusters)
-    points = operating_points(
-        curve, keys, params.operating_points, candidates(curve, cube, params), f_beta, outcomes(), params.boundary
-    )
+    estimates = None if params.labels is None else Estimates.of(params, counts, keys)
+    ratios_of_all = with_further(_curve(cube, estimates), params.metrics)
+    curve = with_heaviest(ratios_of_all, counts.get("heaviest"), keys)
+    if estimates is None:
+        curve = with_intervals(curve, cube, params, clusters)
+    else:
+        curve = estimates.with_intervals(curve, clusters)
+    choices = candidates(curve, cube, params, estimates)
+    points = operating_points(curve, keys, params.operating_points, choices, f_beta, outcomes(), params.boundary)
     points = with_numbers(points, clusters, keys)
     points = with_costs(points, cube, params, within=params.cluster is None or cube.within_budget(curve.height))
-    areas = areas_table(params, counts, keys, clusters)
+    areas = areas_table(params, counts, keys, clusters, estimates)
     bands = {"threshold_sweep_bands": bands_table(params, curve, points, cube, clusters)} if params.bands else {}
-    working = (*(f"{name}_squares" for name in CONFUSION), *HEAVIEST)
+    working = [*(f"{name}_squares" for name in CONFUSION), *HEAVIEST]
+    working += [] if estimates is None else [f"{name}{OF_DRAWN}" for name in CONFUSION]
     shown = curve.drop(working)
     return {
         "threshold_sweep_curve": shown,
@@ -92,7 +107,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     }
 
 
-def _curve(cube: Cube) -> pl.DataFrame:
+def _curve(cube: Cube, estimates: Estimates | None = None) -> pl.DataFrame:
     """Counts, weights and ratios at every threshold."""
     totals = cube.totals(COUNT_NAMES).rename({name: f"all_{name}" for name in COUNT_NAMES})
     frame = cube.at_or_above(COUNT_NAMES).join(totals, on=list(cube.keys), how="left", nulls_equal=True)
@@ -106,11 +121,15 @@ def _curve(cube: Cube) -> pl.DataFrame:
     ]
     squares = [pl.col(f"{name}_squares").cast(pl.Float64) for name in CONFUSION]
     counted = _whole(frame.select(f"{name}_weight" for name in CONFUSION)) if weighted else frame.select(CONFUSION)
-    return frame.with_columns(*weights, *squares, *_ratios(counted)).select(
+    frame, kinds = frame.with_columns(*weights, *squares), ["_weight", "_squares"]
+    if estimates is not None:
+        frame, kinds = estimates.estimated(frame), [*kinds, OF_DRAWN]
+        counted = frame.select(f"{name}_weight" for name in CONFUSION)
+    return frame.with_columns(*_ratios(counted)).select(
         *cube.keys,
         THRESHOLD,
         *CONFUSION,
-        *(f"{name}{kind}" for kind in ("_weight", "_squares") for name in CONFUSION),
+        *(f"{name}{kind}" for kind in kinds for name in CONFUSION),
         *PROPORTIONS,
         "undefined",
     )
@@ -227,7 +246,7 @@ def _sentence(row: Mapping[str, object]) -> str:
 STAGE = Stage(
     kind="threshold_sweep",
     parameters=ThresholdSweepParameters,
-    inputs=(PREDICTIONS,),
+    inputs=(PREDICTIONS, LABELS, CHECKED),
     tables=TABLES,
     count_columns=COUNTS,
     plan=planning.plan,

@@ -27,6 +27,7 @@ from ...metrics.uncertainty.proportions import PROPORTIONS, Confusion, Weights, 
 from ...tables.columns import RATIOS, doubles, ratio_of
 from ...tables.ratios import INDEX_OF, RATIO_OF
 from .contract import HEAVIEST, LIGHTEST
+from .few_labels import OF_DRAWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ...metrics.uncertainty.jackknife import Floats, Limits
     from ...tables.ratios import Index
     from .contract import ThresholdSweepParameters
+    from .few_labels import Estimates
 
 
 CONFUSION = ("tp", "fp", "fn", "tn")
@@ -217,7 +219,9 @@ def confusion_of_rows(curve: pl.DataFrame) -> tuple[Confusion, Weights | None]:
 # What the criteria of threshold_sweep choose from: limits and counts by fold of every group.
 
 
-def candidates(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters) -> Iterator[Candidates]:
+def candidates(
+    curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters, estimates: Estimates | None = None
+) -> Iterator[Candidates]:
     """Every group of the curve, with the working columns of squares and heaviest weights.
 
     A promise allows for other class sizes, whatever `class_sizes` says, as the next data may have others.
@@ -228,6 +232,8 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters
     for rows, group in cube.beside(curve):
 
         def lower(name: str, confidence: float, rows: pl.DataFrame = rows, group: GroupCounts = group) -> Floats:
+            if estimates is not None:
+                return estimates.lower(rows, name, confidence)
             if params.cluster is None:
                 return limits_of_rows(rows, confidence, [name], fixed_sizes=False)[name][0]
             return limits_of_clusters(rows, group, confidence, [name])[name][0]
@@ -311,7 +317,8 @@ def _by_fold(
     if params.cluster is not None:
         counts = confusion_of(group.in_folds(FOLDS), "weight" if weighted else "n")
         return counts.tp, counts.fp, counts.fn, counts.tn
-    return _of_rows(rows, "_weight" if weighted else "")
+    of_weights = OF_DRAWN if f"tp{OF_DRAWN}" in rows.columns else "_weight"
+    return _of_rows(rows, of_weights if weighted else "")
 
 
 def _of_rows(rows: pl.DataFrame, suffix: str) -> tuple[Floats, Floats, Floats, Floats]:

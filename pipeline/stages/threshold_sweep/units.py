@@ -110,15 +110,17 @@ class UnitsOfSweep:
     Attributes:
         params: The parameters.
         predictions: The input.
+        relations: The relation of the rows that are counted, where it is not that of all predictions.
     """
 
     params: ThresholdSweepParameters
     predictions: Source
+    relations: Mapping[str, str]
 
     @property
     def unit(self) -> str | None:
         """The column that names the unit of a row: the first cluster, else the id; None: rows have none."""
-        return self.params.cluster_column or (ID if self.predictions.is_mapped(ID) else None)
+        return self.params.cluster_column or (ID if self.relations or self.predictions.is_mapped(ID) else None)
 
     @property
     def table(self) -> OptionalTable:
@@ -160,7 +162,9 @@ class UnitsOfSweep:
         given, missed = column(SCORE_GIVEN), self.params.counts_missed
         lowest = exp.func("coalesce", column("score"), double(-math.inf))
         columns = {"used_score": lowest if missed else given, "is_scored": exp.true() if missed else is_finite(given)}
-        rows = statement("threshold_sweep/unit_rows", by, columns={"unit_key": self.unit, **columns})
+        rows = statement(
+            "threshold_sweep/unit_rows", by, columns={"unit_key": self.unit, **columns}, relations=self.relations
+        )
         span = self.predictions.span("score")
         yield Units(TABLE, rows, tuple(by), weighted, missed, span, self._curves, self._rows)
 

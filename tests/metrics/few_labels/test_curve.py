@@ -121,7 +121,7 @@ def test_full_labelling_is_the_truth_to_the_last_digit_and_leaves_no_doubt(*, wi
             assert limits.lower[index] == pytest.approx(limits.estimate[index], nan_ok=True)
             assert limits.upper[index] == pytest.approx(limits.estimate[index], nan_ok=True)
     # Σ over the scores: (4, 1/1), (0), (1 of 3 rows), 2 of 5 in the tie of .6, then 3 of 5 … of four true rows
-    assert curve.average_precision.estimate == pytest.approx((1 + 2 / 3 + 3 / 5 + 4 / 9) / 4, abs=1e-15)
+    assert curve.areas["average_precision"].estimate == pytest.approx((1 + 2 / 3 + 3 / 5 + 4 / 9) / 4, abs=1e-15)
 
 
 def test_the_order_of_rows_does_not_matter() -> None:
@@ -131,7 +131,9 @@ def test_the_order_of_rows_does_not_matter() -> None:
     second = estimated_curve(population, labelled_of(rows[::-1]), draws=200)
     for name in ("tp", *RATIOS):
         assert second.at[name].estimate == pytest.approx(first.at[name].estimate, abs=1e-12, nan_ok=True)
-    assert second.average_precision.estimate == pytest.approx(first.average_precision.estimate, abs=1e-12)
+    assert second.areas["average_precision"].estimate == pytest.approx(
+        first.areas["average_precision"].estimate, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize(("hits", "misses"), [(40, 60), (15, 185), (150, 50)])
@@ -167,7 +169,7 @@ def test_nothing_seen_excludes_nothing() -> None:
     assert np.isnan(curve.at["recall"].estimate).all()
     assert (curve.at["recall"].lower[0], curve.at["recall"].upper[0]) == (0, 1)
     assert curve.at["precision"].upper[1] < 0.15
-    assert [float(curve.average_precision.lower), float(curve.average_precision.upper)] == [0, 1]
+    assert [float(curve.areas["average_precision"].lower), float(curve.areas["average_precision"].upper)] == [0, 1]
 
 
 def test_a_threshold_that_retrieves_nothing_has_no_precision() -> None:

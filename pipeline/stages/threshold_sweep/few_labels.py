@@ -1,0 +1,660 @@
+"""Labels of a sample of the predictions: which rows they are of, what each stands for, and what they say of all rows.
+
+The sheet of labels meets the predictions by `id`. Rows are counted in cells of scores, which are put into strata as
+`thresher sample` draws them; a labelled row stands for so many rows of its stratum. What follows from weighted rows
+follows from the labelled ones with these weights. The curve, its points and areas follow from the design: how many rows
+of each stratum lie at or above a threshold is counted, and not estimated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import polars as pl
+import sqlglot.expressions as exp
+
+from ...errors import DataError, Note
+from ...metrics.few_labels.curve import COUNTS as OUTCOMES
+from ...metrics.few_labels.curve import Judge, estimated_curve
+from ...metrics.few_labels.design import PER_STRATUM, further, strata_of_cells, worth_of_cells
+from ...metrics.few_labels.draws import merged_strata, scaled
+from ...metrics.few_labels.rows import Labelled, Population
+from ...metrics.uncertainty.limits import Interval, limit_columns, no_limits, with_quality
+from ...metrics.uncertainty.proportions import PROPORTIONS
+from ...plan.nodes import Phase, Statement
+from ...queries.dialect import column, double
+from ...queries.load import statement
+from ...records import dataclass
+from ...sources.inputs import Field
+from ...tables.columns import THRESHOLD, by_group, doubles, lowest_retrieved
+from ...visible_text import rows_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from ...engines.engine import Engine
+    from ...metrics.few_labels.curve import Curve
+    from ...plan.nodes import Progress
+    from ...sources.source import Source
+    from .contract import ThresholdSweepParameters
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+
+
+# Strata of scores, and what people write into the column of labels; `thresher sample` draws by the same.
+
+
+NUMBERS_OF_STRATA = (1, 2, 4, 8, 16)
+_WORDS = {"true": True, "yes": True, "y": True, "t": True, "1": True, "1.0": True}
+_WORDS |= {"false": False, "no": False, "n": False, "f": False, "0": False, "0.0": False}
+
+
+@dataclass(frozen=True)
+class Strata:
+    """The strata of all groups.
+
+    Attributes:
+        cells: Cells of scores with their group, `stratum` and `n_rows`.
+        worth: Shape (H,): how many of the labels of its group each stratum is worth.
+        rows: Shape (H,).
+        group: Shape (H,): number of the group of each stratum.
+        names: Shape (H,): what each is called in the sheet.
+    """
+
+    cells: pl.DataFrame
+    worth: NDArray[np.float64]
+    rows: NDArray[np.int64]
+    group: NDArray[np.int64]
+    names: tuple[str, ...]
+
+
+def strata_of(cells: pl.DataFrame, groups: Sequence[str], size: int) -> Strata:
+    """Put the cells of every group into strata of about equal worth.
+
+    Args:
+        cells: Grouping columns, `cell`, `n_rows`, `lowest` and `highest`, in the order of groups and cells.
+        groups: The grouping columns.
+        size: How many labels all groups have together; 0: each group is one stratum.
+    """
+    framed, worths, sizes, numbers, names = [], [], [], [], []
+    of_groups = _by_groups(cells, groups)
+    rows_of_groups = np.array([group["n_rows"].sum() for group in of_groups], dtype=np.int64)
+    labels = shares_of_groups(rows_of_groups, np.zeros_like(rows_of_groups), size)
+    first = 0
+    for number, group in enumerate(of_groups):
+        worth, n_rows = _worth(group)
+        stratum = strata_of_cells(worth, int(labels[number]))
+        framed.append(group.with_columns(pl.Series("stratum", stratum + first)))
+        worths.append(np.bincount(stratum, worth))
+        sizes.append(np.bincount(stratum, n_rows).astype(np.int64))
+        numbers.append(np.full(len(worths[-1]), number))
+        first += len(worths[-1])
+        names += _names(group, groups, len(worths[-1]))
+    return Strata(
+        pl.concat(framed), np.concatenate(worths), np.concatenate(sizes), np.concatenate(numbers), tuple(names)
+    )
+
+
+def _by_groups(cells: pl.DataFrame, groups: Sequence[str]) -> list[pl.DataFrame]:
+    return cells.partition_by(groups, maintain_order=True) if groups and cells.height else [cells]
+
+
+def _worth(group: pl.DataFrame) -> tuple[Floats, Integers]:
+    """The worth of the cells of a group, and their rows."""
+    n_rows = group["n_rows"].to_numpy().astype(np.int64)
+    middle = ((group["lowest"] + group["highest"]) / 2).to_numpy()
+    return worth_of_cells(middle, n_rows), n_rows
+
+
+def _names(group: pl.DataFrame, groups: Sequence[str], number: int) -> list[str]:
+    """What the strata of a group are called in a sheet."""
+    words = [
+        "NULL" if value is None else str(value) for value in (group.select(groups).row(0) if groups and number else ())
+    ]
+    return ["/".join([*words, f"s{index:02}"]) for index in range(1, number + 1)]
+
+
+def _possible_names(cells: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
+    """What the stratum of each cell may be called in a sheet, by how many strata its group was put into."""
+    frames = []
+    for group in _by_groups(cells, groups):
+        worth, _ = _worth(group)
+        for number in NUMBERS_OF_STRATA:
+            stratum = strata_of_cells(worth, number * PER_STRATUM)
+            names = _names(group, groups, int(stratum.max()) + 1)
+            frames.append(
+                group.select(*groups, "cell", pl.Series("stratum_name", names)[stratum].alias("stratum_name"))
+            )
+    return pl.concat(frames).unique()
+
+
+def shares_of_groups(rows_of_groups: NDArray[np.int64], before: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """How many more rows each group gets, in proportion to the roots of their sizes (Bankier 1988).
+
+    Each group is to have limits of its own, and large ones matter more to the whole.
+    """
+    return further(np.sqrt(rows_of_groups), rows_of_groups, before, size)
+
+
+def labels_of(words: pl.Series, source: str) -> pl.Series:
+    """What people write into the column of labels, as truth values; NULL where it is empty.
+
+    Args:
+        words: What is written.
+        source: The input that it is of, for messages.
+
+    Raises:
+        DataError: something else is written there.
+    """
+    texts = words.cast(pl.String).str.strip_chars().str.to_lowercase()
+    texts = texts.set(texts == "", None)
+    labels = texts.replace_strict(_WORDS, default=None, return_dtype=pl.Boolean)
+    if unknown := words.filter(labels.is_null() & texts.is_not_null()).to_list():
+        where = f"in {rows_in_words(len(unknown))}, such as {str(unknown[0])!r}"
+        message = f"input {source}: column 'label' says neither true nor false {where}"
+        remedy = "Write true, yes or 1, and false, no or 0; leave it empty where nobody knows."
+        raise DataError(message, remedy=remedy)
+    return labels
+
+
+# The sheet beside the predictions: a relation of labelled rows with weights, and frames of what is known of all rows.
+
+
+DRAWN = "labelled_predictions"
+JUDGED = "judged"
+CELLS, ABOVE, EDGES, LABELLED = "cells_of_strata", "rows_above_edges", "edges", "labelled_rows"
+_EDGES_GIVEN = "edges_given"
+OF_DRAWN = "_drawn"
+SIMPLE = "simple"
+LOCATION = ("source_file", "file_row_number")
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """The relation of the labelled rows, each with the number of rows that it stands for as its weight.
+
+    Attributes:
+        params: The parameters.
+        predictions: The scored rows.
+        labels: The sheet.
+        by: The grouping columns.
+        carried: Further columns of the predictions that results need: clusters, and what orders them.
+    """
+
+    phase: ClassVar[Phase] = Phase.RELATIONS
+    into: ClassVar[str] = DRAWN
+    params: ThresholdSweepParameters
+    predictions: Source
+    labels: Source
+    by: tuple[str, ...]
+    carried: tuple[str, ...]
+
+    def run(self, engine: Engine, progress: Progress) -> None:
+        """Define it, and count the rows of strata and those above every score that matters.
+
+        Raises:
+            DataError: rows of the sheet and predictions do not fit, or nothing says how rows were drawn.
+        """
+        sheet = engine.fetch(self._sheet)
+        cells = engine.fetch(self._cells).with_columns(pl.col("weight", "proxy").cast(pl.Float64))
+        labelled = self._checked(sheet)
+        strata = strata_of(cells, self.by, labelled.height)
+        labelled = labelled.join(
+            strata.cells.select(*self.by, "cell", "stratum"), on=[*self.by, "cell"], how="left", nulls_equal=True
+        )
+        labelled = self._weighted(labelled, strata)
+        engine.hand_over(DRAWN, self._relation(labelled).to_arrow())
+        progress.tables[CELLS], progress.tables[LABELLED] = strata.cells, labelled
+        self._define_edges(engine, labelled["score"])
+        progress.tables[EDGES], progress.tables[ABOVE] = engine.fetch(_every_edge()), self._above_edges(engine, strata)
+        if self.params.checked is not None:
+            progress.tables[JUDGED] = _judged(engine.fetch(_CHECKED), sheet)
+        progress.warnings += self._warnings(sheet, labelled, strata)
+
+    def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - its columns are its own
+        """The queries, and the relation, which has no query."""
+        yield Statement(f"rows of the sheet, for relation {DRAWN}", self._sheet, function=LabelledRows)
+        yield Statement(f"rows of cells, for relation {DRAWN}", self._cells, function=strata_of)
+        yield Statement(f"relation {DRAWN}", None, DRAWN, function=LabelledRows)
+        yield Statement(f"relation {_EDGES_GIVEN}", None, _EDGES_GIVEN, function=LabelledRows)
+        yield Statement(f"relation {EDGES}", self._edges, EDGES)
+        yield Statement("rows above edges", self._above)
+        if self.params.checked is not None:
+            yield Statement("rows that people checked", _CHECKED, function=_judged)
+
+    @property
+    def _has_weight(self) -> bool:
+        return self.predictions.has("weight")
+
+    @property
+    def has_proxy(self) -> bool:
+        """Whether the predictions have a proxy of the label."""
+        return self.predictions.has("proxy")
+
+    @property
+    def _row_columns(self) -> dict[str, str | exp.Expr]:
+        return {
+            "row_weight": "weight" if self._has_weight else double(1.0),
+            "row_proxy": "proxy" if self.has_proxy else double(0.0),
+        }
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns of `rows_to_sample` beside id, score and cell."""
+        numbers = (name for name in ("weight", "proxy") if self.predictions.has(name))
+        return tuple(dict.fromkeys([*self.by, *self.carried, *self._place, *numbers]))
+
+    @property
+    def _place(self) -> tuple[str, ...]:
+        """Columns of the place of a prediction, where rows are to be shown."""
+        return () if self.predictions.shown is None else LOCATION
+
+    @property
+    def _sheet(self) -> exp.Query:
+        absent = {name: exp.null() for name in ("probability", "stratum") if not self.labels.has(name)}
+        if self.labels.without_places is not None:
+            absent |= {name: exp.null() for name in LOCATION}
+        ids: list[exp.Expr] = [column("id", "p"), column("id", "l")]
+        types = [source.types("id", source.contract.field("id") or _ID) for source in (self.predictions, self.labels)]
+        if types[0] != types[1]:  # the ids of a sheet in CSV are texts
+            ids = [exp.cast(each, exp.DataType.Type.VARCHAR) for each in ids]
+        return statement(
+            "threshold_sweep/labels_beside_predictions",
+            {"p": self.read},
+            columns={"same_id": ids[0].eq(ids[1]), **absent},
+        )
+
+    @property
+    def _cells(self) -> exp.Query:
+        return statement("threshold_sweep/cells_of_strata", self.by, columns=self._row_columns)
+
+    @property
+    def _edges(self) -> exp.Query:
+        return statement("threshold_sweep/rows_to_sample", (), relations={"predictions_read": _EDGES_GIVEN})
+
+    @property
+    def _above(self) -> exp.Query:
+        return statement("threshold_sweep/rows_above_edges", {"r": self.by}, columns=self._row_columns)
+
+    def _checked(self, sheet: pl.DataFrame) -> pl.DataFrame:
+        """The rows of the sheet with a label and a score.
+
+        Raises:
+            DataError: an id repeats or is unknown, a label is no truth value, or a probability is none.
+        """
+        sheet = sheet.with_columns(labels_of(sheet["label_text"], "labels").alias("label"))
+        of_sheet = sheet.unique(["sheet_file", "sheet_row", "label_id"]) if sheet["sheet_row"].count() else sheet
+        _refuse(
+            of_sheet.filter(pl.col("label_id").is_null()),
+            "column 'id' is NULL in {rows}",
+            "Fill it in, or leave the rows out with where.",
+        )
+        _refuse(
+            of_sheet.filter(pl.col("label_id").is_duplicated()).unique("label_id", maintain_order=True),
+            "id {id!r} is there more than once",
+            "Keep one row of each id: of sheets that overlap, or in which one row was labelled twice.",
+        )
+        _refuse(
+            sheet.filter(pl.col("met_id").is_null() & pl.lit(self.predictions.spec.where is None)),
+            "{rows}, such as id {id!r}, have ids that no row of predictions has",
+            "Name the predictions that the sheet was drawn from, or map id to the same column in both.",
+        )
+        is_repeated = pl.struct("label_id", *self.by).is_duplicated()
+        _refuse(
+            sheet.filter(is_repeated).unique("label_id", maintain_order=True),
+            "id {id!r} is that of several predictions, whose label it would be",
+            "Make the ids of the predictions distinct; a column that tells systems apart belongs in by.",
+        )
+        if self.labels.has("probability"):
+            probability = pl.col("probability")
+            _refuse(
+                sheet.filter(~((probability > 0) & (probability <= 1)).fill_null(value=False)),
+                "column 'probability' is not above 0 and at most 1 in {rows}, such as that of id {id!r}",
+                "It is the share of the rows of its stratum that were drawn.",
+            )
+        return sheet.filter(pl.col("label").is_not_null() & pl.col("cell").is_not_null()).sort(
+            *self.by, "score", "label_id"
+        )
+
+    def _weighted(self, labelled: pl.DataFrame, strata: Strata) -> pl.DataFrame:
+        """With `relative`, how heavy a row is beside others of its stratum, and `weight`: how many rows it is for."""
+        drawn = self._how_drawn(labelled, strata)
+        own = pl.col("weight") if self._has_weight else pl.lit(1.0)
+        labelled = labelled.with_columns((own / drawn).cast(pl.Float64).alias("relative"))
+        weight = np.zeros(labelled.height)
+        size = strata.cells.group_by("stratum").agg(pl.col("weight").sum()).sort("stratum")["weight"].to_numpy()
+        stratum, relative = labelled["stratum"].to_numpy(), labelled["relative"].to_numpy()
+        for group in range(int(strata.group.max(initial=-1)) + 1):
+            members = np.flatnonzero(strata.group == group)
+            rows = np.flatnonzero(np.isin(stratum, members))
+            if not len(rows):
+                continue
+            within = stratum[rows] - members[0]
+            population = Population(
+                np.zeros(0), np.zeros((len(members), 0)), size[members], strata.rows[members].astype(np.float64)
+            )
+            merged = merged_strata(population, np.bincount(within, minlength=len(members)))
+            weight[rows] = scaled(relative[rows], merged[within], population.merged(merged).size)
+        return labelled.with_columns(pl.Series("weight", weight, dtype=pl.Float64))
+
+    def _how_drawn(self, labelled: pl.DataFrame, strata: Strata) -> pl.Expr:
+        """How likely rows were drawn, beside others of their stratum.
+
+        Raises:
+            DataError: nothing says it.
+        """
+        alike = pl.lit(1.0)
+        if self.params.sampling == SIMPLE:
+            differ = labelled.filter(pl.col("probability") != pl.col("probability").first())
+            words = 'sampling = "simple" says that all rows were drawn alike, and probability differs in {rows}'
+            _refuse(differ, words, "Leave sampling out: probability says how rows were drawn.")
+        if self.params.sampling == SIMPLE or labelled.is_empty():
+            return alike
+        if self.labels.has("stratum"):
+            names = _possible_names(strata.cells, self.by)
+            keys = [*self.by, "cell", "stratum_name"]
+            if labelled.join(names, on=keys, how="semi", nulls_equal=True).height == labelled.height:
+                return alike  # rows of strata that lie within those that were drawn of
+        if self.labels.has("probability"):
+            return pl.col("probability")
+        if labelled.height == strata.rows.sum():
+            return alike
+        lacking = (
+            "column 'stratum' is not that of a sheet of these predictions"
+            if self.labels.has("stratum")
+            else "it has neither probability nor stratum"
+        )
+        message = f"input labels: nothing says how its rows were drawn: {lacking}"
+        remedy = (
+            "Map probability, the share of the rows like it that were drawn; or say sampling = "
+            '"simple" where all rows were drawn alike.'
+        )
+        raise DataError(message, remedy=remedy)
+
+    def _relation(self, labelled: pl.DataFrame) -> pl.DataFrame:
+        """The labelled rows as the queries of this stage read predictions."""
+        return labelled.select(
+            pl.lit(value=True).alias("passes_where"),
+            *dict.fromkeys([*self.by, *self.carried, *self._place]),
+            pl.col("met_id").alias("id"),
+            "score",
+            pl.col("score").alias("score_given"),
+            "label",
+            "weight",
+        )
+
+    def _define_edges(self, engine: Engine, scores: pl.Series) -> None:
+        """Define the relation of the scores that rows are held against: of labelled rows, and of thresholds."""
+        thresholds = self.params.counted_thresholds
+        values = scores.to_list() if thresholds is None else thresholds
+        edges = {*scores, *(lowest_retrieved(value, self.params.boundary) for value in values)}
+        table = pl.DataFrame({"score": sorted(edges)}, schema={"score": pl.Float64})
+        rows = table.select(
+            pl.lit(value=True).alias("passes_where"), pl.lit(None, dtype=pl.String).alias("id"), "score"
+        )
+        engine.hand_over(_EDGES_GIVEN, rows.to_arrow())
+        engine.define(EDGES, self._edges)
+
+    def _above_edges(self, engine: Engine, strata: Strata) -> pl.DataFrame:
+        """How many rows of the cell of an edge lie at or above it, by group: with `stratum`, `edge`, `cell`."""
+        above = engine.fetch(self._above).with_columns(pl.col("weight", "proxy").cast(pl.Float64))
+        of_cells = strata.cells.select(*self.by, "cell", "stratum")
+        return above.join(of_cells, on=[*self.by, "cell"], how="left", nulls_equal=True)
+
+    def _warnings(self, sheet: pl.DataFrame, labelled: pl.DataFrame, strata: Strata) -> Iterator[str]:
+        """Rows that nobody has labelled between others, and groups without a label."""
+        place, is_empty = (
+            pl.col("sheet_row"),
+            pl.col("label_text").is_null() | (pl.col("label_text").str.strip_chars() == ""),
+        )
+        last = place.filter(~is_empty).max().over("sheet_file")
+        skipped = sheet.filter(is_empty & (place < last)).height if sheet.height else 0
+        without = sheet.filter(pl.col("met_id").is_null()).height
+        if without:
+            yield Note(f"input labels: {rows_in_words(without)} are of no prediction that where keeps")
+        if skipped:
+            yield (
+                f"input labels: {rows_in_words(skipped)} without a label lie before others that have one: if they were "
+                "left out because they are hard to tell, all numbers are those of the easy ones"
+            )
+        groups = strata.cells.select(self.by).unique() if self.by else None
+        if (
+            groups is not None
+            and (unlabelled := groups.join(labelled, on=list(self.by), how="anti", nulls_equal=True)).height
+        ):
+            words = "group has" if unlabelled.height == 1 else "groups have"
+            yield f"{unlabelled.height:,} {words} no labelled row, and no numbers"
+
+
+_ID = Field("id", "key", "the item")
+
+
+_CHECKED = statement("threshold_sweep/labels_read_before", relations={"labelled_read": "checked_read"})
+
+
+def _judged(checked: pl.DataFrame, sheet: pl.DataFrame) -> pl.DataFrame:
+    """What people say of rows that a judge labelled, in one row: how often both say the same, or one of them true.
+
+    Raises:
+        DataError: an id repeats, or is that of no row of the sheet.
+    """
+    people = checked.select(pl.col("id").cast(pl.String).alias("label_id"), labels_of(checked["label"], "checked"))
+    repeated = people.filter(pl.col("label_id").is_duplicated())
+    _refuse(repeated, "id {id!r} is there more than once", "Keep one row of each id.", of="checked")
+    judge = sheet.select("label_id", labels_of(sheet["label_text"], "labels").alias("said")).unique()
+    both = people.drop_nulls("label").join(judge, on="label_id", how="left", maintain_order="left")
+    words = "{rows}, such as id {id!r}, are of no row that labels have a label of"
+    _refuse(
+        both.filter(pl.col("said").is_null()), words, "The judge must have labelled what people check.", of="checked"
+    )
+    label, said = pl.col("label"), pl.col("said")
+    counts = ((label & said), (label & ~said), (~label & ~said), (~label & said))
+    return both.select(count.sum().cast(pl.Int64).alias(name) for name, count in zip(_ANSWERS, counts, strict=True))
+
+
+_ANSWERS = ("true_said_true", "true_said_false", "false_said_false", "false_said_true")
+
+
+def _every_edge() -> exp.Query:
+    return exp.select("score", "cell").from_(EDGES).order_by("score")
+
+
+def _refuse(rows: pl.DataFrame, words: str, remedy: str, *, of: str = "labels") -> None:
+    """Refuse rows of an input, if there are any."""
+    if rows.height:
+        message = f"input {of}: {words.format(rows=rows_in_words(rows.height), id=rows['label_id'][0])}"
+        raise DataError(message, remedy=remedy)
+
+
+# What the sample says of all rows: the curve and the areas of every group.
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What labels of a sample say of all predictions, group by group.
+
+    Attributes:
+        params: The parameters.
+        keys: The columns that tell groups apart: the name of the grouping, and the grouping columns.
+        groups: By the values of the keys, the labelled rows of a group, its cells, and its rows above edges.
+        edges: `score` and `cell` of every edge, in rising order.
+        judge: How far the labels are right, if they are a judge's.
+    """
+
+    params: ThresholdSweepParameters
+    keys: tuple[str, ...]
+    groups: Mapping[tuple[object, ...], tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]]
+    edges: pl.DataFrame
+    judge: Judge | None = None
+    _curves: dict[tuple[object, ...], Curve] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> Estimates:
+        """What the frames of `LabelledRows` say."""
+        by = keys[1:]
+        groups = {}
+        for grouping in params.groupings:
+            names = list(grouping.columns)
+            labelled, cells, above = (_by_group(counts[name], names) for name in (LABELLED, CELLS, ABOVE))
+            for values, rows in labelled.items():
+                of_names = dict(zip(names, values, strict=True))
+                key = (grouping.label, *map(of_names.get, by))
+                groups[key] = (rows, cells[values], above.get(values, counts[ABOVE].clear()))
+        judge = _judge(counts[JUDGED]) if JUDGED in counts else None
+        return cls(params, tuple(keys), groups, counts[EDGES], judge)
+
+    def estimated(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """A curve with the estimated weights of the outcomes; those of the labelled rows are kept beside them."""
+        drawn = frame.with_columns(pl.col(f"{name}_weight").alias(f"{name}{OF_DRAWN}") for name in OUTCOMES)
+        frames = []
+        for key, rows in by_group(drawn.sort(THRESHOLD), self.keys).items():
+            at = self._curve(key, rows[THRESHOLD]).at if key in self.groups else {}
+            weights = (doubles(f"{name}_weight", at[name].estimate[::-1]) for name in OUTCOMES if at)
+            frames.append(rows.with_columns(*weights))
+        return pl.concat(frames) if frames else drawn
+
+    def with_intervals(self, curve: pl.DataFrame, clusters: pl.DataFrame) -> pl.DataFrame:
+        """A curve with limits that know the design, and what is said of them."""
+        names = (*PROPORTIONS, *self.params.metrics)
+        if not self.params.is_replicated or curve.is_empty():
+            return with_quality(curve.with_columns(no_limits(names, "none")), names)
+        frames: list[pl.DataFrame] = []
+        lower: dict[str, list[Floats]] = {name: [] for name in names}
+        upper: dict[str, list[Floats]] = {name: [] for name in names}
+        for key, rows in by_group(curve.sort(THRESHOLD), self.keys).items():
+            frames.append(rows)
+            nothing = np.full(rows.height, np.nan)
+            at = self._curve(key, rows[THRESHOLD]).at if key in self.groups else {}
+            for name in names:
+                lower[name].append(at[name].lower[::-1] if at else nothing)
+                upper[name].append(at[name].upper[::-1] if at else nothing)
+        columns = {
+            name: Interval.of((np.concatenate(lower[name]), np.concatenate(upper[name])), "undefined_ratio")
+            for name in names
+        }
+        limited = pl.concat(frames).with_columns(*limit_columns(columns))
+        return with_quality(limited, names, clusters=clusters, keys=self.keys, events=OUTCOMES)
+
+    def lower(self, rows: pl.DataFrame, name: str, confidence: float) -> Floats:
+        """Lower limits of a ratio at the thresholds of one group, of another confidence."""
+        curve = self._curve(rows.select(self.keys).row(0), rows[THRESHOLD], confidence)
+        return curve.at[name].lower[::-1]
+
+    def areas(self, frame: pl.DataFrame, intervals: Mapping[str, Interval]) -> tuple[pl.DataFrame, dict[str, Interval]]:
+        """Areas with their standard errors, and their limits.
+
+        Args:
+            frame: One row per group, with the areas of the rows that were drawn.
+            intervals: Of these areas, with the reasons why one is missing.
+        """
+        curves = [self._curves.get((*key, None)) for key in frame.select(self.keys).rows()]
+        columns, changed = [], {}
+        for name, interval in intervals.items():
+            is_estimated = frame[name].is_not_null().to_numpy() & np.array([curve is not None for curve in curves])
+            numbers = np.full((4, frame.height), np.nan)
+            for row in np.flatnonzero(is_estimated):
+                curve = curves[row]
+                if curve is not None:
+                    area = curve.areas[name]
+                    numbers[:, row] = area.estimate, curve.deviations[name], area.lower, area.upper
+            value, deviation, lower, upper = numbers
+            columns += [doubles(name, value), doubles(f"{name}_se", deviation)]
+            wanted = is_estimated & self.params.is_replicated
+            reasons = np.array([reason or "undefined_ratio" for reason in interval.reason])
+            limits = np.where(wanted, lower, np.nan), np.where(wanted, upper, np.nan)
+            changed[name] = Interval.of(limits, reasons)
+        return frame.with_columns(*columns), changed
+
+    def _curve(self, key: tuple[object, ...], thresholds: pl.Series, confidence: float | None = None) -> Curve:
+        """The curve of a group at rising thresholds, in falling order."""
+        labelled, cells, above = self.groups[key]
+        asked = (*key, confidence)
+        if asked not in self._curves:
+            boundary = self.params.boundary
+            lowest = np.array([lowest_retrieved(each, boundary) for each in thresholds], dtype=np.float64)
+            cuts = np.unique(np.concatenate([lowest, labelled["score"].to_numpy()]))[::-1]
+            strata = cells["stratum"].unique().sort().to_numpy()
+            cluster, has_proxy = self.params.cluster_column, "proxy" in labelled.columns
+            self._curves[asked] = estimated_curve(
+                _population(cells, above, self._cells_of(cuts), cuts, has_proxy=has_proxy),
+                Labelled(
+                    stratum=np.searchsorted(strata, labelled["stratum"].to_numpy()),
+                    score=labelled["score"].to_numpy(),
+                    label=labelled["label"].to_numpy().astype(np.bool_),
+                    weight=labelled["relative"].to_numpy(),
+                    proxy=labelled["proxy"].cast(pl.Float64).to_numpy() if has_proxy else None,
+                    cluster=None if cluster is None else labelled[cluster].rank("dense").to_numpy().astype(np.int64),
+                ),
+                wanted=np.searchsorted(-cuts, -lowest[::-1]),
+                names=(*PROPORTIONS, *self.params.metrics),
+                judge=self.judge,
+                confidence=self.params.confidence if confidence is None else confidence,
+                seed=self.params.seed,
+            )
+        return self._curves[asked]
+
+    def _cells_of(self, cuts: Floats) -> Integers:
+        """The cells of scores that are edges."""
+        return self.edges["cell"].to_numpy()[np.searchsorted(self.edges["score"].to_numpy(), cuts)]
+
+
+def _judge(answers: pl.DataFrame) -> Judge:
+    """How far a judge is right.
+
+    Raises:
+        DataError: people have not seen enough to tell, or the judge is no better than chance.
+    """
+    judge = Judge(**{name: float(answers[name][0]) for name in _ANSWERS})
+    try:
+        judge.rates  # noqa: B018 - refuses what no labels can be corrected by
+    except ValueError as error:
+        message = f"input checked: {error}"
+        raise DataError(
+            message, remedy="Let people check more of the judge's answers, or label rows themselves."
+        ) from error
+    return judge
+
+
+def _by_group(frame: pl.DataFrame, names: Sequence[str]) -> dict[tuple[object, ...], pl.DataFrame]:
+    return by_group(frame, names) if names else {(): frame}
+
+
+def _population(
+    cells: pl.DataFrame, above: pl.DataFrame, cell_of_cut: Integers, cuts: Floats, *, has_proxy: bool
+) -> Population:
+    """What is known of all rows of a group.
+
+    Args:
+        cells: `stratum`, `cell`, `n_rows`, `weight` and `proxy` of each cell of scores.
+        above: The same of the rows of the cell of each `edge` that lie at or above it; the edges include the cuts.
+        cell_of_cut: Shape (K,): the cell of each cut.
+        cuts: Falling scores.
+        has_proxy: Whether there is a proxy.
+    """
+    strata = cells["stratum"].unique().sort().to_numpy()
+    sums = {}
+    for name in ("n_rows", "weight", "proxy"):
+        retrieved = np.zeros((len(strata), len(cuts)))
+        size = np.zeros(len(strata))
+        for number, (_, rows) in enumerate(sorted(by_group(cells, ["stratum"]).items())):
+            rising = rows.sort("cell")
+            upto = np.concatenate([[0.0], np.cumsum(rising[name].cast(pl.Float64).to_numpy())])
+            size[number] = upto[-1]
+            retrieved[number] = upto[-1] - upto[np.searchsorted(rising["cell"].to_numpy(), cell_of_cut, side="right")]
+        at = np.searchsorted(-cuts, -above["edge"].to_numpy())
+        is_cut = (at < len(cuts)) & (cuts[np.minimum(at, len(cuts) - 1)] == above["edge"].to_numpy())
+        within = np.searchsorted(strata, above["stratum"].to_numpy())
+        np.add.at(retrieved, (within[is_cut], at[is_cut]), above[name].cast(pl.Float64).to_numpy()[is_cut])
+        sums[name] = retrieved, size
+    return Population(
+        cuts,
+        *sums["weight"],
+        rows=sums["n_rows"][1],
+        proxy=sums["proxy"][0] if has_proxy else None,
+        proxy_size=sums["proxy"][1] if has_proxy else None,
+    )

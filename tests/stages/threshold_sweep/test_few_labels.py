@@ -1,0 +1,342 @@
+"""Labels of a sample: all labels are the numbers of all rows, and the sample is counted as it was drawn."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.metrics import average_precision_score, roc_auc_score
+from typer.testing import CliRunner
+
+import thresher
+from pipeline.cli.app import app
+from pipeline.errors import ConfigError, DataError, NoInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from pipeline.api.rows import InputRows
+
+N_ROWS = 4_000
+THRESHOLDS = [0.05, 0.2, 0.5]
+WEIGHTS = [f"{name}_weight" for name in ("tp", "fp", "fn", "tn")]
+RATIOS = ["precision", "recall", "f1", "fpr"]
+
+
+def predictions_of(seed: int = 1, **columns: object) -> pl.DataFrame:
+    """Scored rows in two languages, with the label that people would give as `truth`."""
+    random = np.random.default_rng(seed)
+    truth = random.random(N_ROWS) < 0.1
+    score = 1 / (1 + np.exp(-(random.normal(size=N_ROWS) + 2 * truth - 3)))
+    rows = {
+        "id": np.arange(N_ROWS),
+        "score": score,
+        "truth": truth,
+        "lang": np.where(random.random(N_ROWS) < 0.3, "nl", "en"),
+    }
+    return pl.DataFrame({**rows, **columns})
+
+
+def labelled(sheet: pl.DataFrame, predictions: pl.DataFrame) -> pl.DataFrame:
+    """The sheet, filled in to its end."""
+    truth = predictions.select("id", pl.col("truth").alias("label"))
+    return sheet.drop("label").join(truth, on="id", how="left", maintain_order="left")
+
+
+def sheet_of(predictions: pl.DataFrame, size: int = 300, **wish: Any) -> pl.DataFrame:  # noqa: ANN401 - keywords
+    """A sheet that `thresher.sample` draws, filled in."""
+    return labelled(thresher.sample(predictions=predictions.drop("truth"), size=size, **wish), predictions)
+
+
+def swept(predictions: pl.DataFrame, labels: InputRows, **parameters: Any) -> thresher.Result:  # noqa: ANN401 - keywords
+    """The curve at a few thresholds."""
+    asked: dict[str, Any] = {"thresholds": THRESHOLDS, "outcomes": False} | parameters
+    return thresher.threshold_sweep(predictions=predictions.drop("truth"), labels=labels, **asked)
+
+
+def test_labels_of_all_rows_are_the_numbers_of_all_rows() -> None:
+    predictions = predictions_of()
+    every = predictions.select("id", label="truth")
+    of_labels = swept(predictions, every, by=[[], ["lang"]], thresholds="distinct", calibration=False)
+    of_rows = thresher.threshold_sweep(
+        predictions=predictions.rename({"truth": "label"}), by=[[], ["lang"]], outcomes=False, calibration=False
+    )
+    counts = ["grouping", "lang", "threshold", "tp", "fp", "fn", "tn"]
+    assert of_labels.curve.select(counts).equals(of_rows.curve.select(counts))
+    for name, ours, theirs in zip(
+        RATIOS, of_labels.curve[RATIOS].iter_columns(), of_rows.curve[RATIOS].iter_columns(), strict=True
+    ):
+        np.testing.assert_allclose(ours.to_numpy(), theirs.to_numpy(), rtol=0, atol=1e-12, err_msg=name)
+    total = of_labels.areas.filter(pl.col("grouping") == "all").row(0, named=True)
+    truth, score = predictions["truth"], predictions["score"]
+    assert total["average_precision"] == pytest.approx(average_precision_score(truth, score), abs=1e-12)
+    assert total["roc_auc"] == pytest.approx(roc_auc_score(truth, score), abs=1e-12)
+    for name in ("average_precision", "roc_auc", "pr_auc"):
+        assert total[f"{name}_lower"] == pytest.approx(total[f"{name}_upper"], abs=1e-12), "nothing is left to chance"
+        assert total[name] == pytest.approx(of_rows.areas.filter(pl.col("grouping") == "all")[name][0], abs=1e-9)
+
+
+def test_rows_above_thresholds_are_counted_not_estimated() -> None:
+    predictions = predictions_of()
+    curve = swept(predictions, sheet_of(predictions, by=["score", "lang"]), by=[[], ["lang"]]).curve
+    for row in curve.iter_rows(named=True):
+        group = predictions if row["lang"] is None else predictions.filter(lang=row["lang"])
+        retrieved = (group["score"] >= row["threshold"]).sum()
+        assert row["tp_weight"] + row["fp_weight"] == pytest.approx(retrieved, abs=1e-6)
+        assert sum(row[name] for name in WEIGHTS) == pytest.approx(group.height, abs=1e-6)
+        assert row["recall"] == pytest.approx(row["tp_weight"] / (row["tp_weight"] + row["fn_weight"]), abs=1e-12)
+        assert row["recall_lower"] <= row["recall"] <= row["recall_upper"]
+
+
+@pytest.mark.parametrize("boundary", [">=", ">"])
+def test_it_is_the_difference_estimator(boundary: str) -> None:
+    score = np.repeat([0.1, 0.3, 0.5, 0.9], 25)
+    truth = np.arange(100) % 25 < np.repeat([1, 5, 10, 20], 25)
+    labels = np.arange(3, 100, 10)  # ten labels are of one stratum
+    predictions = pl.DataFrame({"id": np.arange(100), "score": score, "truth": truth})
+    sheet = predictions[labels.tolist()].select("id", label="truth")
+    curve = swept(predictions, sheet, sampling="simple", thresholds=[0.3, 0.5], boundary=boundary).curve
+    share, n = truth[labels].mean(), len(labels)
+    correction = 1 + (1 - n / 100) / (n - 1)
+    for threshold, tp in curve.select("threshold", "tp_weight").rows():
+        above = score >= threshold if boundary == ">=" else score > threshold
+        rest = ((truth[labels] - share) * above[labels]).sum() * 100 / n
+        assert tp == pytest.approx(share * above.sum() + correction * rest, abs=1e-9)
+
+
+def test_means_over_samples_are_the_numbers_of_all_rows() -> None:
+    predictions = predictions_of()
+    truth = predictions.filter(truth=True)
+    found = []
+    for seed in range(40):
+        curve = swept(predictions, sheet_of(predictions, 200, seed=seed), uncertainty="none", units=False).curve
+        found.append((curve["tp_weight"] / (curve["tp_weight"] + curve["fn_weight"])).to_numpy())
+    recall = np.array([(truth["score"] >= threshold).mean() for threshold in THRESHOLDS])
+    error = np.std(found, axis=0) / np.sqrt(len(found))
+    assert (np.abs(np.mean(found, axis=0) - recall) < 4 * error + 0.01).all()
+
+
+def test_two_sheets_in_a_row_are_one_sample() -> None:
+    predictions = predictions_of()
+    first = sheet_of(predictions, 100)
+    second = labelled(thresher.sample(predictions=predictions.drop("truth"), size=200, labelled=first), predictions)
+    curve = swept(predictions, [first, second]).curve
+    together = swept(predictions, pl.concat([second, first])).curve
+    assert curve.equals(together)
+    alike = swept(predictions, pl.concat([first, second]).drop("probability")).curve
+    assert curve.equals(alike), "rows of one stratum weigh the same, whatever batch they came in"
+
+
+def test_spelling_order_and_types_do_not_matter() -> None:
+    predictions = predictions_of()
+    sheet = sheet_of(predictions)
+    curve = swept(predictions, sheet).curve
+    words = pl.col("label").replace_strict({True: " Yes", False: "0"}, return_dtype=pl.String)
+    as_text = sheet.with_columns(words, pl.col("id").cast(pl.String), pl.lit("looked at").alias("note"))
+    assert swept(predictions.sample(fraction=1, shuffle=True, seed=1), as_text.reverse()).curve.equals(curve)
+
+
+def test_a_proxy_makes_limits_narrower_and_a_useless_one_hardly_wider() -> None:
+    predictions = predictions_of()
+    random = np.random.default_rng(5)
+    sheet = sheet_of(predictions)
+
+    def width(proxy: NDArray[Any] | None) -> float:
+        columns = {} if proxy is None else {"proxy": "judged"}
+        rows = predictions if proxy is None else predictions.with_columns(pl.Series("judged", proxy, dtype=pl.Float64))
+        curve = thresher.threshold_sweep(
+            predictions={"path": rows.drop("truth"), "columns": columns},
+            labels=sheet,
+            thresholds=THRESHOLDS,
+            outcomes=False,
+            units=False,
+        ).curve
+        return float(np.mean((curve["precision_upper"] - curve["precision_lower"]).to_numpy()))
+
+    without = width(None)
+    truth = predictions["truth"].to_numpy()
+    good = np.where(random.random(N_ROWS) < 0.97, truth, ~truth)
+    assert width(good) < 0.8 * without
+    assert width(random.random(N_ROWS)) < 1.1 * without
+
+
+def test_documents_drawn_whole_are_the_clusters() -> None:
+    predictions = predictions_of(doc=np.arange(N_ROWS) // 20)
+    drawn = np.random.default_rng(2).choice(N_ROWS // 20, 30, replace=False)
+    labels = predictions.filter(pl.col("doc").is_in(drawn)).select("id", label="truth")
+    result = swept(predictions, labels, sampling="simple", cluster="doc")
+    curve = result.curve
+    assert result.areas["n_clusters"].to_list() == [30]
+    assert ((curve["recall_lower"] <= curve["recall"]) & (curve["recall"] <= curve["recall_upper"])).all()
+
+
+def test_every_table_can_be_made() -> None:
+    predictions = predictions_of(site=np.arange(N_ROWS) % 3)
+    result = swept(
+        predictions,
+        sheet_of(predictions, 500),
+        by=[[], ["site"]],
+        operating_points=[
+            {"beta": 1},
+            {"min_precision": 0.3, "confidence": 0.8},
+            {"cost": {"fp": 1, "fn": 5}},
+            {"threshold": 0.2},
+            {"max_alerts": 300},
+        ],
+        metrics=["mcc", "npv", "specificity"],
+        averages=["macro", "micro"],
+        prevalence=0.02,
+        net_benefit=True,
+        bands=True,
+        units=True,
+        calibration=True,
+        outcomes=True,
+    )
+    assert len(result.tables) >= 12
+    for name, table in result.tables.items():
+        assert table.height, name
+    points = result.operating_points
+    promised = points.filter(pl.col("criterion").str.contains("confidence"), pl.col("precision").is_not_null())
+    assert (promised["precision"] >= 0.3).all()
+    for name in ("mcc", "npv", "specificity", "precision"):
+        rows = points.drop_nulls([name, f"{name}_lower"])
+        assert ((rows[f"{name}_lower"] <= rows[name]) & (rows[name] <= rows[f"{name}_upper"])).all(), name
+
+
+WRONG: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], str]] = {
+    "an id twice": (lambda sheet: pl.concat([sheet, sheet.head(1)]), "is there more than once"),
+    "an unknown id": (lambda sheet: sheet.with_columns(pl.col("id") + 10_000_000), "no row of predictions has"),
+    "no id": (lambda sheet: sheet.with_columns(pl.lit(None, pl.Int64).alias("id")), "column 'id' is NULL in 300 rows"),
+    "a word": (
+        lambda sheet: sheet.with_columns(pl.lit("perhaps").alias("label")),
+        "says neither true nor false in 300 rows, such as 'perhaps'",
+    ),
+    "no design": (lambda sheet: sheet.select("id", "label"), "it has neither probability nor stratum"),
+    "another stratum": (
+        lambda sheet: sheet.select("id", "label", pl.lit("north").alias("stratum")),
+        "is not that of a sheet of these predictions",
+    ),
+    "no share": (
+        lambda sheet: sheet.with_columns(pl.col("probability") * 1_000),
+        "column 'probability' is not above 0 and at most 1",
+    ),
+    "no label": (lambda sheet: sheet.with_columns(pl.lit(None, pl.Boolean).alias("label")), "not labelled"),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_a_sheet_at_fault_is_refused_in_one_sentence(fault: str) -> None:
+    predictions = predictions_of()
+    change, words = WRONG[fault]
+    with pytest.raises((DataError, NoInputError), match=words) as refused:
+        swept(predictions, change(sheet_of(predictions)))
+    assert refused.value.remedy
+    assert "\n" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"invalid_scores": "missed"}, "does not go with labels"),
+        ({"cluster": ["lang", "id"]}, "know one cluster"),
+        ({"labels": None, "sampling": "simple"}, "give labels, or leave sampling out"),
+        ({"labels": None, "checked": "people.csv"}, "give labels, or leave checked out"),
+    ],
+)
+def test_parameters_that_do_not_go_with_labels_are_refused(parameters: dict[str, Any], words: str) -> None:
+    predictions = predictions_of()
+    with pytest.raises(ConfigError, match=words):
+        swept(predictions, **{"labels": sheet_of(predictions)} | parameters)
+
+
+def test_a_judge_is_corrected_by_what_people_say() -> None:
+    predictions = predictions_of()
+    random = np.random.default_rng(3)
+    truth = predictions["truth"].to_numpy()
+    said = np.where(random.random(N_ROWS) < 0.1, ~truth, truth)
+    sheet = sheet_of(predictions, 800).with_columns(
+        pl.col("id").replace_strict(dict(enumerate(said.tolist()))).alias("label")
+    )
+    seen = random.choice(sheet["id"].to_numpy(), 400, replace=False)
+    people = predictions.filter(pl.col("id").is_in(seen)).select("id", label="truth")
+    both = people.join(sheet.select("id", said="label"), on="id")
+    sensitivity = np.mean(both.filter("label")["said"].to_numpy())
+    specificity = 1 - np.mean(both.filter(~pl.col("label"))["said"].to_numpy())
+    as_said = swept(predictions, sheet, uncertainty="none").curve
+    corrected = swept(predictions, sheet, checked=people).curve
+    retrieved = (as_said["tp_weight"] + as_said["fp_weight"]).to_numpy()
+    by_hand = (as_said["tp_weight"].to_numpy() - (1 - specificity) * retrieved) / (sensitivity + specificity - 1)
+    # which never falls with the threshold, and so lies above it here and there
+    np.testing.assert_allclose(corrected["tp_weight"].to_numpy(), np.clip(by_hand, 0, retrieved), rtol=5e-3)
+    one = swept(predictions, sheet, checked=people, thresholds=[0.2]).curve
+    assert (one["precision_upper"] - one["precision_lower"])[0] > 0
+    with pytest.raises(DataError, match="no better than chance"):
+        swept(predictions, sheet, checked=people.with_columns(~pl.col("label")))
+    with pytest.raises(DataError, match="are of no row that labels have a label of"):
+        swept(predictions, sheet, checked=people.with_columns(pl.col("id") + N_ROWS))
+    with pytest.raises(DataError, match="the checked rows must hold a true and a false one"):
+        swept(predictions, sheet, checked=people.filter("label"))
+
+
+def test_several_predictions_of_one_item_need_a_column_that_tells_them_apart() -> None:
+    predictions = predictions_of()
+    sheet = sheet_of(predictions)
+    systems = pl.concat(
+        [
+            predictions.with_columns(model=pl.lit(name), score=pl.col("score") ** power)
+            for name, power in (("a", 1), ("b", 0.7))
+        ]
+    )
+    with pytest.raises(DataError, match="is that of several predictions"):
+        swept(systems, sheet)
+    curve = swept(systems, sheet, by=[["model"]]).curve
+    assert curve["model"].unique().sort().to_list() == ["a", "b"]
+    a = swept(predictions, sheet.drop("stratum")).curve
+    assert curve.filter(model="a")["recall"].to_list() == pytest.approx(a["recall"].to_list())
+
+
+def test_it_says_what_is_left_out() -> None:
+    predictions = predictions_of()
+    sheet = sheet_of(predictions)
+    is_hard = (pl.int_range(pl.len()) % 10 == 0) & (pl.int_range(pl.len()) < 200)
+    some = sheet.with_columns(pl.when(~is_hard).then("label"))
+    result = swept(predictions, some)
+    assert any("20 rows without a label lie before others" in text for text in result.warnings)
+    stopped = swept(predictions, sheet.with_columns(pl.when(pl.int_range(pl.len()) < 120).then("label")))
+    assert not any("lie before others" in text for text in stopped.warnings), "people may stop early"
+    groups = swept(predictions.with_columns(site=pl.col("id") % 100), sheet.head(40), by=[[], ["site"]])
+    assert any("groups have no labelled row, and no numbers" in text for text in groups.warnings)
+
+
+def test_from_a_table_without_labels_to_a_curve_on_the_command_line(tmp_path: Path) -> None:
+    predictions = predictions_of()
+    predictions.drop("truth").write_parquet(tmp_path / "scores.parquet")
+    config = tmp_path / "my.toml"
+    config.write_text(
+        'output = "results"\n[[stages]]\nkind = "threshold_sweep"\n'
+        'predictions = "scores.parquet"\nlabels = "sheet.csv"\n'
+    )
+    runner, sheet = CliRunner(), tmp_path / "sheet.csv"
+    drawn = runner.invoke(app, ["sample", str(config), "--size", "250", "--to", str(sheet)])
+    assert drawn.exit_code == 0, drawn.output
+    filled = labelled(pl.read_csv(sheet), predictions).with_columns(
+        pl.col("label").replace_strict({True: "yes", False: "no"}, return_dtype=pl.String)
+    )
+    filled.write_csv(sheet)
+    for command in (["check", str(config)], ["run", str(config)], ["show", str(tmp_path / "results")]):
+        result = runner.invoke(app, command)
+        assert result.exit_code == 0, result.output
+    explained = runner.invoke(
+        app, ["explain", str(tmp_path / "results"), "threshold_sweep", "--metric", "recall", "--format", "json"]
+    )
+    assert explained.exit_code == 0, explained.output
+    assert "strata of the sample" in json.dumps(json.loads(explained.output))
+    rendered = runner.invoke(app, ["render", str(config)])
+    assert rendered.exit_code == 0, rendered.output
+    assert "labels_beside_predictions" in rendered.output
