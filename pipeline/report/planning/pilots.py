@@ -243,8 +243,16 @@ def measured(run: PublishedRun, stage: PublishedStage, choice: Choice) -> Measur
         if other != units.noun and other in listed and not (sizes.is_paired and number == units.now)
     }
     notes = (*_doubts(row), *_of_columns(units.columns, sizes))
+    if stage.parameters.get("labels") is not None:
+        notes = (*notes, _OF_SAMPLE)
     pilot = _pilot(stage, choice, units, counts.get(over))
     return Measured(stage, choice, words, pilot, units.noun, units.now, others, over, notes)
+
+
+_OF_SAMPLE = (
+    "these are predictions to label: thresher sample --labelled draws the next ones where those at hand say that labels "
+    "tell most, so that fewer may be enough; if there are no more predictions, label all of them"
+)
 
 
 @dataclass(frozen=True)

@@ -274,3 +274,27 @@ def test_rows_of_clusters_that_agree_count_as_one() -> None:
 def test_no_label_at_all_is_refused() -> None:
     with pytest.raises(ValueError, match="no row is labelled"):
         estimated_curve(population_of(SCORE, STRATUM, CUTS), labelled_of([]))
+
+
+def test_with_a_proxy_the_mean_is_that_of_ppi_py() -> None:
+    i = np.arange(900)
+    stratum = np.repeat([0, 1, 2], [400, 300, 200])
+    label = (i * 7919 % 101) < np.array([8, 35, 80])[stratum]
+    proxy = np.where(i * 31 % 17 < 13, label, (i * 13 % 11) / 11)
+    drawn = i % np.array([7, 5, 3])[stratum] == 0
+    size, sums = np.bincount(stratum).astype(np.float64), np.bincount(stratum, proxy)
+    ones = np.ones(drawn.sum())
+    labelled = Labelled(stratum[drawn], ones, label[drawn], ones, proxy=proxy[drawn])
+    population = Population(np.zeros(1), size[:, None], size, proxy=sums[:, None], proxy_size=sums)
+    design = Design.of(population, labelled)
+    with np.errstate(invalid="ignore"):
+        slopes = design.proxy / proxy[drawn]
+    found = [float(np.nanmax(slopes[design.stratum == number])) for number in range(3)]
+    # ppi_mean_pointestimate(label, proxy, proxy of all, lam=slope) of ppi-python 0.2.3, stratum by stratum
+    assert found == pytest.approx([0.5546447494514043, 0.8223776335905832, 0.7334499008082561], abs=1e-12)
+    assert design.estimate().positives[0] == pytest.approx(281.6397957333613, abs=1e-9)
+    without = Design.of(
+        Population(np.zeros(1), size[:, None], size), Labelled(stratum[drawn], ones, label[drawn], ones)
+    )
+    assert without.estimate().positives[0] == pytest.approx(267.13166144200625, abs=1e-9)  # lam=0
+    assert abs(281.6397957333613 - label.sum()) < abs(267.13166144200625 - label.sum())
