@@ -202,7 +202,11 @@ def test_one_grouping_column_needs_no_list() -> None:
             {"predictions": ROWS, "treshold": [0.5]},
             r"threshold_sweep\(\) has no keyword treshold; did you mean thre",
         ),
-        ((), {"predictions": ROWS, "xyz": 1}, r"no keyword xyz; it takes predictions, by, thresholds, "),
+        (
+            (),
+            {"predictions": ROWS, "xyz": 1},
+            r"no keyword xyz; it takes predictions, labels, checked, by, thresholds, ",
+        ),
         ((ROWS,), {}, r"takes every value by its name: threshold_sweep\(predictions=…, by=…\)"),
         ((), {"by": "source"}, r"threshold_sweep\(\) needs predictions=…"),
     ],

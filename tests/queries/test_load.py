@@ -30,6 +30,7 @@ FUNCTIONS = {
     exp.If: "a branch of CASE",
     exp.Cast: "",
     exp.Coalesce: "",
+    exp.Trim: "of blanks alone",
     exp.And: "sqlglot counts connectors among the functions",
     exp.Or: "see And",
     exp.Xor: "see And",

@@ -225,8 +225,10 @@ def test_the_config_of_the_page_runs_on_a_sheet_that_was_filled_in(
     sheet = sample(predictions=ROWS, size=200).drop("label").join(ROWS.select("id", label="true"), on="id")
     sheet.with_columns(pl.when(pl.int_range(pl.len()) < 190).then("label").alias("label")).write_csv("sheet.csv")
     page = Path(__file__).parents[3] / "docs" / "sample.md"
-    *_, config = re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
-    Path("page.toml").write_text(config)
+    Path("scores").mkdir()
+    ROWS.select(pl.col("id").alias("pair_id"), "score").write_parquet("scores/1.parquet")
+    blocks = re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    Path("page.toml").write_text(next(block for block in blocks if "labels =" in block))
     done = call("run", "page.toml")
     assert done.code == 0, done.err
     table = pl.read_parquet(Path(done.out.strip()) / "threshold_sweep_areas" / "threshold_sweep.parquet")
