@@ -26,10 +26,10 @@ AUDIT = {"threshold": 0.5, "size": 40, "seed": 7}
 
 
 def frames(seed: int = 1) -> dict[str, pl.DataFrame]:
-    """Every compared pair of 40 events; a fifth of those after the event are right and score high."""
+    """Every compared pair of 40 events, by the hour; a fifth from the event on are right and score high."""
     rng = np.random.default_rng(seed)
     event = np.repeat(np.arange(40), 60)
-    lag = np.tile(np.linspace(-48, 11.9, 60), 40)
+    lag = np.tile(np.arange(-48.0, 12.0), 40)
     right = (lag >= 0) & (rng.random(len(event)) < 0.2)
     score = np.where(right, rng.integers(45, 100, len(event)), rng.integers(0, 60, len(event))) / 100
     pairs = pl.DataFrame({"event_id": event, "article_id": range(len(event)), "score": score, "lag_hours": lag})
