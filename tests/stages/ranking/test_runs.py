@@ -298,6 +298,9 @@ def test_repeated_documents_stop_the_run_or_the_best_is_kept(tmp_path: Path) -> 
     assert_frame_equal(best["queries"], ranked(tmp_path / "once", ranking, relevance)["queries"])
     kept = ranked(tmp_path / "keep", twice, relevance, duplicates="keep")
     assert kept["queries"]["n_retrieved"].sum() == twice.height
+    labelled = pl.DataFrame({"query_id": ["q"] * 3, "doc_id": ["a", "a", "b"], "score": [3.0, 1.0, 2.0]})
+    own = ranked(tmp_path / "labelled", labelled.with_columns(relevance=pl.Series([1, 0, 0])), duplicates="max")
+    assert own["queries"]["average_precision"].to_list() == [1.0]
 
 
 def test_inputs_that_lack_a_column_stop_the_run(tmp_path: Path) -> None:
