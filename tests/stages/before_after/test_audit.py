@@ -85,19 +85,6 @@ def test_another_seed_draws_another_sample_and_a_smaller_size_draws_its_beginnin
     assert everything.height == len(drawn(frames()["pairs"], AUDIT | {"size": 10**6}))
 
 
-def test_every_match_is_drawn_as_often_as_any_other() -> None:
-    pairs = frames()["pairs"]
-    number = len(drawn(pairs, AUDIT | {"size": 10**6}))
-    counts = np.zeros(number)
-    places = {row: place for place, row in enumerate(sorted(drawn(pairs, AUDIT | {"size": 10**6})))}
-    for seed in range(400):
-        for row in drawn(pairs, AUDIT | {"seed": seed}):
-            counts[places[row]] += 1
-    share = 40 / number
-    chi_square = ((counts - 400 * share) ** 2).sum() / (400 * share * (1 - share))
-    assert abs(chi_square - number) < 4 * np.sqrt(2 * number)
-
-
 @pytest.mark.first_cases(1)
 @pytest.mark.parametrize("thresholds", [THRESHOLDS, "distinct"])
 @pytest.mark.parametrize("boundary", [">=", ">"])
