@@ -161,6 +161,8 @@ def test_with_more_clusters_than_replicates_a_hash_of_the_cluster_decides(tmp_pa
         expected[replicate] = expected.get(replicate, 0) + number
     found = read_table(run, "counts").group_by("replicate").agg(pl.col("n_before").sum())
     assert dict(found.rows()) == expected
+    own = run_before_after(tmp_path / "own", frames, thresholds=[0.5], window=WINDOW, replicates=30)
+    assert read_table(own, "counts")["replicate"].n_unique() == 30, "as many clusters as replicates have one each"
 
 
 @pytest.mark.first_cases(1)
