@@ -216,3 +216,10 @@ def test_matches_are_counted_per_day_rounded_down(tmp_path: Path) -> None:
     table = read_table(run, "before_after_lags").filter(pl.col("matches") > 0)
     expected = [(2, -1, 3), (2, 0, 1), (2, 1, 1), (4, -1, 2), (4, 0, 1), (4, 1, 1)]
     assert table.select("threshold", "lag_days", "matches").rows() == expected
+
+
+@pytest.mark.parametrize("lags", [[-1.0, 2.0], [2.0, -1.0]])
+def test_of_repeated_pairs_with_one_score_the_latest_counts(tmp_path: Path, lags: list[float]) -> None:
+    pairs = pl.DataFrame({"event_id": [1, 1], "article_id": [1, 1], "score": [0.9, 0.9], "lag_hours": lags})
+    table = estimates_of(tmp_path, {"pairs": pairs}, thresholds=[0.5], duplicates="max")
+    assert table.select(COUNTS).rows() == [(0, 1, 0, 1)]
