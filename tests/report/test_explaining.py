@@ -492,3 +492,14 @@ def test_groups_of_two_columns_are_told_apart() -> None:
     with pytest.raises(UsageError) as error:
         result.explain("recall", a="x", b="y")
     assert error.value.remedy == "Its groups are: x, z; y, z."
+
+
+def test_a_mention_that_only_touches_another_is_not_shown_beside_it(tmp_path: Path) -> None:
+    sides = {
+        "gold": pl.DataFrame({"doc_id": ["a"], "start": [8], "end": [10]}),
+        "predicted": pl.DataFrame({"doc_id": ["a", "a"], "start": [4, 8], "end": [8, 10]}),
+    }
+    pipeline.run(stage_config(tmp_path, "entity_recognition", sides, match="span"))
+    explanation = explain(latest_run(tmp_path / "results"), "entity_recognition", Wish("precision"), Shown())
+    (row,) = _sections(explanation)["false_positives"].rows.to_dicts()
+    assert (row["predicted_start"], row["predicted_end"], row["gold_start"]) == (4, 8, None)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from pipeline.errors import ConfigError
 from pipeline.runs.config import ResourceLimits, load_config, parse_config
-from pipeline.runs.config_faults import explain
+from pipeline.runs.config_faults import explain, toml
 from pipeline.stages import STAGES
 
 if TYPE_CHECKING:
@@ -144,3 +144,8 @@ def test_a_key_that_several_stages_have_asks_for_the_name_of_one(tmp_path: Path)
         load_config(path, overrides={"thresholds.count": 5})
     assert "--set thresholds.count: which stage is meant?" in raised.value.message
     assert raised.value.remedy == "Write --set stages.NAME.thresholds.count=…, with NAME one of news, blogs."
+
+
+def test_a_value_of_sixty_characters_is_shown_whole_and_of_more_its_beginning() -> None:
+    assert toml("x" * 58) == f'"{"x" * 58}"'
+    assert toml("x" * 59) == f'"{"x" * 59}…'

@@ -115,10 +115,10 @@ OPTIONAL = (
     "runs/verifying.py",
     "storage/cache.py",
     "storage/mirror.py",
-    "storage/mirror.py",
 )
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("kind", "most_entered", "most_loaded"), [("call", 95, 142), ("run", 104, 147)])
 def test_a_plain_run_meets_few_modules_and_none_for_what_it_does_not_ask(
     tmp_path: Path, kind: str, most_entered: int, most_loaded: int

@@ -118,7 +118,6 @@ def test_comparisons_in_sql_equal_direct_comparison(
 
 
 @given(threshold_lists, boundaries, st.lists(anything, max_size=10))
-@settings(max_examples=200)
 def test_cells_never_fall_while_scores_rise(
     connection: duckdb.DuckDBPyConnection, thresholds: tuple[float, ...], boundary: Boundary, more: list[float]
 ) -> None:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from running import read_table, rows_by_status, run_before_after, run_stages
 
-from pipeline.errors import ConfigError, DataError, NoInputError
+from pipeline.errors import DataError, NoInputError
 from pipeline.sources.inputs import Field, Input, InputContract
 from pipeline.sources.listing import find_files
 from pipeline.sources.parquet_files import DataFile
@@ -249,11 +249,6 @@ def test_a_path_that_matches_nothing_is_named(tmp_path: Path) -> None:
     for path in ("b.parquet", "*.pq", "deep", ["a.parquet", "b.parquet"]):
         with pytest.raises(NoInputError, match="input pairs: no file matches"):
             find(tmp_path, path)
-
-
-def test_a_remote_store_is_refused_rather_than_looked_for_on_disk(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="remote store"):
-        find(tmp_path, "hdfs://bucket/pairs.parquet")
 
 
 @pytest.mark.parametrize("keep", [0, 3, 11, 40, -1])

@@ -455,8 +455,10 @@ def counts_of_lists(folder: Path, gold: Any, predicted: Any, **keys: Any) -> lis
 
 @pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", [*EMPTY, "null.parquet", "lists.parquet", "structs.parquet"])
-@pytest.mark.parametrize("empty", ["gold", "predicted"])
-@pytest.mark.parametrize("keys", [{}, {"thresholds": [0.5]}, {"match": "text", "match_type": False}])
+@pytest.mark.parametrize(
+    ("empty", "keys"),
+    [("gold", {"thresholds": [0.5]}), ("predicted", {}), ("predicted", {"match": "text", "match_type": False})],
+)
 def test_lists_that_are_all_empty_are_no_rows(tmp_path: Path, name: str, empty: str, keys: dict[str, Any]) -> None:
     fields = {"start": pl.Int64, "end": pl.Int64, "label": pl.String, "text": pl.String, "score": pl.Float64}
     structs = pl.List(pl.Struct(fields))

@@ -92,6 +92,7 @@ def test_f_beta_weighs_misses_by_the_square_of_beta(beta: float, value: float) -
     assert counts.select(f_beta_of_row(beta)).to_series().to_list() == [pytest.approx(value, rel=1e-15), None]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("kind", ["geocoding", "change_points"])
 def test_a_ratio_that_is_stated_once_is_found_everywhere(tmp_path: Path, kind: str) -> None:
     for name in ("pipeline", "thresher"):

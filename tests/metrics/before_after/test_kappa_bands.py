@@ -31,6 +31,11 @@ def test_the_true_kappa_gives_the_true_precision_and_recall(number: int) -> None
     assert (np.diff(precision) < 0).all()
 
 
+def test_every_pair_after_the_event_may_be_positive() -> None:
+    precision, recall = ratios_over_kappa(np.array([0.0, 5, 10, 8]), np.array([0.0, 8, 10, 8]))
+    assert (set(precision), set(recall)) == ({1.0}, {5 / 8})
+
+
 @given(st.tuples(*[st.integers(0, 60)] * 4))
 def test_every_kappa_is_that_of_fractions(matches: tuple[int, ...]) -> None:
     m_before, m_after, more_before, more_after = matches

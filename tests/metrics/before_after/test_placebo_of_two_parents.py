@@ -73,3 +73,12 @@ def test_days_that_differ_are_no_doubt_for_the_assumption() -> None:
         ]
     assert (rejected[:2] > 20).all()
     assert (rejected[2:] <= 6).all()
+
+
+def test_a_threshold_takes_part_in_the_joint_test_if_both_parts_expect_ten_matches() -> None:
+    """Of 50 matches 4.5 are expected near the event, which has a tenth of the pairs; of 150 there are 13.6."""
+    ones = np.ones(20, dtype=np.int64)
+    near = (np.arange(20) % 2)[:, None]
+    few, many = (placebo_joint(times * 2 * ones[:, None], times * near, 1000 * ones, 100 * ones) for times in (1, 3))
+    assert np.isnan(few)
+    assert 0 <= many <= 1

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from sklearn.calibration import calibration_curve
 
-from pipeline.metrics.calibration.bins import bins_of_cells
+from pipeline.metrics.calibration.bins import bins_of_cells, pooled
 
 EDGES = ("lower", "upper")
 
@@ -64,3 +64,9 @@ def test_upper_edges_of_equal_widths_belong_to_their_bins() -> None:
     table = binned(np.array([0.0, 0.1, 0.2, 0.3, 0.7, 1.0, np.nextafter(0.3, 1)]), 10)
     width = table.filter(pl.col("binning") == "width").sort("upper")
     assert width["bin"].to_list() == [1, 1, 2, 3, 4, 7, 10]
+
+
+@pytest.mark.parametrize(("variance", "begins"), [([5.0, 5.0], [0, 1]), ([5.0, 4.9], [0]), ([4.9, 0.1, 5.0], [0, 2])])
+def test_a_pool_that_has_just_enough_stands_alone(variance: list[float], begins: list[int]) -> None:
+    pools, first = pooled(np.array(variance), np.array([0]))
+    assert (pools.tolist(), first.tolist()) == (begins, [0])

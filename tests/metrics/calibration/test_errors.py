@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.stats import binom, chi2, norm
 
 from pipeline.metrics.calibration.bins import BinSums, Moments, pooled
 from pipeline.metrics.calibration.errors import Variances, calibration_errors
-from pipeline.metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows
+from pipeline.metrics.calibration.estimates import _gap_limits, estimates_of_clusters, estimates_of_rows
 from pipeline.metrics.calibration.significance import (
     hosmer_lemeshow_of_clusters,
     hosmer_lemeshow_of_rows,
@@ -277,3 +278,9 @@ def test_unknown_variances_leave_plain_errors() -> None:
     errors = calibration_errors(sums, Variances(nothing, nothing, nothing, nothing), START)
     assert errors["ece"][0] == pytest.approx(0.8)
     assert errors["reliability_debiased"][0] == pytest.approx(0.64 - 0.16)
+
+
+def test_limits_of_a_gap_are_as_much_wider_than_those_of_the_share_as_its_error() -> None:
+    sums: Any = SimpleNamespace(gap=np.array([0.1]), share=np.array([0.5]))
+    lower, upper = _gap_limits(sums, (np.array([0.4]), np.array([0.7])), np.array([0.01]), np.array([0.04]))
+    assert (lower[0], upper[0]) == pytest.approx((0.1 - 2 * 0.1, 0.1 + 2 * 0.2))

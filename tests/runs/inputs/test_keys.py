@@ -75,8 +75,7 @@ def test_null_in_a_column_of_events_is_refused(workplace: Workplace, column: str
     workplace.refuse(65, f"'{column}' is NULL or not finite in 10 rows")
 
 
-@pytest.mark.parametrize("events", ["events.parquet", None])
-@pytest.mark.parametrize("column", ["event_id", "lag_hours"])
+@pytest.mark.parametrize(("column", "events"), [("event_id", None), ("lag_hours", "events.parquet")])
 def test_null_in_a_required_column_of_pairs_is_refused(workplace: Workplace, column: str, events: str | None) -> None:
     missing = pl.when(pl.col("article_id").is_between(10, 12)).then(None).otherwise(pl.col(column)).alias(column)
     workplace.pairs.with_columns(missing).write_parquet(workplace.folder / "pairs.parquet")

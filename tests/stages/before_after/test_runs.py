@@ -9,7 +9,6 @@ import pytest
 from running import estimates_of, read_table, rows_by_status, run_before_after
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.tables.columns import add_up
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,12 +42,6 @@ def test_lags_in_days_put_the_day_of_the_event_after_it(tmp_path: Path) -> None:
     assert read_table(run, "before_after_estimates").select(COUNTS).rows() == [(1, 2, 0, 2)]
     assert rows_by_status(run) == {"used": 3, "outside_window": 1}
     assert any("days" in warning for warning in run.warnings)
-
-
-def test_more_matches_than_compared_pairs_are_refused(tmp_path: Path) -> None:
-    events = EVENTS.with_columns(n_after=pl.Series([1, 0]))
-    words = refused(tmp_path, {"pairs": PAIRS, "events": events})
-    assert "n_after adds up to 1, but pairs has 2 rows" in words
 
 
 @pytest.mark.parametrize(
@@ -113,13 +106,6 @@ def test_an_uncertain_reference_warns_and_none_at_all_does_too(tmp_path: Path) -
     assert any("recall and F1 are undefined" in warning for warning in none.warnings)
 
 
-def test_every_operating_point_has_its_row_and_the_reference_too(tmp_path: Path) -> None:
-    points = [{"beta": 2}, {"min_precision": 0.9}, {"min_recall": 0.8}]
-    run = run_before_after(tmp_path, {"pairs": PAIRS}, thresholds=[0.1, 0.85], operating_points=points)
-    table = read_table(run, "before_after_operating_points")
-    assert table["criterion"].to_list() == ["max_f2", "min_precision=0.9", "min_recall=0.8", "recall_reference"]
-
-
 def simulated(rows: int = 400) -> pl.DataFrame:
     rng = np.random.default_rng(3)
     return pl.DataFrame(
@@ -130,19 +116,6 @@ def simulated(rows: int = 400) -> pl.DataFrame:
             "lag_hours": rng.uniform(-200, 100, rows),
         }
     )
-
-
-def test_counts_of_two_nights_add_up_to_the_counts_of_both(tmp_path: Path) -> None:
-    pairs = simulated()
-    keys = ["grouping", "threshold"]
-
-    def counts(name: str, frame: pl.DataFrame) -> pl.DataFrame:
-        run = run_before_after(tmp_path / name, {"pairs": frame}, thresholds=[0.5, 1, 2, 3.5], window=WINDOW)
-        return add_up(read_table(run, "counts"), keys, COUNTS)
-
-    both = pl.concat([counts("first", pairs[:150]), counts("second", pairs[150:])])
-    whole = counts("whole", pairs)
-    assert add_up(both, keys, COUNTS).sort(keys, nulls_last=True).equals(whole.sort(keys, nulls_last=True))
 
 
 def moments(hours: list[float]) -> pl.Series:
@@ -243,3 +216,10 @@ def test_matches_are_counted_per_day_rounded_down(tmp_path: Path) -> None:
     table = read_table(run, "before_after_lags").filter(pl.col("matches") > 0)
     expected = [(2, -1, 3), (2, 0, 1), (2, 1, 1), (4, -1, 2), (4, 0, 1), (4, 1, 1)]
     assert table.select("threshold", "lag_days", "matches").rows() == expected
+
+
+@pytest.mark.parametrize("lags", [[-1.0, 2.0], [2.0, -1.0]])
+def test_of_repeated_pairs_with_one_score_the_latest_counts(tmp_path: Path, lags: list[float]) -> None:
+    pairs = pl.DataFrame({"event_id": [1, 1], "article_id": [1, 1], "score": [0.9, 0.9], "lag_hours": lags})
+    table = estimates_of(tmp_path, {"pairs": pairs}, thresholds=[0.5], duplicates="max")
+    assert table.select(COUNTS).rows() == [(0, 1, 0, 1)]

@@ -174,12 +174,8 @@ def test_events_are_those_of_pairs_when_no_other_input_names_them(tmp_path: Path
 def test_without_a_total_or_a_chosen_threshold_there_is_no_row(tmp_path: Path, keys: dict[str, Any]) -> None:
     pairs = PAIRS.with_columns(lag_hours=pl.Series([-1.0, 1.0, 2.0, -3.0]))
     run = run_before_after(tmp_path, {"pairs": pairs}, **keys)
-    assert read_table(run, "before_after_events").is_empty()
-
-
-def test_the_table_without_a_row_has_the_type_of_event_id_too(tmp_path: Path) -> None:
-    run = run_before_after(tmp_path, {"pairs": PAIRS}, thresholds=[0.99])
-    assert read_table(run, "before_after_events").schema["event_id"] == pl.Int64()
+    table = read_table(run, "before_after_events")
+    assert (table.height, table.schema["event_id"]) == (0, pl.Int64())
 
 
 def test_merged_duplicates_count_once(tmp_path: Path) -> None:

@@ -154,6 +154,10 @@ def test_the_lists_of_series_and_delays_tell_of_all_alarms(run: Run) -> None:
     series = read_table(run, "change_points_series", POINTS)
     assert series.height == SERIES * len(METHODS)
     assert (series["n_predicted"].sum(), series["tp"].sum()) == (total["n_predicted"], total["tp"])
+    rates = read_table(run, "change_points_alarms", POINTS)
+    assert rates["time_between_false_alarms_upper"].to_list() == pytest.approx(
+        (1 / rates["false_alarm_rate_lower"]).to_list()
+    )
     delays = read_table(run, "change_points_delays", POINTS)
     assert sorted(delays["delay"].to_list()) == pytest.approx(sorted(-lead for lead in by_method(None, 0)[1]))
     areas = read_table(run, "change_points_areas", POINTS)

@@ -42,7 +42,9 @@ def ratios(row: Mapping[str, Any]) -> tuple[float | None, ...]:
 
 
 def test_the_curve_counts_predictions_at_or_above_every_threshold() -> None:
-    rows = detected(SCORED)["curve"].to_dicts()
+    result = detected(SCORED)
+    rows = result["curve"].to_dicts()
+    assert not any("precision is above 1" in words for words in result.warnings)
     counts = [values(row, "threshold", "n_series", "n_true", "n_predicted", "tp") for row in rows]
     assert counts == [(0.25, 2, 4, 5, 3), (0.5, 2, 4, 2, 2)]
     assert [ratios(row) for row in rows] == [(3 / 5, 3 / 4, 6 / 9), (1.0, 2 / 4, 4 / 6)]

@@ -176,9 +176,16 @@ OF_INCIDENTS: dict[str, Any] = {"annotations": {"series_id": ["a", "b"], "start"
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("true", [OF_POINTS, OF_INCIDENTS], ids=["points", "incidents"])
-@pytest.mark.parametrize("keys", [{}, {"per": 10}, {"matching": "one_to_one", "repeats": "ignore"}])
-@pytest.mark.parametrize("outside", [-1, 100, 1_700_000_050])
+@pytest.mark.parametrize(
+    ("true", "keys", "outside"),
+    [
+        (OF_POINTS, {}, -1),
+        (OF_INCIDENTS, {"per": 10}, 100),
+        (OF_INCIDENTS, {"matching": "one_to_one", "repeats": "ignore"}, 1_700_000_050),
+        (OF_INCIDENTS, {}, -1),
+        (OF_POINTS, {"per": 10}, 100),
+    ],
+)
 def test_a_position_outside_its_series_is_a_fault(
     tmp_path: Path, true: dict[str, Any], keys: dict[str, Any], outside: int
 ) -> None:

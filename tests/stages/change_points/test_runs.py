@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -413,9 +412,3 @@ def test_big_tables_are_written_when_asked(tmp_path: Path) -> None:
     path = run_change_points(tmp_path, frames(), margin=5, series_counts=False, delays=False).path
     assert not {"change_points_series", "change_points_delays"} & {folder.name for folder in path.iterdir()}
     assert (path / "change_points_curve").is_dir()
-
-
-def test_curves_never_fall_while_thresholds_fall(tmp_path: Path) -> None:
-    data = one_method(9)
-    curve = points_tables(tmp_path, data, margin=4)["curve"].sort("threshold", descending=True)
-    assert all(low <= high for low, high in pairwise(curve["tp"].to_list()))

@@ -301,8 +301,7 @@ def test_documents_and_series_lie_in_the_clusters_of_their_stage(tmp_path: Path,
     assert width > 1.4 * of_units
 
 
-@pytest.mark.parametrize("listed", [True, False])
-@pytest.mark.parametrize("cluster", ["story", ["story", "day"]])
+@pytest.mark.parametrize(("cluster", "listed"), [("story", True), (["story", "day"], False)])
 def test_events_lie_in_the_clusters_of_their_stage(tmp_path: Path, cluster: str | list[str], listed: bool) -> None:  # noqa: FBT001
     """Each event is one of three near copies: by event the interval is too narrow."""
     rng = np.random.default_rng(5)

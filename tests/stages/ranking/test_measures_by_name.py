@@ -93,8 +93,9 @@ def test_other_tables_are_the_same_without(tables: dict[str, pl.DataFrame], tmp_
 
 def test_a_query_without_relevance_can_count_as_zero(tmp_path: Path) -> None:
     keys = {"missing_queries": "skip", "no_relevant": "zero"}
-    queries = ranked(tmp_path, RUN, JUDGED, measures=MEASURES, relevance_level=2, **keys)["queries"]
-    rows = {row["query_id"]: [row[name] for name in NAMES] for row in queries.to_dicts()}
+    tables = ranked(tmp_path, RUN, JUDGED, measures=MEASURES, relevance_level=2, **keys)
+    assert set(tables["cutoffs"].filter(query_id="q3")["recall"]) == {0.0}
+    rows = {row["query_id"]: [row[name] for name in NAMES] for row in tables["queries"].to_dicts()}
     assert rows["q3"] == [0, 0, 0, 0.5]
     assert rows["q5"] == [None] * 4
     assert "q4" not in rows

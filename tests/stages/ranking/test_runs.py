@@ -298,6 +298,10 @@ def test_repeated_documents_stop_the_run_or_the_best_is_kept(tmp_path: Path) -> 
     assert_frame_equal(best["queries"], ranked(tmp_path / "once", ranking, relevance)["queries"])
     kept = ranked(tmp_path / "keep", twice, relevance, duplicates="keep")
     assert kept["queries"]["n_retrieved"].sum() == twice.height
+    documents = {"query_id": ["q"] * 4, "doc_id": ["a", "a", "b", "c"], "score": [3.0, 1.0, 2.0, None]}
+    labelled = pl.DataFrame(documents | {"relevance": [1, 0, 0, 1]})
+    row = ranked(tmp_path / "own", labelled, duplicates="max", invalid_scores="missed")["queries"].row(0, named=True)
+    assert (row["n_relevant"], row["average_precision"]) == (2, 0.5)
 
 
 def test_inputs_that_lack_a_column_stop_the_run(tmp_path: Path) -> None:
