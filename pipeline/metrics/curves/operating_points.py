@@ -229,15 +229,15 @@ def pick(
         row, with NULL in every column but these and `undefined`. Without a confidence in the criterion the quality of
         intervals says that the threshold was chosen on the same data.
     """
-    eligible = curve.filter(among.fill_null(value=False), best.is_not_null())
-    chosen = eligible.sort([best, pl.col(THRESHOLD)], descending=[True, False]).unique(
-        subset=list(keys), keep="first", maintain_order=True
-    )
+    eligible = pl.when(among.fill_null(value=False)).then(best)
+    of_best = curve.filter(eligible == eligible.max().over(keys))
+    chosen = of_best.sort(THRESHOLD).unique(subset=list(keys), keep="first", maintain_order=True)
     groups = curve.select(keys).unique()
-    rows = groups.join(chosen, on=list(keys), how="left", nulls_equal=True)
+    if chosen.height < groups.height:
+        chosen = groups.join(chosen, on=list(keys), how="left", nulls_equal=True)
     missing = pl.col(THRESHOLD).is_null()
     reason = pl.when(missing).then(pl.lit(otherwise)).otherwise(pl.col("undefined"))
-    points = rows.with_columns(reason.alias("undefined"), pl.lit(criterion).alias(CRITERION))
+    points = chosen.with_columns(reason.alias("undefined"), pl.lit(criterion).alias(CRITERION))
     return points if is_given or "confidence=" in criterion else of_chosen(points)
 
 
