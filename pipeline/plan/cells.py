@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
@@ -23,6 +25,7 @@ from ..queries.load import expand, load
 from ..records import dataclass
 from ..sources.bins import ProbabilityCells
 from ..tables.columns import REPLICATE, THRESHOLD, add_up
+from ..tables.groupings import Grouping
 from ..tables.schemas import COUNT_TABLE, GROUPING
 from .count_tables import BIN
 from .counts import Query, in_exact_bins
@@ -279,8 +282,14 @@ class ProbabilitySums:
             for segment, sums in of_cells.items():
                 progress.counts.add(self.into, segment, sums, (LOWER, UPPER), self.columns)
             return
-        engine.define(ROWS, self._in_cells(cells))
+        is_counted = progress.by_score and cells is None and "weight_positive" not in self.columns
+        if not is_counted:
+            engine.define(ROWS, self._in_cells(cells))
         for segment in progress.counts.segments(additive=True):
+            if is_counted:
+                sums = _of_scores(progress.counts[COUNT_TABLE], segment)
+                progress.counts.add(self.into, segment, sums, (LOWER, UPPER), self.columns)
+                continue
             sums = _with_edges(engine.fetch(self._query(segment)), cells)
             progress.counts.add(self.into, segment, sums, (LOWER, UPPER), self.columns, self.crossed)
 
@@ -339,6 +348,28 @@ def _of_cells(counted: pl.DataFrame, segment: Sequence[str], cells: ProbabilityC
         number = pl.Series(CELL, cells.numbers(edges[LOWER].to_numpy()))
         edges = edges.with_columns(pl.col(LOWER).min().over(number), pl.col(UPPER).max().over(number))
     return add_up(sums.join(edges, on=BIN), [*segment, REPLICATE, LOWER, UPPER], values)
+
+
+def _of_scores(counts: pl.DataFrame, segment: Sequence[str]) -> pl.DataFrame:
+    """Sums by score from the number of rows of each, as the query makes them: every term is a decimal."""
+    is_probability = pl.col(THRESHOLD).is_between(0, 1) & (pl.sum_horizontal(SIDES) > 0)
+    counted = counts.filter(pl.col(GROUPING.name) == Grouping(tuple(segment)).label, is_probability)
+    score = counted[THRESHOLD].to_numpy()
+    slope = 1 - 2 * score
+    terms = {
+        "scores": score,
+        "scores_positive": score,
+        "score_squares": score * score,
+        "test_variance": slope * slope * score * (1 - score),
+    }
+    sums = []
+    for name, term in terms.items():
+        fraction, units = np.modf(term * 1e15)
+        rounded = pl.lit(pl.Series((units + (fraction >= 0.5)).astype(np.int64))).cast(pl.Decimal(38, 0))  # noqa: PLR2004
+        number = pl.col(SIDES[0]) if name == "scores_positive" else pl.sum_horizontal(SIDES)
+        sums.append((rounded * number * pl.lit(Decimal("1e-15"))).alias(name))
+    edges = (pl.col(THRESHOLD).alias(name) for name in (LOWER, UPPER))
+    return counted.select(*segment, REPLICATE, *edges, *SIDES, *sums)
 
 
 def _with_edges(sums: pl.DataFrame, cells: ProbabilityCells | None) -> pl.DataFrame:

@@ -143,6 +143,8 @@ class Query:
 
     def run(self, engine: Engine, progress: Progress) -> None:
         """Count every grouping that is no sum of others."""
+        if self.sweep is not None:
+            progress.by_score = self.sweep.grid is None and not self.sweep.replicated
         for segment in progress.counts.segments(additive=self.additive):
             counts = self._counts(engine, segment)
             progress.counts.add(self.into, segment, counts, self.keys, self.columns, self.crossed)

@@ -292,6 +292,7 @@ class _Planner:
             in_time=self.order is not None,
             confidence=self.params.confidence,
             resampling=self.params.resampling,
+            in_memory=all(map(is_passed_in, self.predictions.files)),
         )
 
     def _calibration(self, by: Sequence[str]) -> Iterator[Node]:
