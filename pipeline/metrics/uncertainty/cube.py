@@ -294,9 +294,9 @@ class Cube:
         per_block = max(1, BLOCK_CELLS // max(number or sizes.max(initial=0), 1))
         for start in range(0, len(in_order), per_block):
             chosen = in_order[start : start + per_block]
-            places = np.full(len(sizes), -1)
-            places[chosen] = np.arange(len(chosen))
-            row = places[group]
+            row_of_group = np.full(len(sizes), -1)
+            row_of_group[chosen] = np.arange(len(chosen))
+            row = row_of_group[group]
             is_swept = (row >= 0) & (rank >= 0)
             shape = (len(chosen), number or max(sizes[chosen].max(), 1))
             cells = (row[is_swept], rank[is_swept])

@@ -11,7 +11,7 @@ import sqlglot.expressions as exp
 from ...plan import rows
 from ...plan.area_work import MOST_CELLS as MOST_SINGLE
 from ...plan.area_work import Areas
-from ...plan.cells import Fineness, LossesOfCells, SweptCells
+from ...plan.cells import Fineness, LossesOfCells, SweptCells, losses_of_scores
 from ...plan.checks import (
     doubtful_groups,
     doubtful_scores,
@@ -143,6 +143,7 @@ class _Planner:
                 into=likelihood.into,
                 beside=self.beside,
                 crossed=likelihood.crossed,
+                of_scores=None if self.weighted else losses_of_scores,
             )
 
     def _counts_with_likelihood(self, grid: Grid | None) -> bool:
