@@ -307,7 +307,7 @@ class Cube:
             )
 
     def _ranks(self, edges: pl.Series, group: Ints) -> Ints:
-        """The rank of the threshold of every row among those of its group, from the highest, 0; -1 if NULL.
+        """The rank of the threshold of every row among those of its group, from the highest, 0; -1 if it is none.
 
         Args:
             edges: The thresholds, rising in each group, NULL behind them.
@@ -318,7 +318,10 @@ class Cube:
             ends = np.cumsum(np.bincount(group[is_retrieved], minlength=group.max(initial=-1) + 1))
             rank = ends[group] - np.cumsum(is_retrieved)
         else:
-            rank = len(self.thresholds) - np.searchsorted(self.thresholds, edges.to_numpy(), side="right")
+            thresholds = np.asarray(self.thresholds)
+            number = np.searchsorted(thresholds, edges.to_numpy())
+            is_retrieved = is_retrieved & (thresholds.take(number, mode="clip") == edges.to_numpy())
+            rank = len(thresholds) - 1 - number
         return np.where(is_retrieved, rank, -1)
 
 
