@@ -11,7 +11,7 @@ from ..sources.inputs import Input
 _SETTING = re.compile(r"(?<![\w.'\"])([a-z_]\w+(?:\.\w+)*) = (?=[\[{'\"\d-]|true|false)|(?=\{ [a-z_]+ = )")
 _LEFT_OPEN, _QUOTED = "…", '= "…"'  # what a message leaves to the reader, and how TOML can read it
 _PATH = '{"path": …, '
-_END = re.compile(r"[\]}'\"\w]")
+_CLOSING = {"[": "]", "{": "}"}  # a text in quotes ends as it begins
 
 
 def in_python(text: str) -> str:
@@ -46,7 +46,8 @@ def _value(text: str, start: int) -> tuple[Any, int]:
     if text[start] not in "[{'\"":
         word = re.compile(r"true|false|-?\d+(?:\.\d+)?(?:e-?\d+)?").match(text, start)
         return (tomllib.loads(f"a = {word[0]}")["a"], word.end()) if word else (None, start)
-    for end in (match.end() for match in _END.finditer(text, start + 1, line_end)):
+    end = start + 1
+    while end := text.find(_CLOSING.get(text[start], text[start]), end, line_end) + 1:
         try:
             return tomllib.loads(f"a = {text[start:end].replace(f'= {_LEFT_OPEN}', _QUOTED)}")["a"], end
         except tomllib.TOMLDecodeError:

@@ -26,7 +26,7 @@ from ..queries.kept import kept
 from ..queries.load import expand, load
 from ..records import dataclass
 from ..sources.bins import BLOCK
-from ..tables.columns import REPLICATE, SECOND_REPLICATE, add_up, doubles
+from ..tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, doubles
 from ..tables.groupings import Grouping
 from ..tables.schemas import COUNT_TABLE, GROUPING
 from .cells import HIGHEST, LOWEST, SIDES, cells_of
@@ -78,6 +78,7 @@ class AreaRequest:
         missed: Whether rows may have the score minus infinity: they tie below all others.
         confidence: Of the quantiles of the bootstrap.
         resampling: How it draws replicates; None: no quantiles.
+        in_memory: Whether the rows were passed in, so that no footer can say of them what does not hold.
     """
 
     rows: exp.Query
@@ -92,6 +93,7 @@ class AreaRequest:
     in_time: bool = False
     confidence: float = 0.95
     resampling: Resampling | None = None
+    in_memory: bool = False
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -107,6 +109,8 @@ def areas(
     by: Sequence[str],
     counts: pl.DataFrame,
     cells: Mapping[tuple[str, ...], pl.DataFrame] | None = None,
+    *,
+    by_score: bool = False,
 ) -> tuple[pl.DataFrame, bool]:
     """Areas of every group: one row per group with the areas, their standard errors and, for cells, their bounds.
 
@@ -119,8 +123,12 @@ def areas(
         by: All grouping columns.
         counts: The count table, which tells how many positives and negatives a group has.
         cells: What was counted in cells before, by grouping columns, as `swept_cells` has it.
+        by_score: Whether the count table has every score as a threshold: then its counts are the rows.
     """
-    engine.define(SCORED, request.rows)
+    bare = request.exact and not (request.weighted or request.replicated or request.missed)
+    are_rows = by_score and bare and request.in_memory
+    if not are_rows:
+        engine.define(SCORED, request.rows)
     tables: dict[str, pl.DataFrame] = {}
     first_cells, all_in_order = FirstCells(engine), True
     for grouping in sorted(groupings, key=lambda each: -len(each.columns)):  # cells of coarser ones are sums of theirs
@@ -128,7 +136,8 @@ def areas(
         sums = add_up(counts_of_grouping, grouping.columns, [*COUNTS, *WEIGHTS])
         groups = _Groups.of(sums, grouping.columns, weighted=request.weighted)
         replicates = 1 + max(counts_of_grouping[REPLICATE].to_list(), default=0) if request.replicated else 0
-        work = _Work(engine, request, groups, replicates, first_cells, cells_of(cells or {}, grouping.columns))
+        scores = counts_of_grouping.filter(pl.col(THRESHOLD).is_not_null()) if are_rows else None
+        work = _Work(engine, request, groups, replicates, first_cells, cells_of(cells or {}, grouping.columns), scores)
         is_exact = request.exact and work.fits_in_order()
         all_in_order = all_in_order and work.fits_in_order()
         tables[grouping.label] = work.exact() if is_exact else work.binned()
@@ -213,14 +222,22 @@ class _Work:
     replicates: int
     first_cells: FirstCells
     swept: pl.DataFrame | None
+    scores: pl.DataFrame | None  # counts of each score in order, which stand for the rows
 
     def exact(self) -> pl.DataFrame:
         """All rows in rising order of score, block by block."""
         collected = self._collector()
         if self.groups.size:
-            for rows in self._packed() if self._fits() else self._in_order():
+            counted = None if self.scores is None else self._counted(self.scores)
+            for rows in counted or (self._packed() if self._fits() else self._in_order()):
                 collected.add(rows)
         return self._table(collected, {})
+
+    def _counted(self, scores: pl.DataFrame) -> Iterator[Rows]:
+        """Rows with one score together, from their counts."""
+        for part in scores.iter_slices(PART_ROWS):
+            positive, negative = (part[name].cast(pl.Float64).to_numpy() for name in COUNTS)
+            yield Rows(self.groups.places(part), part[THRESHOLD].to_numpy(), positive, negative)
 
     def _in_order(self) -> Iterator[Rows]:
         """Rows that the engine puts in order; what does not fit into memory it spills."""
@@ -442,7 +459,9 @@ class Areas(AreaRequest):
     def run(self, engine: Engine, progress: Progress) -> None:
         """Add the table; how many positives and negatives a group has tell the counts."""
         counts = progress.counts
-        table, in_order = areas(engine, self, counts.groupings, counts.by, counts[COUNT_TABLE], progress.cells)
+        table, in_order = areas(
+            engine, self, counts.groupings, counts.by, counts[COUNT_TABLE], progress.cells, by_score=progress.by_score
+        )
         progress.tables[self.into] = table
         if self.exact and not in_order:
             words = (

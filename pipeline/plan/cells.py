@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
 from ..errors import Note
-from ..metrics.calibration.bins import Cells
+from ..metrics.calibration.bins import NEAREST, Cells
 from ..metrics.curves.trapezoidal_area import rounded_outwards
 from ..queries.dialect import column, double
 from ..queries.kept import kept, part
@@ -23,6 +25,7 @@ from ..queries.load import expand, load
 from ..records import dataclass
 from ..sources.bins import ProbabilityCells
 from ..tables.columns import REPLICATE, THRESHOLD, add_up
+from ..tables.groupings import Grouping
 from ..tables.schemas import COUNT_TABLE, GROUPING
 from .count_tables import BIN
 from .counts import Query, in_exact_bins
@@ -218,6 +221,64 @@ def _losses(cells: pl.DataFrame, segment: Sequence[str]) -> pl.DataFrame:
     return total.with_columns(pl.col("n").alias("weights"), pl.col("n").alias("squares"), weighted=pl.col("first"))
 
 
+# Sums over rows from the number of rows of each score, as the queries make them: every term is a decimal.
+
+
+def _counted_scores(counts: CountTables, segment: Sequence[str]) -> pl.DataFrame:
+    """The number of rows of each score of the groups of a grouping, where every score is a threshold."""
+    label, has_rows = Grouping(tuple(segment)).label, pl.sum_horizontal(SIDES) > 0
+    return counts[COUNT_TABLE].filter(pl.col(GROUPING.name) == label, pl.col(THRESHOLD).is_not_null(), has_rows)
+
+
+def losses_of_scores(counts: CountTables, segment: Sequence[str]) -> pl.DataFrame:
+    """The columns of the table of likelihoods by group."""
+    scores = _counted_scores(counts, segment)
+    score, sides = scores[THRESHOLD].to_numpy(), (1.0, 0.0)
+    is_outside = (score < 0) | (score > 1)
+    clipped = np.clip(score, NEAREST, 1 - NEAREST)
+    logarithms = [pl.Series(np.abs(clipped - (1 - side))).log().to_numpy() for side in sides]
+    errors = [np.where(is_outside, 0.0, score - side) for side in sides]
+    n = pl.sum_horizontal(SIDES)
+    counted = scores.select(
+        *segment,
+        REPLICATE,
+        *(n.alias(name) for name in ("n", "weights", "squares")),
+        (n * pl.lit(pl.Series(is_outside))).alias("n_outside"),
+        *(_sum(logarithms).alias(name) for name in ("first", "weighted")),
+        _sum([each * each for each in logarithms]).alias("second"),
+        _sum([each * each for each in errors]).alias("squared_errors"),
+    )
+    keys = [*segment, REPLICATE]
+    return add_up(counted, keys, [name for name in counted.columns if name not in keys])
+
+
+def _moments_of_scores(counts: CountTables, segment: Sequence[str]) -> pl.DataFrame:
+    """Sums that tables of calibration are made of, by score."""
+    scores = _counted_scores(counts, segment).filter(pl.col(THRESHOLD).is_between(0, 1))
+    score = scores[THRESHOLD].to_numpy()
+    slope = 1 - 2 * score
+    return scores.select(
+        *segment,
+        REPLICATE,
+        *(pl.col(THRESHOLD).alias(name) for name in (LOWER, UPPER)),
+        *SIDES,
+        _sum([score, score]).alias("scores"),
+        _sum([score, 0 * score]).alias("scores_positive"),
+        _sum([score * score] * 2).alias("score_squares"),
+        _sum([slope * slope * score * (1 - score)] * 2).alias("test_variance"),
+    )
+
+
+def _sum(terms: Sequence[Floats]) -> pl.Expr:
+    """The sum over the rows of each score of a term of its positives and one of its negatives."""
+    of_sides = []
+    for name, term in zip(SIDES, terms, strict=True):
+        fraction, whole = np.modf(term * 1e15)
+        units = whole + np.sign(term) * (np.abs(fraction) >= 0.5)  # noqa: PLR2004 - half away from 0, as engines round
+        of_sides.append(pl.lit(pl.Series(units.astype(np.int64))).cast(pl.Decimal(38, 0)) * pl.col(name))
+    return (of_sides[0] + of_sides[1]) * pl.lit(Decimal("1e-15"))
+
+
 # A node that counts rows and adds up their probabilities by cells of the probability, for tables of calibration.
 
 
@@ -279,8 +340,14 @@ class ProbabilitySums:
             for segment, sums in of_cells.items():
                 progress.counts.add(self.into, segment, sums, (LOWER, UPPER), self.columns)
             return
-        engine.define(ROWS, self._in_cells(cells))
+        is_counted = progress.by_score and cells is None and "weight_positive" not in self.columns
+        if not is_counted:
+            engine.define(ROWS, self._in_cells(cells))
         for segment in progress.counts.segments(additive=True):
+            if is_counted:
+                sums = _moments_of_scores(progress.counts, segment)
+                progress.counts.add(self.into, segment, sums, (LOWER, UPPER), self.columns)
+                continue
             sums = _with_edges(engine.fetch(self._query(segment)), cells)
             progress.counts.add(self.into, segment, sums, (LOWER, UPPER), self.columns, self.crossed)
 

@@ -11,7 +11,7 @@ import polars as pl
 from ..errors import Note, together
 from ..metrics.uncertainty.clusters import replicate_of_both
 from ..records import dataclass
-from ..tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up
+from ..tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up_in_order
 from ..tables.schemas import COUNT_TABLE, GROUPING
 from .accounting import InputAccount, account, emptiness, kept_rows, refuse_nothing, row_faults, unscored
 from .nodes import Phase, Progress
@@ -129,15 +129,15 @@ class _OpenTable:
         finest = {segment: pl.concat(frames) for segment, frames in self.counts.items()}
         keys = [REPLICATE, THRESHOLD, *self.keys]
         summed_groupings = []
-        for grouping in groupings:
+        for grouping in sorted(groupings, key=lambda each: each.label):
             finer = [segment for segment in finest if set(grouping.columns) <= set(segment)]
-            summed = add_up(finest[min(finer, key=len)], [*grouping.columns, *keys], self.columns)
+            columns = [name for name in by if name in grouping.columns]
+            summed = add_up_in_order(finest[min(finer, key=len)], [*columns, *keys], self.columns)
             if not grouping.columns and summed.is_empty() and not self.keys:
                 summed = _zero(summed)
             labels = pl.Series(GROUPING.name, [grouping.label]).new_from_index(0, summed.height)
             summed_groupings.append(summed.insert_column(0, labels))
-        counts = pl.concat(summed_groupings, how="diagonal")[[GROUPING.name, *by, *keys, *self.columns]]
-        return counts.sort([GROUPING.name, *by, *keys], nulls_last=True)
+        return pl.concat(summed_groupings, how="diagonal")[[GROUPING.name, *by, *keys, *self.columns]]
 
 
 def _zero(counts: pl.DataFrame) -> pl.DataFrame:

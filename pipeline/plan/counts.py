@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ..engines.engine import Engine, Fetch
     from ..sources.bins import Grid
+    from .count_tables import CountTables
     from .nodes import Progress
 
 
@@ -122,6 +123,7 @@ class Query:
         additive: Whether counts of a grouping are sums of those of a finer one; if not, as for distinct values, every
             grouping is counted by itself.
         sums: What else its query adds up, for another count table; only with a sweep that has a grid.
+        of_scores: Makes the same of the number of rows of each score, where these were counted; None: nothing does.
     """
 
     phase: ClassVar[Phase] = Phase.COUNTS
@@ -135,6 +137,7 @@ class Query:
     crossed: tuple[str, ...] = ()
     additive: bool = True
     sums: Sums | None = None
+    of_scores: Callable[[CountTables, Sequence[str]], pl.DataFrame] | None = None
 
     def tree(self, segment: Sequence[str]) -> exp.Query:
         """The query by some grouping columns."""
@@ -143,8 +146,13 @@ class Query:
 
     def run(self, engine: Engine, progress: Progress) -> None:
         """Count every grouping that is no sum of others."""
+        if self.sweep is not None:
+            progress.by_score = self.sweep.grid is None and not self.sweep.replicated
         for segment in progress.counts.segments(additive=self.additive):
-            counts = self._counts(engine, segment)
+            if self.of_scores is not None and progress.by_score:
+                counts = self.of_scores(progress.counts, segment)
+            else:
+                counts = self._counts(engine, segment)
             progress.counts.add(self.into, segment, counts, self.keys, self.columns, self.crossed)
             if self.sums is not None:
                 scored = counts.filter(pl.col(self.sums.columns[0]).is_not_null()).drop(THRESHOLD)

@@ -71,6 +71,7 @@ class Progress:
         counts: The count tables.
         tables: Frames by name: rows as they are, and tables made of rows in order.
         cells: Counts in cells of scores by the grouping columns that they were counted by, see `plan.swept_cells`.
+        by_score: Whether the counts have every score as a threshold, and no replicates.
         faults: What the checks found.
         warnings: What the cross-checks found.
         alarms: What cross-checks found that must be said before all other warnings.
@@ -79,6 +80,7 @@ class Progress:
     counts: CountTables
     tables: dict[str, pl.DataFrame] = field(default_factory=dict)
     cells: dict[tuple[str, ...], pl.DataFrame] = field(default_factory=dict)
+    by_score: bool = False
     faults: list[DataError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)

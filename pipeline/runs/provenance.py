@@ -38,7 +38,7 @@ def settings(opened: OpenedStage) -> dict[str, Any]:
         bindings[f"{binding.input}.{binding.field}"] = {
             key: value for key, value in record.items() if value is not None
         }
-    stored = {"parameters": shown, "facts": opened.plan.facts, "bindings": bindings, "version": version("thresher")}
+    stored = {"parameters": shown, "facts": opened.plan.facts, "bindings": bindings, "version": versions()["thresher"]}
     return stored | opened.variables.record()
 
 

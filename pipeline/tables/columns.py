@@ -104,6 +104,18 @@ def add_up(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> 
     return counts.group_by(keys, maintain_order=False).agg(pl.col(values).sum())
 
 
+def add_up_in_order(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pl.DataFrame:
+    """Do the same in the order of the keys, NULL last; rows that repeat no key, as they mostly are, are only sorted."""
+    rows = counts[[*keys, *values]]
+    if rows.height < 2:  # noqa: PLR2004 - a single row is the sum
+        return rows
+    ordered = rows.sort(keys, nulls_last=True)
+    is_repeated = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in keys)
+    if not ordered.select(is_repeated.slice(1).any()).item():
+        return ordered
+    return ordered.group_by(keys, maintain_order=True).agg(pl.col(values).sum())
+
+
 def at_or_above(
     counts: pl.DataFrame,
     keys: Sequence[str],
@@ -122,17 +134,25 @@ def at_or_above(
             thresholds the bins have been made by their boundary.
 
     Returns:
-        One row per group × threshold, columns `keys`, `threshold`, `values`; groups without any count in the bins get
-        zeros when thresholds are given.
+        One row per group × threshold in this order, columns `keys`, `threshold`, `values`; groups without any count in
+        the bins get zeros when thresholds are given.
     """
-    per_bin = add_up(counts.filter(pl.col(THRESHOLD).is_not_null()), [*keys, THRESHOLD], values)
+    per_bin = add_up_by_threshold(counts.filter(pl.col(THRESHOLD).is_not_null()), keys, values)
     if thresholds is not None:
-        groups = counts.select(keys).unique()
-        frame = groups.join(pl.DataFrame({THRESHOLD: thresholds}, schema={THRESHOLD: pl.Float64}), how="cross")
-        per_bin = frame.join(per_bin, on=[*keys, THRESHOLD], how="left", nulls_equal=True)
-        per_bin = per_bin.with_columns(pl.col(values).fill_null(0))
-    descending = per_bin.sort([*keys, THRESHOLD], descending=[False] * len(keys) + [True], nulls_last=True)
-    sums = descending.with_columns(pl.col(values).cum_sum().over(keys))
+        groups = counts.select(keys).unique().sort(keys, nulls_last=True)
+        frame = groups.join(pl.DataFrame({THRESHOLD: sorted(thresholds)}, schema={THRESHOLD: pl.Float64}), how="cross")
+        per_bin = frame.join(
+            per_bin, on=[*keys, THRESHOLD], how="left", nulls_equal=True, maintain_order="left"
+        ).with_columns(pl.col(values).fill_null(0))
+    sums = per_bin.with_columns(pl.col(values).cum_sum(reverse=True).over(keys))
     if thresholds is not None or boundary == ">=":
         return sums
-    return sums.with_columns(sums[name] - descending[name] for name in values)
+    return sums.with_columns(sums[name] - per_bin[name] for name in values)
+
+
+def add_up_by_threshold(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pl.DataFrame:
+    """Sum counts over replicates, in the order of group and threshold."""
+    order = [*keys, THRESHOLD]
+    if counts[REPLICATE].min() == counts[REPLICATE].max():
+        return add_up_in_order(counts, order, values)
+    return add_up(counts, order, values).sort(order, nulls_last=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from functools import cache
@@ -228,17 +229,16 @@ def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str])
         frame = frame.with_columns(pl.col(others).cast(decimal))  # a sum of no weights is an integer 0
         schema = frame.schema
     for column in table.columns:
-        if not any(schema[column.name] == each for each in polars_types(column.type)):
+        if schema[column.name] not in polars_types(column.type):
             message = f"table {table.name}: {column.name} is {schema[column.name]}, not {column.type}"
             raise ThresherError(message)
-    ordered = pl.DataFrame([frame.get_column(name) for name in names])
-    if frame.height:
-        key = [GROUPING.name, *by, *table.key]
-        if frame.height > 1:
-            ordered = ordered.sort(_order(table, key), nulls_last=True, maintain_order=True)
-        _refuse_values(ordered, table, key)
     stages = pl.Series(STAGE_COLUMN.name, [stage], dtype=pl.String).new_from_index(0, frame.height)
-    return ordered.insert_column(0, stages)
+    ordered = pl.DataFrame([stages, *(frame.get_column(name) for name in names)])
+    key = [GROUPING.name, *by, *table.key]
+    if frame.height > 1:
+        ordered = ordered.sort(_order(table, key), nulls_last=True, maintain_order=True)
+    _refuse_values(ordered, table, key)
+    return ordered
 
 
 def _order(table: Table, key: Sequence[str]) -> list[pl.Expr]:
@@ -253,24 +253,20 @@ def _order(table: Table, key: Sequence[str]) -> list[pl.Expr]:
 
 
 def _refuse_values(ordered: pl.DataFrame, table: Table, key: Sequence[str]) -> None:
-    """Refuse NULL and numbers that are not finite where the contract does, and rows that repeat in their key.
-
-    All columns are asked at once, for speed.
-    """
+    """Refuse NULL and numbers that are not finite where the contract does, and rows that repeat in their key."""
     import polars as pl  # noqa: PLC0415 - see polars_types
 
-    doubles = [column.name for column in table.columns if column.type == "DOUBLE"]
-    same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in key)
-    finite = pl.col(doubles).is_finite().all()  # NULL aside
-    repeats, *are_finite = ordered.select(same.slice(1).any().alias("_repeats"), finite).row(0)
-    is_finite = dict(zip(doubles, are_finite, strict=True))
     for column in table.columns:
-        if not column.nullable and (n_null := ordered.get_column(column.name).null_count()):
+        values = ordered.get_column(column.name)
+        if not column.nullable and (n_null := values.null_count()):
             message = f"table {table.name}: {column.name} is NULL in {n_null} rows"
             raise ThresherError(message)
-        if not is_finite.get(column.name, True):
+        # a sum is asked first, since it takes a hundredth of the time
+        if column.type == "DOUBLE" and not math.isfinite(values.sum()) and not values.is_finite().all():
             message = f"table {table.name}: {column.name} is not finite; an undefined value must be NULL"
             raise ThresherError(message)
-    if repeats:
-        message = f"table {table.name}: rows repeat in {', '.join(key)}"
-        raise ThresherError(message)
+    if ordered.height > 1:
+        same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in key)
+        if ordered.select(same.slice(1).any()).item():
+            message = f"table {table.name}: rows repeat in {', '.join(key)}"
+            raise ThresherError(message)

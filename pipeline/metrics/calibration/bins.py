@@ -59,17 +59,25 @@ def bins_of_cells(cells: pl.DataFrame, keys: Sequence[str], edges: tuple[str, st
 
 def _by_quantile(in_order: pl.DataFrame, keys: Sequence[str], count: int) -> pl.Series:
     """The bin of every cell, of cells in order: one more than the cells below it that hold an upper edge."""
-    upto = pl.col("n").cum_sum().over(keys)
-    gaps = pl.max_horizontal(pl.col("n").sum().over(keys) - 1, 1)
+    n = in_order["n"].to_numpy()
+    group = in_order.select(pl.struct(keys).rle_id()).to_series().to_numpy()
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    sizes = np.diff(starts, append=len(n))
 
-    def edges_among(rows: pl.Expr) -> pl.Expr:
+    def below(values: Ints) -> Ints:
+        """The sum of the cells of the group that are lower."""
+        sums = values.cumsum() - values
+        return sums - np.repeat(sums[starts], sizes)
+
+    rows_below = below(n)
+    gaps = np.repeat(np.maximum(np.add.reduceat(n, starts) - 1, 1) if len(n) else n, sizes)
+
+    def edges_among(rows: Ints) -> Ints:
         """How many of the ranks ⌊k gaps / K⌋, k from 1 to K - 1, are among the lowest rows of a group."""
-        return pl.min_horizontal(pl.max_horizontal((count * rows - 1) // gaps, 0), count - 1)
+        return np.asarray(np.clip((count * rows - 1) // gaps, 0, count - 1))
 
-    is_edge = (edges_among(upto) > edges_among(upto - pl.col("n"))).cast(pl.Int64).alias("is_edge")
-    with_edges = in_order.select(*keys, is_edge)  # a step of its own: old Polars refuses windows over windows
-    below = (pl.col("is_edge").cum_sum() - pl.col("is_edge")).over(keys)
-    return with_edges.select(below + 1).to_series()
+    is_edge = edges_among(rows_below + n) > edges_among(rows_below)
+    return pl.Series(below(is_edge.astype(np.int64)) + 1, dtype=pl.Int64)
 
 
 def summed(sums: pl.DataFrame, bins: pl.DataFrame, by: Sequence[str], edges: tuple[str, str]) -> pl.DataFrame:

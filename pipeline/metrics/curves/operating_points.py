@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Thresholds chosen by a criterion: best F-beta, a ratio that is high enough, lowest cost, a capacity, or given.
 
 
-CRITERION = "criterion"
+CRITERION, _RATED = "criterion", "_rated"
 NOT_REACHED, NOT_PROMISED = "not_reached", "not_promised"
 MAX_DECIMALS = 9
 MAX_BETA = 1e6  # above, F-beta is practically recall
@@ -229,15 +229,16 @@ def pick(
         row, with NULL in every column but these and `undefined`. Without a confidence in the criterion the quality of
         intervals says that the threshold was chosen on the same data.
     """
-    eligible = curve.filter(among.fill_null(value=False), best.is_not_null())
-    chosen = eligible.sort([best, pl.col(THRESHOLD)], descending=[True, False]).unique(
-        subset=list(keys), keep="first", maintain_order=True
-    )
+    rated = curve.with_columns(pl.when(among.fill_null(value=False)).then(best).alias(_RATED))
+    of_best = rated.filter(pl.col(_RATED) == pl.col(_RATED).max().over(keys)).drop(_RATED)
+    chosen = of_best.sort(THRESHOLD).unique(subset=list(keys), keep="first", maintain_order=True)
+    chosen = chosen[[*keys, *(name for name in curve.columns if name not in keys)]]
     groups = curve.select(keys).unique()
-    rows = groups.join(chosen, on=list(keys), how="left", nulls_equal=True)
+    if chosen.height < groups.height:
+        chosen = groups.join(chosen, on=list(keys), how="left", nulls_equal=True)
     missing = pl.col(THRESHOLD).is_null()
     reason = pl.when(missing).then(pl.lit(otherwise)).otherwise(pl.col("undefined"))
-    points = rows.with_columns(reason.alias("undefined"), pl.lit(criterion).alias(CRITERION))
+    points = chosen.with_columns(reason.alias("undefined"), pl.lit(criterion).alias(CRITERION))
     return points if is_given or "confidence=" in criterion else of_chosen(points)
 
 

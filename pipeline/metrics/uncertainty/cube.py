@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from ...records import dataclass
-from ...tables.columns import REPLICATE, THRESHOLD, add_up, at_or_above, by_group
+from ...tables.columns import REPLICATE, THRESHOLD, add_up, add_up_by_threshold, at_or_above, by_group
 from .jackknife import leave_one_out
 
 if TYPE_CHECKING:
@@ -280,41 +280,53 @@ class Cube:
         Without thresholds every score of a group retrieves itself, whatever the boundary; groups with fewer scores than
         others of their block have their lowest one repeated. Counts are added up exactly and are doubles only then.
         """
-        keys = list(self.keys)
-        totals = self.totals(names).with_columns(pl.col(names).cast(pl.Float64))
-        summed = add_up(self.counts, [*keys, THRESHOLD], names).with_columns(pl.col(names).cast(pl.Float64))
-        summed = self._ranked(summed)
-        sizes = summed.group_by(keys).agg((pl.col("_rank").max() + 1).alias("_size")).sort(["_size", *keys])
+        summed = add_up_by_threshold(self.counts, self.keys, names)
+        totals = summed.group_by(self.keys, maintain_order=True).agg(pl.col(names).sum())
+        group = summed.select(pl.struct(self.keys).rle_id()).to_series().to_numpy().astype(np.int64)
+        rank = self._ranks(summed[THRESHOLD], group)
+        sizes = np.zeros(totals.height, dtype=np.int64)
+        np.maximum.at(sizes, group, rank + 1)
         number = None if self.thresholds is None else len(self.thresholds)
-        widest = number or max(sizes["_size"].to_list(), default=0)
-        for chunk in sizes.iter_slices(max(1, BLOCK_CELLS // max(widest, 1))):
-            groups = chunk.select(keys)
-            rows = summed.join(groups.with_row_index("_group"), on=keys, how="inner", nulls_equal=True)
-            sums = groups.join(totals, on=keys, how="left", nulls_equal=True, maintain_order="left")
-            width = number or max(*chunk["_size"].to_list(), 1)
+        in_order = np.argsort(sizes, kind="stable")
+        of_rows, of_groups = (
+            {name: frame[name].cast(pl.Float64).to_numpy() for name in names} for frame in (summed, totals)
+        )
+        per_block = max(1, BLOCK_CELLS // max(number or sizes.max(initial=0), 1))
+        for start in range(0, len(in_order), per_block):
+            chosen = in_order[start : start + per_block]
+            row_of_group = np.full(len(sizes), -1)
+            row_of_group[chosen] = np.arange(len(chosen))
+            row = row_of_group[group]
+            is_swept = (row >= 0) & (rank >= 0)
+            shape = (len(chosen), number or max(sizes[chosen].max(), 1))
+            cells = (row[is_swept], rank[is_swept])
             yield Block(
-                groups,
-                _falling(rows.filter(pl.col("_rank") >= 0), names, (groups.height, width)),
-                {name: sums[name].to_numpy() for name in names},
+                totals[chosen].select(self.keys),
+                {name: _falling(values[is_swept], cells, shape) for name, values in of_rows.items()},
+                {name: values[chosen] for name, values in of_groups.items()},
             )
 
-    def _ranked(self, summed: pl.DataFrame) -> pl.DataFrame:
-        """With the rank of the threshold of every row among those of its group, from the highest, 0; -1 if NULL."""
+    def _ranks(self, edges: pl.Series, group: Ints) -> Ints:
+        """The rank of the threshold of every row among those of its group, from the highest, 0; -1 if it is none.
+
+        Args:
+            edges: The thresholds, rising in each group, NULL behind them.
+            group: The number of the group of every row, rising.
+        """
+        is_retrieved = edges.is_not_null().to_numpy()
         if self.thresholds is None:
-            rank = pl.col(THRESHOLD).rank("dense", descending=True).over(self.keys) - 1
+            ends = np.cumsum(np.bincount(group[is_retrieved], minlength=group.max(initial=-1) + 1))
+            rank = ends[group] - np.cumsum(is_retrieved)
         else:
-            falling = pl.DataFrame({THRESHOLD: self.thresholds[::-1]}, schema={THRESHOLD: pl.Float64})
-            summed = summed.join(falling.with_row_index("_rank"), on=THRESHOLD, how="left")
-            rank = pl.col("_rank")
-        is_retrieved = pl.col(THRESHOLD).is_not_null()
-        return summed.with_columns(pl.when(is_retrieved).then(rank.cast(pl.Int64)).fill_null(-1).alias("_rank"))
+            thresholds = np.asarray(self.thresholds)
+            number = np.searchsorted(thresholds, edges.to_numpy())
+            is_retrieved = is_retrieved & (thresholds.take(number, mode="clip") == edges.to_numpy())
+            rank = len(thresholds) - 1 - number
+        return np.where(is_retrieved, rank, -1)
 
 
-def _falling(rows: pl.DataFrame, names: Sequence[str], shape: tuple[int, int]) -> dict[str, Floats]:
+def _falling(values: Floats, cells: tuple[Ints, Ints], shape: tuple[int, int]) -> Floats:
     """Running sums of counts over falling thresholds, one row for each group of a block."""
-    cell_of_row, sums = (rows["_group"].to_numpy(), rows["_rank"].to_numpy()), {}
-    for name in names:
-        table = np.zeros(shape)
-        table[cell_of_row] = rows[name].to_numpy()
-        sums[name] = np.cumsum(table, axis=1)
-    return sums
+    table = np.zeros(shape)
+    table[cells] = values
+    return np.cumsum(table, axis=1)

@@ -294,8 +294,9 @@ def fitness(counts: Mapping[str, pl.DataFrame] | CountTables) -> pl.DataFrame:
     scored = ("n", "n_outside")
     n, n_outside = (pl.col(name).fill_null(0) for name in scored)
     rows = pl.sum_horizontal(f"{kind}_{side}" for side in ("positive", "negative")).sum()
-    every = table.group_by(keys).agg(rows.alias("_rows"))
-    joined = every.join(add_up(counts["likelihood"], keys, scored), on=keys, how="left", nulls_equal=True)
+    every = table.group_by(keys, maintain_order=True).agg(rows.alias("_rows"))
+    sums = add_up(counts["likelihood"], keys, scored)
+    joined = every.join(sums, on=keys, how="left", nulls_equal=True, maintain_order="left")
     undefined = (
         pl.when(pl.col("_rows") == 0)
         .then(pl.lit("no_row"))
@@ -304,7 +305,7 @@ def fitness(counts: Mapping[str, pl.DataFrame] | CountTables) -> pl.DataFrame:
         .when(n_outside > 0)
         .then(pl.lit("no_probability"))
     )
-    return joined.select(*keys, n, n_outside, undefined.alias("undefined")).sort(keys, nulls_last=True)
+    return joined.select(*keys, n, n_outside, undefined.alias("undefined"))
 
 
 def unfit(counts: CountTables) -> Unfit | None:
@@ -329,7 +330,7 @@ def few_outside(tables: Mapping[str, pl.DataFrame]) -> list[str]:
     nothing new.
     """
     table = tables.get(CALIBRATION_TABLE.name, pl.DataFrame())
-    if table.is_empty() or not table["undefined"].null_count():
+    if table.is_empty() or table["undefined"].null_count() in {0, table.height}:
         return []
     groups = table.filter(pl.col(BINNING) == table[BINNING].first())
     is_obvious = pl.col("n_outside") >= OBVIOUS * pl.col("n")

@@ -11,7 +11,7 @@ import sqlglot.expressions as exp
 from ...plan import rows
 from ...plan.area_work import MOST_CELLS as MOST_SINGLE
 from ...plan.area_work import Areas
-from ...plan.cells import Fineness, LossesOfCells, SweptCells
+from ...plan.cells import Fineness, LossesOfCells, SweptCells, losses_of_scores
 from ...plan.checks import (
     doubtful_groups,
     doubtful_scores,
@@ -148,6 +148,7 @@ class _Planner:
                 into=likelihood.into,
                 beside=self.beside,
                 crossed=likelihood.crossed,
+                of_scores=None if self.weighted else losses_of_scores,
             )
 
     def _counts_with_likelihood(self, grid: Grid | None) -> bool:
@@ -330,6 +331,7 @@ class _Planner:
             in_time=self.order is not None,
             confidence=self.params.confidence,
             resampling=self.params.resampling,
+            in_memory=all(map(is_passed_in, self.predictions.files)),
         )
 
     def _calibration(self, by: Sequence[str]) -> Iterator[Node]:

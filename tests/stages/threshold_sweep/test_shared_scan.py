@@ -10,6 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from running import swept
 
+import thresher
 from pipeline.stages.threshold_sweep import planning
 
 if TYPE_CHECKING:
@@ -43,3 +44,20 @@ def test_one_scan_has_the_numbers_of_two(
         assert_frame_equal(shared[name], apart[name], check_exact=True)
     has_likelihood = shared["areas"]["log_likelihood"].is_not_null().all()
     assert has_likelihood == (keys == {} and not outside)
+
+
+@pytest.mark.parametrize("by", [[], [[], ["site"], ["site", "shift"]]])
+def test_counts_of_every_score_stand_for_rows_that_were_passed_in(by: list[object], tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    score = rng.choice([0.0, -0.0, 1.0, 5e-16, 0.1, 1 / 3, *rng.random(40)], 600)
+    label = rng.random(600) < 0.5
+    frame = pl.DataFrame({"score": score, "label": label, "site": np.arange(600) % 3, "shift": np.arange(600) % 2})
+    frame.write_parquet(tmp_path / "rows.parquet")
+    passed_in, read = (
+        thresher.threshold_sweep(predictions=each, by=by or None) for each in (frame, tmp_path / "rows.parquet")
+    )
+    for name in ("areas", "calibration", "reliability"):  # of a file the rows themselves are put in order
+        assert_frame_equal(passed_in[name], read[name], check_exact=True)
+    of_all = read.calibration.filter(grouping="all", binning="quantile").row(0, named=True)
+    assert of_all["mean_score"] == pytest.approx(score.mean(), abs=1e-14)
+    assert of_all["brier"] == pytest.approx(((score - label) ** 2).mean(), abs=1e-14)
