@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from ..errors import Note, ThresherError, UsageError
 from ..sources.paths import local_path
 from ..stages import STAGES, StageEntry, find_stage
-from . import reading, sampling
+from . import reading
 from .session import cleaned_faults, echo, execute, reporting, usage_errors_as_json
 from .terminal import LOG_FORMATS, asks_for_json, forgive_full_stderr, open_closed_streams
 from .watchdog import watched
@@ -232,8 +232,8 @@ def render(
     """
     with reporting(ctx):
         from ..runs.config import load_config  # noqa: PLC0415
+        from ..runs.evaluation import render_opened, session_settings  # noqa: PLC0415
         from ..runs.opening import open_inputs  # noqa: PLC0415
-        from ..runs.rendering import render_opened, session_settings  # noqa: PLC0415
 
         parsed = load_config(config, overrides=_overrides(settings, engine=engine), values=_values(variables))
         if settings_text := session_settings(parsed.engine):
@@ -280,7 +280,7 @@ def doctor(
     """
     with reporting(ctx):
         from ..runs.proposing import diagnose  # noqa: PLC0415 - only here
-        from ..sources.delimiters import checked_keys  # noqa: PLC0415 - only here
+        from ..sources.formats import checked_keys  # noqa: PLC0415 - only here
         from .terminal import write  # noqa: PLC0415 - only here
 
         character, kind = checked_keys(delimiter, format_)
@@ -325,7 +325,7 @@ def init(
         entry = stage or STAGES[0]
         if files:
             from ..runs.proposing import propose  # noqa: PLC0415 - only here
-            from ..sources.delimiters import checked_keys  # noqa: PLC0415 - only here
+            from ..sources.formats import checked_keys  # noqa: PLC0415 - only here
 
             character, kind = checked_keys(delimiter, format_)
             stages = [each.load() for each in ([stage] if stage else STAGES)]
@@ -339,7 +339,6 @@ def init(
 
 
 app.add_typer(reading.app)
-app.add_typer(sampling.app)
 
 
 def _stage_and_files(words: list[str]) -> tuple[StageEntry | None, list[str]]:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import sqlglot.expressions as exp
 
-from ..queries.dialect import column
-from ..queries.partitions import FILE
+from ..queries.dialect import FILE, column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from ..queries.partitions import Partition
+    from ..queries.dialect import Partition
 
 
 _NUMBER = "file_index"

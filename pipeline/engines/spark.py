@@ -30,8 +30,7 @@ from ..errors import (
     UnavailableError,
     UncomputableError,
 )
-from ..queries.dialect import column, render
-from ..queries.partitions import Description
+from ..queries.dialect import Description, column, render
 from ..records import dataclass
 from .duckdb import UNREADABLE, QueryThread
 from .spark_session import NANOSECONDS, SparkSettings, started_session
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from ..interrupts import StopRequest
-    from ..queries.partitions import Partition
+    from ..queries.dialect import Partition
     from .duckdb import Resources
     from .engine import Function, Place, Settle
 

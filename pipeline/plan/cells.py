@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..sources.bins import Grid
     from .count_tables import CountTables
     from .nodes import Progress
-    from .optional_tables import Unfit
+    from .plan import Unfit
 
 
 FEWEST_CELLS, MOST_CELLS = 1 << 14, 65_533  # the most, with one below and one above all, that a small integer counts

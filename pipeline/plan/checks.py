@@ -11,7 +11,7 @@ from ..errors import DataError, Note, UncomputableError
 from ..queries.dialect import column
 from ..queries.load import load, statement
 from ..records import dataclass
-from ..sources.bound_sql import WHERE, in_words, uncomputable
+from ..sources.bindings import WHERE, in_words, uncomputable
 from ..sources.canonical import canonical_relation
 from ..sources.inputs import Expression, Field
 from ..sources.source import MOST_EXACT, PASSES_WHERE

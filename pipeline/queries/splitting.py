@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from ..records import dataclass
-from .dialect import column, render
-from .partitions import FILE
+from .dialect import FILE, column, render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

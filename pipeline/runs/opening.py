@@ -20,11 +20,10 @@ from ..safe_files import read_file
 from ..sources.bindings import Binding
 from ..sources.finding import RENAME, skipped_words
 from ..sources.inputs import Expression, Input
-from ..sources.judging import judged_by_itself
 from ..sources.parquet_files import DataFile
 from ..sources.remote.reading import DEFAULT_LIMIT, Copies, bytes_of
 from ..sources.rows import EngineRows, is_passed_in, relabelled
-from ..sources.source import open_source, with_others
+from ..sources.source import judged_by_itself, open_source, with_others
 from ..sources.types import as_mapping, as_renaming, in_expression
 from ..stages.stage import counts_table
 from ..stages.units import UpstreamParameters, UpstreamStage

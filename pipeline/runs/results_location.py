@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..interrupts import StopRequest
-    from ..storage.expire import Expired, Keeping
     from ..storage.mirror import ResultsStore
-    from ..storage.verify import Verified
+    from ..storage.verify import Expired, Keeping, Verified
     from .config import ResourceLimits
     from .stage_results import Run
 
@@ -130,9 +129,9 @@ def expire_at(text: str | os.PathLike[str], keeping: Keeping, *, dry_run: bool) 
         dry_run: Whether to say only what would be removed.
 
     Raises:
-        ThresherError: as for `pipeline.storage.expire.expire`, or the store cannot be read or written.
+        ThresherError: as for `pipeline.storage.verify.expire`, or the store cannot be read or written.
     """
-    from ..storage.expire import expire  # noqa: PLC0415 - runs need none of it
+    from ..storage.verify import expire  # noqa: PLC0415 - runs need none of it
 
     store = store_of(text, what="results")
     if store is None or dry_run:

@@ -8,8 +8,7 @@ import sqlglot.expressions as exp
 
 from ..queries.dialect import column, double, is_finite
 from ..queries.kept import kept
-from .bindings import shown_items
-from .bound_sql import bound
+from .bindings import bound, shown_items
 from .parquet_files import DataFile
 from .rows import is_partition, partition_column
 from .source import PASSES_WHERE, SCORE_GIVEN, SCORE_STATE, Source

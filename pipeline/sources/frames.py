@@ -20,9 +20,8 @@ import sqlglot.expressions as exp
 from ..errors import BusyError, DataError, StorageError, ThresherError, os_error_number, os_fault
 from ..queries.dialect import render
 from ..records import dataclass
-from .encodings import RowsError
 from .parquet_files import DataFile, open_file
-from .types import MeansSomethingElse
+from .types import MeansSomethingElse, RowsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

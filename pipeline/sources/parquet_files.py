@@ -372,7 +372,7 @@ def _footer(path: Path, size: int, label: str, *, name: str) -> tuple[str, int]:
 
 def _no_parquet(path: Path, head: bytes, label: str, size: int, *, name: str) -> DataError:
     """The error of a file that does not begin and end as Parquet files do: what it is, and how to read it."""
-    from .delimiters import keys_of_text  # noqa: PLC0415 - which imports this module
+    from .formats import keys_of_text  # noqa: PLC0415 - which imports this module
 
     keys = keys_of_text(path)
     if not keys and (kind := kind_of(head, path)) is not None:

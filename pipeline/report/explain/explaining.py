@@ -13,9 +13,9 @@ from ...interrupts import stop_requests
 from ...plan.plan import Plan
 from ...records import dataclass
 from ...runs.config_faults import near
-from ...runs.provenance import code_sha256
+from ...runs.evaluation import render_opened
 from ...runs.recorded import changed_files, open_recorded, recorded_config, recount
-from ...runs.rendering import render_opened
+from ...runs.stage_results import code_sha256
 from ...stages.sections import Asked, Recounted
 from ...stages.standard_figures import CROSS_FITTED
 from ...tables.groupings import users_name

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...metrics.before_after.timelines import Span
     from ...plan.rows import Grouped
     from ...sources.source import Source
-    from .matchers import Matchers
+    from .units import Matchers
 
 
 # Where the lag of a pair comes from: a column, or the times of its event and its article, looked up if need be.

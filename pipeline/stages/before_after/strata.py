@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from ...sources.bins import Grid
     from ...sources.source import Source
     from .contract import BeforeAfterParameters, Compared
-    from .matchers import Matchers
     from .uncertainty import EstimatedGroup
+    from .units import Matchers
 
 
 OF_TIME = ("weekday", "hour", "volume")

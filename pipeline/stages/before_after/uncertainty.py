@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ...metrics.uncertainty.jackknife import Floats
     from .contract import BeforeAfterParameters, Compared
     from .inputs import TimedBy
-    from .matchers import Matchers
+    from .units import Matchers
 
 
 # Intervals at every threshold, from the replicates of the count table.

@@ -22,8 +22,7 @@ from ...plan.checks import (
 )
 from ...plan.counts import Query, Sweep, Transform
 from ...plan.nodes import CrossCheck, Relation
-from ...plan.optional_tables import OptionalTable
-from ...plan.plan import Plan
+from ...plan.plan import OptionalTable, Plan
 from ...plan.plausibility import pooled_systems
 from ...queries.dialect import column
 from ...queries.load import statement

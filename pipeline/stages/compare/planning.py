@@ -14,8 +14,7 @@ from ...plan import rows
 from ...plan.checks import file_check, missing_check, negative_check, shown_name
 from ...plan.counts import Query
 from ...plan.nodes import Check, Frame, Relation
-from ...plan.optional_tables import OptionalTable
-from ...plan.plan import Plan
+from ...plan.plan import OptionalTable, Plan
 from ...queries.dialect import column
 from ...queries.load import statement
 from ...records import dataclass

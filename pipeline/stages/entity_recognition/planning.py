@@ -16,8 +16,7 @@ from ...plan import rows
 from ...plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check
 from ...plan.counts import Query, Reduction, Sweep, Transform
 from ...plan.nodes import After, Frame, Relation
-from ...plan.optional_tables import OptionalTable
-from ...plan.plan import Plan
+from ...plan.plan import OptionalTable, Plan
 from ...plan.plausibility import pooled_systems
 from ...queries.load import statement
 from ...records import dataclass

@@ -15,8 +15,7 @@ from ...plan import rows
 from ...plan.checks import doubtful_groups, duplicate_check, file_check, missing_check
 from ...plan.counts import Query, Sweep, Transform
 from ...plan.nodes import After, CrossCheck, Relation
-from ...plan.optional_tables import OptionalTable
-from ...plan.plan import Plan
+from ...plan.plan import OptionalTable, Plan
 from ...plan.plausibility import Roles, UnmappedId, pooled_systems
 from ...queries.dialect import column
 from ...queries.load import statement

@@ -36,7 +36,7 @@ from ...metrics.uncertainty.limits import (
 )
 from ...plan.cells import LOWER, UPPER, ProbabilitySums
 from ...plan.checks import outside_check
-from ...plan.optional_tables import OptionalTable, Unfit
+from ...plan.plan import OptionalTable, Unfit
 from ...queries.load import statement
 from ...records import dataclass
 from ...tables.columns import IN_TIME, REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls

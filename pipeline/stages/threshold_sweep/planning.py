@@ -22,8 +22,7 @@ from ...plan.checks import (
 )
 from ...plan.counts import Query, Sums, Sweep
 from ...plan.nodes import Check, Relation
-from ...plan.optional_tables import OptionalTable, Sample
-from ...plan.plan import Plan
+from ...plan.plan import OptionalTable, Plan, Sample
 from ...plan.plausibility import Roles
 from ...queries.dialect import column, double, is_finite
 from ...queries.kept import kept

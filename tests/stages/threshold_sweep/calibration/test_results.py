@@ -398,7 +398,7 @@ def test_no_rows_make_empty_tables(tmp_path: Path) -> None:
 def test_new_files_alone_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells do not depend on the data, so that sums in them add up over files."""
     monkeypatch.setattr(f"{SUMS}.MOST_SCORES", 0)
-    monkeypatch.setattr("pipeline.runs.reuse.RACY_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.runs.evaluation.RACY_SECONDS", 0.0)
     folder = tmp_path / "days"
     folder.mkdir()
     keys: dict[str, Any] = {
