@@ -53,7 +53,7 @@ class _Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own context
         """Return the names in the order of the help."""
-        return [*super().list_commands(ctx), *(_command_name(entry.kind) for entry in STAGES)]
+        return [*super().list_commands(ctx), *(entry.kind.replace("_", "-") for entry in STAGES)]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
         """Write the help, for which names and summaries are enough."""
@@ -73,10 +73,6 @@ class _Commands(TyperGroup):
         from .stage_command import placeholder, stage_command  # noqa: PLC0415 - loads the stage
 
         return placeholder(entry) if self._listing else stage_command(entry)
-
-
-def _command_name(kind: str) -> str:
-    return kind.replace("_", "-")
 
 
 app = typer.Typer(

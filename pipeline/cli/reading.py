@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from ..report.figures.pictures import PictureFormat
     from ..report.published import PublishedRun
-    from ..storage.verify import Expired
     from .console import Console
 
 
@@ -407,19 +406,15 @@ def expire(
         expired = expire_at(results, Keeping(keep, keep_days), dry_run=dry_run)
         for note in expired.notes:
             console.log("info", note, event="expire")
-        _tell(expired, dry_run=dry_run)
+        from ..report.words import counted  # noqa: PLC0415 - help needs none of it
 
-
-def _tell(expired: Expired, *, dry_run: bool) -> None:
-    from ..report.words import counted  # noqa: PLC0415 - help needs none of it
-
-    for name in expired.removed:
-        echo(f"{'would remove' if dry_run else 'removed'} {name}")
-    removed = f"{counted(len(expired.removed), 'run')} and {counted(expired.attempts, 'record')} of attempts"
-    echo(f"{removed} {'would be removed' if dry_run else 'removed'}")
-    kept = expired.kept[0] if len(expired.kept) == 1 else f"{expired.kept[0]} to {expired.kept[-1]}"
-    stay = "would stay" if dry_run else "stays" if len(expired.kept) == 1 else "stay"
-    echo(f"{counted(len(expired.kept), 'run')} {stay}: {kept}")
+        for name in expired.removed:
+            echo(f"{'would remove' if dry_run else 'removed'} {name}")
+        removed = f"{counted(len(expired.removed), 'run')} and {counted(expired.attempts, 'record')} of attempts"
+        echo(f"{removed} {'would be removed' if dry_run else 'removed'}")
+        kept = expired.kept[0] if len(expired.kept) == 1 else f"{expired.kept[0]} to {expired.kept[-1]}"
+        stay = "would stay" if dry_run else "stays" if len(expired.kept) == 1 else "stay"
+        echo(f"{counted(len(expired.kept), 'run')} {stay}: {kept}")
 
 
 # `thresher sample`: rows to label, drawn so that few labels tell most.

@@ -243,7 +243,11 @@ def unscored(engine: Engine, options: Options, plan: Plan, accounts: Sequence[In
     words = f"input {accounts[0].name}: {shown} have no valid score and are left out; {instead}"
     yield words if dropped >= FEW_LOST * accounts[0].rows_kept else Note(words)
     if plan.positive is not None:
-        positives, lost = _positives(engine, plan, plan.positive)
+        # positives of the primary input in all, and those without a valid score
+        relations = {"input_read": f"{plan.sources[0].name}_read"}
+        query = statement("accounting/unscored_positives", relations=relations, columns={"is_positive": plan.positive})
+        n_positive, n_lost = engine.fetch(query).row(0)
+        positives, lost = int(n_positive), int(n_lost)
         if lost:
             shown = _share(lost, positives, "positives")
             instead = 'invalid_scores = "missed" counts them as misses'
@@ -253,14 +257,6 @@ def unscored(engine: Engine, options: Options, plan: Plan, accounts: Sequence[In
 
 def _share(count: int, total: int, noun: str) -> str:
     return f"{count:,} of {total:,} {noun} ({percent(count / total)})"
-
-
-def _positives(engine: Engine, plan: Plan, positive: exp.Expr) -> tuple[int, int]:
-    """Positives of the primary input in all, and those without a valid score."""
-    relations = {"input_read": f"{plan.sources[0].name}_read"}
-    query = statement("accounting/unscored_positives", relations=relations, columns={"is_positive": positive})
-    n_positive, n_lost = engine.fetch(query).row(0)
-    return int(n_positive), int(n_lost)
 
 
 def kept_rows(engine: Engine, sources: Sequence[Source]) -> int:

@@ -133,17 +133,15 @@ class _OpenTable:
             finer = [segment for segment in finest if set(grouping.columns) <= set(segment)]
             summed = add_up(finest[min(finer, key=len)], [*grouping.columns, *keys], self.columns)
             if not grouping.columns and summed.is_empty() and not self.keys:
-                summed = _zero(summed)
+                zeros = [
+                    pl.lit(None if name == THRESHOLD else 0, dtype=dtype).alias(name)
+                    for name, dtype in summed.schema.items()
+                ]
+                summed = pl.select(*zeros)
             labels = pl.Series(GROUPING.name, [grouping.label]).new_from_index(0, summed.height)
             summed_groupings.append(summed.insert_column(0, labels))
         counts = pl.concat(summed_groupings, how="diagonal")[[GROUPING.name, *by, *keys, *self.columns]]
         return counts.sort([GROUPING.name, *by, *keys], nulls_last=True)
-
-
-def _zero(counts: pl.DataFrame) -> pl.DataFrame:
-    """One row of zeros below all thresholds."""
-    zeros = [pl.lit(None if name == THRESHOLD else 0, dtype=dtype).alias(name) for name, dtype in counts.schema.items()]
-    return pl.select(*zeros)
 
 
 # Counts of one stage: run the nodes of its plan, and account for every row.

@@ -193,7 +193,13 @@ def _blocks(stage: str, statement: Statement, schemas: Mapping[str, pl.Schema], 
     title = f"-- {stage}: {statement.title}{origin}{function}"
     query = statement.query
     if query is None and statement.relation is not None:
-        query = _no_rows(schemas[statement.relation])
+        # a query of no row with some columns and types
+        schema = schemas[statement.relation]
+        columns = [
+            exp.alias_(exp.cast(exp.null(), _sql_type(dtype), dialect="duckdb"), name, quoted=True)
+            for name, dtype in schema.items()
+        ]
+        query = exp.select(*columns).where(exp.false())
     elif query is not None:
         query = fill(query, statement.params)
     if query is None:
@@ -238,15 +244,6 @@ def _location(*, located: bool) -> list[exp.Expr]:
 
 def _parquet(target: str) -> exp.Table:
     return exp.Table(this=exp.to_identifier(target, quoted=True), db=exp.to_identifier("parquet"))
-
-
-def _no_rows(schema: pl.Schema) -> exp.Select:
-    """Return a query of no row with some columns and types."""
-    columns = [
-        exp.alias_(exp.cast(exp.null(), _sql_type(dtype), dialect="duckdb"), name, quoted=True)
-        for name, dtype in schema.items()
-    ]
-    return exp.select(*columns).where(exp.false())
 
 
 def _sql_type(dtype: pl.DataType) -> str:

@@ -66,7 +66,11 @@ def implausible(engine: Engine, options: Options, plan: Plan, accounts: Sequence
             for status, n_rows in sorted(account.rows_by_status.items(), key=lambda item: (-item[1], item[0]))
             if status not in {USED, WHERE} and n_rows
         }
-        lost = sum(left_out.values()) - (0 if not plan.counts_missed else _missed(left_out))
+        lost = sum(left_out.values()) - (
+            0
+            if not plan.counts_missed
+            else sum(n_rows for status, n_rows in left_out.items() if status.endswith("_score"))
+        )
         if not lost or lost < HALF * account.rows_kept:
             continue
         reasons = ", ".join(f"{status.replace('_', ' ')} {n_rows:,}" for status, n_rows in left_out.items())
@@ -77,11 +81,16 @@ def implausible(engine: Engine, options: Options, plan: Plan, accounts: Sequence
             remedy = plan.remedies.get(next(iter(left_out)), remedy)
             raise DataError(words, remedy=f"{remedy} allow_empty = true publishes results without them.")
         yield f"{words}. {remedy}"
-    yield from _unmatched(engine, plan)
-
-
-def _missed(rows_by_status: Mapping[str, int]) -> int:
-    return sum(n_rows for status, n_rows in rows_by_status.items() if status.endswith("_score"))
+    # inputs that count although not one of their keys is in the other input
+    for match in plan.key_matches:
+        if match.unmatched_status is not None:
+            continue
+        row = engine.fetch(_query(match)).row(0, named=True)
+        if row["n_rows"] and row["n_unmatched"] == row["n_rows"]:
+            yield (
+                f"no {match.key} of input {match.source.name} is in input {match.other.name} ({_keys(match, row)}): "
+                "do they belong together?"
+            )
 
 
 def _example(engine: Engine, plan: Plan, name: str, status: str) -> str:
@@ -105,19 +114,6 @@ def _keys(match: KeyMatch, row: Mapping[str, object]) -> str:
     return (
         f"{example}, {match.other.name} has {match.other.source_name(match.key)} = {with_edges(row['other_example'])}"
     )
-
-
-def _unmatched(engine: Engine, plan: Plan) -> Iterator[str]:
-    """Inputs that count although not one of their keys is in the other input."""
-    for match in plan.key_matches:
-        if match.unmatched_status is not None:
-            continue
-        row = engine.fetch(_query(match)).row(0, named=True)
-        if row["n_rows"] and row["n_unmatched"] == row["n_rows"]:
-            yield (
-                f"no {match.key} of input {match.source.name} is in input {match.other.name} ({_keys(match, row)}): "
-                "do they belong together?"
-            )
 
 
 def scales(options: Options, plan: Plan, counts: pl.DataFrame) -> Iterator[str]:

@@ -159,29 +159,23 @@ def _seconds(node: exp.Expr) -> exp.Expr:
 
 def _cast(node: exp.Expr) -> exp.Expr:
     if node.meta.get(ROUNDS):
-        return _rounded(node)
+        # A cast by the user of what may be a fraction to a whole number: to the nearest one, halves as on
+        # DuckDB
+        value, text = node.this, exp.cast(node.this.copy(), "TEXT")
+        halves_to_even = exp.func("rint", exp.cast(text, "DOUBLE"))
+        halves_up = exp.func("round", exp.cast(text.copy(), "DECIMAL(38, 18)"))
+        is_decimal = exp.Like(this=exp.func("typeof", value.copy()), expression=exp.Literal.string("decimal%"))
+
+        def cast(operand: exp.Expr) -> exp.Cast:
+            return exp.Cast(this=operand, to=node.args["to"].copy())
+
+        case = exp.Case().when(_is_of_type(value, "float", "double"), cast(halves_to_even))
+        return exp.Paren(this=case.when(is_decimal, cast(halves_up)).else_(cast(value.copy())))
     return _text(node) if node.args["to"].this in exp.DataType.TEXT_TYPES else node
 
 
 def _is_of_type(value: exp.Expr, *names: str) -> exp.In:
     return exp.In(this=exp.func("typeof", value.copy()), expressions=[exp.Literal.string(name) for name in names])
-
-
-def _rounded(node: exp.Expr) -> exp.Expr:
-    """A cast by the user of what may be a fraction to a whole number: to the nearest one, halves as on DuckDB.
-
-    Numbers come by their text, since Spark checks every branch against the type of the value, a boolean, too.
-    """
-    value, text = node.this, exp.cast(node.this.copy(), "TEXT")
-    halves_to_even = exp.func("rint", exp.cast(text, "DOUBLE"))
-    halves_up = exp.func("round", exp.cast(text.copy(), "DECIMAL(38, 18)"))
-    is_decimal = exp.Like(this=exp.func("typeof", value.copy()), expression=exp.Literal.string("decimal%"))
-
-    def cast(operand: exp.Expr) -> exp.Cast:
-        return exp.Cast(this=operand, to=node.args["to"].copy())
-
-    case = exp.Case().when(_is_of_type(value, "float", "double"), cast(halves_to_even))
-    return exp.Paren(this=case.when(is_decimal, cast(halves_up)).else_(cast(value.copy())))
 
 
 def _text(node: exp.Expr) -> exp.Expr:

@@ -222,7 +222,21 @@ def overridden(document: Mapping[str, Any], values: Mapping[str, Any], *, origin
         message = f"{origin}: the config is nested too deep"
         raise ConfigError(message) from error
     for key, value in values.items():
-        _override(changed, key, value, origin=origin)
+        # set a dotted key; below `stages`, a stage is given by its name, its kind or its number from 1
+        path = _in_only_stage(changed, key.split("."), origin)
+        table: Any = changed
+        for index, name in enumerate(path[:-1]):
+            if isinstance(table, list):
+                table = _named_stage(table, name, origin)
+            elif isinstance(table, dict):
+                table = table.setdefault(name, {})
+            else:
+                message = f"{origin}: --set {key}: {'.'.join(path[:index])} is not a table"
+                raise ConfigError(message)
+        if not isinstance(table, dict):
+            message = f"{origin}: --set {key}: it does not name a key"
+            raise ConfigError(message, remedy="Write for example --set stages.before_after.boundary='\">\"'.")
+        table[path[-1]] = value
     return changed
 
 
@@ -231,27 +245,6 @@ def _copied(value: Any) -> Any:  # noqa: ANN401 - any TOML value
     if isinstance(value, Mapping):
         return {key: _copied(inner) for key, inner in value.items()}
     return [_copied(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _override(document: dict[str, Any], key: str, value: Any, *, origin: str) -> None:  # noqa: ANN401 - any TOML value
-    """Set a dotted key; below `stages`, a stage is given by its name, its kind or its number from 1.
-
-    If the config has one stage only, its keys need nothing in front.
-    """
-    path = _in_only_stage(document, key.split("."), origin)
-    table: Any = document
-    for index, name in enumerate(path[:-1]):
-        if isinstance(table, list):
-            table = _named_stage(table, name, origin)
-        elif isinstance(table, dict):
-            table = table.setdefault(name, {})
-        else:
-            message = f"{origin}: --set {key}: {'.'.join(path[:index])} is not a table"
-            raise ConfigError(message)
-    if not isinstance(table, dict):
-        message = f"{origin}: --set {key}: it does not name a key"
-        raise ConfigError(message, remedy="Write for example --set stages.before_after.boundary='\">\"'.")
-    table[path[-1]] = value
 
 
 def _in_only_stage(document: dict[str, Any], path: list[str], origin: str) -> list[str]:

@@ -170,7 +170,14 @@ def refuse_wide_values(plan: Plan, memory: int | None, threads: int | None) -> N
     """
     limit, workers = limit_of(memory), threads or os.cpu_count() or 1
     for source in plan.sources:
-        for file in islice(_large_files(source, limit / BATCH_ROWS / workers), MOST_FILES):
+        for file in islice(
+            (
+                file
+                for file in source.files
+                if isinstance(file, DataFile) and file.largest_group > (limit / BATCH_ROWS / workers)
+            ),
+            MOST_FILES,
+        ):
             for column in dict.fromkeys(columns_read(plan, source)):
                 batch = min(BATCH_ROWS, file.rows)
                 size = file.value_bytes(column, limit / batch / workers, limit / 4)
@@ -182,11 +189,6 @@ def refuse_wide_values(plan: Plan, memory: int | None, threads: int | None) -> N
                     )
                     remedy = "Write shorter values, such as hashes, or lower threads or raise memory in [resources]."
                     raise ResourceError(message, remedy=remedy)
-
-
-def _large_files(source: Source, size: float) -> Iterator[DataFile]:
-    """Files with a row group of at least that many bytes, each of which may hold a value as large."""
-    return (file for file in source.files if isinstance(file, DataFile) and file.largest_group > size)
 
 
 def _in_words(size: float) -> str:
@@ -308,25 +310,19 @@ def find_inputs(
         ConfigError: the config does not fit the inputs.
     """
     with config.variables.concealing():
-        return _found(config, configured, run, omitted)
-
-
-def _found(
-    config: Config, configured: ConfiguredStage, run: Path | None, omitted: Mapping[str, Mapping[str, str]] | None
-) -> FoundInputs:
-    params = config.variables.bound(configured.params)
-    configured = replace(configured, params=params)
-    if isinstance(params, UpstreamParameters) and params.of:
-        upstream = (
-            published(config, params) if params.results else _written(config, params, run or Path(), omitted or {})
-        )
-        configured = configured.with_upstream(upstream, origin=config.origin)
-    opened = _opened(config, configured)
-    if isinstance(params, UpstreamParameters) and params.results:
-        opened = {name: named_by_address(source) for name, source in opened.items()}
-    opened, cut = _aligned(config, params, opened)
-    sources = with_others(_labelled(opened, config.variables, run))
-    return FoundInputs(configured, sources, run, config.variables, cut)
+        params = config.variables.bound(configured.params)
+        configured = replace(configured, params=params)
+        if isinstance(params, UpstreamParameters) and params.of:
+            upstream = (
+                published(config, params) if params.results else _written(config, params, run or Path(), omitted or {})
+            )
+            configured = configured.with_upstream(upstream, origin=config.origin)
+        opened = _opened(config, configured)
+        if isinstance(params, UpstreamParameters) and params.results:
+            opened = {name: named_by_address(source) for name, source in opened.items()}
+        opened, cut = _aligned(config, params, opened)
+        sources = with_others(_labelled(opened, config.variables, run))
+        return FoundInputs(configured, sources, run, config.variables, cut)
 
 
 def planned(config: Config, inputs: FoundInputs) -> OpenedStage:
@@ -337,27 +333,23 @@ def planned(config: Config, inputs: FoundInputs) -> OpenedStage:
         ConfigError: the config does not fit the inputs.
     """
     with config.variables.concealing():
-        return _planned(config, inputs)
-
-
-def _planned(config: Config, inputs: FoundInputs) -> OpenedStage:
-    configured, sources = inputs.configured, inputs.sources
-    plan = configured.stage.plan(configured.params, sources)
-    if config.engine == "duckdb":
-        limits = config.resources
-        refuse_wide_values(plan, None if limits.memory is None else bytes_of(limits.memory), limits.threads)
-    _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
-    notices = (
-        *inputs.cut,
-        *_results_left_out(sources),
-        *_skipped_warnings(sources),
-        *_rows_read_otherwise(sources),
-        *_unbound_by_rule(plan),
-        *judged_by_itself(plan.sources, _read(plan)),
-    )
-    said = (*notices, *plan.warnings)
-    warnings = tuple(type(text)(config.variables.concealed(text)) for text in said)  # a note stays one
-    return OpenedStage(configured, sources, inputs.run, inputs.variables, plan=replace(plan, warnings=warnings))
+        configured, sources = inputs.configured, inputs.sources
+        plan = configured.stage.plan(configured.params, sources)
+        if config.engine == "duckdb":
+            limits = config.resources
+            refuse_wide_values(plan, None if limits.memory is None else bytes_of(limits.memory), limits.threads)
+        _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
+        notices = (
+            *inputs.cut,
+            *_results_left_out(sources),
+            *_skipped_warnings(sources),
+            *_rows_read_otherwise(sources),
+            *_unbound_by_rule(plan),
+            *judged_by_itself(plan.sources, _read(plan)),
+        )
+        said = (*notices, *plan.warnings)
+        warnings = tuple(type(text)(config.variables.concealed(text)) for text in said)  # a note stays one
+        return OpenedStage(configured, sources, inputs.run, inputs.variables, plan=replace(plan, warnings=warnings))
 
 
 def _aligned(

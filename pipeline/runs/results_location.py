@@ -65,16 +65,16 @@ def store_of(text: str | os.PathLike[str], *, what: str, limits: ResourceLimits 
         caches = limits.copies / MIRRORS
     if limits is not None and limits.copies_limit is not None:
         limit = bytes_of(limits.copies_limit)
-    return ResultsStore(_name(address), partial(RemoteFolder, address, what=what), caches / _identity(address), limit)
+    return ResultsStore(
+        _name(address),
+        partial(RemoteFolder, address, what=what),
+        caches / hashlib.sha256(json.dumps([_name(address), endpoints()]).encode()).hexdigest()[:16],
+        limit,
+    )
 
 
 def _name(address: Address) -> str:
     return str(address).removesuffix("/")
-
-
-def _identity(address: Address) -> str:
-    """Tell apart results of the same address at several endpoints, in the name of a folder."""
-    return hashlib.sha256(json.dumps([_name(address), endpoints()]).encode()).hexdigest()[:16]
 
 
 @contextmanager

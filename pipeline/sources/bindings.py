@@ -328,14 +328,10 @@ def shown_items(source: Source, file: Rows) -> Iterator[exp.Expr]:
 def _shown(source: Source, file: Rows, name: str) -> exp.Expr:
     if is_partition(file, name):
         return exp.cast(column(partition_column(file, name)), "VARCHAR")
-    types = {_type_in(each, name) for each in source.files}
+    types = {(str(each.schema.field(name).type) if name in each.schema.names else None) for each in source.files}
     if name not in file.schema.names:
         return exp.null() if len(types - {None}) == 1 and _is_plain(types) else exp.cast(exp.null(), "VARCHAR")
     return column(name) if _is_plain(types) else exp.cast(column(name), "VARCHAR")
-
-
-def _type_in(file: Rows, name: str) -> str | None:
-    return str(file.schema.field(name).type) if name in file.schema.names else None
 
 
 def _is_plain(types: set[str | None]) -> bool:

@@ -158,7 +158,21 @@ def _write_typed(
 
         write_rows(path, spec.table, target, name=name)
     elif kind == "arrow":
-        _write_arrow(path, target, name=name)
+        # write the rows of an Arrow file, batch by batch, with the types that they have in a frame
+        import polars as pl  # noqa: PLC0415 - see convert
+        import pyarrow as pa  # noqa: PLC0415 - see convert
+
+        from .frames import write_batches  # noqa: PLC0415 - see convert
+
+        with pa.ipc.open_file(str(path)) as reader:
+            batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
+            try:
+                write_batches(reader.schema, batches, target)
+            except RowsError as fault:
+                message = f"input {name}: {path}: {fault}"
+                raise DataError(message, remedy=fault.remedy) from fault
+            except (pa.ArrowNotImplementedError, KeyError):  # what older versions say of texts as Polars writes them
+                pl.scan_ipc(glob.escape(str(path))).sink_parquet(target)
     else:
         _write_json(path, spec, kinds, target, name=name)
 
@@ -172,7 +186,18 @@ def _write_table(
     frame = _scan(path, kind, spec, name=name)
     names = frame.collect_schema().names()
     if kind in SEPARATED:
-        _check_header(path, names, _separator(kind, spec), name=name)
+        # refuse a file whose header has a name twice, or is one name that another separator would split
+        separator = _separator(kind, spec)
+        for match in filter(None, map(_RENAMED.fullmatch, names)):
+            if match["name"] in names:
+                message = f"input {name}: {path} has several columns named {match['name']!r}"
+                raise DataError(message, remedy="Rename all but one of them.")
+        rivals = [rival for rival in (";", "\t", "|", ",") if rival != separator and names and rival in names[0]]
+        if len(names) == 1 and rivals:
+            message = f"input {name}: {path} has one column, {names[0]!r}"
+            raise DataError(
+                message, remedy=f"If {rivals[0]!r} separates its columns, say so: delimiter = {rivals[0]!r}."
+            )
     if kind in TEXTS:
         frame = frame.with_columns(typed(frame, kinds(names), path, kind, spec, name=name))
     frame.sink_parquet(target)
@@ -260,24 +285,6 @@ def _remedy(kind: Format) -> str:
     return f"UTF-8 is read, with as many values in every row. {_REMEDY}" if kind in TEXTS else _REMEDY
 
 
-def _write_arrow(path: Path, target: Path, *, name: str) -> None:
-    """Write the rows of an Arrow file, batch by batch, with the types that they have in a frame."""
-    import polars as pl  # noqa: PLC0415 - see convert
-    import pyarrow as pa  # noqa: PLC0415 - see convert
-
-    from .frames import write_batches  # noqa: PLC0415 - see convert
-
-    with pa.ipc.open_file(str(path)) as reader:
-        batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
-        try:
-            write_batches(reader.schema, batches, target)
-        except RowsError as fault:
-            message = f"input {name}: {path}: {fault}"
-            raise DataError(message, remedy=fault.remedy) from fault
-        except (pa.ArrowNotImplementedError, KeyError):  # what older versions say of texts as Polars writes them
-            pl.scan_ipc(glob.escape(str(path))).sink_parquet(target)
-
-
 def _write_json(
     path: Path, spec: Input, kinds: Callable[[list[str]], Mapping[str, Kind]], target: Path, *, name: str
 ) -> None:
@@ -340,18 +347,6 @@ def _separated(frame: pl.LazyFrame, spec: Input) -> pl.LazyFrame:
         frame = frame.drop(name for name in names if not name or _UNNAMED.fullmatch(name))
     words = list(spec.null_values)
     return frame.with_columns(pl.when(~pl.all().is_in(words)).then(pl.all())) if words else frame
-
-
-def _check_header(path: Path, names: list[str], separator: str, *, name: str) -> None:
-    """Refuse a file whose header has a name twice, or is one name that another separator would split."""
-    for match in filter(None, map(_RENAMED.fullmatch, names)):
-        if match["name"] in names:
-            message = f"input {name}: {path} has several columns named {match['name']!r}"
-            raise DataError(message, remedy="Rename all but one of them.")
-    rivals = [rival for rival in (";", "\t", "|", ",") if rival != separator and names and rival in names[0]]
-    if len(names) == 1 and rivals:
-        message = f"input {name}: {path} has one column, {names[0]!r}"
-        raise DataError(message, remedy=f"If {rivals[0]!r} separates its columns, say so: delimiter = {rivals[0]!r}.")
 
 
 def typed(

@@ -132,7 +132,11 @@ class DataFile:
 
         with reading(self.name), suppress(OSError, ValueError), pq.ParquetFile(self.path) as file:
             metadata = file.metadata
-            leaves = [number for number in range(metadata.num_columns) if _root(metadata, number) == column]
+            leaves = [
+                number
+                for number in range(metadata.num_columns)
+                if str(metadata.schema.column(number).path.partition(".")[0]) == column
+            ]
             groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
             sizes = [sum(group.column(leaf).total_uncompressed_size for leaf in leaves) for group in groups]
             averages = [size / max(group.num_rows, 1) for size, group in zip(sizes, groups, strict=True)]
@@ -195,7 +199,9 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
                 message = f"input {name}: {label or path} has encrypted columns"
                 raise DataError(message, remedy=_DECRYPT)
             schema = _shared(plain_schema(metadata.schema.to_arrow_schema()))
-            largest_group = _largest_group(metadata)
+            largest_group = max(
+                (metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)), default=0
+            )
             _check_rows(metadata)
             _check_places(metadata, stat.st_size - _TAIL - length)
     except (pa.ArrowException, OSError, MemoryError, UnicodeError) as error:
@@ -320,15 +326,6 @@ def _bytes_of_a_value(values: pa.Array) -> float:
 
     plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
     return float(plain.nbytes / max(len(plain), 1))
-
-
-def _largest_group(metadata: pq.FileMetaData) -> int:
-    return max((metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)), default=0)
-
-
-def _root(metadata: pq.FileMetaData, leaf: int) -> str:
-    """The column of a file that a leaf of its schema belongs to."""
-    return str(metadata.schema.column(leaf).path.partition(".")[0])
 
 
 def identity_of(path: Path, *, name: str) -> dict[str, int]:

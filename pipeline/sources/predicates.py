@@ -119,8 +119,19 @@ class Placeholders:
         replaced_nodes = set()
         for node in list(tree.walk()):
             node.pop_comments()
-            if isinstance(node, exp.Column) and len(node.parts) == 1 and self._is_alone(node.this):
-                self._check_is_no_operand(node, name)
+            if (
+                isinstance(node, exp.Column)
+                and len(node.parts) == 1
+                and (
+                    isinstance(node.this, exp.Identifier)
+                    and not node.this.quoted
+                    and bool(self._mark.fullmatch(node.this.name))
+                )
+            ):
+                if isinstance(node.parent, _ARITHMETIC):
+                    reference = self.restored(node.name)
+                    message = f"input {name}: {reference} is text, and cannot be added or multiplied"
+                    raise ConfigError(message, remedy=f"Write CAST({reference} AS DOUBLE), or another type.")
                 replaced_nodes.add(id(node.this))
                 literal = exp.Literal.string(self._put(node.name))
                 tree = literal if node is tree else tree
@@ -133,17 +144,8 @@ class Placeholders:
                 self._check(node, name)
         return tree
 
-    def _is_alone(self, node: exp.Expr) -> bool:
-        return isinstance(node, exp.Identifier) and not node.quoted and bool(self._mark.fullmatch(node.name))
-
     def _put(self, text: str) -> str:
         return self._mark.sub(lambda match: self._values[self._names[int(match[1])]], text)
-
-    def _check_is_no_operand(self, node: exp.Expr, name: str) -> None:
-        if isinstance(node.parent, _ARITHMETIC):
-            reference = self.restored(node.name)
-            message = f"input {name}: {reference} is text, and cannot be added or multiplied"
-            raise ConfigError(message, remedy=f"Write CAST({reference} AS DOUBLE), or another type.")
 
     def _check(self, node: exp.Expr, name: str) -> None:
         for text in node.args.values():
@@ -497,11 +499,11 @@ def left_out(where: exp.Expr | None, items: Sequence[T], truths: Truths) -> list
     if where is None or not columns_that_decide(where, items):
         return []
     residuals = settled(where, items, truths)
-    return [item for item, residual in zip(items, residuals, strict=True) if _is_false(residual)]
-
-
-def _is_false(tree: exp.Expr) -> bool:
-    return isinstance(tree, exp.Boolean) and not tree.this
+    return [
+        item
+        for item, residual in zip(items, residuals, strict=True)
+        if (isinstance(residual, exp.Boolean) and not residual.this)
+    ]
 
 
 def _has_partition(item: Partitioned, name: str) -> bool:
@@ -588,15 +590,19 @@ def _held(condition: exp.Expr, keys: list[_Values], truths: Truths) -> Sequence[
     names, sql_types = [name for name, _, _ in keys[0]], tuple(sql_type for _, _, sql_type in keys[0])
     table = pa.table([pa.array(texts, pa.string()) for texts in _texts(keys)], names=_numbered(names))
     kinds = {name: _KINDS.get(sql_type, "") for name, sql_type in zip(names, sql_types, strict=True)}
-    return truths(bind(condition, _typed(names, sql_types).__getitem__, kinds.__getitem__), table)
-
-
-def _typed(names: list[str], sql_types: tuple[str, ...]) -> dict[str, exp.Expr]:
-    """The columns of a table of values, each as its type, by the names that a predicate reads."""
-    return {
-        name: exp.cast(column(place), data_type(sql_type), dialect="duckdb")
-        for name, place, sql_type in zip(names, _numbered(names), sql_types, strict=True)
-    }
+    return truths(
+        bind(
+            condition,
+            (
+                {
+                    name: exp.cast(column(place), data_type(sql_type), dialect="duckdb")
+                    for name, place, sql_type in zip(names, _numbered(names), sql_types, strict=True)
+                }
+            ).__getitem__,
+            kinds.__getitem__,
+        ),
+        table,
+    )
 
 
 def _numbered(names: list[str]) -> list[str]:

@@ -556,7 +556,10 @@ def judged_by_itself(sources: Iterable[Source], reads: Collection[tuple[str, str
         yield from _made_of_the_judged(source, names)
         judged = named.get(source.contract.truth_of)
         columns = {name: source.columns_read(name) for name in names if source.binding(name).is_bound}
-        if judged is None or not all(_reads_alike(judged, name, read) for name, read in columns.items()):
+        if judged is None or not all(
+            (judged.contract.field(name) is not None and judged.columns_read(name) == read)
+            for name, read in columns.items()
+        ):
             continue
         if _same_rows(source, judged):
             names = list(dict.fromkeys(file.name for each in (source, judged) for file in each.files))
@@ -578,10 +581,6 @@ def _made_of_the_judged(source: Source, names: list[str]) -> Iterator[str]:
                     f"{listed(map(repr, truth))}, which is compared with itself, so the scores say nothing. Map "
                     f"{field.name} to the column that says what is true"
                 )
-
-
-def _reads_alike(judged: Source, name: str, columns: tuple[str, ...]) -> bool:
-    return judged.contract.field(name) is not None and judged.columns_read(name) == columns
 
 
 def _same_rows(source: Source, judged: Source) -> bool:

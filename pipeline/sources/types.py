@@ -427,7 +427,7 @@ def _meaning(kind: pa.DataType, metadata: Mapping[bytes, bytes]) -> pa.DataType:
         storage = kind.storage_type
         serialize = getattr(kind, "__arrow_ext_serialize__", bytes)
         details = serialize()
-    if not name or _is_text(storage):
+    if not name or (str(storage) in {"string", "large_string", "string_view"}):
         return storage
     return _PLAIN[name] if name in _PLAIN else MeansSomethingElse(_words(name, details))
 
@@ -444,10 +444,6 @@ def _words(name: str, details: bytes) -> str:
     if not keys or not isinstance(parameters, dict):
         return name
     return f"{name.removeprefix('pandas.')}[{', '.join(str(parameters.get(key)) for key in keys)}]"
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return str(kind) in {"string", "large_string", "string_view"}
 
 
 def _converted(column: pa.ChunkedArray, kind: pa.DataType, name: str) -> pa.ChunkedArray:

@@ -189,19 +189,17 @@ def _build(connection: duckdb.DuckDBPyConnection, path: Path, state: State, atte
         make_tables(connection, tables, runs[-1], fresh=True)
         if len(runs) == 1:
             _finish(connection)
-            _keep_template(key, path.read_bytes())
+            # remember a catalog without a row: to make and comment tables takes longer than all else in
+            # a small catalog
+            content = path.read_bytes()
+            while len(_templates) >= _MOST_TEMPLATES:
+                del _templates[next(iter(_templates))]
+            _templates[key] = content
             attach(connection, path)
             connection.execute("BEGIN TRANSACTION")
     fill(connection, runs, tables, state.left_out, fresh=True)
     update_attempts(connection, layout, attempt)
     _finish(connection)
-
-
-def _keep_template(key: tuple[tuple[View, Shape], ...], content: bytes) -> None:
-    """Remember a catalog without a row: to make and comment tables takes longer than all else in a small catalog."""
-    while len(_templates) >= _MOST_TEMPLATES:
-        del _templates[next(iter(_templates))]
-    _templates[key] = content
 
 
 def _finish(connection: duckdb.DuckDBPyConnection) -> None:

@@ -341,7 +341,13 @@ class Mirror:
         with ThreadPoolExecutor(THREADS, thread_name_prefix="thresher-mirror") as pool:
             jobs = [pool.submit(self._bring_file, name, incoming, file) for file in files]
             is_whole = [job.result() for job in jobs]
-        self._mark_extra(name, incoming)
+        # put an empty file in the place of every object that no manifest lists, so that it is seen
+        for key in self.objects.entries(f"{RUNS}/{name}"):
+            path = incoming / key
+            is_below = not {"", ".", ".."} & set(key.split("/"))
+            if is_below and not path.exists() and (incoming / MANIFEST).exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
         if folder.exists():
             folder.rename(self.layout.root / INCOMING / f"{name}.old")
         incoming.rename(folder)
@@ -385,15 +391,6 @@ class Mirror:
                 return True
         path.write_bytes(b"")
         return False
-
-    def _mark_extra(self, name: str, incoming: Path) -> None:
-        """Put an empty file in the place of every object that no manifest lists, so that it is seen."""
-        for key in self.objects.entries(f"{RUNS}/{name}"):
-            path = incoming / key
-            is_below = not {"", ".", ".."} & set(key.split("/"))
-            if is_below and not path.exists() and (incoming / MANIFEST).exists():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.touch()
 
     def _bring_catalog(self) -> bool:
         """Bring the catalog; return whether it is the one that the pointer names, since another one is not read."""
@@ -497,7 +494,12 @@ class Mirror:
             for run_id in self.unsettled:
                 if status_of(self.layout, run_id) != RUNNING:
                     self.upload_attempt(self.layout.attempt(run_id))
-            self._remove_abandoned()
+            # remove runs that were never published, and whose upload ended more than a day ago
+            limit = datetime.now(UTC) - ABANDONED
+            for name in self.objects.folders(RUNS) - set(os.listdir(self.layout.runs)):  # noqa: PTH208 - names suffice
+                entries = self.objects.entries(f"{RUNS}/{name}")
+                if all(modified < limit for _, modified in entries.values()):
+                    self.remove_runs([name])
 
     def upload_attempt(self, path: Path) -> None:
         """Put the record of an attempt on the store."""
@@ -538,14 +540,6 @@ class Mirror:
             self.objects.remove([f"{folder}/{MANIFEST}"])
             self.objects.remove([f"{folder}/{key}" for key in self.objects.entries(folder)])
         self.objects.remove([f"{ATTEMPTS}/{path.name}" for path in attempts])
-
-    def _remove_abandoned(self) -> None:
-        """Remove runs that were never published, and whose upload ended more than a day ago."""
-        limit = datetime.now(UTC) - ABANDONED
-        for name in self.objects.folders(RUNS) - set(os.listdir(self.layout.runs)):  # noqa: PTH208 - names suffice
-            entries = self.objects.entries(f"{RUNS}/{name}")
-            if all(modified < limit for _, modified in entries.values()):
-                self.remove_runs([name])
 
 
 def _sha256(path: Path) -> str:

@@ -58,7 +58,11 @@ def interval_in_words(run: PublishedRun, stage: PublishedStage, row: Mapping[str
     if row.get(f"{name}_lower") is None:
         return ""
     parameters = stage.parameters
-    independent = run.record.get("facts", {}).get(stage.name, {}).get("independent", _independent(stage))
+    independent = (
+        run.record.get("facts", {})
+        .get(stage.name, {})
+        .get("independent", "rows" if stage.stage.evidence is None else stage.stage.evidence.independent)
+    )
     ways = {
         "jackknife": f"closed form, from the spread between {independent}",
         "bootstrap": f"bootstrap-t, {parameters.get('resamples')} resamples of {independent}, seed "
@@ -69,10 +73,6 @@ def interval_in_words(run: PublishedRun, stage: PublishedStage, row: Mapping[str
     meaning = dict(MEANINGS).get(quality) if quality is not None else None
     words = "" if meaning is None else f"; interval_quality = {quality}: {meaning}"
     return f"{100 * parameters.get('confidence', 0.95):.6g}% confidence, {way}{words}"
-
-
-def _independent(stage: PublishedStage) -> str:
-    return "rows" if stage.stage.evidence is None else stage.stage.evidence.independent
 
 
 def files_in_words(run: PublishedRun, stage: PublishedStage, name: str) -> str:
@@ -427,7 +427,9 @@ def markup_of(explanation: Explanation) -> Markup:
 
 
 def _text(explanation: Explanation, width: int | None, brief: bool) -> str:  # noqa: FBT001 - as all writers
-    return "".join(f"{line}\n" for line in _lines(explanation, width, brief=brief)) + _sql(explanation)
+    return "".join(f"{line}\n" for line in _lines(explanation, width, brief=brief)) + (
+        f"SQL\n\n{cleaned(explanation.sql)}" if explanation.sql else ""
+    )
 
 
 def _lines(explanation: Explanation, width: int | None, *, brief: bool) -> Iterator[str]:
@@ -452,10 +454,6 @@ def _table(rows: pl.DataFrame, width: int | None) -> Iterator[str]:
         yield from plain.table_lines(cells.headers, cells.rows, widths, cells.flush_right, ruled=False)
     else:
         yield from plain.record_lines(cells.headers, cells.rows, room)
-
-
-def _sql(explanation: Explanation) -> str:
-    return f"SQL\n\n{cleaned(explanation.sql)}" if explanation.sql else ""
 
 
 def _markdown(explanation: Explanation, _width: int | None, brief: bool) -> str:  # noqa: FBT001 - see _text

@@ -60,7 +60,15 @@ def drawing_script() -> str:
             return script
     script = str(vl_convert.javascript_bundle(_CODE))
     with suppress(OSError, RuntimeError):
-        _keep(folder_for_caches() / name, script)
+        path = folder_for_caches() / name
+        content = script.encode()
+        path.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        try:
+            unfinished.write_bytes(b"\n".join([_digest(content).encode(), content]))
+            unfinished.replace(path)
+        finally:
+            remove_own(unfinished, path.parent)
     return script
 
 
@@ -68,17 +76,6 @@ def _kept(path: Path) -> str | None:
     """The script of a copy; None if it is damaged."""
     digest, _, content = path.read_bytes().partition(b"\n")
     return content.decode() if digest.decode("ascii", "replace") == _digest(content) else None
-
-
-def _keep(path: Path, script: str) -> None:
-    content = script.encode()
-    path.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}")
-    try:
-        unfinished.write_bytes(b"\n".join([_digest(content).encode(), content]))
-        unfinished.replace(path)
-    finally:
-        remove_own(unfinished, path.parent)
 
 
 def _digest(content: bytes) -> str:
@@ -140,18 +137,10 @@ def encoded(panels: Panels, groups: Sequence[Group], lists: Lists) -> dict[int, 
         chosen = panels.chosen.get(group)
         result[places[group]] = {
             "columns": span,
-            "ends": [_short(end) for end in panels.extent(group)],
-            "chosen": [] if chosen is None else _points(chosen),
+            "ends": [float(f"{end:.7g}") for end in panels.extent(group)],
+            "chosen": [] if chosen is None else chosen.with_columns(pl.selectors.float().round_sig_figs(7)).to_dicts(),
         }
     return result
-
-
-def _points(chosen: pl.DataFrame) -> list[dict[str, Any]]:
-    return chosen.with_columns(pl.selectors.float().round_sig_figs(7)).to_dicts()
-
-
-def _short(number: float) -> float:
-    return float(f"{number:.7g}")
 
 
 def _written(panels: Panels, name: str) -> tuple[list[Any], list[Any]]:
@@ -465,7 +454,10 @@ def _numbers(
     run_ids = {run.run_id for run in runs}
     for run in reversed(runs):
         for published in run.stages:
-            if published.name != stage or _origin(run, published) in run_ids:
+            if (
+                published.name != stage
+                or str((run.record["results"][published.name].get("carried_from") or {}).get("run_id", "")) in run_ids
+            ):
                 continue
             for group, named in numbers_by_group(published).items():
                 if wanted is None:
@@ -473,11 +465,6 @@ def _numbers(
                 if (group.grouping, group.text) == wanted:
                     yield run, named, next(iter(named.values()))
                     break
-
-
-def _origin(run: PublishedRun, stage: PublishedStage) -> str:
-    """Id of the run whose numbers were carried forward; empty if there is none."""
-    return str((run.record["results"][stage.name].get("carried_from") or {}).get("run_id", ""))
 
 
 def _row(run: PublishedRun, named: dict[str, KeyNumber], names: Sequence[str]) -> dict[str, Any]:
@@ -491,13 +478,12 @@ def _row(run: PublishedRun, named: dict[str, KeyNumber], names: Sequence[str]) -
 
 def _changes(runs: Sequence[PublishedRun], stage: str) -> list[PublishedRun]:
     """Runs whose code, or whose parameters of the stage, differ from those of the run before."""
-    marks = [(run.record.get("code_sha256"), _parameters(run, stage)) for run in runs]
+    marks = [
+        (run.record.get("code_sha256"), next(dict(entry.parameters) for entry in run.stages if entry.name == stage))
+        for run in runs
+    ]
     pairs = zip(runs[1:], marks[1:], marks, strict=False)
     return [run for run, mark, before in pairs if mark != before]
-
-
-def _parameters(run: PublishedRun, stage: str) -> object:
-    return next(dict(entry.parameters) for entry in run.stages if entry.name == stage)
 
 
 # What the page shows of one stage, and how the stage was measured.
@@ -554,7 +540,11 @@ def stage_content(published: PublishedStage, anchor: str) -> StageContent:
     """
     numbers = numbers_by_group(published)
     figures = tuple(panels(figure) for figure in published.figures())
-    groups = list(dict.fromkeys([*numbers, *(group for drawn in figures for group in _groups_of(drawn))]))
+    groups = list(
+        dict.fromkeys(
+            [*numbers, *(group for drawn in figures for group in (() if drawn.figure.across else tuple(drawn.spans)))]
+        )
+    )
     groups.sort(key=lambda group: not group.is_total)
     return StageContent(
         published=published,
@@ -566,10 +556,6 @@ def stage_content(published: PublishedStage, anchor: str) -> StageContent:
         number_names=tuple(dict.fromkeys(name for named in numbers.values() for name in named)),
         figures=figures,
     )
-
-
-def _groups_of(drawn: Panels) -> tuple[Group, ...]:
-    return () if drawn.figure.across else tuple(drawn.spans)
 
 
 def numbers_by_group(published: PublishedStage) -> dict[Group, dict[str, KeyNumber]]:
@@ -630,9 +616,9 @@ def _entries(published: PublishedStage, run: PublishedRun) -> Iterator[tuple[str
     for input_name, bound in _bindings(run.record.get("bindings", {}).get(published.name, {})).items():
         yield f"Columns of {input_name}", bound
     for name, value in run.record.get("facts", {}).get(published.name, {}).items():
-        yield _label(name), str(value)
+        yield name.replace("_", " ").capitalize(), str(value)
     for name, value in published.parameters.items():
-        if name not in _NOT_PARAMETERS and not _is_input(value) and value not in _UNSET:
+        if name not in _NOT_PARAMETERS and not (isinstance(value, dict) and "path" in value) and value not in _UNSET:
             yield element("code", name), _value(value)
     yield from _tables(published)
     yield "Time", f"{published.seconds:.1f} s"
@@ -665,14 +651,6 @@ def _bindings(bindings: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
             column = binding.get("column") or binding["source"]
             inputs.setdefault(input_name, []).append(name if column == name else f"{name} = {column}")
     return {name: ", ".join(fields) for name, fields in inputs.items()}
-
-
-def _is_input(value: object) -> bool:
-    return isinstance(value, dict) and "path" in value
-
-
-def _label(name: str) -> str:
-    return name.replace("_", " ").capitalize()
 
 
 def _value(value: object) -> str:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
 
     from ...interrupts import StopRequest
-    from ...storage.manifest import PublishedFile
     from ..config import Config
     from .lineage import Job
 
@@ -68,7 +67,13 @@ class Announcement:
             run: Folder of the run that it published or found unchanged.
         """
         record = self.record
-        self._send(lambda: self._job().end(record, json.loads(read_own(run / RUN_RECORD)), _files(run)))
+        self._send(
+            lambda: self._job().end(
+                record,
+                json.loads(read_own(run / RUN_RECORD)),
+                parse_manifest(read_own(run / MANIFEST), run / MANIFEST).files,
+            )
+        )
         self._write_metrics(record, record.get("ended_at"), run)
 
     def fails(self, error: BaseException) -> None:
@@ -166,10 +171,6 @@ def _descriptions(config: Config) -> dict[str, dict[str, str]]:
         *(table for stage in config.stages for table in stage.stage.tables_of(stage.params)),
     ]
     return {table.name: {column.name: column.meaning for column in (*LEADING, *table.columns)} for table in tables}
-
-
-def _files(run: Path) -> tuple[PublishedFile, ...]:
-    return parse_manifest(read_own(run / MANIFEST), run / MANIFEST).files
 
 
 def _last_success(layout: Layout) -> str | None:

@@ -86,7 +86,10 @@ def sentences(measured: Measured) -> Iterator[str]:
     parents = " over both (Cameron, Gelbach and Miller 2011)" if " and " in measured.facts["independent"] else ""
     yield methods.intervals(measured, units, CLOSED_FORMS.format(units=units, parents=parents))
     yield methods.criteria(measured)
-    yield from _results(measured)
+    points = measured.tables["before_after_operating_points"]
+    chosen = points.filter(pl.col("criterion") != "recall_reference")
+    rows = methods.of_first_criterion(points if chosen.is_empty() else chosen)
+    yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)
     yield _placebo(measured.tables)
 
 
@@ -118,13 +121,6 @@ def _reference(reference: Mapping[str, object]) -> str:
         "max": f"the threshold with most true positives among those with {least}",
     }[str(reference["rule"])]
     return f"Recall is relative to {place}, where it is taken to be {share}."
-
-
-def _results(measured: Measured) -> Iterator[str]:
-    points = measured.tables["before_after_operating_points"]
-    chosen = points.filter(pl.col("criterion") != "recall_reference")
-    rows = methods.of_first_criterion(points if chosen.is_empty() else chosen)
-    yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)
 
 
 def _placebo(tables: Mapping[str, pl.DataFrame]) -> str:

@@ -381,7 +381,12 @@ def sentences(measured: Measured) -> Iterator[str]:
         f"are those of proportions whose counts are divided by the design effect, by the jackknife over {units}",
     )
     yield from limits(measured)
-    yield from _results(measured)
+    # give the chosen point, or without scores the counts of all predictions
+    points = measured.tables["change_points_operating_points"]
+    rows = on_other_data(methods.of_first_criterion(points))
+    if rows.is_empty():
+        rows = measured.tables["change_points_curve"].filter(pl.col("threshold").is_null())
+    yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)
     yield from results(measured)
 
 
@@ -394,15 +399,6 @@ def _margin(parameters: Mapping[str, dict[str, object]], *, lasting: bool) -> st
         return f"a prediction lies within the margin of an incident inside it, or {sides}"
     sides = f"{before} from a mark" if before == after else f"{before} before or {after} after a mark"
     return f"a prediction lies within the margin if it is {boundary} {sides}{unit}"
-
-
-def _results(measured: Measured) -> Iterator[str]:
-    """Give the chosen point, or without scores the counts of all predictions."""
-    points = measured.tables["change_points_operating_points"]
-    rows = on_other_data(methods.of_first_criterion(points))
-    if rows.is_empty():
-        rows = measured.tables["change_points_curve"].filter(pl.col("threshold").is_null())
-    yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)
 
 
 # What the numbers of change_points rest on: series, with their points.

@@ -457,11 +457,7 @@ def sentences(measured: Measured) -> Iterator[str]:
         units,
         f"are those of proportions whose counts are divided by the design effect, by the jackknife over {units}",
     )
-    yield from _results(measured, scores)
-
-
-def _results(measured: Measured, scores: pl.DataFrame) -> Iterator[str]:
-    """Give the chosen point of all mentions, or without scores the first average."""
+    # give the chosen point of all mentions, or without scores the first average
     points = measured.tables["entity_recognition_operating_points"]
     rows = on_other_data(methods.of_first_criterion(points))
     if rows.is_empty():

@@ -143,7 +143,11 @@ class _Planner:
         if self.params.distance == "geodesic":
             geodesic(*np.zeros((4, 1)))
         if self.params.candidates == "first":
-            self._check_rank()
+            rank = self.predicted.field("rank")
+            if rank is None:
+                message = 'candidates = "first" needs the column rank in predicted'
+                raise DataError(message, remedy='Map it, or use candidates = "closest".')
+            self.predicted.types("rank", rank)
         if self.params.match is None:
             rows.check_keys(self.sources, "mention_id")
             return
@@ -161,13 +165,6 @@ class _Planner:
             )
             raise DataError(message, remedy="Map them in gold and in predicted.")
         self.mentions.check()
-
-    def _check_rank(self) -> None:
-        rank = self.predicted.field("rank")
-        if rank is None:
-            message = 'candidates = "first" needs the column rank in predicted'
-            raise DataError(message, remedy='Map it, or use candidates = "closest".')
-        self.predicted.types("rank", rank)
 
     def _checks(self) -> Iterator[Check]:
         for source in self.sources:
