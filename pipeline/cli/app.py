@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..errors import Note, ThresherError, UsageError
-from ..sources.paths import local_path
+from ..sources.paths import is_remote, local_path
 from ..stages import STAGES, StageEntry, find_stage
 from . import reading
 from .session import cleaned_faults, echo, execute, reporting, usage_errors_as_json
@@ -370,8 +370,6 @@ def _values(variables: list[str] | None) -> dict[str, str]:
 
 def _absolute(path: str, *, what: str) -> str:
     """A path as the config takes it; a reference in it is one of the config."""
-    from ..sources.remote.store import is_remote  # noqa: PLC0415 - help needs none of it
-
     if what == "--output" and is_remote(path):
         return path
     has_reference = "${" in path and "://" not in path

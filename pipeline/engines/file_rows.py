@@ -134,9 +134,6 @@ _MOST_SHOWN = 60
 def broken_text(file: str) -> str | None:
     """Say which text columns of a Parquet file hold what is not UTF-8, in how many rows, and where first.
 
-    Args:
-        file: Its path.
-
     Returns:
         None if all text is UTF-8, or if Arrow cannot read the file either.
     """

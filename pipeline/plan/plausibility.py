@@ -117,13 +117,7 @@ def _keys(match: KeyMatch, row: Mapping[str, object]) -> str:
 
 
 def scales(options: Options, plan: Plan, counts: pl.DataFrame) -> Iterator[str]:
-    """Thresholds that lie above all scores, or below nearly all of them: a percentage beside a share has small values.
-
-    Args:
-        options: What the parameters of the stage say of counting.
-        plan: What was counted.
-        counts: The count table.
-    """
+    """Thresholds above all scores, or below nearly all of them: a percentage beside a share has small values."""
     values = options.threshold_values
     if values is None or THRESHOLD not in counts.columns:
         return

@@ -18,8 +18,7 @@ from ..engines.spark_session import SparkSettings, check_spark
 from ..errors import ConfigError, NoInputError, os_fault, together
 from ..records import dataclass
 from ..safe_files import SpecialFileError, is_open_pipe, read_file
-from ..sources.paths import abridged, check_texts, local_path, shortened
-from ..sources.remote.store import is_remote
+from ..sources.paths import abridged, check_texts, is_remote, local_path, shortened
 from ..stages import STAGES, find_stage
 from ..stages.units import UpstreamParameters, UpstreamStage
 from .config_faults import explain, near, unwritable

@@ -18,6 +18,7 @@ import polars as pl
 from ..engines.duckdb import DuckDB, Resources
 from ..engines.engine import InputFile
 from ..engines.expression_types import DuckDBWithoutRows
+from ..engines.limits import bytes_of
 from ..engines.spark_session import SETTINGS_OF_SESSIONS
 from ..errors import Note, ResourceError
 from ..interrupts import StopRequest, stop_requests
@@ -26,7 +27,6 @@ from ..plan.count_tables import after_results, begin, count
 from ..plan.plan import render_stage, schemas_of_transforms
 from ..records import dataclass
 from ..sources.parquet_files import DataFile
-from ..sources.remote.reading import bytes_of
 from ..sources.rows import is_passed_in
 from ..stages.stage import counts_table
 from ..storage.durable import own_sha256

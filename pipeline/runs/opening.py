@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..engines.expression_types import truths, type_of
-from ..engines.limits import limit_of, limit_process
+from ..engines.limits import bytes_of, limit_of, limit_process
 from ..errors import ConfigError, DataError, NoInputError, Note, ResourceError, together
 from ..records import dataclass
 from ..safe_files import read_file
@@ -21,7 +21,7 @@ from ..sources.bindings import Binding
 from ..sources.finding import RENAME, skipped_words
 from ..sources.inputs import Expression, Input
 from ..sources.parquet_files import DataFile
-from ..sources.remote.reading import DEFAULT_LIMIT, Copies, bytes_of
+from ..sources.paths import is_remote
 from ..sources.rows import EngineRows, is_passed_in, relabelled
 from ..sources.source import judged_by_itself, open_source, with_others
 from ..sources.types import as_mapping, as_renaming, in_expression
@@ -37,11 +37,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ..plan.plan import Plan
+    from ..sources.remote.reading import Copies
     from ..sources.rows import Looks, Rows
     from ..sources.source import Source
     from ..stages.parameters import StageParameters
     from ..stages.stage import Stage
-    from .config import Config, ConfiguredStage
+    from .config import Config, ConfiguredStage, ResourceLimits
     from .variables import Variables
 
 
@@ -428,7 +429,6 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
     sources, faults = {}, []
     limits = config.resources
     limit_process(None if limits.memory is None else bytes_of(limits.memory))
-    copies = Copies(limits.copies, DEFAULT_LIMIT if limits.copies_limit is None else bytes_of(limits.copies_limit))
     look = looks_of(config)
     for contract in configured.stage.inputs:
         spec = getattr(configured.params, contract.name)
@@ -442,7 +442,7 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
                 type_of,
                 limits.scratch,
                 truths=truths,
-                copies=copies,
+                copies=_copies(limits, spec),
                 look=look,
                 results=config.output,
             )
@@ -452,6 +452,15 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
         raise together(faults)
     check_verifiable(config, sources)
     return sources
+
+
+def _copies(limits: ResourceLimits, spec: Input) -> Copies | None:
+    """Where objects of remote stores are copied to; None where the input names none."""
+    if not any(isinstance(text, str) and is_remote(text) for text in spec.path):
+        return None
+    from ..sources.remote.reading import DEFAULT_LIMIT, Copies  # noqa: PLC0415 - most inputs lie here
+
+    return Copies(limits.copies, DEFAULT_LIMIT if limits.copies_limit is None else bytes_of(limits.copies_limit))
 
 
 def _labelled(sources: Mapping[str, Source], variables: Variables, run: Path | None) -> Mapping[str, Source]:

@@ -13,10 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..engines.limits import bytes_of
 from ..errors import BusyError, ConfigError
-from ..sources.paths import local_path, shortened
-from ..sources.remote.reading import bytes_of, folder_for_caches
-from ..sources.remote.store import Address, endpoints, is_remote, parse_address
+from ..sources.paths import is_remote, local_path, shortened
+from ..sources.remote.reading import folder_for_caches
+from ..sources.remote.store import Address, endpoints, parse_address
 from ..visible_text import cleaned
 
 if TYPE_CHECKING:

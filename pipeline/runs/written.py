@@ -12,8 +12,7 @@ from ..records import dataclass
 from ..safe_files import SpecialFileError, identity, names_below, read_file
 from ..sources.finding import Search
 from ..sources.formats import ENDINGS
-from ..sources.paths import local_path
-from ..sources.remote.store import is_remote
+from ..sources.paths import is_remote, local_path
 from ..stages.units import UpstreamParameters
 from ..storage.durable import write_whole
 

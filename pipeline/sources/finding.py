@@ -275,9 +275,9 @@ def is_meant(names: _Names, pattern: _Names, endings: tuple[str, ...]) -> bool |
         endings: Endings of the names of files in folders, in lower case.
     """
     # the pattern of the folders that are searched: a `**` at the end is the folder with all below it
-    while pattern[-1:] == (_ANY_DEPTH,):
-        pattern = pattern[:-1]
     of_folders = pattern
+    while of_folders[-1:] == (_ANY_DEPTH,):
+        of_folders = of_folders[:-1]
     if not names or (pattern and of_folders == pattern and _fits(names, pattern)):
         return bool(names)
     if not any(_fits(names[:n], of_folders) and not any(map(is_hidden, names[n:])) for n in range(len(names))) or names[

@@ -216,11 +216,6 @@ def _ends_in_nulls(rows: Path) -> bool:
 def _refuse_uneven(path: Path, separator: str, *, name: str) -> None:
     """Refuse a file with rows that have more or fewer values than its header; a line without any value is no row.
 
-    Args:
-        path: The file, compressed or not.
-        separator: What separates them.
-        name: Name of the input in messages.
-
     Raises:
         DataError: names the first such row by its line.
     """
@@ -522,9 +517,6 @@ def keys_of_file(path: Path, delimiter: str | None, format_: Format | None, *, n
 
 def keys_of_text(path: Path) -> dict[str, str] | None:
     """Return the keys that an input needs to read a text file whatever it is called: none if they cannot be guessed.
-
-    Args:
-        path: The file, compressed or not.
 
     Returns:
         The keys; None if the file holds no text.

@@ -287,10 +287,6 @@ def brat(path: Path, *, name: str) -> pl.LazyFrame:
     An annotation in several pieces, `T1<tab>Location 0 5;16 23<tab>North America`, is a mention from the start of the
     first to the end of the last.
 
-    Args:
-        path: The file.
-        name: Name of the input in messages.
-
     Returns:
         Columns doc_id, start, end, text, type, n_pieces.
 
@@ -316,11 +312,7 @@ def brat(path: Path, *, name: str) -> pl.LazyFrame:
 
 
 def notices(path: Path) -> dict[str, int]:
-    """Return what is to be said of the rows of a brat file that was written to a Parquet file, with how many there are.
-
-    Args:
-        path: The Parquet file.
-    """
+    """Return what is to be said of the rows of a brat file that was written to Parquet, with how many there are."""
     n_joined = int(pl.scan_parquet(path).select((pl.col(PIECES) > 1).sum()).collect().item())
     return {_JOINED: n_joined} if n_joined else {}
 

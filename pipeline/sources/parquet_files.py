@@ -232,10 +232,6 @@ def _check_rows(metadata: pq.FileMetaData) -> None:
 def _check_places(metadata: pq.FileMetaData, end: int) -> None:
     """Check that the columns of a footer lie one behind the other in front of it, and are what its schema says.
 
-    Args:
-        metadata: What the footer says.
-        end: Where it begins.
-
     Raises:
         OSError: as for `_check_rows`. Libraries may crash at such a file, or read other values.
     """
@@ -422,12 +418,7 @@ _KINDS = (
 
 
 def kind_of(head: bytes, path: Path) -> tuple[str, str] | None:
-    """Return what a file is, in words, and a remedy; None where its first bytes do not tell.
-
-    Args:
-        head: Its first bytes.
-        path: The file.
-    """
+    """Return what a file is, in words, and a remedy; None where its first bytes do not tell."""
     if head.lstrip().startswith((b"[{", b"[\n", b"[\r")) or (head.startswith(b"[") and path.suffix.lower() == ".json"):
         return "an array in JSON", _JSON.format(path=path, lines=path.with_suffix(".jsonl").name)
     for offset, magic, words, remedy in _KINDS:

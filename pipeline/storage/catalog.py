@@ -331,9 +331,6 @@ def open_results(results: Path) -> duckdb.DuckDBPyConnection:
     are missing from `history`. The table `attempts` has the attempts since the latest run, too. Where the catalog is
     missing or not the one that was published, the tables are built from the run folders, which takes longer.
 
-    Args:
-        results: The output folder of a run.
-
     Raises:
         NoInputError: no run was published there.
         DataError: a file of the latest run is lost or damaged.
@@ -434,9 +431,6 @@ def _rebuild(connection: duckdb.DuckDBPyConnection, layout: Layout) -> None:
 
 def omitted_tables(results: Path) -> dict[str, dict[str, str]]:
     """Return the tables that the stages of the latest run did not make, with the reasons, by stage.
-
-    Args:
-        results: The output folder of a run.
 
     Raises:
         NoInputError: no run was published there.

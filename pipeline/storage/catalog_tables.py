@@ -617,9 +617,6 @@ def locked_connection(root: Path) -> duckdb.DuckDBPyConnection:
     """Return a connection in memory that can read files below a folder and nothing else, whatever it is asked to run.
 
     It is locked before a catalog is attached: the catalog may be one that somebody else made.
-
-    Args:
-        root: A results folder, absolute.
     """
     connection = duckdb.connect(
         ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}

@@ -108,13 +108,7 @@ class SharedUnits:
 
 
 def differences_of(group: SharedUnits, units: UnitTable, confidence: float) -> Iterator[Tested]:
-    """Test every metric of a group.
-
-    Args:
-        group: Its shared units.
-        units: What their table holds.
-        confidence: Confidence of the limits.
-    """
+    """Test every metric of a group."""
     columns = set(group.shared.columns)
     if set(EVENT_COUNTS) <= columns:
         yield from _of_events(group, units, confidence)

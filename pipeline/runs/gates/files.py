@@ -108,11 +108,7 @@ def gates_as_json(record: Row, status: str, code: int) -> dict[str, Any]:
 
 
 def gates_as_junit(record: Row) -> bytes:
-    """Return the XML file.
-
-    Args:
-        record: The content of `run.json`.
-    """
+    """Return the XML file."""
     rows: list[Row] = record.get("gates", [])
     by_stage: dict[str, list[Row]] = {}
     for row in rows:

@@ -69,11 +69,6 @@ class Address:
         return f"{self.scheme}{SEPARATOR}{self.bucket}/{self.key}"
 
 
-def is_remote(text: str) -> bool:
-    """Whether a text is an address on a store that inputs can be read from."""
-    return _ADDRESS.fullmatch(text) is not None
-
-
 def parse_address(text: str, *, what: str) -> Address:
     """Return the address that a text means.
 

@@ -165,12 +165,7 @@ NUMBERS = (
 
 @shown
 def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
-    """The estimates, what other methods and labels make of them, and what their assumption rests on.
-
-    Args:
-        tables: The result tables of the stage.
-        confidence: The level of their intervals.
-    """
+    """The estimates, what other methods and labels make of them, and what their assumption rests on."""
     estimates, points = rising(tables["before_after_estimates"]), tables["before_after_operating_points"]
     what = (
         "Estimates, without labels, of the ratios if every pair that scores at least the threshold counts as a match. "

@@ -101,12 +101,7 @@ NUMBERS = (
 
 @shown
 def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
-    """Curves by threshold where there are scores, delays of the matches, F1 over series.
-
-    Args:
-        tables: The result tables of the stage.
-        confidence: The level of their intervals.
-    """
+    """Curves by threshold where there are scores, delays of the matches, F1 over series."""
     curve, points = rising(tables["change_points_curve"]), tables["change_points_operating_points"]
     what = "The ratios if every predicted change point that scores at least the threshold counts."
     x_title = "Threshold: score from which a prediction counts"
@@ -178,12 +173,7 @@ def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
 
 
 def alarm_figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
-    """The rate of false alarms by threshold, what is detected at such a rate, and how early alarms come.
-
-    Args:
-        tables: The result tables of the stage.
-        confidence: The level of their intervals.
-    """
+    """The rate of false alarms by threshold, what is detected at such a rate, and how early alarms come."""
     alarms = tables.get(ALARMS.name)
     if alarms is None or alarms.is_empty():
         return

@@ -234,12 +234,7 @@ _OVERLAP = " Systems whose bars overlap can still differ, as all have the same u
 
 @shown
 def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
-    """Differences of every pair and means of every system by metric, and posteriors.
-
-    Args:
-        tables: The result tables of the stage.
-        confidence: The level of their intervals.
-    """
+    """Differences of every pair and means of every system by metric, and posteriors."""
     tests, posteriors = one_test_a_pair(tables["compare_tests"]), tables.get("compare_posteriors")
     metrics = [metric for metric in tests["metric"].unique(maintain_order=True) if metric not in POOLED]
     for metric, name in names_of_metrics(metrics).items():

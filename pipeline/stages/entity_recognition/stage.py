@@ -355,12 +355,7 @@ CURVES = ("micro", "macro", "semeval_micro", "semeval")  # the average of the cu
 
 @shown
 def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
-    """Curves by confidence where there are scores, averages at their best threshold, F1 over documents.
-
-    Args:
-        tables: The result tables of the stage.
-        confidence: The level of their intervals.
-    """
+    """Curves by confidence where there are scores, averages at their best threshold, F1 over documents."""
     scores = tables["entity_recognition_scores"]
     if scores.is_empty():
         return
