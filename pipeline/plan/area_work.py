@@ -29,8 +29,8 @@ from ..sources.bins import BLOCK
 from ..tables.columns import REPLICATE, SECOND_REPLICATE, add_up, doubles
 from ..tables.groupings import Grouping
 from ..tables.schemas import COUNT_TABLE, GROUPING
-from .cells import HIGHEST, LOWEST, SIDES, cells_of
 from .count_tables import BIN
+from .counts import HIGHEST, LOWEST, SIDES, cells_of
 from .nodes import Phase, Statement
 from .rows import CELL, IN_CELLS, SCORED, FirstCells, rows_in_cells, span_of_scores
 

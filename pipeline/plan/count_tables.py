@@ -13,9 +13,18 @@ from ..metrics.uncertainty.clusters import replicate_of_both
 from ..records import dataclass
 from ..tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up
 from ..tables.schemas import COUNT_TABLE, GROUPING
-from .accounting import InputAccount, account, emptiness, kept_rows, refuse_nothing, row_faults, unscored
+from .accounting import (
+    InputAccount,
+    account,
+    emptiness,
+    implausible,
+    kept_rows,
+    refuse_nothing,
+    row_faults,
+    scales,
+    unscored,
+)
 from .nodes import Phase, Progress
-from .plausibility import implausible, scales
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -15,9 +15,9 @@ from ..queries.kept import kept, number_of, parts
 from ..queries.load import Query, expand, statement
 from ..records import dataclass
 from ..sources.bins import block_of, cell_in_block, piecewise_cells
-from ..sources.canonical import canonical_relation
 from ..sources.inputs import Field
 from ..sources.rows import mapping_of_expression
+from ..sources.source import canonical_relation
 from ..sources.types import as_mapping, as_renaming, in_expression
 from ..tables.columns import IN_TIME
 from ..tables.groupings import cluster_name, internal_name, users_name

@@ -11,8 +11,7 @@ from pydantic import ValidationError
 from ..records import dataclass
 from ..safe_files import read_file
 from ..stages.stage import counts_table
-from ..storage.durable import DamagedError, read_own, write_json
-from ..storage.layout import RUN_RECORD, run_name
+from ..storage.layout import RUN_RECORD, DamagedError, read_own, run_name, write_json
 from ..tables.run_tables import METRICS
 from .stage_results import (
     CARRIED,

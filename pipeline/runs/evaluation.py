@@ -29,7 +29,7 @@ from ..records import dataclass
 from ..sources.parquet_files import DataFile
 from ..sources.rows import is_passed_in
 from ..stages.stage import counts_table
-from ..storage.durable import own_sha256
+from ..storage.layout import own_sha256
 from ..tables.groupings import in_users_names
 from ..tables.run_tables import BINDINGS, INPUTS, METRICS, metrics_table
 from ..tables.schemas import COUNT_TABLE, conform, empty_table

@@ -27,8 +27,7 @@ from ..sources.source import judged_by_itself, open_source, with_others
 from ..sources.types import as_mapping, as_renaming, in_expression
 from ..stages.stage import counts_table
 from ..stages.units import UpstreamParameters, UpstreamStage
-from ..storage.durable import own_sha256
-from ..storage.layout import RUN_RECORD, Layout
+from ..storage.layout import RUN_RECORD, Layout, own_sha256
 from ..storage.state import require_latest
 from ..tables.schemas import result_names
 from .variables import NO_VARIABLES

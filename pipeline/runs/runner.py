@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ThresherError, system_fault
 from ..interrupts import stop_requests
 from ..records import dataclass
-from ..storage.durable import json_bytes
-from ..storage.layout import FORMAT_VERSION, Layout, new_run_id
+from ..storage.layout import FORMAT_VERSION, Layout, json_bytes, new_run_id
 from ..storage.manifest import Manifest
 from ..storage.publish import Staging, exclusive, make_results_folder
 from ..storage.state import Attempt, process_facts, utc_now

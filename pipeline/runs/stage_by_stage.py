@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError, DataError, Interrupted, ThresherError, system_fault, together
 from ..records import dataclass
-from ..storage.durable import DamagedError
+from ..storage.layout import DamagedError
 from .carry_forward import carried, finished_stages, note_finished, sentence_of_upstream, take_over, why_not
 from .evaluation import evaluate_stage
 from .opening import OpenedStage, find_inputs, open_inputs, planned

@@ -14,7 +14,7 @@ from ..sources.finding import Search
 from ..sources.formats import ENDINGS
 from ..sources.paths import is_remote, local_path
 from ..stages.units import UpstreamParameters
-from ..storage.durable import write_whole
+from ..storage.layout import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -47,8 +47,7 @@ from .catalog_tables import (
     update_attempts,
     view_of_latest,
 )
-from .durable import own_sha256, reading_back, storage_errors, sync_file
-from .layout import RUN_RECORD, Layout, run_id_of, run_name_of
+from .layout import RUN_RECORD, Layout, own_sha256, reading_back, run_id_of, run_name_of, storage_errors, sync_file
 from .state import READINGS, CatalogFacts, State, read_state, require_latest
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ..queries.load import macro_names, macros
 from ..records import dataclass
 from ..tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
 from ..tables.schemas import DESCRIPTION
-from .durable import read_record
+from .layout import read_record
 from .manifest import attempts_frame, empty_frame, history_frame, in_history, record_frames, runs_frame
 
 if TYPE_CHECKING:

@@ -42,8 +42,24 @@ from ..errors import (
 from ..records import dataclass
 from ..safe_files import remove_own
 from ..sources.remote.store import CHUNK_BYTES, Bucket, T
-from .durable import DamagedError, make_folder, own_sha256, read_own, storage_errors, write_whole
-from .layout import ATTEMPTS, CATALOG, CURRENT, MANIFEST, RUN_ID, RUN_NAME, RUNS, Layout, generation_of, run_id_of
+from .layout import (
+    ATTEMPTS,
+    CATALOG,
+    CURRENT,
+    MANIFEST,
+    RUN_ID,
+    RUN_NAME,
+    RUNS,
+    DamagedError,
+    Layout,
+    generation_of,
+    make_folder,
+    own_sha256,
+    read_own,
+    run_id_of,
+    storage_errors,
+    write_whole,
+)
 from .manifest import Manifest, faults, parse_manifest
 from .publish import LostRaceError
 from .state import CRASHED, PUBLISHED, READINGS, RUNNING, UNFINISHED, Pointer, parse_pointer, status_of

@@ -24,8 +24,13 @@ from ..records import dataclass
 from ..safe_files import kind_in_words, remove_own
 from ..tables.schemas import COUNT_TABLE, DESCRIPTION
 from .catalog import stage_catalog
-from .durable import (
+from .layout import (
+    MANIFEST,
+    RUN_ID,
+    RUN_NAME,
+    RUN_RECORD,
     DamagedError,
+    Layout,
     json_bytes,
     make_folder,
     own_sha256,
@@ -37,7 +42,6 @@ from .durable import (
     write_json,
     write_whole,
 )
-from .layout import MANIFEST, RUN_ID, RUN_NAME, RUN_RECORD, Layout
 from .manifest import KeptRun, Manifest, PublishedFile
 from .state import Latest, Pointer, point_to_latest, read_state
 

@@ -11,8 +11,19 @@ from ..errors import DataError, UsageError
 from ..records import dataclass
 from ..safe_files import remove_own
 from .catalog import catalog_faults, stage_catalog, version_of, what_is_shown
-from .durable import PROBE, DamagedError, read_own, read_record, remove_whole, storage_errors, sync_folder, write_whole
-from .layout import UNFINISHED_NAME, Layout, run_id_of
+from .layout import (
+    PROBE,
+    UNFINISHED_NAME,
+    DamagedError,
+    Layout,
+    read_own,
+    read_record,
+    remove_whole,
+    run_id_of,
+    storage_errors,
+    sync_folder,
+    write_whole,
+)
 from .publish import exclusive
 from .state import (
     OLDER_RUNS,

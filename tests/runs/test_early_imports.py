@@ -120,7 +120,7 @@ OPTIONAL = (
 )
 
 
-@pytest.mark.parametrize(("kind", "most_entered", "most_loaded"), [("call", 88, 129), ("run", 97, 134)])
+@pytest.mark.parametrize(("kind", "most_entered", "most_loaded"), [("call", 85, 125), ("run", 93, 130)])
 def test_a_plain_run_meets_few_modules_and_none_for_what_it_does_not_ask(
     tmp_path: Path, kind: str, most_entered: int, most_loaded: int
 ) -> None:

@@ -155,7 +155,7 @@ def test_the_cells_of_one_scan_add_up_over_days(
 ) -> None:
     monkeypatch.setattr("pipeline.stages.threshold_sweep.planning.MOST_SINGLE", 0)
     monkeypatch.setattr("pipeline.plan.area_work.MOST_CELLS", 16)
-    monkeypatch.setattr("pipeline.plan.cells.MOST_SCORES", 0)
+    monkeypatch.setattr("pipeline.plan.counts.MOST_SCORES", 0)
     keys = {"by": by, "thresholds": thresholds, "width": 0.01}
 
     def write(day: int) -> None:

@@ -17,7 +17,7 @@ from runs.inputs.workplace import assert_error
 
 import pipeline
 from pipeline.runs import evaluation
-from pipeline.storage.durable import DamagedError, storage_errors, write_json, write_whole
+from pipeline.storage.layout import DamagedError, storage_errors, write_json, write_whole
 from storage.promises import assert_results_ok, attempts
 
 if TYPE_CHECKING:

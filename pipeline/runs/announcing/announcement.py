@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 from ...errors import Interrupted, ThresherError, system_fault
 from ...records import dataclass
-from ...storage.durable import read_own, read_record
-from ...storage.layout import MANIFEST, RUN_RECORD, Layout
+from ...storage.layout import MANIFEST, RUN_RECORD, Layout, read_own, read_record
 from ...storage.manifest import parse_manifest
 from ...storage.state import utc_now
 from ...tables import run_tables

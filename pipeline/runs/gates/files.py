@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 from ...errors import BusyError, ThresherError
 from ...safe_files import read_file, remove_own
-from ...storage.durable import json_bytes, storage_errors
+from ...storage.layout import json_bytes, storage_errors
 from ...tables.groupings import TOTAL
 from ...visible_text import cleaned
 from ..config import Config

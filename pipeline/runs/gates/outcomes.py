@@ -14,8 +14,7 @@ import polars as pl
 
 from ...metrics.uncertainty.interval_quality import DOUBTFUL
 from ...records import dataclass
-from ...storage.durable import DamagedError, own_sha256, read_record
-from ...storage.layout import RUN_RECORD, Layout, generation_of, run_id_of
+from ...storage.layout import RUN_RECORD, DamagedError, Layout, generation_of, own_sha256, read_record, run_id_of
 from ...storage.manifest import KeptRun, read_kept_run
 from ...storage.state import utc_now
 from ...tables.groupings import TOTAL, values_text

@@ -10,6 +10,7 @@ import sqlglot.expressions as exp
 from ...errors import ConfigError, DataError
 from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from ...plan import rows
+from ...plan.accounting import UnmappedId, pooled_systems
 from ...plan.checks import (
     doubtful_groups,
     doubtful_scores,
@@ -21,7 +22,6 @@ from ...plan.checks import (
 from ...plan.counts import CountFunction, Query, Sweep
 from ...plan.nodes import Relation
 from ...plan.plan import Plan
-from ...plan.plausibility import UnmappedId, pooled_systems
 from ...queries.dialect import double
 from ...queries.load import statement
 from ...records import dataclass

@@ -11,6 +11,7 @@ import sqlglot.expressions as exp
 
 from ...errors import DataError, Note
 from ...plan import rows
+from ...plan.accounting import pooled_systems
 from ...plan.checks import (
     doubtful_groups,
     doubtful_scores,
@@ -23,7 +24,6 @@ from ...plan.checks import (
 from ...plan.counts import Query, Sweep, Transform
 from ...plan.nodes import CrossCheck, Relation
 from ...plan.plan import OptionalTable, Plan
-from ...plan.plausibility import pooled_systems
 from ...queries.dialect import column
 from ...queries.load import statement
 from ...records import dataclass

@@ -13,11 +13,11 @@ import sqlglot.expressions as exp
 from ...errors import DataError, Note
 from ...metrics.matching.spans import POOLED_AVERAGES
 from ...plan import rows
+from ...plan.accounting import pooled_systems
 from ...plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check
 from ...plan.counts import Query, Reduction, Sweep, Transform
 from ...plan.nodes import After, Frame, Relation
 from ...plan.plan import OptionalTable, Plan
-from ...plan.plausibility import pooled_systems
 from ...queries.load import statement
 from ...records import dataclass
 from ...sources.bindings import KeyMatch

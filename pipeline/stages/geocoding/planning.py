@@ -12,17 +12,17 @@ import sqlglot.expressions as exp
 from ...errors import ConfigError, DataError
 from ...metrics.geocoding.accuracy import geodesic
 from ...plan import rows
+from ...plan.accounting import Roles, UnmappedId, pooled_systems
 from ...plan.checks import doubtful_groups, duplicate_check, file_check, missing_check
 from ...plan.counts import Query, Sweep, Transform
 from ...plan.nodes import After, CrossCheck, Relation
 from ...plan.plan import OptionalTable, Plan
-from ...plan.plausibility import Roles, UnmappedId, pooled_systems
 from ...queries.dialect import column
 from ...queries.load import statement
 from ...records import dataclass
 from ...sources.bindings import KeyMatch
 from ...sources.bins import Grid
-from ...sources.canonical import canonical_relation
+from ...sources.source import canonical_relation
 from ...tables.columns import lowest_retrieved
 from ...tables.groupings import users_name
 from ..mentions import MentionRows, fault_of, key_type, systems_relation

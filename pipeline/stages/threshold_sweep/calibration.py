@@ -34,8 +34,8 @@ from ...metrics.uncertainty.limits import (
     with_numbers,
     with_quality,
 )
-from ...plan.cells import LOWER, UPPER, ProbabilitySums
 from ...plan.checks import outside_check
+from ...plan.counts import LOWER, UPPER, ProbabilitySums
 from ...plan.plan import OptionalTable, Unfit
 from ...queries.load import statement
 from ...records import dataclass

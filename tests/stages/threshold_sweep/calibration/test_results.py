@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SUMS = "pipeline.plan.cells"
+SUMS = "pipeline.plan.counts"
 
 
 def predictions(seed: int = 1, rows: int = 404, power: float = 1.3) -> pl.DataFrame:
