@@ -105,7 +105,20 @@ def remove_own(path: Path, root: Path, *, as_far_as_possible: bool = False) -> N
     """
     try:
         if _BY_DESCRIPTOR:
-            _remove_below(root, path.relative_to(root).parts, as_far_as_possible=as_far_as_possible)
+            names = path.relative_to(root).parts
+            *folders, name = names
+            descriptor = os.open(root, _FOLDER)
+            try:
+                for folder in folders:
+                    inner = os.open(folder, _FOLDER | _NO_LINK, dir_fd=descriptor)
+                    os.close(descriptor)
+                    descriptor = inner
+                if stat.S_ISDIR(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):
+                    shutil.rmtree(name, ignore_errors=as_far_as_possible, dir_fd=descriptor)
+                else:
+                    os.unlink(name, dir_fd=descriptor)
+            finally:
+                os.close(descriptor)
         else:
             _remove_by_name(path, root, as_far_as_possible=as_far_as_possible)
     except FileNotFoundError:
@@ -113,22 +126,6 @@ def remove_own(path: Path, root: Path, *, as_far_as_possible: bool = False) -> N
     except OSError:
         if not as_far_as_possible:
             raise
-
-
-def _remove_below(root: Path, names: tuple[str, ...], *, as_far_as_possible: bool) -> None:
-    *folders, name = names
-    descriptor = os.open(root, _FOLDER)
-    try:
-        for folder in folders:
-            inner = os.open(folder, _FOLDER | _NO_LINK, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = inner
-        if stat.S_ISDIR(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):
-            shutil.rmtree(name, ignore_errors=as_far_as_possible, dir_fd=descriptor)
-        else:
-            os.unlink(name, dir_fd=descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _remove_by_name(path: Path, root: Path, *, as_far_as_possible: bool) -> None:

@@ -32,13 +32,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from before_after_counts import Setting, simulate, truth
 from scipy.special import expit, logit, ndtri
 
 from pipeline.metrics.before_after.assumption import placebo, placebo_joint, realised_precision_interval
 from pipeline.metrics.before_after.estimates import Sides, Sums
 from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, Choice, intervals
 from pipeline.metrics.uncertainty.bootstrap import Resampling
-from pipeline.simulations.before_after_counts import Setting, simulate, truth
 from pipeline.stages import STAGES
 
 if TYPE_CHECKING:

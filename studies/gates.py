@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
+from before_after_counts import Setting, simulate, truth
 
 from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import intervals
@@ -37,7 +38,6 @@ from pipeline.metrics.uncertainty.clusters import effective_number
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, intervals_of_rows
 from pipeline.runs import runner
 from pipeline.runs.config import parse_config
-from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

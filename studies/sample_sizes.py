@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from before_after_counts import Setting, simulate
 
 from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import intervals
@@ -33,7 +34,6 @@ from pipeline.metrics.uncertainty.proportions import (
     intervals_of_rows,
     mean_limits,
 )
-from pipeline.simulations.before_after_counts import Setting, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

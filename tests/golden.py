@@ -35,8 +35,8 @@ from typer.testing import CliRunner
 from pipeline.cli.app import app
 from pipeline.errors import ThresherError
 from pipeline.runs.config import parse_config
+from pipeline.runs.evaluation import render_opened
 from pipeline.runs.opening import open_inputs
-from pipeline.runs.rendering import render_opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

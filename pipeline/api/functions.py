@@ -10,7 +10,7 @@ import inspect
 import os
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
@@ -52,7 +52,21 @@ def stage_function(kind: str) -> Callable[..., Result]:
     keywords = keywords_of(entry)
 
     def function(*values: object, **given: Any) -> Result:  # noqa: ANN401 - any value of a parameter
-        _check_call(kind, keywords, values, given)
+        # refuse a call as Python would, with what was meant
+        first = next(iter(keywords))
+        if values:
+            message = f"{kind}() takes every value by its name: {kind}({first}=…, by=…)"
+            raise TypeError(message)
+        for name in given:
+            if name not in keywords:
+                close = get_close_matches(name, keywords, n=1)
+                meant = f"did you mean {close[0]}?" if close else f"it takes {', '.join(keywords)}"
+                message = f"{kind}() has no keyword {name}; {meant}"
+                raise TypeError(message)
+        missing = [name for name, field in keywords.items() if is_required(name, field) and name not in given]
+        if missing:
+            message = f"{kind}() needs {' and '.join(f'{name}=…' for name in missing)}"
+            raise TypeError(message)
         return _evaluate(entry, given)
 
     function.__name__ = function.__qualname__ = kind
@@ -122,30 +136,6 @@ def _default(field: FieldInfo | None) -> Any:  # noqa: ANN401 - any default
     return inspect.Parameter.empty if field.is_required() else field.default
 
 
-def _check_call(
-    kind: str, keywords: Mapping[str, FieldInfo | None], values: Sequence[object], given: Mapping[str, object]
-) -> None:
-    """Refuse a call as Python would, with what was meant.
-
-    Raises:
-        TypeError: a value without a name, an unknown name, or a missing one.
-    """
-    first = next(iter(keywords))
-    if values:
-        message = f"{kind}() takes every value by its name: {kind}({first}=…, by=…)"
-        raise TypeError(message)
-    for name in given:
-        if name not in keywords:
-            close = get_close_matches(name, keywords, n=1)
-            meant = f"did you mean {close[0]}?" if close else f"it takes {', '.join(keywords)}"
-            message = f"{kind}() has no keyword {name}; {meant}"
-            raise TypeError(message)
-    missing = [name for name, field in keywords.items() if is_required(name, field) and name not in given]
-    if missing:
-        message = f"{kind}() needs {' and '.join(f'{name}=…' for name in missing)}"
-        raise TypeError(message)
-
-
 def _evaluate(entry: StageEntry, given: Mapping[str, Any]) -> Result:
     """Run one stage on files and frames; nothing is written but temporary data.
 
@@ -191,7 +181,14 @@ def as_rows(kind: str, name: str, value: Any) -> Any:  # noqa: ANN401 - any valu
         return {**value, "path": as_rows(kind, name, value["path"])}
     if isinstance(value, Mapping) and isinstance(value.get("database"), str | os.PathLike):
         return dict(value)
-    if isinstance(value, Mapping) and value and all(_is_column(column) for column in value.values()):
+    if (
+        isinstance(value, Mapping)
+        and value
+        and all(
+            (isinstance(column, list | tuple | pl.Series) or getattr(column, "ndim", 0) > 0)
+            for column in value.values()
+        )
+    ):
         return _frame_of(kind, name, value)
     if (fields := getattr(getattr(value, "dtype", None), "names", None)) is not None:
         return _frame_of(kind, name, {field: value[field] for field in fields})
@@ -209,11 +206,6 @@ def as_rows(kind: str, name: str, value: Any) -> Any:  # noqa: ANN401 - any valu
             remedy = "Pass a list of paths and frames; pl.DataFrame makes a frame of dictionaries."
             raise ConfigError(message, remedy=remedy)
     return value
-
-
-def _is_column(value: object) -> bool:
-    """Say whether a value is an array, a series or a list of values."""
-    return isinstance(value, list | tuple | pl.Series) or getattr(value, "ndim", 0) > 0
 
 
 def _frame_of(kind: str, name: str, columns: Mapping[str, Any]) -> pl.DataFrame:

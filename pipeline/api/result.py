@@ -200,7 +200,7 @@ class Result:
         """
         from ..report.explain.evidence import MOST_ROWS, Wish
         from ..report.explain.explaining import Shown, explain
-        from ..runs.rendering import render_opened
+        from ..runs.evaluation import render_opened
         from .explained import Explained
 
         wish = Wish.of_python(metric, threshold, group, option="")

@@ -101,7 +101,7 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
         DataError: a file of the latest run is lost or damaged.
     """
     from ..runs.results_location import results_at  # noqa: PLC0415 - runs do without
-    from ..storage import read  # noqa: PLC0415 - likewise
+    from ..storage import catalog  # noqa: PLC0415 - likewise
 
     with results_at(path_text(results, what="results")) as folder:
-        return read.open_results(folder)
+        return catalog.open_results(folder)

@@ -10,9 +10,9 @@ import typer
 from typer.core import TyperGroup
 
 from ..errors import Note, ThresherError, UsageError
-from ..sources.paths import local_path
+from ..sources.paths import is_remote, local_path
 from ..stages import STAGES, StageEntry, find_stage
-from . import reading, sampling
+from . import reading
 from .session import cleaned_faults, echo, execute, reporting, usage_errors_as_json
 from .terminal import LOG_FORMATS, asks_for_json, forgive_full_stderr, open_closed_streams
 from .watchdog import watched
@@ -53,7 +53,7 @@ class _Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own context
         """Return the names in the order of the help."""
-        return [*super().list_commands(ctx), *(_command_name(entry.kind) for entry in STAGES)]
+        return [*super().list_commands(ctx), *(entry.kind.replace("_", "-") for entry in STAGES)]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
         """Write the help, for which names and summaries are enough."""
@@ -73,10 +73,6 @@ class _Commands(TyperGroup):
         from .stage_command import placeholder, stage_command  # noqa: PLC0415 - loads the stage
 
         return placeholder(entry) if self._listing else stage_command(entry)
-
-
-def _command_name(kind: str) -> str:
-    return kind.replace("_", "-")
 
 
 app = typer.Typer(
@@ -232,8 +228,8 @@ def render(
     """
     with reporting(ctx):
         from ..runs.config import load_config  # noqa: PLC0415
+        from ..runs.evaluation import render_opened, session_settings  # noqa: PLC0415
         from ..runs.opening import open_inputs  # noqa: PLC0415
-        from ..runs.rendering import render_opened, session_settings  # noqa: PLC0415
 
         parsed = load_config(config, overrides=_overrides(settings, engine=engine), values=_values(variables))
         if settings_text := session_settings(parsed.engine):
@@ -280,7 +276,7 @@ def doctor(
     """
     with reporting(ctx):
         from ..runs.proposing import diagnose  # noqa: PLC0415 - only here
-        from ..sources.delimiters import checked_keys  # noqa: PLC0415 - only here
+        from ..sources.formats import checked_keys  # noqa: PLC0415 - only here
         from .terminal import write  # noqa: PLC0415 - only here
 
         character, kind = checked_keys(delimiter, format_)
@@ -325,7 +321,7 @@ def init(
         entry = stage or STAGES[0]
         if files:
             from ..runs.proposing import propose  # noqa: PLC0415 - only here
-            from ..sources.delimiters import checked_keys  # noqa: PLC0415 - only here
+            from ..sources.formats import checked_keys  # noqa: PLC0415 - only here
 
             character, kind = checked_keys(delimiter, format_)
             stages = [each.load() for each in ([stage] if stage else STAGES)]
@@ -339,7 +335,6 @@ def init(
 
 
 app.add_typer(reading.app)
-app.add_typer(sampling.app)
 
 
 def _stage_and_files(words: list[str]) -> tuple[StageEntry | None, list[str]]:
@@ -375,8 +370,6 @@ def _values(variables: list[str] | None) -> dict[str, str]:
 
 def _absolute(path: str, *, what: str) -> str:
     """A path as the config takes it; a reference in it is one of the config."""
-    from ..sources.remote.store import is_remote  # noqa: PLC0415 - help needs none of it
-
     if what == "--output" and is_remote(path):
         return path
     has_reference = "${" in path and "://" not in path

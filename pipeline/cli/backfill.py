@@ -9,8 +9,8 @@ import typer
 
 from ..errors import ThresherError, UsageError
 from ..sources.paths import shortened
+from ..storage.catalog import shown_and_last_day
 from ..storage.layout import Layout
-from ..storage.read import shown_and_last_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -19,7 +19,7 @@ from ..runs.config import load_config
 from ..safe_files import read_file
 from ..sources.paths import local_path
 from ..stages import STAGES
-from ..storage.durable import make_folder, write_whole
+from ..storage.layout import make_folder, write_whole
 
 if TYPE_CHECKING:
     from .console import Console

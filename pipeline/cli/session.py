@@ -21,7 +21,6 @@ from .terminal import LOG_FORMATS, cleaned, json_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..runs.stage_results import Run
     from .console import Console
 
 
@@ -38,7 +37,15 @@ def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, 
 
         finished = replace(finished, stages=StageResults(stage.result() for stage in read_run(finished.path).stages))
     console.finished(finished)
-    _tell_path(finished, console)
+    # write the path of a run to stdout
+    try:
+        echo(finished.place)
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # readers see the run already: a late failure is a warning
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - never written or closed
+        told = f"{finished.status} {finished.place}, but stdout cannot be written: {error.strerror}"
+        console.log("warning", told, event="warning")
     for failure in finished.failures:
         fault = failure.fault if isinstance(failure.error, ThresherError) else system_fault(failure.error)
         fault = fault or _bug(failure.error)
@@ -49,27 +56,9 @@ def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, 
         raise typer.Exit(finished.exit_code)
 
 
-def _tell_path(run: Run, console: Console) -> None:
-    """Write the path of a run to stdout."""
-    try:
-        echo(run.place)
-    except BrokenPipeError:
-        raise
-    except OSError as error:  # readers see the run already: a late failure is a warning
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - never written or closed
-        told = f"{run.status} {run.place}, but stdout cannot be written: {error.strerror}"
-        console.log("warning", told, event="warning")
-
-
 def echo(text: object) -> None:
     """Print one line to stdout, cleaned if stdout is a terminal."""
     typer.echo(cleaned(str(text)) if sys.stdout.isatty() else text)
-
-
-def _write_every_character() -> None:
-    r"""Let stdout write characters that its encoding lacks as `\xe9`, as stderr does, and not stop with an error."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 @contextmanager
@@ -115,7 +104,8 @@ def reporting(ctx: typer.Context, *, quiet: bool = False, log_format: str | None
         message = "--log-format must be text or json"
         raise typer.BadParameter(message)
     console = Console(log_format=chosen, quiet=quiet)
-    _write_every_character()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with console.logged_warnings(), leaving_at_once(lambda stop: f"{console.told(stop)}\n"):
             yield console

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..interrupts import StopRequest
-    from ..queries.partitions import Partition
+    from ..queries.dialect import Partition
     from .engine import Function, Settle
 
 

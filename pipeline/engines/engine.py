@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from ..queries.partitions import Partition
+    from ..queries.dialect import Partition
     from ..queries.splitting import Splitter
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ..queries.partitions import Partition
+    from ..queries.dialect import Partition
     from .engine import Place
 
 

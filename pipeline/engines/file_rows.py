@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 import duckdb
 import sqlglot.expressions as exp
 
-from ..queries.dialect import column
-from ..queries.partitions import FILE
+from ..queries.dialect import FILE, column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from ..queries.partitions import Partition
+    from ..queries.dialect import Partition
 
 
 _NUMBER = "file_index"
@@ -136,9 +134,6 @@ _MOST_SHOWN = 60
 def broken_text(file: str) -> str | None:
     """Say which text columns of a Parquet file hold what is not UTF-8, in how many rows, and where first.
 
-    Args:
-        file: Its path.
-
     Returns:
         None if all text is UTF-8, or if Arrow cannot read the file either.
     """
@@ -147,15 +142,15 @@ def broken_text(file: str) -> str | None:
 
     try:
         with pq.ParquetFile(file) as reader:
-            names = [field.name for field in reader.schema_arrow if str(_values(field.type)) in _TEXTS]
+            names = [
+                field.name
+                for field in reader.schema_arrow
+                if str(getattr(field.type, "value_type", field.type)) in _TEXTS
+            ]
             columns = [words for name in names if (words := _broken_column(reader, name)) is not None]
     except (pa.ArrowException, OSError):
         return None
     return f"{file} holds text that is not UTF-8: {', '.join(columns)}" if columns else None
-
-
-def _values(kind: pa.DataType) -> pa.DataType:
-    return getattr(kind, "value_type", kind)  # of a dictionary; a list of text is no text
 
 
 def _broken_column(reader: pq.ParquetFile, name: str) -> str | None:

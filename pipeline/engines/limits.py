@@ -36,6 +36,12 @@ _LIMITS = {"": ("memory.max", "memory.high"), "memory": ("memory.limit_in_bytes"
 _MOUNTS = {"": ("sys/fs/cgroup", "sys/fs/cgroup/unified"), "memory": ("sys/fs/cgroup/memory",)}
 
 
+def bytes_of(size: str) -> int:
+    """Return the number of bytes that a size such as `4GB` or `512 MiB` means."""
+    number, unit = float(size.rstrip("BGIKMTbgikmt ")), size.lstrip("0123456789. ").lower()
+    return int(number * (1024 if "i" in unit else 1000) ** ("kmgt".index(unit[0]) + 1))
+
+
 def default_limit(own_default: int, process_limit: int | None = None) -> int:
     """Return the memory limit in bytes: what the machine or container has, less a reserve for everything else.
 
@@ -88,9 +94,6 @@ def process_limit(root: Path = Path("/")) -> int | None:
 
     The engine reads the control group of the process alone. The groups around it count as well, as those of a batch
     system, a slice of systemd or a pod do, and so does a limit of the address space (`ulimit -v`).
-
-    Args:
-        root: The root folder.
     """
     limits = [*_group_limits(root), *_address_space()]
     return min(limits, default=None)

@@ -19,9 +19,8 @@ import polars as pl
 import sqlglot.expressions as exp
 from polars.exceptions import PolarsError
 
-from ..queries.dialect import added, column, digest, numbers_of_rows, render
+from ..queries.dialect import FILE, added, column, digest, numbers_of_rows, render
 from ..queries.load import file_of
-from ..queries.partitions import FILE
 from ..queries.splitting import ANSWERS, ByFile, Met, NotAdditiveError
 from ..records import dataclass
 from .engine import Scan, Told, numbered
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ..queries.partitions import Partition
+    from ..queries.dialect import Partition
     from ..queries.splitting import Splitter
     from .duckdb import DuckDB
     from .engine import Function, InputFile, Settle

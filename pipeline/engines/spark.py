@@ -30,8 +30,7 @@ from ..errors import (
     UnavailableError,
     UncomputableError,
 )
-from ..queries.dialect import column, render
-from ..queries.partitions import Description
+from ..queries.dialect import Description, column, render
 from ..records import dataclass
 from .duckdb import UNREADABLE, QueryThread
 from .spark_session import NANOSECONDS, SparkSettings, started_session
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from ..interrupts import StopRequest
-    from ..queries.partitions import Partition
+    from ..queries.dialect import Partition
     from .duckdb import Resources
     from .engine import Function, Place, Settle
 
@@ -127,22 +126,20 @@ class Spark:
         columns = [_timed(frame, field) for field in schema if field.name in frame.columns]
         rows = frame.select(*columns, *(_location(frame) if located or partitions else ()))
         if partitions:
-            rows = self._with_partitions(rows, files, partitions)
+            # add the values of partitions, which are looked up by the path of the file that a row comes
+            # from
+            sql = functions_of(rows)
+            texts = {f"{_FOLDER}{number}": pa.array(each.values, pa.string()) for number, each in enumerate(partitions)}
+            looked_up = self._session.createDataFrame(pa.table({_FOLDER: list(files)} | texts))
+            joined = rows.join(sql.broadcast(looked_up), rows[LOCATION[0]] == looked_up[_FOLDER], "left")
+            unknown = sql.raise_error(sql.concat(sql.lit("the folders are not known of "), sql.col(LOCATION[0])))
+            is_unknown = looked_up[_FOLDER].isNull()
+            with_texts = joined.withColumns(
+                {text: sql.when(is_unknown, unknown).otherwise(looked_up[text]) for text in texts}
+            )
+            typed = [render(each.typed(column(text)), "spark") for each, text in zip(partitions, texts, strict=True)]
+            rows = with_texts.selectExpr("*", *typed).drop(_FOLDER, *texts)
         return rows if located else rows.drop(*LOCATION)
-
-    def _with_partitions(self, rows: DataFrame, files: Sequence[str], partitions: Sequence[Partition]) -> DataFrame:
-        """Add the values of partitions, which are looked up by the path of the file that a row comes from."""
-        sql = functions_of(rows)
-        texts = {f"{_FOLDER}{number}": pa.array(each.values, pa.string()) for number, each in enumerate(partitions)}
-        looked_up = self._session.createDataFrame(pa.table({_FOLDER: list(files)} | texts))
-        joined = rows.join(sql.broadcast(looked_up), rows[LOCATION[0]] == looked_up[_FOLDER], "left")
-        unknown = sql.raise_error(sql.concat(sql.lit("the folders are not known of "), sql.col(LOCATION[0])))
-        is_unknown = looked_up[_FOLDER].isNull()
-        with_texts = joined.withColumns(
-            {text: sql.when(is_unknown, unknown).otherwise(looked_up[text]) for text in texts}
-        )
-        typed = [render(each.typed(column(text)), "spark") for each, text in zip(partitions, texts, strict=True)]
-        return with_texts.selectExpr("*", *typed).drop(_FOLDER, *texts)
 
     def _find(self, target: Place) -> None:
         """Name a relation with the columns of a place, and those of the places of its rows."""
@@ -194,7 +191,11 @@ class Spark:
             Interrupted: a signal asked to stop.
         """
         text = _text(query)
-        values = {name: params[name] for name in _placeholders(query)} if params else None
+        values = (
+            {name: params[name] for name in dict.fromkeys(str(node.this) for node in query.find_all(exp.Placeholder))}
+            if params
+            else None
+        )
         table = self._run(lambda: self._session.sql(text, args=values).toArrow(), text)
         return _with_unsigned(pl.DataFrame(pl.from_arrow(table)))
 
@@ -284,10 +285,6 @@ def _with_unsigned(frame: pl.DataFrame) -> pl.DataFrame:
     """Give whole numbers back the type that they have in files and Spark lacks: unsigned, of 64 bits."""
     unsigned = [name for name, dtype in frame.schema.items() if dtype == pl.Decimal(20, 0)]
     return frame.with_columns(pl.col(name).cast(pl.UInt64) for name in unsigned if (frame[name].min() or 0) >= 0)  # type: ignore[operator]
-
-
-def _placeholders(query: exp.Query) -> dict[str, None]:
-    return dict.fromkeys(str(node.this) for node in query.find_all(exp.Placeholder))
 
 
 def _timed(frame: DataFrame, field: pa.Field) -> Column:

@@ -133,23 +133,21 @@ def check_spark(settings: SparkSettings) -> None:
             raise ConfigError(message, remedy='Run pip install "thresher[spark-connect]".')
         return
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
-        _check_java()
-
-
-def _check_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    java = which("java") if not home else which(str(Path(home, "bin", "java")))
-    remedy = f'Install Java {OLDEST_JAVA} or newer (or set JAVA_HOME), give [spark] remote = "sc://…", or use DuckDB.'
-    if java is None:
-        where = "on the PATH" if not home else f"in JAVA_HOME ({home})"
-        message = f'engine = "spark" needs Java, and there is none {where}'
-        raise ConfigError(message, remedy=remedy)
-    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - found above
-    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
-    if match is None or int(match[1]) < OLDEST_JAVA:
-        version = "cannot be started" if match is None else f"is version {match[1]}"
-        message = f'engine = "spark" needs Java {OLDEST_JAVA} or newer, and {java} {version}'
-        raise ConfigError(message, remedy=remedy)
+        home = os.environ.get("JAVA_HOME")
+        java = which("java") if not home else which(str(Path(home, "bin", "java")))
+        remedy = (
+            f'Install Java {OLDEST_JAVA} or newer (or set JAVA_HOME), give [spark] remote = "sc://…", or use DuckDB.'
+        )
+        if java is None:
+            where = "on the PATH" if not home else f"in JAVA_HOME ({home})"
+            message = f'engine = "spark" needs Java, and there is none {where}'
+            raise ConfigError(message, remedy=remedy)
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - found above
+        match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
+        if match is None or int(match[1]) < OLDEST_JAVA:
+            version = "cannot be started" if match is None else f"is version {match[1]}"
+            message = f'engine = "spark" needs Java {OLDEST_JAVA} or newer, and {java} {version}'
+            raise ConfigError(message, remedy=remedy)
 
 
 def started_session(settings: SparkSettings, resources: Resources) -> SparkSession:
@@ -164,7 +162,10 @@ def started_session(settings: SparkSettings, resources: Resources) -> SparkSessi
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     try:
         session = _remote(settings) if settings.remote is not None else _joined(settings, resources)
-        for name, value in (SETTINGS_OF_SESSIONS | _changeable(session, settings.options)).items():
+        for name, value in (
+            SETTINGS_OF_SESSIONS
+            | {name: value for name, value in _texts(settings.options).items() if session.conf.isModifiable(name)}
+        ).items():
             session.conf.set(name, value)
     except Exception as error:  # what pyspark raises has no class in common
         address = settings.remote or settings.master or "this machine"
@@ -265,8 +266,3 @@ def _local_settings(resources: Resources) -> dict[str, str]:
 
 def _texts(options: Mapping[str, object]) -> dict[str, str]:
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
-
-
-def _changeable(session: SparkSession, options: Mapping[str, object]) -> dict[str, str]:
-    """The options that a session can set for itself; the others are those of the process."""
-    return {name: value for name, value in _texts(options).items() if session.conf.isModifiable(name)}

@@ -29,8 +29,8 @@ from ..sources.bins import BLOCK
 from ..tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, doubles
 from ..tables.groupings import Grouping
 from ..tables.schemas import COUNT_TABLE, GROUPING
-from .cells import HIGHEST, LOWEST, SIDES, cells_of
-from .count_tables import BIN
+from .count_tables import BIN, SIDES
+from .counts import HIGHEST, LOWEST, cells_of
 from .nodes import Phase, Statement
 from .rows import CELL, IN_CELLS, SCORED, FirstCells, rows_in_cells, span_of_scores
 
@@ -313,7 +313,20 @@ class _Work:
         """
         cells, finest = (self._cells(None), None) if self.groups.rows <= MOST_CELLS else self._narrowed()
         if cells is None:
-            return self._with_own_bounds(self.exact())
+            # exact areas as their own bounds, but for rounding: of sums, and of what weights leave
+            # above a score
+            table = self.exact()
+            totals, slack = self.groups.totals, ROUNDING * (1 + np.sqrt(self.groups.sizes))
+            if self.request.weighted:
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    slack *= (totals.positives + totals.negatives) / totals.positives
+            open_ = pl.lit(pl.Series(slack))
+            ends = [pl.max_horizontal(pl.col(area) - open_, 0.0).alias(f"{area}_min") for area in ROW_AREAS] + [
+                pl.min_horizontal(pl.col(area) + open_, 1.0).alias(f"{area}_max") for area in ROW_AREAS
+            ]
+            return table.with_columns(
+                pl.when(pl.col(each.meta.output_name()[:-4]).is_not_null()).then(each) for each in ends
+            )
         bounds, rows = self._bounds(cells), cells.rows
         if self.replicates:
             coarse = None
@@ -324,20 +337,6 @@ class _Work:
         collected = self._collector()
         collected.add(rows)
         return self._table(collected, bounds)
-
-    def _with_own_bounds(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Exact areas as their own bounds, but for rounding: of sums, and of what weights leave above a score."""
-        totals, slack = self.groups.totals, ROUNDING * (1 + np.sqrt(self.groups.sizes))
-        if self.request.weighted:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                slack *= (totals.positives + totals.negatives) / totals.positives
-        open_ = pl.lit(pl.Series(slack))
-        ends = [pl.max_horizontal(pl.col(area) - open_, 0.0).alias(f"{area}_min") for area in ROW_AREAS] + [
-            pl.min_horizontal(pl.col(area) + open_, 1.0).alias(f"{area}_max") for area in ROW_AREAS
-        ]
-        return table.with_columns(
-            pl.when(pl.col(each.meta.output_name()[:-4]).is_not_null()).then(each) for each in ends
-        )
 
     def _narrowed(self) -> tuple[AreaCells | None, CellGrid | None]:
         """Cells that leave less open than is accepted, and their grid; None if a few rounds do not bring it.
@@ -426,7 +425,11 @@ class _Work:
             series += [doubles(f"{area}{name}", each) for name, each in columns.items()]
         series.append(doubles("design_effect", found.design_effect))
         grouping = pl.lit(Grouping(self.groups.names).label).alias(GROUPING.name)
-        return self.groups.keys.with_columns(grouping, *series) if self.groups.names else _alone(grouping, series)
+        return (
+            self.groups.keys.with_columns(grouping, *series)
+            if self.groups.names
+            else pl.DataFrame(series).with_columns(grouping)
+        )
 
     def _quantiles(self, estimates: Estimates, area: str) -> dict[str, NDArray[np.float64]]:
         """Quantiles of the bootstrap of an area; nan where it is not wanted."""
@@ -440,10 +443,6 @@ class _Work:
 def _labels(rows: pl.DataFrame, request: AreaRequest) -> dict[str, NDArray[Any]]:
     """The replicates of rows, by the names that `Rows` has for them."""
     return {name: rows[name].cast(pl.Int64).to_numpy() for name in request.labels}
-
-
-def _alone(grouping: pl.Expr, series: list[pl.Series]) -> pl.DataFrame:
-    return pl.DataFrame(series).with_columns(grouping)
 
 
 # The node of areas under curves, which need every score.

@@ -11,10 +11,9 @@ from ..errors import DataError, Note, UncomputableError
 from ..queries.dialect import column
 from ..queries.load import load, statement
 from ..records import dataclass
-from ..sources.bound_sql import WHERE, in_words, uncomputable
-from ..sources.canonical import canonical_relation
+from ..sources.bindings import WHERE, in_words, uncomputable
 from ..sources.inputs import Expression, Field
-from ..sources.source import MOST_EXACT, PASSES_WHERE
+from ..sources.source import MOST_EXACT, PASSES_WHERE, canonical_relation
 from ..sources.types import as_mapping, in_expression
 from ..tables.groupings import users_name
 from ..visible_text import listed, rows_in_words

@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import field
+from decimal import Decimal
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import polars as pl
 
 from ..errors import Note, together
+from ..metrics.calibration.bins import NEAREST
 from ..metrics.uncertainty.clusters import replicate_of_both
 from ..records import dataclass
-from ..tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up_in_order
+from ..tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, add_up_in_order
+from ..tables.groupings import Grouping
 from ..tables.schemas import COUNT_TABLE, GROUPING
-from .accounting import InputAccount, account, emptiness, kept_rows, refuse_nothing, row_faults, unscored
+from .accounting import (
+    InputAccount,
+    account,
+    emptiness,
+    implausible,
+    kept_rows,
+    refuse_nothing,
+    row_faults,
+    scales,
+    unscored,
+)
 from .nodes import Phase, Progress
-from .plausibility import implausible, scales
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ..engines.engine import Engine
-    from ..tables.groupings import Grouping
+    from ..metrics.calibration.bins import Floats
     from .accounting import Options
     from .plan import Plan
 
 
 T = TypeVar("T")
 BIN = "bin"
+SIDES = ("n_positive", "n_negative")
+LOWER, UPPER = "cell_lower", "cell_upper"  # keys of the count table: edges of a cell, the same if it is one score
 
 
 @dataclass
@@ -134,16 +149,72 @@ class _OpenTable:
             columns = [name for name in by if name in grouping.columns]
             summed = add_up_in_order(finest[min(finer, key=len)], [*columns, *keys], self.columns)
             if not grouping.columns and summed.is_empty() and not self.keys:
-                summed = _zero(summed)
+                zeros = [
+                    pl.lit(None if name == THRESHOLD else 0, dtype=dtype).alias(name)
+                    for name, dtype in summed.schema.items()
+                ]
+                summed = pl.select(*zeros)
             labels = pl.Series(GROUPING.name, [grouping.label]).new_from_index(0, summed.height)
             summed_groupings.append(summed.insert_column(0, labels))
         return pl.concat(summed_groupings, how="diagonal")[[GROUPING.name, *by, *keys, *self.columns]]
 
 
-def _zero(counts: pl.DataFrame) -> pl.DataFrame:
-    """One row of zeros below all thresholds."""
-    zeros = [pl.lit(None if name == THRESHOLD else 0, dtype=dtype).alias(name) for name, dtype in counts.schema.items()]
-    return pl.select(*zeros)
+# Sums over rows from the number of rows of each score, as the queries make them: every term is a decimal.
+
+
+def _counted_scores(counts: CountTables, segment: Sequence[str]) -> pl.DataFrame:
+    """The number of rows of each score of the groups of a grouping, where every score is a threshold."""
+    label, has_rows = Grouping(tuple(segment)).label, pl.sum_horizontal(SIDES) > 0
+    return counts[COUNT_TABLE].filter(pl.col(GROUPING.name) == label, pl.col(THRESHOLD).is_not_null(), has_rows)
+
+
+def losses_of_scores(counts: CountTables, segment: Sequence[str]) -> pl.DataFrame:
+    """The columns of the table of likelihoods by group."""
+    scores = _counted_scores(counts, segment)
+    score, sides = scores[THRESHOLD].to_numpy(), (1.0, 0.0)
+    is_outside = (score < 0) | (score > 1)
+    clipped = np.clip(score, NEAREST, 1 - NEAREST)
+    logarithms = [pl.Series(np.abs(clipped - (1 - side))).log().to_numpy() for side in sides]
+    errors = [np.where(is_outside, 0.0, score - side) for side in sides]
+    n = pl.sum_horizontal(SIDES)
+    counted = scores.select(
+        *segment,
+        REPLICATE,
+        *(n.alias(name) for name in ("n", "weights", "squares")),
+        (n * pl.lit(pl.Series(is_outside))).alias("n_outside"),
+        *(_sum(logarithms).alias(name) for name in ("first", "weighted")),
+        _sum([each * each for each in logarithms]).alias("second"),
+        _sum([each * each for each in errors]).alias("squared_errors"),
+    )
+    keys = [*segment, REPLICATE]
+    return add_up(counted, keys, [name for name in counted.columns if name not in keys])
+
+
+def moments_of_scores(counts: CountTables, segment: Sequence[str]) -> pl.DataFrame:
+    """Sums that tables of calibration are made of, by score."""
+    scores = _counted_scores(counts, segment).filter(pl.col(THRESHOLD).is_between(0, 1))
+    score = scores[THRESHOLD].to_numpy()
+    slope = 1 - 2 * score
+    return scores.select(
+        *segment,
+        REPLICATE,
+        *(pl.col(THRESHOLD).alias(name) for name in (LOWER, UPPER)),
+        *SIDES,
+        _sum([score, score]).alias("scores"),
+        _sum([score, 0 * score]).alias("scores_positive"),
+        _sum([score * score] * 2).alias("score_squares"),
+        _sum([slope * slope * score * (1 - score)] * 2).alias("test_variance"),
+    )
+
+
+def _sum(terms: Sequence[Floats]) -> pl.Expr:
+    """The sum over the rows of each score of a term of its positives and one of its negatives."""
+    of_sides = []
+    for name, term in zip(SIDES, terms, strict=True):
+        fraction, whole = np.modf(term * 1e15)
+        units = whole + np.sign(term) * (np.abs(fraction) >= 0.5)  # noqa: PLR2004 - half away from 0, as engines round
+        of_sides.append(pl.lit(pl.Series(units.astype(np.int64))).cast(pl.Decimal(38, 0)) * pl.col(name))
+    return (of_sides[0] + of_sides[1]) * pl.lit(Decimal("1e-15"))
 
 
 # Counts of one stage: run the nodes of its plan, and account for every row.

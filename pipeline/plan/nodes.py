@@ -13,8 +13,8 @@ from ..engines.engine import ReadsPlaces
 from ..errors import DataError, InvalidQueryError, ThresherError
 from ..queries.dialect import column
 from ..records import dataclass
-from ..sources.canonical import canonical_relation
 from ..sources.inputs import Field
+from ..sources.source import canonical_relation
 from ..tables.groupings import users_name
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from ..queries.kept import kept, number_of, parts
 from ..queries.load import Query, expand, statement
 from ..records import dataclass
 from ..sources.bins import block_of, cell_in_block, piecewise_cells
-from ..sources.canonical import canonical_relation
 from ..sources.inputs import Field
 from ..sources.rows import mapping_of_expression
+from ..sources.source import canonical_relation
 from ..sources.types import as_mapping, as_renaming, in_expression
 from ..tables.columns import IN_TIME
 from ..tables.groupings import cluster_name, internal_name, users_name
@@ -362,18 +362,14 @@ class FirstCells:
         """
         for (asked, grid_of_rows, finer), rows in self._fetched.items():
             if asked == query.name and grid_of_rows == grid and set(names) < set(finer):
-                return _merged(rows, names, finer)
+                # what the cells of finer groups have together in each group
+                keys = [*names, *CELL]
+                values = [name for name in rows.columns if name not in {*finer, *CELL}]
+                merged = rows.group_by(keys).agg(_MERGED.get(name, pl.Expr.sum)(pl.col(name)) for name in values)
+                return merged.sort(keys, nulls_last=True).select(*keys, *values)
         rows = self.engine.fetch(expand(query, names))
         self._fetched[query.name, grid, names] = rows
         return rows
-
-
-def _merged(rows: pl.DataFrame, names: tuple[str, ...], finer: tuple[str, ...]) -> pl.DataFrame:
-    """What the cells of finer groups have together in each group."""
-    keys = [*names, *CELL]
-    values = [name for name in rows.columns if name not in {*finer, *CELL}]
-    merged = rows.group_by(keys).agg(_MERGED.get(name, pl.Expr.sum)(pl.col(name)) for name in values)
-    return merged.sort(keys, nulls_last=True).select(*keys, *values)
 
 
 def rows_in_cells(grid: CellGrid | None, *, missed: bool, rows: str = SCORED) -> exp.Select:

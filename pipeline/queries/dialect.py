@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import field, replace
 from datetime import date
 from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import UnsupportedError
 
+from ..records import dataclass
 from . import kept
 from .kept import number_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import pyarrow as pa
 
@@ -157,29 +159,23 @@ def _seconds(node: exp.Expr) -> exp.Expr:
 
 def _cast(node: exp.Expr) -> exp.Expr:
     if node.meta.get(ROUNDS):
-        return _rounded(node)
+        # A cast by the user of what may be a fraction to a whole number: to the nearest one, halves as on
+        # DuckDB
+        value, text = node.this, exp.cast(node.this.copy(), "TEXT")
+        halves_to_even = exp.func("rint", exp.cast(text, "DOUBLE"))
+        halves_up = exp.func("round", exp.cast(text.copy(), "DECIMAL(38, 18)"))
+        is_decimal = exp.Like(this=exp.func("typeof", value.copy()), expression=exp.Literal.string("decimal%"))
+
+        def cast(operand: exp.Expr) -> exp.Cast:
+            return exp.Cast(this=operand, to=node.args["to"].copy())
+
+        case = exp.Case().when(_is_of_type(value, "float", "double"), cast(halves_to_even))
+        return exp.Paren(this=case.when(is_decimal, cast(halves_up)).else_(cast(value.copy())))
     return _text(node) if node.args["to"].this in exp.DataType.TEXT_TYPES else node
 
 
 def _is_of_type(value: exp.Expr, *names: str) -> exp.In:
     return exp.In(this=exp.func("typeof", value.copy()), expressions=[exp.Literal.string(name) for name in names])
-
-
-def _rounded(node: exp.Expr) -> exp.Expr:
-    """A cast by the user of what may be a fraction to a whole number: to the nearest one, halves as on DuckDB.
-
-    Numbers come by their text, since Spark checks every branch against the type of the value, a boolean, too.
-    """
-    value, text = node.this, exp.cast(node.this.copy(), "TEXT")
-    halves_to_even = exp.func("rint", exp.cast(text, "DOUBLE"))
-    halves_up = exp.func("round", exp.cast(text.copy(), "DECIMAL(38, 18)"))
-    is_decimal = exp.Like(this=exp.func("typeof", value.copy()), expression=exp.Literal.string("decimal%"))
-
-    def cast(operand: exp.Expr) -> exp.Cast:
-        return exp.Cast(this=operand, to=node.args["to"].copy())
-
-    case = exp.Case().when(_is_of_type(value, "float", "double"), cast(halves_to_even))
-    return exp.Paren(this=case.when(is_decimal, cast(halves_up)).else_(cast(value.copy())))
 
 
 def _text(node: exp.Expr) -> exp.Expr:
@@ -438,3 +434,65 @@ def table(node: exp.In) -> pa.Table:
     written = _WRITTEN.findall(_text_of_list(node))
     values = [None if number.upper() == "NULL" else value_of(text or number) for _, text, number in written]
     return pl.DataFrame({_VALUE: values}, schema={_VALUE: kind}).to_arrow()
+
+
+# What is known of a relation before its rows are read: columns of folder names, what an engine tells of a table.
+
+
+# What an engine tells of a table, or of files at an address, before their rows are read.
+
+
+@dataclass(frozen=True)
+class Description:
+    """What an engine tells.
+
+    Attributes:
+        schema: Columns with their Arrow types; null for those that Arrow has no type for.
+        unreadable: The columns that Arrow has no type for, with what the engine calls their types.
+        rows: Rows, as the engine counts them.
+        has_places: Whether the engine tells the file of every row, and its number there.
+        identity: What is recorded of them: number, bytes, latest change and a hash of the list of their files, as far
+            as the engine tells.
+        files: Addresses of the files; none where the engine does not tell.
+    """
+
+    schema: pa.Schema
+    unreadable: dict[str, str]
+    rows: int
+    has_places: bool
+    identity: dict[str, Any] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+
+
+# Columns that files lack and a relation of their rows has: one value for each file, that of a folder's name.
+
+
+FILE = "of:file"  # number of the file that a row comes from
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A column with one value for each file of a relation.
+
+    Attributes:
+        column: Its name in the relation.
+        sql_type: Its type.
+        values: Its value in each file, in the order of the files, as text; None is NULL.
+    """
+
+    column: str
+    sql_type: str
+    values: tuple[str | None, ...]
+
+    def of(self, files: Iterable[int]) -> Partition:
+        """The same for some of the files."""
+        return replace(self, values=tuple(self.values[index] for index in files))
+
+    def typed(self, text: exp.Expr) -> exp.Expr:
+        """Return the column as a select item, of an expression for its text."""
+        return exp.alias_(exp.cast(text, data_type(self.sql_type)), self.column, quoted=True)
+
+    def constant(self, file: int) -> exp.Expr:
+        """Return the column as a select item for the rows of one file."""
+        value = self.values[file]
+        return self.typed(exp.null() if value is None else exp.Literal.string(value))

@@ -112,7 +112,18 @@ def load(name: str) -> Query:
     tree.meta[FILE] = name
     mark_sums(tree)
     query = Query(name, kept((FILE, name, text), lambda: tree), _header(text))
-    _check_header(query)
+    is_check = any(key in query.header for key in CHECK_KEYS) or CHECKS in query.name.split("/")[:-1]
+    needed = (*HEADER_KEYS, *CHECK_KEYS) if is_check else HEADER_KEYS
+    missing = [key for key in needed if key not in query.header]
+    if missing:
+        message = f"sql/{query.name}.sql: the header lacks {', '.join(missing)}"
+        raise ThresherError(message)
+    ctes = {cte.alias for cte in query.tree.find_all(exp.CTE)}
+    tables = {table.name for table in query.tree.find_all(exp.Table)} - ctes
+    params = {str(node.this) for node in query.tree.find_all(exp.Placeholder)}
+    if tuple(sorted(tables)) != query.reads or tuple(sorted(params)) != query.params:
+        message = f"sql/{query.name}.sql: the header and the text differ in what they read or in their parameters"
+        raise ThresherError(message)
     return query
 
 
@@ -140,21 +151,6 @@ def _header(text: str) -> dict[str, str]:
         elif key:
             header[key] += " " + line.removeprefix("--").strip()
     return header
-
-
-def _check_header(query: Query) -> None:
-    is_check = any(key in query.header for key in CHECK_KEYS) or CHECKS in query.name.split("/")[:-1]
-    needed = (*HEADER_KEYS, *CHECK_KEYS) if is_check else HEADER_KEYS
-    missing = [key for key in needed if key not in query.header]
-    if missing:
-        message = f"sql/{query.name}.sql: the header lacks {', '.join(missing)}"
-        raise ThresherError(message)
-    ctes = {cte.alias for cte in query.tree.find_all(exp.CTE)}
-    tables = {table.name for table in query.tree.find_all(exp.Table)} - ctes
-    params = {str(node.this) for node in query.tree.find_all(exp.Placeholder)}
-    if tuple(sorted(tables)) != query.reads or tuple(sorted(params)) != query.params:
-        message = f"sql/{query.name}.sql: the header and the text differ in what they read or in their parameters"
-        raise ThresherError(message)
 
 
 def statement(
@@ -226,7 +222,10 @@ def expand(query: Query, segment: Segment, *, zero: Sequence[str] = ()) -> exp.Q
 def _expanded_copy(query: Query, segment: Segment, zero: Sequence[str]) -> exp.Query:
     tree = query.tree.copy()
     for name in zero:
-        _write_zero(tree, name)
+        value = exp.alias_(exp.cast(exp.Literal.number(0), "BIGINT"), name)
+        tree.set("expressions", [value if each == exp.column(name) else each for each in tree.expressions])
+        group = tree.args["group"]
+        group.set("expressions", [each for each in group.expressions if each != exp.column(name)])
     return _expanded(tree, segment)
 
 
@@ -244,7 +243,17 @@ def _expanded(tree: exp.Query, segment: Segment) -> exp.Query:
         _expand_list(order, "expressions", segment)
         if not order.expressions:
             order.pop()
-    _expand_conditions(tree, segment)
+    # write out the conditions on `segment`, which only a condition can still hold
+    conditions = {id(node): node for node in (word.find_ancestor(exp.Predicate) for word in _segments(tree))}
+    for condition in conditions.values():
+        if condition is None:
+            message = f"segment stands neither in a list nor in a condition: {tree.sql()}"
+            raise ThresherError(message)
+        names = [_names_of(word, segment) for word in _segments(condition)]
+        common = [name for name in names[0] if all(name in others for others in names)]
+        terms = [condition.transform(_named, name) for name in common]
+        connect, nothing = (exp.or_, exp.false()) if len(names) == 1 else (exp.and_, exp.true())
+        condition.replace(exp.paren(connect(*terms)) if len(terms) > 1 else (terms or [nothing])[0])
     return tree
 
 
@@ -253,12 +262,12 @@ def _with_columns(tree: exp.Query, columns: Mapping[str, str | exp.Expr]) -> exp
     for node in list(tree.find_all(exp.Column)):
         actual = columns.get(node.name)
         if actual is not None:
-            node.replace(column(actual, node.table or None) if isinstance(actual, str) else _enclosed(actual))
+            node.replace(
+                column(actual, node.table or None)
+                if isinstance(actual, str)
+                else (exp.paren(actual) if isinstance(actual, exp.Binary) else actual.copy())
+            )
     return tree
-
-
-def _enclosed(value: exp.Expr) -> exp.Expr:
-    return exp.paren(value) if isinstance(value, exp.Binary) else value.copy()
 
 
 def _is_segment(node: exp.Expr) -> TypeGuard[exp.Column]:
@@ -279,29 +288,8 @@ def _names_of(word: exp.Column, segment: Segment) -> Sequence[str]:
     return tuple(dict.fromkeys(name for names in segment.values() for name in names))
 
 
-def _expand_conditions(tree: exp.Query, segment: Segment) -> None:
-    """Write out the conditions on `segment`, which only a condition can still hold."""
-    conditions = {id(node): node for node in (word.find_ancestor(exp.Predicate) for word in _segments(tree))}
-    for condition in conditions.values():
-        if condition is None:
-            message = f"segment stands neither in a list nor in a condition: {tree.sql()}"
-            raise ThresherError(message)
-        names = [_names_of(word, segment) for word in _segments(condition)]
-        common = [name for name in names[0] if all(name in others for others in names)]
-        terms = [condition.transform(_named, name) for name in common]
-        connect, nothing = (exp.or_, exp.false()) if len(names) == 1 else (exp.and_, exp.true())
-        condition.replace(exp.paren(connect(*terms)) if len(terms) > 1 else (terms or [nothing])[0])
-
-
 def _named(node: exp.Expr, name: str) -> exp.Expr:
     return column(name, node.table or None) if _is_segment(node) else node
-
-
-def _write_zero(tree: exp.Query, name: str) -> None:
-    value = exp.alias_(exp.cast(exp.Literal.number(0), "BIGINT"), name)
-    tree.set("expressions", [value if each == exp.column(name) else each for each in tree.expressions])
-    group = tree.args["group"]
-    group.set("expressions", [each for each in group.expressions if each != exp.column(name)])
 
 
 def _expand_list(node: exp.Expr, key: str, segment: Segment) -> None:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from ..records import dataclass
-from .dialect import column, render
-from .partitions import FILE
+from .dialect import FILE, column, render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -64,7 +63,7 @@ class ByFile:
         Scans of files with other columns, or in other folders, are united; they differ in their own part only.
         """
         tree = self.rows.copy()
-        scans = _scans(tree)
+        scans = [table for table in tree.find_all(exp.Table) if table.meta.get(FILE)]
         names = [table.meta[FILE] for table in scans]
         for table in scans:
             table.set("this", exp.to_identifier("scan"))
@@ -73,10 +72,6 @@ class ByFile:
         if branches[0] is not None:
             _union(branches[0]).replace(exp.select("*").from_(exp.to_table("united_scans")))
         return render(tree, pretty=False), dict(zip(names, texts, strict=True))
-
-
-def _scans(tree: exp.Expr) -> list[exp.Table]:
-    return [table for table in tree.find_all(exp.Table) if table.meta.get(FILE)]
 
 
 def _branch(table: exp.Table) -> exp.Query | None:

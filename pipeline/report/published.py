@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DataError, UsageError
 from ..records import dataclass
 from ..runs.config_faults import near
-from ..runs.provenance import canonical_stage
 from ..runs.recorded import configured_again, notice_of, recorded_tables
-from ..runs.stage_results import StageResult
+from ..runs.stage_results import StageResult, canonical_stage
 from ..safe_files import read_file
 from ..stages import find_stage
 from ..storage.layout import RUN_RECORD, Layout, generation_of

@@ -11,11 +11,18 @@ from pydantic import ValidationError
 from ..records import dataclass
 from ..safe_files import read_file
 from ..stages.stage import counts_table
-from ..storage.durable import DamagedError, read_own, write_json
-from ..storage.layout import RUN_RECORD, run_name
+from ..storage.layout import RUN_RECORD, DamagedError, read_own, run_name, write_json
 from ..tables.run_tables import METRICS
-from .provenance import canonical, canonical_stage, stage_fingerprints
-from .stage_results import CARRIED, TAKEN_OVER, StageRecord, parse_stage_record, recorded_stages
+from .stage_results import (
+    CARRIED,
+    TAKEN_OVER,
+    StageRecord,
+    canonical,
+    canonical_stage,
+    parse_stage_record,
+    recorded_stages,
+    stage_fingerprints,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

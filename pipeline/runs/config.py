@@ -7,8 +7,10 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import field, replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
 
@@ -16,11 +18,9 @@ from ..engines.spark_session import SparkSettings, check_spark
 from ..errors import ConfigError, NoInputError, os_fault, together
 from ..records import dataclass
 from ..safe_files import SpecialFileError, is_open_pipe, read_file
-from ..sources.paths import abridged, check_texts, local_path, shortened
-from ..sources.remote.store import is_remote
+from ..sources.paths import abridged, check_texts, is_remote, local_path, shortened
 from ..stages import STAGES, find_stage
 from ..stages.units import UpstreamParameters, UpstreamStage
-from .announcing.settings import NO_LINEAGE, NO_METRICS, LineageSettings, PrometheusSettings
 from .config_faults import explain, near, unwritable
 from .opening import check_names
 from .variables import NO_VARIABLES, substituted
@@ -28,6 +28,7 @@ from .written import check_written, gate_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Self
 
     from ..engines.duckdb import Resources
     from ..stages.parameters import StageParameters
@@ -36,6 +37,109 @@ if TYPE_CHECKING:
     from .gates.settings import Gate
     from .variables import Variables
     from .written import OwnFile
+
+
+# The tables `[lineage]` and `[prometheus]` of a config: where to announce how an attempt went.
+
+
+PROM = ".prom"
+
+
+def _path_as_text(value: object) -> object:
+    return str(value) if isinstance(value, Path) else value
+
+
+WrittenPath = Annotated[str, BeforeValidator(_path_as_text)]
+
+
+class _Announced(BaseModel):
+    """Somewhere to announce, with the file as it was written."""
+
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
+    extra: ClassVar[str]
+    client: ClassVar[tuple[str, str]]  # the module, and the package that brings it
+
+    file: WrittenPath | None = None
+
+    def placed(self, base: Path, *, what: str) -> Self:
+        """Return the same settings with an absolute path of the file, if what writes it is installed.
+
+        Args:
+            base: Folder that relative paths start from.
+            what: The table, in messages.
+
+        Raises:
+            ConfigError: the path means nothing here, see `local_path`, or the client is not installed.
+        """
+        module, package = self.client
+        if self != type(self)() and find_spec(module) is None:
+            message = f"{what} needs the package {package}, which is not installed"
+            raise ConfigError(message, remedy=f"pip install 'thresher[{self.extra}]'")
+        if self.file is None:
+            return self
+        return self.model_copy(update={"file": str(local_path(self.file, base, what=f"{what}.file"))})
+
+
+class LineageSettings(_Announced):
+    """The table `[lineage]`: where events in the format of OpenLineage go.
+
+    Attributes:
+        file: A file to which they are appended, one line each; None: none.
+        url: A server that takes them, with `/api/v1/lineage` unless it has a path of its own; None: none.
+        namespace: Namespace of the job.
+        job: Name of the job; None: the name of the config without its ending.
+    """
+
+    extra: ClassVar[str] = "lineage"
+    client: ClassVar[tuple[str, str]] = ("openlineage", "openlineage-python")
+
+    url: str | None = None
+    namespace: str = "thresher"
+    job: str | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _http(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        address = urlsplit(value)
+        if address.scheme not in {"http", "https"} or not address.hostname:
+            message = 'write a URL that starts with http:// or https://, such as "http://marquez:5000"'
+            raise ValueError(message)
+        if address.username is not None or address.password is not None:
+            message = "a URL must hold no password: the key is read from the variable OPENLINEAGE_API_KEY"
+            raise ValueError(message)
+        return value
+
+    @field_validator("namespace", "job")
+    @classmethod
+    def _not_empty(cls, value: str | None) -> str | None:
+        if value == "":
+            message = "it must not be empty"
+            raise ValueError(message)
+        return value
+
+
+class PrometheusSettings(_Announced):
+    """The table `[prometheus]`: where a file for the textfile collector of node_exporter goes.
+
+    Attributes:
+        file: The file, replaced as a whole at the end of every attempt; None: none.
+    """
+
+    extra: ClassVar[str] = "prometheus"
+    client: ClassVar[tuple[str, str]] = ("prometheus_client", "prometheus-client")
+
+    @field_validator("file")
+    @classmethod
+    def _collected(cls, value: str | None) -> str | None:
+        if value is not None and not value.endswith(PROM):
+            message = f"the name must end in {PROM}, because node_exporter reads no other file"
+            raise ValueError(message)
+        return value
+
+
+NO_LINEAGE, NO_METRICS = LineageSettings(), PrometheusSettings()
 
 
 _SIZE = re.compile(r"\d+(\.\d+)?\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
@@ -78,16 +182,12 @@ class ResourceLimits(BaseModel):
         return value
 
 
-def _written(value: object) -> object:
-    return os.fspath(value) if isinstance(value, Path) else value
-
-
 class Document(BaseModel):
     """The config file, its stages and gates still unparsed."""
 
     model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
-    output: Annotated[str, BeforeValidator(_written)] = "results"  # a Path would make s3:/x of s3://x
+    output: WrittenPath = "results"  # a Path would make s3:/x of s3://x
     engine: Literal["duckdb", "spark"] = "duckdb"
     spark: SparkSettings = SparkSettings()
     resources: ResourceLimits = ResourceLimits()
@@ -100,8 +200,8 @@ class Document(BaseModel):
     vars: dict[str, Any] = {}  # read by pipeline.runs.variables; here so that it is a known key
     stages: list[dict[str, Any]] = []
     gates: list[dict[str, Any]] = []
-    gates_json: Annotated[str, BeforeValidator(_written)] | None = None
-    gates_junit: Annotated[str, BeforeValidator(_written)] | None = None
+    gates_json: WrittenPath | None = None
+    gates_junit: WrittenPath | None = None
 
 
 def overridden(document: Mapping[str, Any], values: Mapping[str, Any], *, origin: str = "<config>") -> dict[str, Any]:
@@ -121,7 +221,21 @@ def overridden(document: Mapping[str, Any], values: Mapping[str, Any], *, origin
         message = f"{origin}: the config is nested too deep"
         raise ConfigError(message) from error
     for key, value in values.items():
-        _override(changed, key, value, origin=origin)
+        # set a dotted key; below `stages`, a stage is given by its name, its kind or its number from 1
+        path = _in_only_stage(changed, key.split("."), origin)
+        table: Any = changed
+        for index, name in enumerate(path[:-1]):
+            if isinstance(table, list):
+                table = _named_stage(table, name, origin)
+            elif isinstance(table, dict):
+                table = table.setdefault(name, {})
+            else:
+                message = f"{origin}: --set {key}: {'.'.join(path[:index])} is not a table"
+                raise ConfigError(message)
+        if not isinstance(table, dict):
+            message = f"{origin}: --set {key}: it does not name a key"
+            raise ConfigError(message, remedy="Write for example --set stages.before_after.boundary='\">\"'.")
+        table[path[-1]] = value
     return changed
 
 
@@ -130,27 +244,6 @@ def _copied(value: Any) -> Any:  # noqa: ANN401 - any TOML value
     if isinstance(value, Mapping):
         return {key: _copied(inner) for key, inner in value.items()}
     return [_copied(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _override(document: dict[str, Any], key: str, value: Any, *, origin: str) -> None:  # noqa: ANN401 - any TOML value
-    """Set a dotted key; below `stages`, a stage is given by its name, its kind or its number from 1.
-
-    If the config has one stage only, its keys need nothing in front.
-    """
-    path = _in_only_stage(document, key.split("."), origin)
-    table: Any = document
-    for index, name in enumerate(path[:-1]):
-        if isinstance(table, list):
-            table = _named_stage(table, name, origin)
-        elif isinstance(table, dict):
-            table = table.setdefault(name, {})
-        else:
-            message = f"{origin}: --set {key}: {'.'.join(path[:index])} is not a table"
-            raise ConfigError(message)
-    if not isinstance(table, dict):
-        message = f"{origin}: --set {key}: it does not name a key"
-        raise ConfigError(message, remedy="Write for example --set stages.before_after.boundary='\">\"'.")
-    table[path[-1]] = value
 
 
 def _in_only_stage(document: dict[str, Any], path: list[str], origin: str) -> list[str]:

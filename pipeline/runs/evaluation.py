@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -14,28 +15,36 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
+from ..engines.duckdb import DuckDB, Resources
+from ..engines.engine import InputFile
+from ..engines.expression_types import DuckDBWithoutRows
+from ..engines.limits import bytes_of
+from ..engines.spark_session import SETTINGS_OF_SESSIONS
 from ..errors import Note, ResourceError
-from ..interrupts import stop_requests
+from ..interrupts import StopRequest, stop_requests
 from ..plan.checks import naming_user_sql
-from ..plan.count_tables import after_results, count
+from ..plan.count_tables import after_results, begin, count
+from ..plan.plan import render_stage, schemas_of_transforms
 from ..records import dataclass
+from ..sources.parquet_files import DataFile
+from ..sources.rows import is_passed_in
 from ..stages.stage import counts_table
+from ..storage.layout import own_sha256
 from ..tables.groupings import in_users_names
 from ..tables.run_tables import BINDINGS, INPUTS, METRICS, metrics_table
 from ..tables.schemas import COUNT_TABLE, conform, empty_table
 from .opening import open_inputs
-from .provenance import settings
-from .reuse import reuse_in_words, reuse_record, started
-from .stage_results import StageResult, Watcher
+from .stage_results import RACY_SECONDS, StageResult, Watcher, code_sha256, settings, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ..engines.engine import Engine
-    from ..interrupts import StopRequest
+    from ..engines.per_file_cache import Reuse
     from ..plan.accounting import InputAccount
     from ..plan.count_tables import Counted
     from ..storage.cache import AnswerCache
+    from ..storage.layout import Layout
     from ..tables.schemas import Table
     from .config import Config
     from .opening import OpenedStage
@@ -264,3 +273,151 @@ def _bindings_table(opened: OpenedStage) -> pl.DataFrame:
     names = ("stage", "input", "field", "source", "file_column", "sql")
     rows = [(opened.name, each.input, each.field, each.origin, each.column, each.sql) for each in opened.bindings]
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
+
+
+# The engine of a config, started for one stage, and what it need not read again.
+
+
+# What a run need not read again: the answers of files that earlier runs have read, and what is said of it.
+
+
+CACHE_LIMIT = "5GB"
+
+
+def states_of(config: Config, layout: Layout, stages: Iterable[OpenedStage]) -> AnswerCache | None:
+    """Return where a results folder keeps the answers of files.
+
+    Returns:
+        None if the config wants none, a link is there, or no stage reads an input of several files.
+    """
+    has_several = any(len(source.files) > 1 for stage in stages for source in stage.sources.values())
+    if not config.cache or not has_several or layout.states.is_symlink():
+        return None
+    from ..storage.cache import AnswerCache  # noqa: PLC0415 - only where results are published
+
+    return AnswerCache(layout.states, bytes_of(config.resources.cache_limit or CACHE_LIMIT))
+
+
+def reusing(engine: DuckDB, opened: OpenedStage, states: AnswerCache | None) -> Engine:
+    """Return an engine that asks files once, where a stage reads an input of several files; else the engine itself."""
+    if states is None or opened.run is not None:
+        return engine
+    files = {str(file.path): _input_file(source, file) for source, file in _files(opened)}
+    sources = [file.source for file in files.values()]
+    if not any(sources.count(source) > 1 for source in set(sources)):
+        return engine
+    from ..engines.per_file_cache import Incremental  # noqa: PLC0415 - only inputs of several files need it
+
+    return Incremental(engine, states, files, json.dumps([opened.name, code_sha256(), versions()]))
+
+
+def _files(opened: OpenedStage) -> Iterator[tuple[str, DataFile]]:
+    for source in opened.sources.values():
+        for file in source.files:
+            if isinstance(file, DataFile):
+                yield source.name, file
+
+
+def _input_file(source: str, file: DataFile) -> InputFile:
+    """Describe a file to the engine."""
+    facts = _identity(file)
+    identity = None if facts is None else hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+    return InputFile(source, file.rows, identity)
+
+
+def _identity(file: DataFile) -> list[Any] | None:
+    """Return what identifies a file in later runs: one of the user's, a version of an object or table, a conversion.
+
+    None: nothing does. A file of the user's that has changed just now may change again unnoticed, and rows that were
+    passed in have no name that a later run could know.
+    """
+    if file.holder is None:
+        racy = time.time() - file.identity.get("ctime_ns", 0) / 1e9 < RACY_SECONDS
+        return None if racy else [str(file.path), file.identity, file.footer_sha256]
+    if is_passed_in(file):
+        return None
+    return [file.name, [file.identity, file.digest] if file.is_versioned else own_sha256(file.path)]
+
+
+def reuse_record(engine: Engine, opened: OpenedStage, states: AnswerCache | None) -> dict[str, Any]:
+    """Return by input how many files there are, how many were read, and why all of them were."""
+    if engine.has_workers and states is not None:
+        numbers = {name: len(source.files) for name, source in opened.sources.items() if len(source.files) > 1}
+        why = "Spark keeps no answers of single files"
+        return {name: {"files": n, "files_read": n, "read_whole_because": why} for name, n in numbers.items()}
+    reuse: Reuse | None = getattr(engine, "reuse", None)
+    if reuse is None:
+        return {}
+    return {
+        source: {
+            "files": n_files,
+            "files_read": len(reuse.read.get(source, ())),
+            "read_whole_because": reuse.reasons.get(source),
+        }
+        for source, n_files in sorted(reuse.files.items())
+    }
+
+
+def reuse_in_words(record: dict[str, Any]) -> Iterator[str]:
+    """Say how many files were not read again, or why all files of an input were read."""
+    for source, facts in record.items():
+        n_kept = facts["files"] - facts["files_read"]
+        if n_kept:
+            yield f"{source}: {n_kept:,} of {facts['files']:,} files as counted before, {facts['files_read']:,} read"
+        elif facts["read_whole_because"]:
+            yield f"{source}: all {facts['files']:,} files read, since {facts['read_whole_because']}"
+
+
+# The engine of a config, started for one stage.
+
+
+@contextmanager
+def started(
+    config: Config,
+    opened: OpenedStage,
+    stop: StopRequest,
+    progress: Callable[[float], None] | None = None,
+    states: AnswerCache | None = None,
+) -> Iterator[Engine]:
+    """Start the engine of a config for a stage, and end it afterwards.
+
+    Args:
+        config: The config.
+        opened: The stage, opened.
+        stop: Whether a signal asked to stop.
+        progress: Called with the percentage done while a query runs, if the engine can tell; None if nobody watches.
+        states: Where the answers of files are kept, if the engine can use them; None: all files are read.
+    """
+    opened.fetch()
+    resources = config.resources.of_engine
+    if config.engine == "spark":
+        from ..engines.spark import Spark  # noqa: PLC0415 - an optional extra
+
+        with Spark(config.spark, resources, stop, opened.engine_rows) as spark:
+            yield spark
+        return
+    with DuckDB(resources, opened.folders, stop, progress) as duckdb:
+        yield reusing(duckdb, opened, states)
+
+
+# What a run would execute, as text: no row of an input is read.
+
+
+def session_settings(dialect: str) -> str:
+    """Return the settings that the SQL of a dialect relies on, as SQL; nothing where there are none."""
+    settings = SETTINGS_OF_SESSIONS if dialect == "spark" else {}
+    lines = [f"SET {name} = {value};" for name, value in settings.items()]
+    return "\n".join(["-- settings of the session", *lines, ""]) if lines else ""
+
+
+def render_opened(opened: OpenedStage, *, dialect: str) -> str:
+    """Return the SQL of a stage in a dialect: it runs from top to bottom as it is, but for values of the environment.
+
+    Args:
+        opened: The stage, its inputs found.
+        dialect: `duckdb` or `spark`.
+    """
+    with DuckDBWithoutRows(Resources(), opened.folders, StopRequest()) as engine:
+        progress = begin(opened.configured.params, opened.plan)
+        schemas = schemas_of_transforms(engine, opened.plan, progress)
+    return opened.variables.concealed(render_stage(opened.name, opened.plan, schemas, dialect=dialect))

@@ -13,9 +13,8 @@ import polars as pl
 from ..errors import DataError, NoInputError
 from ..records import dataclass
 from ..sources.bindings import fit, is_usual_name, proposed
-from ..sources.delimiters import keys_of_file
 from ..sources.finding import Search
-from ..sources.formats import ENDINGS, TEXTS, format_of, is_read
+from ..sources.formats import ENDINGS, TEXTS, format_of, is_read, keys_of_file
 from ..sources.frames import tables_of
 from ..sources.inputs import Field, Input, InputContract
 from ..sources.listing import find_files

@@ -13,23 +13,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..engines.expression_types import truths, type_of
-from ..engines.limits import limit_of, limit_process
+from ..engines.limits import bytes_of, limit_of, limit_process
 from ..errors import ConfigError, DataError, NoInputError, Note, ResourceError, together
 from ..records import dataclass
 from ..safe_files import read_file
 from ..sources.bindings import Binding
 from ..sources.finding import RENAME, skipped_words
 from ..sources.inputs import Expression, Input
-from ..sources.judging import judged_by_itself
 from ..sources.parquet_files import DataFile
-from ..sources.remote.reading import DEFAULT_LIMIT, Copies, bytes_of
+from ..sources.paths import is_remote
 from ..sources.rows import EngineRows, is_passed_in, relabelled
-from ..sources.source import open_source, with_others
+from ..sources.source import judged_by_itself, open_source, with_others
 from ..sources.types import as_mapping, as_renaming, in_expression
 from ..stages.stage import counts_table
 from ..stages.units import UpstreamParameters, UpstreamStage
-from ..storage.durable import own_sha256
-from ..storage.layout import RUN_RECORD, Layout
+from ..storage.layout import RUN_RECORD, Layout, own_sha256
 from ..storage.state import require_latest
 from ..tables.schemas import result_names
 from .variables import NO_VARIABLES
@@ -38,11 +36,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ..plan.plan import Plan
+    from ..sources.remote.reading import Copies
     from ..sources.rows import Looks, Rows
     from ..sources.source import Source
     from ..stages.parameters import StageParameters
     from ..stages.stage import Stage
-    from .config import Config, ConfiguredStage
+    from .config import Config, ConfiguredStage, ResourceLimits
     from .variables import Variables
 
 
@@ -171,7 +170,14 @@ def refuse_wide_values(plan: Plan, memory: int | None, threads: int | None) -> N
     """
     limit, workers = limit_of(memory), threads or os.cpu_count() or 1
     for source in plan.sources:
-        for file in islice(_large_files(source, limit / BATCH_ROWS / workers), MOST_FILES):
+        for file in islice(
+            (
+                file
+                for file in source.files
+                if isinstance(file, DataFile) and file.largest_group > (limit / BATCH_ROWS / workers)
+            ),
+            MOST_FILES,
+        ):
             for column in dict.fromkeys(columns_read(plan, source)):
                 batch = min(BATCH_ROWS, file.rows)
                 size = file.value_bytes(column, limit / batch / workers, limit / 4)
@@ -183,11 +189,6 @@ def refuse_wide_values(plan: Plan, memory: int | None, threads: int | None) -> N
                     )
                     remedy = "Write shorter values, such as hashes, or lower threads or raise memory in [resources]."
                     raise ResourceError(message, remedy=remedy)
-
-
-def _large_files(source: Source, size: float) -> Iterator[DataFile]:
-    """Files with a row group of at least that many bytes, each of which may hold a value as large."""
-    return (file for file in source.files if isinstance(file, DataFile) and file.largest_group > size)
 
 
 def _in_words(size: float) -> str:
@@ -309,25 +310,19 @@ def find_inputs(
         ConfigError: the config does not fit the inputs.
     """
     with config.variables.concealing():
-        return _found(config, configured, run, omitted)
-
-
-def _found(
-    config: Config, configured: ConfiguredStage, run: Path | None, omitted: Mapping[str, Mapping[str, str]] | None
-) -> FoundInputs:
-    params = config.variables.bound(configured.params)
-    configured = replace(configured, params=params)
-    if isinstance(params, UpstreamParameters) and params.of:
-        upstream = (
-            published(config, params) if params.results else _written(config, params, run or Path(), omitted or {})
-        )
-        configured = configured.with_upstream(upstream, origin=config.origin)
-    opened = _opened(config, configured)
-    if isinstance(params, UpstreamParameters) and params.results:
-        opened = {name: named_by_address(source) for name, source in opened.items()}
-    opened, cut = _aligned(config, params, opened)
-    sources = with_others(_labelled(opened, config.variables, run))
-    return FoundInputs(configured, sources, run, config.variables, cut)
+        params = config.variables.bound(configured.params)
+        configured = replace(configured, params=params)
+        if isinstance(params, UpstreamParameters) and params.of:
+            upstream = (
+                published(config, params) if params.results else _written(config, params, run or Path(), omitted or {})
+            )
+            configured = configured.with_upstream(upstream, origin=config.origin)
+        opened = _opened(config, configured)
+        if isinstance(params, UpstreamParameters) and params.results:
+            opened = {name: named_by_address(source) for name, source in opened.items()}
+        opened, cut = _aligned(config, params, opened)
+        sources = with_others(_labelled(opened, config.variables, run))
+        return FoundInputs(configured, sources, run, config.variables, cut)
 
 
 def planned(config: Config, inputs: FoundInputs) -> OpenedStage:
@@ -338,27 +333,23 @@ def planned(config: Config, inputs: FoundInputs) -> OpenedStage:
         ConfigError: the config does not fit the inputs.
     """
     with config.variables.concealing():
-        return _planned(config, inputs)
-
-
-def _planned(config: Config, inputs: FoundInputs) -> OpenedStage:
-    configured, sources = inputs.configured, inputs.sources
-    plan = configured.stage.plan(configured.params, sources)
-    if config.engine == "duckdb":
-        limits = config.resources
-        refuse_wide_values(plan, None if limits.memory is None else bytes_of(limits.memory), limits.threads)
-    _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
-    notices = (
-        *inputs.cut,
-        *_results_left_out(sources),
-        *_skipped_warnings(sources),
-        *_rows_read_otherwise(sources),
-        *_unbound_by_rule(plan),
-        *judged_by_itself(plan.sources, _read(plan)),
-    )
-    said = (*notices, *plan.warnings)
-    warnings = tuple(type(text)(config.variables.concealed(text)) for text in said)  # a note stays one
-    return OpenedStage(configured, sources, inputs.run, inputs.variables, plan=replace(plan, warnings=warnings))
+        configured, sources = inputs.configured, inputs.sources
+        plan = configured.stage.plan(configured.params, sources)
+        if config.engine == "duckdb":
+            limits = config.resources
+            refuse_wide_values(plan, None if limits.memory is None else bytes_of(limits.memory), limits.threads)
+        _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
+        notices = (
+            *inputs.cut,
+            *_results_left_out(sources),
+            *_skipped_warnings(sources),
+            *_rows_read_otherwise(sources),
+            *_unbound_by_rule(plan),
+            *judged_by_itself(plan.sources, _read(plan)),
+        )
+        said = (*notices, *plan.warnings)
+        warnings = tuple(type(text)(config.variables.concealed(text)) for text in said)  # a note stays one
+        return OpenedStage(configured, sources, inputs.run, inputs.variables, plan=replace(plan, warnings=warnings))
 
 
 def _aligned(
@@ -437,7 +428,6 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
     sources, faults = {}, []
     limits = config.resources
     limit_process(None if limits.memory is None else bytes_of(limits.memory))
-    copies = Copies(limits.copies, DEFAULT_LIMIT if limits.copies_limit is None else bytes_of(limits.copies_limit))
     look = looks_of(config)
     specs = {contract.name: getattr(configured.params, contract.name) for contract in configured.stage.inputs}
     others = {name for name, spec in specs.items() if spec is not None}
@@ -453,7 +443,7 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
                 type_of,
                 limits.scratch,
                 truths=truths,
-                copies=copies,
+                copies=_copies(limits, spec),
                 look=look,
                 results=config.output,
             )
@@ -463,6 +453,15 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
         raise together(faults)
     check_verifiable(config, sources)
     return sources
+
+
+def _copies(limits: ResourceLimits, spec: Input) -> Copies | None:
+    """Where objects of remote stores are copied to; None where the input names none."""
+    if not any(isinstance(text, str) and is_remote(text) for text in spec.path):
+        return None
+    from ..sources.remote.reading import DEFAULT_LIMIT, Copies  # noqa: PLC0415 - most inputs lie here
+
+    return Copies(limits.copies, DEFAULT_LIMIT if limits.copies_limit is None else bytes_of(limits.copies_limit))
 
 
 def _labelled(sources: Mapping[str, Source], variables: Variables, run: Path | None) -> Mapping[str, Source]:

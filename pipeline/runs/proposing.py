@@ -156,13 +156,6 @@ def diagnose(
 ) -> str:
     """Say what files hold, what they are enough for, and what else other tasks would need.
 
-    Args:
-        stages: The tasks.
-        paths: The files, or patterns.
-        base: Folder that relative paths start from.
-        delimiter: As for `propose`.
-        format_: As for `propose`.
-
     Raises:
         ThresherError: as `propose`, but for files that fit nothing.
     """

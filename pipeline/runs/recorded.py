@@ -16,7 +16,7 @@ from ..engines.duckdb import DuckDB, Resources
 from ..errors import DataError, NoInputError, ThresherError, UsageError
 from ..records import dataclass
 from ..safe_files import read_file
-from ..sources.remote.store import is_remote
+from ..sources.paths import is_remote
 from ..stages import find_stage
 from ..stages.durations import RECORDED
 from ..storage.layout import MANIFEST
@@ -41,10 +41,6 @@ if TYPE_CHECKING:
 
 def recorded_config(record: Mapping[str, Any], folder: Path) -> Config:
     """Return the config that made a run, from its record; memory and threads are limited as on this machine.
-
-    Args:
-        record: The content of `run.json`.
-        folder: Folder of the run.
 
     Raises:
         DataError: it is no such record, or this version does not know its parameters.

@@ -13,19 +13,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..engines.limits import bytes_of
 from ..errors import BusyError, ConfigError
-from ..sources.paths import local_path, shortened
-from ..sources.remote.reading import bytes_of, folder_for_caches
-from ..sources.remote.store import Address, endpoints, is_remote, parse_address
+from ..sources.paths import is_remote, local_path, shortened
+from ..sources.remote.reading import folder_for_caches
+from ..sources.remote.store import Address, endpoints, parse_address
 from ..visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..interrupts import StopRequest
-    from ..storage.expire import Expired, Keeping
     from ..storage.mirror import ResultsStore
-    from ..storage.verify import Verified
+    from ..storage.verify import Expired, Keeping, Verified
     from .config import ResourceLimits
     from .stage_results import Run
 
@@ -66,16 +66,16 @@ def store_of(text: str | os.PathLike[str], *, what: str, limits: ResourceLimits 
         caches = limits.copies / MIRRORS
     if limits is not None and limits.copies_limit is not None:
         limit = bytes_of(limits.copies_limit)
-    return ResultsStore(_name(address), partial(RemoteFolder, address, what=what), caches / _identity(address), limit)
+    return ResultsStore(
+        _name(address),
+        partial(RemoteFolder, address, what=what),
+        caches / hashlib.sha256(json.dumps([_name(address), endpoints()]).encode()).hexdigest()[:16],
+        limit,
+    )
 
 
 def _name(address: Address) -> str:
     return str(address).removesuffix("/")
-
-
-def _identity(address: Address) -> str:
-    """Tell apart results of the same address at several endpoints, in the name of a folder."""
-    return hashlib.sha256(json.dumps([_name(address), endpoints()]).encode()).hexdigest()[:16]
 
 
 @contextmanager
@@ -130,9 +130,9 @@ def expire_at(text: str | os.PathLike[str], keeping: Keeping, *, dry_run: bool) 
         dry_run: Whether to say only what would be removed.
 
     Raises:
-        ThresherError: as for `pipeline.storage.expire.expire`, or the store cannot be read or written.
+        ThresherError: as for `pipeline.storage.verify.expire`, or the store cannot be read or written.
     """
-    from ..storage.expire import expire  # noqa: PLC0415 - runs need none of it
+    from ..storage.verify import expire  # noqa: PLC0415 - runs need none of it
 
     store = store_of(text, what="results")
     if store is None or dry_run:

@@ -11,18 +11,27 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ThresherError, system_fault
 from ..interrupts import stop_requests
 from ..records import dataclass
-from ..storage.durable import json_bytes
-from ..storage.layout import FORMAT_VERSION, Layout, new_run_id
+from ..storage.layout import FORMAT_VERSION, Layout, json_bytes, new_run_id
 from ..storage.manifest import Manifest
 from ..storage.publish import Staging, exclusive, make_results_folder
 from ..storage.state import Attempt, process_facts, utc_now
 from ..storage.verify import Healed, clear_staging, heal
 from .carry_forward import LastRun, last_run, repeats
-from .evaluation import refuse_after_fork
-from .provenance import canonical, code_sha256, peak_rss, together, versions
-from .reuse import states_of
+from .evaluation import refuse_after_fork, states_of
 from .stage_by_stage import PUBLISH_OTHERS, Ready, StageByStage, check_unmoved
-from .stage_results import Run, StageResults, Watcher, exit_code, joined, texts_once
+from .stage_results import (
+    Run,
+    StageResults,
+    Watcher,
+    canonical,
+    code_sha256,
+    exit_code,
+    joined,
+    peak_rss,
+    texts_once,
+    together,
+    versions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -202,7 +211,7 @@ class _Job:
         """The run that this one may turn out to repeat: the latest, or for a day before it the last run of that day."""
         if self.config.variables.ds is None:
             return self.last
-        from ..storage.read import run_to_repeat  # noqa: PLC0415 - only runs about a day need it
+        from ..storage.catalog import run_to_repeat  # noqa: PLC0415 - only runs about a day need it
 
         repeated = run_to_repeat(self.healed.state, self.config.variables.ds)
         return self.last if repeated is self.healed.state.latest_run else last_run(repeated)

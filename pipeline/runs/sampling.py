@@ -15,9 +15,8 @@ from ..sources.types import as_renaming
 from ..stages.threshold_sweep.contract import LABELS
 from ..stages.threshold_sweep.sampling import SAMPLE, SHEET, SampleParameters, draw
 from .config import ConfiguredStage
-from .evaluation import refuse_after_fork
+from .evaluation import refuse_after_fork, started
 from .opening import open_inputs
-from .reuse import started
 from .written import WrittenFileError, check_written, sheet_file
 
 if TYPE_CHECKING:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError, DataError, Interrupted, ThresherError, system_fault, together
 from ..records import dataclass
-from ..storage.durable import DamagedError
+from ..storage.layout import DamagedError
 from .carry_forward import carried, finished_stages, note_finished, sentence_of_upstream, take_over, why_not
 from .evaluation import evaluate_stage
 from .opening import OpenedStage, find_inputs, open_inputs, planned
-from .provenance import stage_fingerprints
-from .stage_results import CARRIED, TAKEN_OVER, stage_record
+from .stage_results import CARRIED, TAKEN_OVER, stage_fingerprints, stage_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from .config import Config, ConfiguredStage
     from .evaluation import Evaluation
     from .opening import FoundInputs
-    from .provenance import Fingerprints
-    from .stage_results import StageRecord, StageResult, Watcher
+    from .stage_results import Fingerprints, StageRecord, StageResult, Watcher
     from .verifying import Verification
 
 PUBLISH_OTHERS = "publish_others"

@@ -16,7 +16,7 @@ from ..errors import ConfigError, ThresherError, together
 from ..records import dataclass
 from ..sources.inputs import Input
 from ..sources.paths import shortened
-from ..sources.references import ENVIRONMENT, MARKED, expanded, replaced
+from ..sources.predicates import ENVIRONMENT, MARKED, expanded, replaced
 from ..stages import find_stage
 from .config_faults import near, toml
 

@@ -18,7 +18,7 @@ from ..sources.finding import SUM_ENDING
 from ..sources.parquet_files import DataFile, PageFaultError, check_pages
 from ..sources.rows import is_passed_in
 from .opening import columns_read
-from .provenance import input_records
+from .stage_results import input_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -12,10 +12,9 @@ from ..records import dataclass
 from ..safe_files import SpecialFileError, identity, names_below, read_file
 from ..sources.finding import Search
 from ..sources.formats import ENDINGS
-from ..sources.paths import local_path
-from ..sources.remote.store import is_remote
+from ..sources.paths import is_remote, local_path
 from ..stages.units import UpstreamParameters
-from ..storage.durable import write_whole
+from ..storage.layout import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -73,7 +73,11 @@ def simulate(
             "is_match": is_match,
         }
     )
-    return Simulated(_events(rng, event_hours, lag), _articles(article_hours), pairs)
+    return Simulated(
+        _events(rng, event_hours, lag),
+        pl.DataFrame({"article_id": np.arange(len(article_hours)), "article_time": _times(article_hours)}),
+        pairs,
+    )
 
 
 def _bursty_hours(rng: np.random.Generator, n_articles: int, days: int) -> NDArray[np.float64]:
@@ -93,10 +97,6 @@ def _events(rng: np.random.Generator, hours: NDArray[np.float64], lag: NDArray[n
             "complete_window": np.full(len(hours), fill_value=True),
         }
     )
-
-
-def _articles(hours: NDArray[np.float64]) -> pl.DataFrame:
-    return pl.DataFrame({"article_id": np.arange(len(hours)), "article_time": _times(hours)})
 
 
 def _times(hours: NDArray[np.float64]) -> pl.Series:

@@ -105,7 +105,11 @@ class Search:
             fixed, pattern = _split(start, below)
             root_of = dict.fromkeys(self._expanded(fixed, pattern), fixed) if pattern else {}
         for file in root_of:
-            self._check_name(file)
+            try:
+                os.fspath(file).encode()
+            except UnicodeEncodeError as error:
+                message = f"input {self._name}: the name of {str(file)!a} is not Unicode (UTF-8)"
+                raise DataError(message, remedy="Rename the file.") from error
         return sorted(root_of.items(), key=lambda pair: pair[0].as_posix())
 
     def _expanded(self, fixed: Path, pattern: tuple[str, ...]) -> Iterator[Path]:
@@ -248,13 +252,6 @@ class Search:
             raise DataError(message, remedy="Remove the link, or list the folders to read one by one.")
         return above | {key: folder}
 
-    def _check_name(self, path: Path) -> None:
-        try:
-            os.fspath(path).encode()
-        except UnicodeEncodeError as error:
-            message = f"input {self._name}: the name of {str(path)!a} is not Unicode (UTF-8)"
-            raise DataError(message, remedy="Rename the file.") from error
-
 
 def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
@@ -277,24 +274,17 @@ def is_meant(names: _Names, pattern: _Names, endings: tuple[str, ...]) -> bool |
         pattern: Names with `*`, `?`, `[…]` and `**`; none: the folder itself is meant.
         endings: Endings of the names of files in folders, in lower case.
     """
-    of_folders = _without_any_depth_at_end(pattern)
+    # the pattern of the folders that are searched: a `**` at the end is the folder with all below it
+    of_folders = pattern
+    while of_folders[-1:] == (_ANY_DEPTH,):
+        of_folders = of_folders[:-1]
     if not names or (pattern and of_folders == pattern and _fits(names, pattern)):
         return bool(names)
-    if not _is_visible(names, of_folders) or names[-1].endswith(SUM_ENDING):
+    if not any(_fits(names[:n], of_folders) and not any(map(is_hidden, names[n:])) for n in range(len(names))) or names[
+        -1
+    ].endswith(SUM_ENDING):
         return False
     return names[-1].lower().endswith(endings) or None
-
-
-def _without_any_depth_at_end(pattern: _Names) -> _Names:
-    """Return the pattern of the folders that are searched: a `**` at the end is the folder with all below it."""
-    while pattern[-1:] == (_ANY_DEPTH,):
-        pattern = pattern[:-1]
-    return pattern
-
-
-def _is_visible(names: _Names, pattern: _Names) -> bool:
-    """Whether names lead to a file below a folder that a pattern matches, through no hidden name from there on."""
-    return any(_fits(names[:n], pattern) and not any(map(is_hidden, names[n:])) for n in range(len(names)))
 
 
 def _fits(names: _Names, pattern: _Names) -> bool:

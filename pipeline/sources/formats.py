@@ -12,11 +12,12 @@ import io
 import json
 import re
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from ..errors import DataError, os_error_number
-from .encodings import RowsError, not_utf8
-from .inputs import DATABASES
+from ..errors import DataError, UsageError, os_error_number, os_fault
+from .inputs import DATABASES, Format
+from .parquet_files import MAGIC
+from .types import RowsError, not_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from .inputs import Format, Input, Kind
+    from .inputs import Input, Kind
+
 
 ENDINGS: dict[Format, tuple[str, ...]] = {
     "parquet": (".parquet",),
@@ -156,7 +158,21 @@ def _write_typed(
 
         write_rows(path, spec.table, target, name=name)
     elif kind == "arrow":
-        _write_arrow(path, target, name=name)
+        # write the rows of an Arrow file, batch by batch, with the types that they have in a frame
+        import polars as pl  # noqa: PLC0415 - see convert
+        import pyarrow as pa  # noqa: PLC0415 - see convert
+
+        from .frames import write_batches  # noqa: PLC0415 - see convert
+
+        with pa.ipc.open_file(str(path)) as reader:
+            batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
+            try:
+                write_batches(reader.schema, batches, target)
+            except RowsError as fault:
+                message = f"input {name}: {path}: {fault}"
+                raise DataError(message, remedy=fault.remedy) from fault
+            except (pa.ArrowNotImplementedError, KeyError):  # what older versions say of texts as Polars writes them
+                pl.scan_ipc(glob.escape(str(path))).sink_parquet(target)
     else:
         _write_json(path, spec, kinds, target, name=name)
 
@@ -170,7 +186,18 @@ def _write_table(
     frame = _scan(path, kind, spec, name=name)
     names = frame.collect_schema().names()
     if kind in SEPARATED:
-        _check_header(path, names, _separator(kind, spec), name=name)
+        # refuse a file whose header has a name twice, or is one name that another separator would split
+        separator = _separator(kind, spec)
+        for match in filter(None, map(_RENAMED.fullmatch, names)):
+            if match["name"] in names:
+                message = f"input {name}: {path} has several columns named {match['name']!r}"
+                raise DataError(message, remedy="Rename all but one of them.")
+        rivals = [rival for rival in (";", "\t", "|", ",") if rival != separator and names and rival in names[0]]
+        if len(names) == 1 and rivals:
+            message = f"input {name}: {path} has one column, {names[0]!r}"
+            raise DataError(
+                message, remedy=f"If {rivals[0]!r} separates its columns, say so: delimiter = {rivals[0]!r}."
+            )
     if kind in TEXTS:
         frame = frame.with_columns(typed(frame, kinds(names), path, kind, spec, name=name))
     frame.sink_parquet(target)
@@ -188,11 +215,6 @@ def _ends_in_nulls(rows: Path) -> bool:
 
 def _refuse_uneven(path: Path, separator: str, *, name: str) -> None:
     """Refuse a file with rows that have more or fewer values than its header; a line without any value is no row.
-
-    Args:
-        path: The file, compressed or not.
-        separator: What separates them.
-        name: Name of the input in messages.
 
     Raises:
         DataError: names the first such row by its line.
@@ -258,24 +280,6 @@ def _remedy(kind: Format) -> str:
     return f"UTF-8 is read, with as many values in every row. {_REMEDY}" if kind in TEXTS else _REMEDY
 
 
-def _write_arrow(path: Path, target: Path, *, name: str) -> None:
-    """Write the rows of an Arrow file, batch by batch, with the types that they have in a frame."""
-    import polars as pl  # noqa: PLC0415 - see convert
-    import pyarrow as pa  # noqa: PLC0415 - see convert
-
-    from .frames import write_batches  # noqa: PLC0415 - see convert
-
-    with pa.ipc.open_file(str(path)) as reader:
-        batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
-        try:
-            write_batches(reader.schema, batches, target)
-        except RowsError as fault:
-            message = f"input {name}: {path}: {fault}"
-            raise DataError(message, remedy=fault.remedy) from fault
-        except (pa.ArrowNotImplementedError, KeyError):  # what older versions say of texts as Polars writes them
-            pl.scan_ipc(glob.escape(str(path))).sink_parquet(target)
-
-
 def _write_json(
     path: Path, spec: Input, kinds: Callable[[list[str]], Mapping[str, Kind]], target: Path, *, name: str
 ) -> None:
@@ -338,18 +342,6 @@ def _separated(frame: pl.LazyFrame, spec: Input) -> pl.LazyFrame:
         frame = frame.drop(name for name in names if not name or _UNNAMED.fullmatch(name))
     words = list(spec.null_values)
     return frame.with_columns(pl.when(~pl.all().is_in(words)).then(pl.all())) if words else frame
-
-
-def _check_header(path: Path, names: list[str], separator: str, *, name: str) -> None:
-    """Refuse a file whose header has a name twice, or is one name that another separator would split."""
-    for match in filter(None, map(_RENAMED.fullmatch, names)):
-        if match["name"] in names:
-            message = f"input {name}: {path} has several columns named {match['name']!r}"
-            raise DataError(message, remedy="Rename all but one of them.")
-    rivals = [rival for rival in (";", "\t", "|", ",") if rival != separator and names and rival in names[0]]
-    if len(names) == 1 and rivals:
-        message = f"input {name}: {path} has one column, {names[0]!r}"
-        raise DataError(message, remedy=f"If {rivals[0]!r} separates its columns, say so: delimiter = {rivals[0]!r}.")
 
 
 def typed(
@@ -461,3 +453,135 @@ def _hint(frame: pl.LazyFrame, column: str, kind: Kind, value: str) -> str:
     if expression:
         return f"an expression, {{ sql = {json.dumps(expression, ensure_ascii=False)} }}"
     return _HINTS.get(kind, 'an expression, { sql = "…" }')
+
+
+# How the values of a text file are written, guessed from its first lines, for people to confirm.
+
+
+DELIMITERS = (",", ";", "\t", "|")
+_DEFAULTS = {"csv": ",", "tsv": "\t"}
+_NAMES = {"\\t": "\t", "tab": "\t"}
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f]")
+_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_LINES: dict[Format, re.Pattern[str]] = {
+    "trec_run": re.compile(rf"\s*\S+\s+\S+\s+\S+\s+{_NUMBER}\s+{_NUMBER}\s+\S+\s*$"),
+    "trec_qrels": re.compile(rf"\s*\S+\s+\S+\s+\S+\s+{_NUMBER}\s*$"),
+    "brat": re.compile(r"[TREAMN#*]\d*\t\S+ \S"),
+}
+_TAGGED = re.compile(r"\S.*[\t ]([BIESLU]-\S+|O)([\t ]|$)")
+_OF_CONLL = re.compile(rf"#|-DOCSTART-|\d+[-.]\d+\t|{_TAGGED.pattern}")
+_MOST_LINES = 200
+_MOST_CHARACTERS = 10_000  # of a line
+
+
+def checked_keys(delimiter: str | None, format_: str | None) -> tuple[str | None, Format | None]:
+    """Return a delimiter and a format as they were written on a command line, where `tab` means a tab.
+
+    Raises:
+        UsageError: the delimiter is not one character, or there is no such format.
+    """
+    character = None if delimiter is None else _NAMES.get(delimiter, delimiter)
+    if character is not None and len(character) != 1:
+        message = f"--delimiter {delimiter!r} is not one character"
+        raise UsageError(message, remedy="Write for example --delimiter ';', or --delimiter tab.")
+    kind = next((kind for kind in get_args(Format) if kind == format_), None)
+    if kind is None and format_ is not None:
+        message = f"--format {format_}: there is no such format"
+        raise UsageError(message, remedy=f"Formats are: {', '.join(get_args(Format))}.")
+    return character, kind
+
+
+def keys_of_file(path: Path, delimiter: str | None, format_: Format | None, *, name: str) -> dict[str, str]:
+    """Return the keys that an input needs beside its path: `format`, `delimiter`, `decimal`.
+
+    Args:
+        path: The file, compressed or not.
+        delimiter: What separates its columns; None: what occurs most often in its header.
+        format_: Its format; None: by its ending, or for other endings by its first line.
+        name: Name of the input in messages.
+
+    Raises:
+        ThresherError: the file cannot be read; by the number of the error of the operating system.
+    """
+    kind = format_of(path, format_)
+    try:
+        if format_ is None and kind == "parquet" and path.suffix.lower() != ".parquet":
+            kind = "parquet" if starts_with(path, MAGIC) else _guessed_format(_first_lines(path), delimiter)
+        lines = _first_lines(path) if kind in SEPARATED else []
+    except OSError as error:
+        raise os_fault(error, f"input {name}: reading {path}") from error
+    keys: dict[str, str] = {"format": kind} if format_ is not None or kind != format_of(path, None) else {}
+    return keys | _keys_of_values(lines, kind, delimiter)
+
+
+def keys_of_text(path: Path) -> dict[str, str] | None:
+    """Return the keys that an input needs to read a text file whatever it is called: none if they cannot be guessed.
+
+    Returns:
+        The keys; None if the file holds no text.
+    """
+    try:
+        lines = _first_lines(path)
+    except OSError:  # it is compressed by its name alone, for example
+        return None
+    text = "".join(lines)
+    if MAGIC.decode().startswith(text[: len(MAGIC)]) or _CONTROL.search(text):
+        return None  # nothing, the beginning of a Parquet file, or no text
+    kind = _guessed_format(lines, None)
+    return {} if kind == "parquet" else {"format": kind} | _keys_of_values(lines, kind, None)
+
+
+def _keys_of_values(lines: list[str], kind: Format, delimiter: str | None) -> dict[str, str]:
+    """The keys that say how the values of a separated file are written; none for other files."""
+    keys: dict[str, str] = {}
+    if kind in SEPARATED:
+        separator = delimiter or _guessed_delimiter(lines, _DEFAULTS[kind])
+        if separator != _DEFAULTS[kind]:
+            keys["delimiter"] = separator
+        if separator != "," and _has_decimal_commas(lines, separator):
+            keys["decimal"] = ","
+    return keys
+
+
+def _guessed_format(lines: list[str], delimiter: str | None) -> Format:
+    """The format that the first lines of a file are written in; `parquet` if that is none of text."""
+    header = lines[0].lstrip("\ufeff") if lines else ""
+    if header.startswith("{"):
+        return "jsonl"
+    if header.strip() == "[" or header.lstrip().startswith("[{"):
+        return "parquet"  # an array in JSON, which is told where it is opened
+    for kind, pattern in _LINES.items():
+        if lines and all(map(pattern.match, lines)):
+            return kind
+    if any(map(_TAGGED.match, lines)) and all(map(_OF_CONLL.match, lines)):
+        return "conll"
+    return "csv" if delimiter or any(character in header for character in DELIMITERS) else "parquet"
+
+
+def _guessed_delimiter(lines: list[str], default: str) -> str:
+    header = lines[0] if lines else ""
+    candidates = (default, *(character for character in DELIMITERS if character != default))
+    best = max(candidates, key=header.count)  # of equals the default
+    return best if best in header else default
+
+
+def _has_decimal_commas(lines: list[str], separator: str) -> bool:
+    """Whether a column has numbers with decimal commas, and no other values."""
+    rows = list(csv.reader(lines[1:], delimiter=separator))
+    width = min(map(len, rows), default=0)
+    columns = ([row[number] for row in rows if row[number].strip()] for number in range(width))
+    return any(
+        any("," in value for value in values)
+        and all(_DECIMAL_COMMA.fullmatch(value) or value.strip().lstrip("+-").isdigit() for value in values)
+        for values in columns
+    )
+
+
+def _first_lines(path: Path) -> list[str]:
+    """The first lines of a text file, each byte that is not UTF-8 as a mark."""
+    import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
+
+    with io.TextIOWrapper(io.BufferedReader(pa.input_stream(str(path))), "utf-8", "replace") as text:
+        lines = [text.readline(_MOST_CHARACTERS).rstrip("\r\n") for _ in range(_MOST_LINES)]
+    return [line for line in lines if line]

@@ -20,9 +20,8 @@ import sqlglot.expressions as exp
 from ..errors import BusyError, DataError, StorageError, ThresherError, os_error_number, os_fault
 from ..queries.dialect import render
 from ..records import dataclass
-from .encodings import RowsError
 from .parquet_files import DataFile, open_file
-from .types import MeansSomethingElse
+from .types import MeansSomethingElse, RowsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -106,9 +105,6 @@ def table_of_pandas(content: Any) -> pa.Table:  # noqa: ANN401 - pandas need not
 
     A column that Arrow cannot hold, such as one of values of several types, becomes `MeansSomethingElse`: it may stand
     beside those that are read. Sparse columns are read as what they stand for, and names may be there twice.
-
-    Args:
-        content: The frame.
     """
     try:
         return pa.Table.from_pandas(content, preserve_index=False)
@@ -268,12 +264,6 @@ def open_frame(frame: Frame, label: str, scratch: Path | None, *, name: str) -> 
 
     A table that lies in memory is used as it is. The rows of a lazy frame, a reader, a dataset or a relation are
     written to a Parquet file in a folder for temporary data, in a stream, and removed when nothing refers to them.
-
-    Args:
-        frame: The frame.
-        label: What messages call it.
-        scratch: Folder for temporary data; None: that of the system.
-        name: Name of the input in messages.
 
     Raises:
         DataError: its rows cannot be computed, do not fit into Arrow columns, or have been read already and come once.

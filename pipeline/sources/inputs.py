@@ -22,7 +22,7 @@ from pydantic import Field as Constraint
 
 from ..records import dataclass
 from .frames import Frame, is_frame
-from .references import MARKED, expanded
+from .predicates import MARKED, expanded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -185,7 +185,16 @@ def _column_of_tags(tokens: pl.DataFrame, path: Path, tags: int | None, first: i
     holding = [column for column, n_tags in zip(candidates, hits, strict=True) if n_tags == tokens.height]
     behind = [column for column in holding if column != first]
     if len(behind) > 1:
-        words = " and ".join(_ordinal(column) for column in behind)
+        words = " and ".join(
+            (
+                f"column {column + 1}"
+                if column >= 0
+                else "the last"
+                if column == -1
+                else f"column {-column} from the end"
+            )
+            for column in behind
+        )
         message = f"input {name}: several columns of {path} hold tags: {words} ({_told(tokens.head(1), count=False)})"
         number = max(behind) + 1
         raise DataError(
@@ -198,10 +207,6 @@ def _column_of_tags(tokens: pl.DataFrame, path: Path, tags: int | None, first: i
     last = -1 if most > least else int(most) - 1
     n_tags, best = max(zip(hits, candidates, strict=True), default=(0, last))
     return best if 2 * n_tags > tokens.height and best != first else last
-
-
-def _ordinal(column: int) -> str:
-    return f"column {column + 1}" if column >= 0 else "the last" if column == -1 else f"column {-column} from the end"
 
 
 def _taken_for_granted(plain: pl.DataFrame, at: int, token: int, *, is_numbered: bool) -> Iterator[str]:
@@ -282,10 +287,6 @@ def brat(path: Path, *, name: str) -> pl.LazyFrame:
     An annotation in several pieces, `T1<tab>Location 0 5;16 23<tab>North America`, is a mention from the start of the
     first to the end of the last.
 
-    Args:
-        path: The file.
-        name: Name of the input in messages.
-
     Returns:
         Columns doc_id, start, end, text, type, n_pieces.
 
@@ -311,11 +312,7 @@ def brat(path: Path, *, name: str) -> pl.LazyFrame:
 
 
 def notices(path: Path) -> dict[str, int]:
-    """Return what is to be said of the rows of a brat file that was written to a Parquet file, with how many there are.
-
-    Args:
-        path: The Parquet file.
-    """
+    """Return what is to be said of the rows of a brat file that was written to Parquet, with how many there are."""
     n_joined = int(pl.scan_parquet(path).select((pl.col(PIECES) > 1).sum()).collect().item())
     return {_JOINED: n_joined} if n_joined else {}
 

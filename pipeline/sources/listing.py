@@ -14,9 +14,8 @@ from .finding import RENAME, Listed, PassedOver, Search, Skipped, look_at, refus
 from .formats import ENDINGS, TOKENS, convert, format_of, refuse_spreadsheet
 from .frames import Frame, labelled, open_frame, spooled
 from .parquet_files import DataFile, identity_of, open_file, partitions_of
-from .paths import plain_text, shortened
+from .paths import is_remote, plain_text, shortened
 from .predicates import columns_of, columns_that_decide, left_out, none_known, parse_predicate
-from .remote.store import is_remote
 from .rows import EngineRows, is_address, look_at_address, look_at_table, refuse_overlaps
 from .table_formats import TableVersion, refuse_table_formats, table_at
 from .unnesting import mentions_of_tags, unnested, with_fields

@@ -132,7 +132,11 @@ class DataFile:
 
         with reading(self.name), suppress(OSError, ValueError), pq.ParquetFile(self.path) as file:
             metadata = file.metadata
-            leaves = [number for number in range(metadata.num_columns) if _root(metadata, number) == column]
+            leaves = [
+                number
+                for number in range(metadata.num_columns)
+                if str(metadata.schema.column(number).path.partition(".")[0]) == column
+            ]
             groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
             sizes = [sum(group.column(leaf).total_uncompressed_size for leaf in leaves) for group in groups]
             averages = [size / max(group.num_rows, 1) for size, group in zip(sizes, groups, strict=True)]
@@ -195,7 +199,9 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
                 message = f"input {name}: {label or path} has encrypted columns"
                 raise DataError(message, remedy=_DECRYPT)
             schema = _shared(plain_schema(metadata.schema.to_arrow_schema()))
-            largest_group = _largest_group(metadata)
+            largest_group = max(
+                (metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)), default=0
+            )
             _check_rows(metadata)
             _check_places(metadata, stat.st_size - _TAIL - length)
     except (pa.ArrowException, OSError, MemoryError, UnicodeError) as error:
@@ -225,10 +231,6 @@ def _check_rows(metadata: pq.FileMetaData) -> None:
 
 def _check_places(metadata: pq.FileMetaData, end: int) -> None:
     """Check that the columns of a footer lie one behind the other in front of it, and are what its schema says.
-
-    Args:
-        metadata: What the footer says.
-        end: Where it begins.
 
     Raises:
         OSError: as for `_check_rows`. Libraries may crash at such a file, or read other values.
@@ -322,15 +324,6 @@ def _bytes_of_a_value(values: pa.Array) -> float:
     return float(plain.nbytes / max(len(plain), 1))
 
 
-def _largest_group(metadata: pq.FileMetaData) -> int:
-    return max((metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)), default=0)
-
-
-def _root(metadata: pq.FileMetaData, leaf: int) -> str:
-    """The column of a file that a leaf of its schema belongs to."""
-    return str(metadata.schema.column(leaf).path.partition(".")[0])
-
-
 def identity_of(path: Path, *, name: str) -> dict[str, int]:
     """Return what tells whether a file was replaced.
 
@@ -372,7 +365,7 @@ def _footer(path: Path, size: int, label: str, *, name: str) -> tuple[str, int]:
 
 def _no_parquet(path: Path, head: bytes, label: str, size: int, *, name: str) -> DataError:
     """The error of a file that does not begin and end as Parquet files do: what it is, and how to read it."""
-    from .delimiters import keys_of_text  # noqa: PLC0415 - which imports this module
+    from .formats import keys_of_text  # noqa: PLC0415 - which imports this module
 
     keys = keys_of_text(path)
     if not keys and (kind := kind_of(head, path)) is not None:
@@ -425,12 +418,7 @@ _KINDS = (
 
 
 def kind_of(head: bytes, path: Path) -> tuple[str, str] | None:
-    """Return what a file is, in words, and a remedy; None where its first bytes do not tell.
-
-    Args:
-        head: Its first bytes.
-        path: The file.
-    """
+    """Return what a file is, in words, and a remedy; None where its first bytes do not tell."""
     if head.lstrip().startswith((b"[{", b"[\n", b"[\r")) or (head.startswith(b"[") and path.suffix.lower() == ".json"):
         return "an array in JSON", _JSON.format(path=path, lines=path.with_suffix(".jsonl").name)
     for offset, magic, words, remedy in _KINDS:

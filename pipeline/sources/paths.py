@@ -14,6 +14,7 @@ _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/")  # one letter is 
 _FILE_URL = re.compile(r"file:(?://(?:localhost)?)?(?P<path>/(?!/).*)", re.IGNORECASE | re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[^}]*\})")
 MOST_SHOWN = 200
+STORES = ("s3://", "gs://", "az://")
 
 
 def local_path(text: str | os.PathLike[str], base: Path, *, what: str) -> Path:
@@ -82,10 +83,6 @@ def start_and_pattern(text: str | os.PathLike[str], base: Path, *, what: str) ->
 
 def plain_text(text: str, *, what: str) -> str:
     """Return the text itself if it can be used.
-
-    Args:
-        text: The text as written by a person.
-        what: What it is for, in messages.
 
     Raises:
         ConfigError: it contains a character that no name can have.
@@ -156,3 +153,8 @@ def _refuse_variables(start: Path, below: Path, *, what: str) -> None:
             message = f"{what}: {shortened(str(below))} has a variable, {shown}, and nothing there has that very name"
             remedy = f"In a config write ${{env.{meant}}} for an environment variable; elsewhere, the path itself."
             raise ConfigError(message, remedy=remedy)
+
+
+def is_remote(text: str) -> bool:
+    """Whether a text is an address on a remote store."""
+    return text.startswith(STORES)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ..queries.partitions import Description
+    from ..queries.dialect import Description
     from .inputs import Input
 
     Looks = Callable[..., Description]  # of a kind, `table` or `parquet`, a target, and the `name` of the input

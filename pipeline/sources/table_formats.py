@@ -181,11 +181,6 @@ class TableVersion:
     def open(self, groups: Sequence[FileGroup], scratch: Path | None, *, name: str) -> DataFile:
         """Return the rows of some groups as a file, which is written once it is known which columns are read.
 
-        Args:
-            groups: The groups.
-            scratch: Folder for temporary data; None: that of the system.
-            name: Name of the input in messages.
-
         Raises:
             NoInputError: a file of the table is gone.
             DataError: the table cannot be read.

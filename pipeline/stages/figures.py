@@ -189,12 +189,6 @@ def shown(make: Callable[[Mapping[str, pl.DataFrame], float], Iterable[Figure | 
     return figures
 
 
-def has_values(figure: Figure) -> bool:
-    """Whether a series of a figure has a value at any place of the horizontal axis."""
-    placed = figure.frame.filter(pl.col(figure.x.column).is_not_null())
-    return any(placed[series.column].is_not_null().any() for series in figure.series)
-
-
 def shares(title: str, column: str = "") -> Axis:
     """Return an axis of ratios that reaches 0 and 1.
 

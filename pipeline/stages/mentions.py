@@ -110,7 +110,19 @@ def matched_rows(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionPar
     Returns:
         Shape (gold.height,): row of the matched prediction, or -1.
     """
-    of_gold, of_predicted = _mentions(gold, predicted, params)
+    frames = gold, predicted
+    documents = [frame[DOCUMENT].to_numpy() for frame in frames]
+    if SYSTEM in gold.columns:
+        documents = _combined(documents, [frame[SYSTEM].to_numpy() for frame in frames])
+    codes = [np.zeros(frame.height, dtype=np.int64) for frame in frames]
+    for name in ("text", "type"):
+        if name in params.needs() and (name != "type" or params.match_type):
+            codes = _combined(codes, _numbers([frame[name] for frame in frames], normalised=name == "text"))
+    sides = []
+    for frame, document, code, (start, end) in zip(frames, documents, codes, _places(frames), strict=True):
+        score = frame["score"].to_numpy() if "score" in frame.columns else None
+        sides.append(Mentions(document, start, end, code, score))
+    of_gold, of_predicted = sides[0], sides[1]
     if params.match == "span":
         return match_spans(of_gold, of_predicted)
     if params.match == "text":
@@ -152,22 +164,6 @@ def in_order(mentions: pl.DataFrame, further: Sequence[str] = ()) -> pl.DataFram
 def text_numbers(texts: pl.Series) -> pl.Series:
     """The same number from 0 for the same normalised text."""
     return pl.Series(_numbers([texts], normalised=True)[0])
-
-
-def _mentions(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionParameters) -> tuple[Mentions, Mentions]:
-    frames = gold, predicted
-    documents = [frame[DOCUMENT].to_numpy() for frame in frames]
-    if SYSTEM in gold.columns:
-        documents = _combined(documents, [frame[SYSTEM].to_numpy() for frame in frames])
-    codes = [np.zeros(frame.height, dtype=np.int64) for frame in frames]
-    for name in ("text", "type"):
-        if name in params.needs() and (name != "type" or params.match_type):
-            codes = _combined(codes, _numbers([frame[name] for frame in frames], normalised=name == "text"))
-    sides = []
-    for frame, document, code, (start, end) in zip(frames, documents, codes, _places(frames), strict=True):
-        score = frame["score"].to_numpy() if "score" in frame.columns else None
-        sides.append(Mentions(document, start, end, code, score))
-    return sides[0], sides[1]
 
 
 def _places(frames: tuple[pl.DataFrame, pl.DataFrame]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:

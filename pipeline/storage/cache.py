@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..errors import ThresherError
 from ..records import dataclass
 from ..safe_files import remove_own
-from .durable import DamagedError, read_own, write_whole
+from .layout import DamagedError, read_own, write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path

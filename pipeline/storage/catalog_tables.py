@@ -19,7 +19,7 @@ from ..queries.load import macro_names, macros
 from ..records import dataclass
 from ..tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
 from ..tables.schemas import DESCRIPTION
-from .durable import read_record
+from .layout import read_record
 from .manifest import attempts_frame, empty_frame, history_frame, in_history, record_frames, runs_frame
 
 if TYPE_CHECKING:
@@ -617,9 +617,6 @@ def locked_connection(root: Path) -> duckdb.DuckDBPyConnection:
     """Return a connection in memory that can read files below a folder and nothing else, whatever it is asked to run.
 
     It is locked before a catalog is attached: the catalog may be one that somebody else made.
-
-    Args:
-        root: A results folder, absolute.
     """
     connection = duckdb.connect(
         ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}

@@ -26,8 +26,19 @@ from ..tables.run_tables import (
     WARNINGS,
 )
 from ..tables.schemas import polars_types
-from .durable import DamagedError, own_sha256, read_own, read_record, storage_errors
-from .layout import FORMAT_VERSION, MANIFEST, RUN_RECORD, Layout, run_id_of, run_name
+from .layout import (
+    FORMAT_VERSION,
+    MANIFEST,
+    RUN_RECORD,
+    DamagedError,
+    Layout,
+    own_sha256,
+    read_own,
+    read_record,
+    run_id_of,
+    run_name,
+    storage_errors,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -42,8 +42,24 @@ from ..errors import (
 from ..records import dataclass
 from ..safe_files import remove_own
 from ..sources.remote.store import CHUNK_BYTES, Bucket, T
-from .durable import DamagedError, make_folder, own_sha256, read_own, storage_errors, write_whole
-from .layout import ATTEMPTS, CATALOG, CURRENT, MANIFEST, RUN_ID, RUN_NAME, RUNS, Layout, generation_of, run_id_of
+from .layout import (
+    ATTEMPTS,
+    CATALOG,
+    CURRENT,
+    MANIFEST,
+    RUN_ID,
+    RUN_NAME,
+    RUNS,
+    DamagedError,
+    Layout,
+    generation_of,
+    make_folder,
+    own_sha256,
+    read_own,
+    run_id_of,
+    storage_errors,
+    write_whole,
+)
 from .manifest import Manifest, faults, parse_manifest
 from .publish import LostRaceError
 from .state import CRASHED, PUBLISHED, READINGS, RUNNING, UNFINISHED, Pointer, parse_pointer, status_of
@@ -341,7 +357,13 @@ class Mirror:
         with ThreadPoolExecutor(THREADS, thread_name_prefix="thresher-mirror") as pool:
             jobs = [pool.submit(self._bring_file, name, incoming, file) for file in files]
             is_whole = [job.result() for job in jobs]
-        self._mark_extra(name, incoming)
+        # put an empty file in the place of every object that no manifest lists, so that it is seen
+        for key in self.objects.entries(f"{RUNS}/{name}"):
+            path = incoming / key
+            is_below = not {"", ".", ".."} & set(key.split("/"))
+            if is_below and not path.exists() and (incoming / MANIFEST).exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
         if folder.exists():
             folder.rename(self.layout.root / INCOMING / f"{name}.old")
         incoming.rename(folder)
@@ -385,15 +407,6 @@ class Mirror:
                 return True
         path.write_bytes(b"")
         return False
-
-    def _mark_extra(self, name: str, incoming: Path) -> None:
-        """Put an empty file in the place of every object that no manifest lists, so that it is seen."""
-        for key in self.objects.entries(f"{RUNS}/{name}"):
-            path = incoming / key
-            is_below = not {"", ".", ".."} & set(key.split("/"))
-            if is_below and not path.exists() and (incoming / MANIFEST).exists():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.touch()
 
     def _bring_catalog(self) -> bool:
         """Bring the catalog; return whether it is the one that the pointer names, since another one is not read."""
@@ -497,7 +510,12 @@ class Mirror:
             for run_id in self.unsettled:
                 if status_of(self.layout, run_id) != RUNNING:
                     self.upload_attempt(self.layout.attempt(run_id))
-            self._remove_abandoned()
+            # remove runs that were never published, and whose upload ended more than a day ago
+            limit = datetime.now(UTC) - ABANDONED
+            for name in self.objects.folders(RUNS) - set(os.listdir(self.layout.runs)):  # noqa: PTH208 - names suffice
+                entries = self.objects.entries(f"{RUNS}/{name}")
+                if all(modified < limit for _, modified in entries.values()):
+                    self.remove_runs([name])
 
     def upload_attempt(self, path: Path) -> None:
         """Put the record of an attempt on the store."""
@@ -538,14 +556,6 @@ class Mirror:
             self.objects.remove([f"{folder}/{MANIFEST}"])
             self.objects.remove([f"{folder}/{key}" for key in self.objects.entries(folder)])
         self.objects.remove([f"{ATTEMPTS}/{path.name}" for path in attempts])
-
-    def _remove_abandoned(self) -> None:
-        """Remove runs that were never published, and whose upload ended more than a day ago."""
-        limit = datetime.now(UTC) - ABANDONED
-        for name in self.objects.folders(RUNS) - set(os.listdir(self.layout.runs)):  # noqa: PTH208 - names suffice
-            entries = self.objects.entries(f"{RUNS}/{name}")
-            if all(modified < limit for _, modified in entries.values()):
-                self.remove_runs([name])
 
 
 def _sha256(path: Path) -> str:

@@ -24,8 +24,13 @@ from ..records import dataclass
 from ..safe_files import kind_in_words, remove_own
 from ..tables.schemas import COUNT_TABLE, DESCRIPTION
 from .catalog import stage_catalog
-from .durable import (
+from .layout import (
+    MANIFEST,
+    RUN_ID,
+    RUN_NAME,
+    RUN_RECORD,
     DamagedError,
+    Layout,
     json_bytes,
     make_folder,
     own_sha256,
@@ -37,7 +42,6 @@ from .durable import (
     write_json,
     write_whole,
 )
-from .layout import MANIFEST, RUN_ID, RUN_NAME, RUN_RECORD, Layout
 from .manifest import KeptRun, Manifest, PublishedFile
 from .state import Latest, Pointer, point_to_latest, read_state
 
@@ -290,7 +294,14 @@ class Staging:
         try:
             pointer = self._make_visible(base, target, complete, record)
         except ThresherError:
-            self._withdraw(base, target)
+            # remove what no reader has seen; what cannot be removed, the next run removes
+            with suppress(ThresherError, OSError):
+                if read_state(self.layout, older=0).latest == base:
+                    remove_own(self.layout.pending, self.layout.root)
+                    if self.mirror is None:
+                        remove_whole(target, self.layout.staging, self.layout.root)
+                    else:
+                        self.mirror.take_back(target)
             raise
         self._point(pointer)
         return target
@@ -323,19 +334,6 @@ class Staging:
                 catalog.replace(self.layout.catalog)
         except ThresherError as error:
             self.warnings_after_commit.append(error.message)
-
-    def _withdraw(self, base: Latest, target: Path) -> None:
-        """Remove what no reader has seen; what cannot be removed, the next run removes.
-
-        What was to go to a store stays staged, so that the next run takes its stages over.
-        """
-        with suppress(ThresherError, OSError):
-            if read_state(self.layout, older=0).latest == base:
-                remove_own(self.layout.pending, self.layout.root)
-                if self.mirror is None:
-                    remove_whole(target, self.layout.staging, self.layout.root)
-                else:
-                    self.mirror.take_back(target)
 
     def _point(self, pointer: Pointer) -> None:
         """Write the pointer. Readers see the run already, so an error is a warning now, not a failure."""

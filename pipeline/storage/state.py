@@ -17,18 +17,26 @@ from ..crash_notes import NOTES, noted
 from ..errors import DataError, NoInputError, ThresherError
 from ..records import dataclass
 from ..safe_files import remove_own
-from .durable import (
+from .layout import (
+    FORMAT_VERSION,
+    MANIFEST,
+    RUN_ID,
+    RUN_NAME,
+    RUN_RECORD,
     DamagedError,
+    Layout,
+    generation_of,
     json_bytes,
     own_sha256,
     read_own,
     read_record,
     read_start,
+    run_id_of,
+    run_name,
     storage_errors,
     sync_folder,
     write_json,
 )
-from .layout import FORMAT_VERSION, MANIFEST, RUN_ID, RUN_NAME, RUN_RECORD, Layout, generation_of, run_id_of, run_name
 from .manifest import KeptRun, Manifest, faults, parse_manifest, read_kept_run
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import sqlglot
 
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.interrupts import StopRequest
-from pipeline.queries.dialect import column
-from pipeline.queries.partitions import FILE, Partition
+from pipeline.queries.dialect import FILE, Partition, column
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.engines.engine import Scan
-from pipeline.queries.partitions import Partition
+from pipeline.queries.dialect import Partition
 
 FILES = ("/a/x.parquet", "/b/x.parquet", "/c/x.parquet")
 DAY = Partition("folder 0: day", "VARCHAR", ("1", None, "3"))

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import parse_one
 
-from pipeline.queries.dialect import render
-from pipeline.queries.partitions import FILE
+from pipeline.queries.dialect import FILE, render
 from pipeline.queries.splitting import ANSWERS, NotAdditiveError, Split, Splitter
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from cli.calls import call
 from pipeline.report.figures.charts import Group, Panels, panels
 from pipeline.report.figures.pictures import chosen_group
 from pipeline.report.page import page as page_module
-from pipeline.report.page.content import stage_content
-from pipeline.report.page.drawing import drawing_script, multiples
+from pipeline.report.page.drawing import drawing_script, multiples, stage_content
 from pipeline.report.page.markup import element, escaped, inert_json
 from pipeline.report.page.page import page_data, report
 from pipeline.report.published import kept_run, latest_run, named_runs

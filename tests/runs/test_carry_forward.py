@@ -13,10 +13,10 @@ from storage.promises import assert_results_ok, attempts
 
 import thresher
 from pipeline.errors import ConfigError, Interrupted, NoInputError
-from pipeline.report.page.content import stage_content
+from pipeline.report.page.drawing import stage_content
 from pipeline.report.page.page import stage_section, warning_box
 from pipeline.report.published import latest_run
-from pipeline.runs import evaluation, provenance, stage_by_stage
+from pipeline.runs import evaluation, stage_by_stage, stage_results
 from pipeline.runs.stage_by_stage import failure_of
 from pipeline.storage.layout import Layout
 from pipeline.storage.publish import exclusive
@@ -111,7 +111,7 @@ def test_that_nothing_is_new_is_known_before_a_plan_is_made(nights: Nights, monk
     def refused(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(provenance, "RACY_SECONDS", 0.0)
+    monkeypatch.setattr(stage_results, "RACY_SECONDS", 0.0)
     nights.run("b", b={"thresholds": [0.5]})
     monkeypatch.setattr(stage_by_stage, "planned", refused)
     assert nights.run("b", b={"thresholds": [0.5]}).status == "unchanged"

@@ -79,7 +79,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLACE", str(folder_of_days))
         patch.setenv("SECRET", CANARY)
-        patch.setattr("pipeline.runs.provenance.RACY_SECONDS", -1e9)
+        patch.setattr("pipeline.runs.stage_results.RACY_SECONDS", -1e9)
         today = pipeline.run(config, vars={"ds": "2026-11-05"})
         days = "ds=2026-11-01..2026-11-03"
         backfill, again = call("run", config, "--var", days), call("run", config, "--quiet", "--var", days)

@@ -10,8 +10,8 @@ from cases.reading import CASES, case_folders
 
 from pipeline.errors import DataError
 from pipeline.runs.config import load_config
-from pipeline.runs.provenance import canonical
 from pipeline.runs.recorded import recorded_config
+from pipeline.runs.stage_results import canonical
 
 CONFIGS = [*(folder / "config.toml" for folder in case_folders()), *(CASES.parents[1] / "configs").glob("*.toml")]
 

@@ -15,8 +15,8 @@ from sqlglot import parse
 from pipeline.plan.plan import TYPES
 from pipeline.queries.load import file_of, resource_folder
 from pipeline.runs.config import load_config
+from pipeline.runs.evaluation import render_opened
 from pipeline.runs.opening import open_inputs
-from pipeline.runs.rendering import render_opened
 from pipeline.simulations import (
     before_after,
     change_points,

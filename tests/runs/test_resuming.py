@@ -61,7 +61,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
         return evaluate(config, opened, *more)
 
     monkeypatch.setattr(stage_by_stage, "evaluate_stage", noting)
-    monkeypatch.setattr("pipeline.runs.provenance.RACY_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.runs.stage_results.RACY_SECONDS", 0.0)
     return names
 
 
@@ -177,7 +177,7 @@ def test_a_killed_attempt_is_resumed_and_one_attempt_is_kept_at_most(nights: Nig
 
 
 def test_a_young_input_is_counted_again(nights: Nights, counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.runs.provenance.RACY_SECONDS", 3600.0)
+    monkeypatch.setattr("pipeline.runs.stage_results.RACY_SECONDS", 3600.0)
     fail_in_the_midst(nights, counted)
     assert not list((nights.results / ".staging").glob("*.finished"))
     nights.run("a", "b")

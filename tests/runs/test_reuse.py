@@ -17,7 +17,7 @@ from running import read_table, stage_tables
 from pipeline.engines import per_file_cache
 from pipeline.engines.duckdb import DuckDB
 from pipeline.errors import DataError, StorageError, ThresherError
-from pipeline.runs import reuse, runner
+from pipeline.runs import evaluation, runner
 from pipeline.runs.config import parse_config
 from pipeline.storage import cache as storing
 from pipeline.storage.cache import AnswerCache
@@ -39,7 +39,7 @@ CASES = [
 
 @pytest.fixture(autouse=True)
 def _files_are_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reuse, "RACY_SECONDS", 0.0)
+    monkeypatch.setattr(evaluation, "RACY_SECONDS", 0.0)
 
 
 def hashes(folder: Path) -> dict[str, str]:
@@ -155,7 +155,7 @@ def test_the_cells_of_one_scan_add_up_over_days(
 ) -> None:
     monkeypatch.setattr("pipeline.stages.threshold_sweep.planning.MOST_SINGLE", 0)
     monkeypatch.setattr("pipeline.plan.area_work.MOST_CELLS", 16)
-    monkeypatch.setattr("pipeline.plan.cells.MOST_SCORES", 0)
+    monkeypatch.setattr("pipeline.plan.counts.MOST_SCORES", 0)
     keys = {"by": by, "thresholds": thresholds, "width": 0.01}
 
     def write(day: int) -> None:
@@ -266,7 +266,7 @@ def test_other_thresholds_are_other_questions(days: Path, tmp_path: Path) -> Non
 def test_a_file_that_has_just_changed_is_not_trusted(
     days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reuse, "RACY_SECONDS", 3600.0)
+    monkeypatch.setattr(evaluation, "RACY_SECONDS", 3600.0)
     publish(tmp_path)
     predictions(3).write_parquet(days / "3.parquet")
     assert read(publish(tmp_path)) == (4, 4)

@@ -12,7 +12,7 @@ import pytest
 from pipeline.cli.app import _overrides
 from pipeline.errors import ConfigError
 from pipeline.runs.config import Config, parse_config
-from pipeline.runs.provenance import canonical
+from pipeline.runs.stage_results import canonical
 from pipeline.runs.variables import NO_VARIABLES, recorded_variables
 
 CANARY = 'canary-5f1d\' OR \\ "1"'

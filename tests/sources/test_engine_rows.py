@@ -13,10 +13,10 @@ import pytest
 from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.runs import opening
 from pipeline.runs.config import parse_config
+from pipeline.runs.evaluation import render_opened
 from pipeline.runs.opening import open_inputs
-from pipeline.runs.provenance import input_records, stage_fingerprints
 from pipeline.runs.recorded import open_recorded
-from pipeline.runs.rendering import render_opened
+from pipeline.runs.stage_results import input_records, stage_fingerprints
 from pipeline.sources.inputs import Input
 from pipeline.sources.rows import is_address
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 
 from pipeline.errors import ConfigError
-from pipeline.sources.predicates import columns_of, parse_predicate, parse_value
-from pipeline.sources.references import expanded
+from pipeline.sources.predicates import columns_of, expanded, parse_predicate, parse_value
 
 HOSTILE = (
     "nl",

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import polars as pl
 import thresher
-from pipeline.storage.read import open_results
+from pipeline.storage.catalog import open_results
 
 rows, row = range(60), pl.col("mention_id")
 if sys.argv[1] == "geocoding":

@@ -296,7 +296,7 @@ def test_a_catalog_of_another_version_is_not_read_and_is_built_again(
         catalog._version.cache_clear()
         workplace.publish()
     catalog._version.cache_clear()
-    monkeypatch.setattr("pipeline.storage.read._attached", None)
+    monkeypatch.setattr("pipeline.storage.catalog._attached", None)
     with pipeline.open_results(workplace.results) as connection:
         assert connection.sql("FROM before_after_estimates").pl().height == 76
     assert "was made by another version of thresher, and was built again" in workplace.run(boundary=">").err

@@ -18,9 +18,8 @@ from filelock import FileLock
 from runs.inputs.workplace import assert_error
 
 import thresher
-from pipeline.storage.expire import Keeping, expire
 from pipeline.storage.layout import Layout
-from pipeline.storage.verify import verify
+from pipeline.storage.verify import Keeping, expire, verify
 from storage.promises import assert_results_ok, attempts
 
 if TYPE_CHECKING:

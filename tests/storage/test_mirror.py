@@ -109,7 +109,7 @@ def results(
     monkeypatch.setattr(remote, "FIRST_PAUSE", remote.FIRST_PAUSE / 200)
     monkeypatch.setattr(remote, "LONGEST_PAUSE", remote.FIRST_PAUSE)
     monkeypatch.setattr(results_location, "PAUSE", 0.001)
-    monkeypatch.setattr("pipeline.runs.provenance.RACY_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.runs.stage_results.RACY_SECONDS", 0.0)
     server.requests.clear()
     yield RemoteResults(server, tmp_path, re.sub(r"\W", "_", request.node.name)[:60])
     server.fault, server.has_conditions = lambda _method, _path: None, True

@@ -17,7 +17,7 @@ from runs.inputs.workplace import assert_error
 
 import pipeline
 from pipeline.runs import evaluation
-from pipeline.storage.durable import DamagedError, storage_errors, write_json, write_whole
+from pipeline.storage.layout import DamagedError, storage_errors, write_json, write_whole
 from storage.promises import assert_results_ok, attempts
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def test_an_unchanged_rerun_prints_the_standing_run_and_records_the_attempt(work
 
 
 def test_old_inputs_are_not_read_again(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.runs.provenance.RACY_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.runs.stage_results.RACY_SECONDS", 0.0)
     first = workplace.publish()
     monkeypatch.setattr("pipeline.runs.evaluation._run_stage", None)
     again = workplace.run()
@@ -66,7 +66,7 @@ def test_old_inputs_are_not_read_again(workplace: Workplace, monkeypatch: pytest
 
 @pytest.mark.wide
 def test_touched_but_equal_inputs_leave_the_run_as_it_is(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.runs.provenance.RACY_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.runs.stage_results.RACY_SECONDS", 0.0)
     first = workplace.publish()
     os.utime(workplace.folder / "pairs.parquet")
     assert workplace.run().out == f"{first.folder}\n"

@@ -164,11 +164,6 @@ def true_point_areas(
     return TruePointAreas(curve.auc, np.sqrt(positive(curve.worth).variance), np.sqrt(variance), degrees)
 
 
-def true_point_cluster_se(replicates: Retrieved) -> float:
-    """Standard error of `pr_auc` of one group where only replicates, groups of clusters, are independent."""
-    return float(np.sqrt(true_point_clusters(replicates).variance))
-
-
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def true_point_clusters(replicates: Retrieved, *crossed: Retrieved) -> Spread:
     """Sampling error of `pr_auc` of one group where only replicates, groups of clusters, are independent.

@@ -185,13 +185,6 @@ def effective_number(sizes: NDArray[Any]) -> Floats:
     return np.asarray(values.sum(axis=0) ** 2 / np.einsum("g...,g...->...", values, values))
 
 
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def largest_share(sizes: NDArray[Any]) -> Floats:
-    """Share of the largest cluster in all rows; nan without any row. Arguments as for `effective_number`."""
-    values = np.asarray(sizes, dtype=np.float64)
-    return np.asarray(values.max(axis=0) / values.sum(axis=0))
-
-
 @dataclass(frozen=True)
 class Spread:
     """The sampling error of a statistic of clusters; arrays of the shape of the statistic.

@@ -232,21 +232,6 @@ def gamma_interval(count: Floats, phi: Floats, tail_probability: Floats | float)
     return np.where(effective > 0, lower, 0.0), np.asarray(upper)
 
 
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def mean_count_interval(count: Floats, rate: Floats, pairs: Floats, confidence: float) -> Limits:
-    """Limits of the means of nested counts, with their dispersion and its degrees of freedom from the replicates.
-
-    Args:
-        count: Shape (T,), not rising.
-        rate: Shape (G, T): count / pairs without each replicate.
-        pairs: What the counts are divided by; held fixed.
-        confidence: Such as 0.95.
-    """
-    observed = covariance(rate) * pairs**2 / np.maximum(count, 1.0)
-    phi, degrees = dispersion(observed, effective_degrees(rate), count)
-    return gamma_interval(count, phi, tail(confidence, degrees))
-
-
 def binomial_limits(hits: Floats, misses: Floats, tail_probability: Floats | float) -> Limits:
     """Limits of a proportion.
 

@@ -117,7 +117,9 @@ def record_changes(before: PublishedRun, after: PublishedRun) -> RecordChanges:
         parameters=tuple(_changes(*parameters)),
         bindings=tuple(_changes(*(_bindings(record, shared) for record in records))),
         facts=tuple(_changes(*(dict(_flat(_of_stages(record["facts"], shared))) for record in records))),
-        code=tuple(_changes(*(_code(record) for record in records))),
+        code=tuple(
+            _changes(*({**record["versions"], "hash of the code": record["code_sha256"][:12]} for record in records))
+        ),
         warnings_added=tuple(_new_warnings(*records, shared)),
         warnings_gone=tuple(_new_warnings(after.record, before.record, shared)),
         warnings_changed=tuple(_changed_warnings(*records, shared)),
@@ -158,10 +160,6 @@ def _bindings(record: Mapping[str, Any], stages: Sequence[str]) -> dict[str, str
         for stage, fields in _of_stages(record["bindings"], stages).items()
         for field, binding in fields.items()
     }
-
-
-def _code(record: Mapping[str, Any]) -> dict[str, str]:
-    return {**record["versions"], "hash of the code": record["code_sha256"][:12]}
 
 
 def _new_warnings(before: Mapping[str, Any], after: Mapping[str, Any], stages: Sequence[str]) -> Iterator[str]:
@@ -496,7 +494,23 @@ def blocks_of(difference: RunDifference, before: PublishedRun, after: PublishedR
     yield Paragraph(" ".join(_sentences(difference)))
     for stage in difference.stages:
         if not stage.is_empty:
-            yield from _blocks_of_stage(stage)
+            yield Heading(stage.name, level=2)
+            if stage.is_redefined:
+                yield Paragraph(
+                    "Its parameters or bindings changed, see below: the numbers may differ for that reason alone."
+                )
+            if stage.untested:
+                yield Paragraph(f"{stage.untested[0].upper()}{stage.untested[1:]}.")
+            else:
+                yield from _blocks_of_tests(stage.tests)
+            if stage.metrics.changed:
+                yield _cells_of_metrics(stage.metrics.changed[:MOST_ROWS])
+                n_more = len(stage.metrics.changed) - MOST_ROWS
+                more = f"; {n_more:,} smaller changes are left out, --format json has them" if n_more > 0 else ""
+                yield Paragraph(f"{len(stage.metrics.changed):,} of {stage.metrics.n_metrics:,} metrics changed{more}.")
+            for words, groups in (("second", stage.metrics.groups_added), ("first", stage.metrics.groups_gone)):
+                if groups:
+                    yield Items(f"Groups that only the {words} run has", _few_groups(groups))
     unchanged = [stage.name for stage in difference.stages if stage.is_empty]
     if unchanged:
         yield Paragraph(f"No number changed in {', '.join(unchanged)}.")
@@ -518,17 +532,6 @@ def _sentences(difference: RunDifference) -> Iterator[str]:
     yield f"{changed:,} of {sum(stage.metrics.n_metrics for stage in difference.stages):,} metrics changed."
 
 
-def _blocks_of_stage(stage: StageDifference) -> Iterator[Block]:
-    yield Heading(stage.name, level=2)
-    if stage.is_redefined:
-        yield Paragraph("Its parameters or bindings changed, see below: the numbers may differ for that reason alone.")
-    if stage.untested:
-        yield Paragraph(f"{stage.untested[0].upper()}{stage.untested[1:]}.")
-    else:
-        yield from _blocks_of_tests(stage.tests)
-    yield from _blocks_of_metrics(stage.metrics)
-
-
 def _blocks_of_tests(tests: Sequence[Tested]) -> Iterator[Block]:
     n_significant = min(sum(test.is_significant for test in tests), MOST_SIGNIFICANT)
     shown = tests[: max(n_significant, MOST_ROWS)]
@@ -543,17 +546,6 @@ def _blocks_of_tests(tests: Sequence[Tested]) -> Iterator[Block]:
         yield Paragraph(
             f"{DOUBT} doubtful: few or unequal units, skewed differences, or units that are not independent."
         )
-
-
-def _blocks_of_metrics(metrics: MetricChanges) -> Iterator[Block]:
-    if metrics.changed:
-        yield _cells_of_metrics(metrics.changed[:MOST_ROWS])
-        n_more = len(metrics.changed) - MOST_ROWS
-        more = f"; {n_more:,} smaller changes are left out, --format json has them" if n_more > 0 else ""
-        yield Paragraph(f"{len(metrics.changed):,} of {metrics.n_metrics:,} metrics changed{more}.")
-    for words, groups in (("second", metrics.groups_added), ("first", metrics.groups_gone)):
-        if groups:
-            yield Items(f"Groups that only the {words} run has", _few_groups(groups))
 
 
 def _few_groups(groups: Sequence[str]) -> tuple[str, ...]:

@@ -108,13 +108,7 @@ class SharedUnits:
 
 
 def differences_of(group: SharedUnits, units: UnitTable, confidence: float) -> Iterator[Tested]:
-    """Test every metric of a group.
-
-    Args:
-        group: Its shared units.
-        units: What their table holds.
-        confidence: Confidence of the limits.
-    """
+    """Test every metric of a group."""
     columns = set(group.shared.columns)
     if set(EVENT_COUNTS) <= columns:
         yield from _of_events(group, units, confidence)
@@ -322,7 +316,10 @@ def _groups(before: PublishedStage, after: PublishedStage, units: UnitTable) -> 
         keys = [*by, units.unit]
         if not all(name in table.columns for table in tables for name in keys):
             continue
-        old, new = (_as_text(table.filter(pl.col(GROUPING.name) == grouping), keys) for table in tables)
+        old, new = (
+            (table.filter(pl.col(GROUPING.name) == grouping)).with_columns(pl.col(keys).cast(pl.String))
+            for table in tables
+        )
         shared = old.join(new, on=keys, how="inner", nulls_equal=True, suffix=AFTER, maintain_order="left")
         for frame in shared.partition_by(by, maintain_order=True) if by else [shared]:
             if not frame.is_empty():
@@ -330,11 +327,6 @@ def _groups(before: PublishedStage, after: PublishedStage, units: UnitTable) -> 
                 in_time = are_times(frame[units.unit])
                 in_order = frame.sort(units.unit) if in_time else frame
                 yield SharedUnits(grouping, group_text(frame.row(0, named=True)), in_order, n_old, n_new, in_time)
-
-
-def _as_text(table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return the table with keys as text: their types may differ between runs."""
-    return table.with_columns(pl.col(keys).cast(pl.String))
 
 
 def _size(table: pl.DataFrame, group: pl.DataFrame, by: Sequence[str]) -> int:

@@ -13,9 +13,9 @@ from ...interrupts import stop_requests
 from ...plan.plan import Plan
 from ...records import dataclass
 from ...runs.config_faults import near
-from ...runs.provenance import code_sha256
+from ...runs.evaluation import render_opened
 from ...runs.recorded import changed_files, open_recorded, recorded_config, recount
-from ...runs.rendering import render_opened
+from ...runs.stage_results import code_sha256
 from ...stages.sections import Asked, Recounted
 from ...stages.standard_figures import CROSS_FITTED
 from ...tables.groupings import users_name
@@ -188,43 +188,44 @@ class _Comparison:
         effects, sections = [], []
         metric = self._choice.measure.name
         for convention in self._profile.conventions:
-            if (convention.measures and metric not in convention.measures) or not self._applies(convention):
+            if (convention.measures and metric not in convention.measures) or not (
+                not convention.needs_scores or any(source.has("score") for source in self._sources.values())
+            ):
                 continue
-            before, options = self.value, self._changed(convention)
+            before, options = (
+                self.value,
+                (
+                    {
+                        key: value
+                        for key, value in convention.options.items()
+                        if getattr(self.params, key) not in (value, convention.keeps.get(key, value))
+                    }
+                ),
+            )
             if convention.options:
                 if options:
-                    self._recount(options)
+                    self._options |= options
+                    self._tables = recount(self._opened(self._options), self._stop)
+                    row = self._row()
+                    self.value = None if row is None else row[self._choice.measure.name]
                 effects.append(self._effect(convention, before, self._words(convention), is_same=not options))
             else:
-                self._adjust(convention)
+                # apply a convention without an option: what it adds, or what replaces NULL
+                if self.value is None:
+                    self.value = convention.undefined
+                elif convention.change is not None:
+                    change = convention.change(Recounted(self._tables, self._row() or {}, self._of_group))
+                    self.value = None if change is None else self.value + change
                 effects.append(self._effect(convention, before, convention.ours, is_same=before == self.value))
             if before != self.value and convention.section is not None:
                 sections.append(convention.section)
         return effects, sections
-
-    def _applies(self, convention: Convention) -> bool:
-        """Whether the inputs have scores, where a convention is about them."""
-        return not convention.needs_scores or any(source.has("score") for source in self._sources.values())
-
-    def _changed(self, convention: Convention) -> dict[str, Any]:
-        """The options of a convention that differ from those of the run."""
-        return {
-            key: value
-            for key, value in convention.options.items()
-            if getattr(self.params, key) not in (value, convention.keeps.get(key, value))
-        }
 
     def _words(self, convention: Convention) -> str:
         facts = self._run.record.get("facts", {}).get(self._stage.name, {})  # what was chosen where nothing was set
         values = ((key, self._stage.parameters.get(key)) for key in convention.options)
         shown = ((key, facts.get(key) if value is None else value) for key, value in values)
         return ", ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in shown)
-
-    def _recount(self, options: Mapping[str, Any]) -> None:
-        self._options |= options
-        self._tables = recount(self._opened(self._options), self._stop)
-        row = self._row()
-        self.value = None if row is None else row[self._choice.measure.name]
 
     def _row(self) -> dict[str, Any] | None:
         """The row of the explained group and threshold in the tables as they are now."""
@@ -247,14 +248,6 @@ class _Comparison:
     def _of_group(self, name: str) -> pl.DataFrame:
         return same_group(self._tables[name], self._choice.group)
 
-    def _adjust(self, convention: Convention) -> None:
-        """Apply a convention without an option: what it adds, or what replaces NULL."""
-        if self.value is None:
-            self.value = convention.undefined
-        elif convention.change is not None:
-            change = convention.change(Recounted(self._tables, self._row() or {}, self._of_group))
-            self.value = None if change is None else self.value + change
-
     def _effect(self, convention: Convention, before: float | None, ours: str, *, is_same: bool) -> Effect:
         effect = None if before is None or self.value is None else self.value - before
         words = "the same" if is_same else "no effect here" if before == self.value else ""
@@ -270,7 +263,17 @@ class _Comparison:
             return None
         table, key, columns = self._profile.units
         published = same_group(self._stage.tables[table], self._choice.group)
-        rows = _differing(published, self._of_group(table), key, columns)
+        # units of both tables in which a column differs
+        theirs = self._of_group(table)
+        left, right = (frame.select(key, *columns) for frame in (published, theirs))
+        joined = left.join(right, on=key, how="full", coalesce=True, suffix="_tool", nulls_equal=True)
+        differs = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_tool")) for name in columns)
+        size = pl.max_horizontal((pl.col(name) - pl.col(f"{name}_tool")).abs().cast(pl.Float64) for name in columns)
+        rows = (
+            joined.filter(differs)
+            .sort(size, key, descending=[True, False], nulls_last=False)
+            .select(key, *_beside(columns))
+        )
         shown = rows.head(MOST_ROWS if most_rows is None else most_rows)
         title = f"Rows of {table} that differ"
         sentence = (
@@ -279,19 +282,6 @@ class _Comparison:
             "one has it."
         )
         return ShownSection("units", title, sentence, named(shown), rows.height)
-
-
-def _differing(ours: pl.DataFrame, theirs: pl.DataFrame, key: str, columns: tuple[str, ...]) -> pl.DataFrame:
-    """Units of both tables in which a column differs."""
-    left, right = (frame.select(key, *columns) for frame in (ours, theirs))
-    joined = left.join(right, on=key, how="full", coalesce=True, suffix="_tool", nulls_equal=True)
-    differs = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_tool")) for name in columns)
-    size = pl.max_horizontal((pl.col(name) - pl.col(f"{name}_tool")).abs().cast(pl.Float64) for name in columns)
-    return (
-        joined.filter(differs)
-        .sort(size, key, descending=[True, False], nulls_last=False)
-        .select(key, *_beside(columns))
-    )
 
 
 def _beside(columns: tuple[str, ...]) -> Iterator[str]:
@@ -398,7 +388,13 @@ def explain(run: PublishedRun, name: str, wish: Wish, shown: Shown) -> Explanati
     sections = chosen_sections(evidence, shown.sections)
     choice = choose(stage, evidence, wish)
     opened, notes = _opened(run, name, evidence, shown)
-    asked = _asked(run, stage, choice, opened)
+    plan = Plan() if opened is None else opened.plan
+    if opened is None:
+        config = recorded_config(run.record, run.folder)
+        params = next(configured.params for configured in config.stages if configured.params.name == stage.name)
+    else:
+        params = opened.configured.params
+    asked = Asked(params, plan, stage.tables, choice.measure.name, choice.row, choice.group, choice.threshold)
     compared: Compared | None = None
     behind: tuple[ShownSection, ...] = ()
     with stop_requests() as stop:
@@ -408,7 +404,14 @@ def explain(run: PublishedRun, name: str, wish: Wish, shown: Shown) -> Explanati
             sections = (*compared.sections, *(sections if shown.sections else ()))
         if opened is not None and shown.rows:
             showing = opened.showing(columns_to_show(opened, shown.columns))
-            behind = rows_behind(showing, evidence, _with_plan(asked, showing.plan), sections, shown.most_rows, stop)
+            behind = rows_behind(
+                showing,
+                evidence,
+                Asked(asked.params, showing.plan, asked.tables, asked.measure, asked.row, asked.group, asked.threshold),
+                sections,
+                shown.most_rows,
+                stop,
+            )
             behind = tuple(section for section in behind if shown.sections or not section.absent)
     sql = render_opened(opened, dialect="duckdb") if opened is not None and shown.sql else ""
     explanation = _explanation(run, stage, choice, asked, (*choice.notes, *notes), behind, sql)
@@ -442,20 +445,6 @@ def _other_version(run: PublishedRun) -> tuple[str, ...]:
         return ()
     version = run.record.get("versions", {}).get("thresher", "another version")
     return (f"the run was made by other code than this ({version}): rows and SQL are those of this code",)
-
-
-def _asked(run: PublishedRun, stage: PublishedStage, choice: Choice, opened: OpenedStage | None) -> Asked:
-    plan = Plan() if opened is None else opened.plan
-    if opened is None:
-        config = recorded_config(run.record, run.folder)
-        params = next(configured.params for configured in config.stages if configured.params.name == stage.name)
-    else:
-        params = opened.configured.params
-    return Asked(params, plan, stage.tables, choice.measure.name, choice.row, choice.group, choice.threshold)
-
-
-def _with_plan(asked: Asked, plan: Plan) -> Asked:
-    return Asked(asked.params, plan, asked.tables, asked.measure, asked.row, asked.group, asked.threshold)
 
 
 def _explanation(

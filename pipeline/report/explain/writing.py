@@ -59,7 +59,8 @@ def interval_in_words(run: PublishedRun, stage: PublishedStage, row: Mapping[str
         return ""
     parameters = stage.parameters
     facts = run.record.get("facts", {}).get(stage.name, {})
-    independent = facts.get("independent", _independent(stage))
+    evidence = stage.stage.evidence
+    independent = facts.get("independent", "rows" if evidence is None else evidence.independent)
     ways = {
         "jackknife": f"closed form, from the spread between {independent}",
         "bootstrap": f"bootstrap-t, {parameters.get('resamples')} resamples of {independent}, seed "
@@ -70,10 +71,6 @@ def interval_in_words(run: PublishedRun, stage: PublishedStage, row: Mapping[str
     meaning = dict(MEANINGS).get(quality) if quality is not None else None
     words = "" if meaning is None else f"; interval_quality = {quality}: {meaning}"
     return f"{100 * parameters.get('confidence', 0.95):.6g}% confidence, {way}{words}"
-
-
-def _independent(stage: PublishedStage) -> str:
-    return "rows" if stage.stage.evidence is None else stage.stage.evidence.independent
 
 
 def files_in_words(run: PublishedRun, stage: PublishedStage, name: str) -> str:
@@ -428,7 +425,9 @@ def markup_of(explanation: Explanation) -> Markup:
 
 
 def _text(explanation: Explanation, width: int | None, brief: bool) -> str:  # noqa: FBT001 - as all writers
-    return "".join(f"{line}\n" for line in _lines(explanation, width, brief=brief)) + _sql(explanation)
+    return "".join(f"{line}\n" for line in _lines(explanation, width, brief=brief)) + (
+        f"SQL\n\n{cleaned(explanation.sql)}" if explanation.sql else ""
+    )
 
 
 def _lines(explanation: Explanation, width: int | None, *, brief: bool) -> Iterator[str]:
@@ -453,10 +452,6 @@ def _table(rows: pl.DataFrame, width: int | None) -> Iterator[str]:
         yield from plain.table_lines(cells.headers, cells.rows, widths, cells.flush_right, ruled=False)
     else:
         yield from plain.record_lines(cells.headers, cells.rows, room)
-
-
-def _sql(explanation: Explanation) -> str:
-    return f"SQL\n\n{cleaned(explanation.sql)}" if explanation.sql else ""
 
 
 def _markdown(explanation: Explanation, _width: int | None, brief: bool) -> str:  # noqa: FBT001 - see _text

@@ -15,7 +15,7 @@ from ...errors import UsageError
 from ...records import dataclass
 from ...runs.config_faults import near
 from ...runs.written import PICTURE, OwnFile
-from ...storage.durable import make_folder
+from ...storage.layout import make_folder
 from ...tables.groupings import values_text, written_groups
 from ...visible_text import cleaned
 from ..words import described, utc_time

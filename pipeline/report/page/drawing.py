@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
+import shlex
 from contextlib import suppress
 from dataclasses import field
 from datetime import UTC, datetime
@@ -22,20 +24,19 @@ from ...storage.layout import Layout, generation_of
 from ...storage.state import read_state
 from ...tables.groupings import TOTAL
 from ...tables.schemas import GROUPING
-from ..figures.charts import BAND_OPACITY, GRID, GROUP, INK, Panels, is_flat, key_of, looks, panels
+from ..figures.charts import BAND_OPACITY, GRID, GROUP, INK, Group, Panels, is_flat, key_of, looks, numbered, panels
 from ..published import PublishedRun, read_run
-from ..words import described, value_text
-from .content import numbers_by_group
+from ..text.summary import keys_on_request
+from ..words import counted, described, value_text
 from .markup import Markup, element, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from ...stages.figures import KeyNumber
-    from ..figures.charts import Group, Look
+    from ..figures.charts import Look
     from ..published import PublishedStage
-    from .content import StageContent
 
 
 # The library that draws the live charts of a page, as one script.
@@ -59,7 +60,15 @@ def drawing_script() -> str:
             return script
     script = str(vl_convert.javascript_bundle(_CODE))
     with suppress(OSError, RuntimeError):
-        _keep(folder_for_caches() / name, script)
+        path = folder_for_caches() / name
+        content = script.encode()
+        path.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        try:
+            unfinished.write_bytes(b"\n".join([_digest(content).encode(), content]))
+            unfinished.replace(path)
+        finally:
+            remove_own(unfinished, path.parent)
     return script
 
 
@@ -67,17 +76,6 @@ def _kept(path: Path) -> str | None:
     """The script of a copy; None if it is damaged."""
     digest, _, content = path.read_bytes().partition(b"\n")
     return content.decode() if digest.decode("ascii", "replace") == _digest(content) else None
-
-
-def _keep(path: Path, script: str) -> None:
-    content = script.encode()
-    path.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}")
-    try:
-        unfinished.write_bytes(b"\n".join([_digest(content).encode(), content]))
-        unfinished.replace(path)
-    finally:
-        remove_own(unfinished, path.parent)
 
 
 def _digest(content: bytes) -> str:
@@ -139,18 +137,10 @@ def encoded(panels: Panels, groups: Sequence[Group], lists: Lists) -> dict[int, 
         chosen = panels.chosen.get(group)
         result[places[group]] = {
             "columns": span,
-            "ends": [_short(end) for end in panels.extent(group)],
-            "chosen": [] if chosen is None else _points(chosen),
+            "ends": [float(f"{end:.7g}") for end in panels.extent(group)],
+            "chosen": [] if chosen is None else chosen.with_columns(pl.selectors.float().round_sig_figs(7)).to_dicts(),
         }
     return result
-
-
-def _points(chosen: pl.DataFrame) -> list[dict[str, Any]]:
-    return chosen.with_columns(pl.selectors.float().round_sig_figs(7)).to_dicts()
-
-
-def _short(number: float) -> float:
-    return float(f"{number:.7g}")
 
 
 def _written(panels: Panels, name: str) -> tuple[list[Any], list[Any]]:
@@ -464,7 +454,10 @@ def _numbers(
     run_ids = {run.run_id for run in runs}
     for run in reversed(runs):
         for published in run.stages:
-            if published.name != stage or _origin(run, published) in run_ids:
+            if (
+                published.name != stage
+                or str((run.record["results"][published.name].get("carried_from") or {}).get("run_id", "")) in run_ids
+            ):
                 continue
             for group, named in numbers_by_group(published).items():
                 if wanted is None:
@@ -472,11 +465,6 @@ def _numbers(
                 if (group.grouping, group.text) == wanted:
                     yield run, named, next(iter(named.values()))
                     break
-
-
-def _origin(run: PublishedRun, stage: PublishedStage) -> str:
-    """Id of the run whose numbers were carried forward; empty if there is none."""
-    return str((run.record["results"][stage.name].get("carried_from") or {}).get("run_id", ""))
 
 
 def _row(run: PublishedRun, named: dict[str, KeyNumber], names: Sequence[str]) -> dict[str, Any]:
@@ -490,10 +478,187 @@ def _row(run: PublishedRun, named: dict[str, KeyNumber], names: Sequence[str]) -
 
 def _changes(runs: Sequence[PublishedRun], stage: str) -> list[PublishedRun]:
     """Runs whose code, or whose parameters of the stage, differ from those of the run before."""
-    marks = [(run.record.get("code_sha256"), _parameters(run, stage)) for run in runs]
+    marks = [
+        (run.record.get("code_sha256"), next(dict(entry.parameters) for entry in run.stages if entry.name == stage))
+        for run in runs
+    ]
     pairs = zip(runs[1:], marks[1:], marks, strict=False)
     return [run for run, mark, before in pairs if mark != before]
 
 
-def _parameters(run: PublishedRun, stage: str) -> object:
-    return next(dict(entry.parameters) for entry in run.stages if entry.name == stage)
+# What the page shows of one stage, and how the stage was measured.
+
+
+# What the page shows of one stage: its groups, key numbers and figures, read once from a published run.
+
+
+MOST_GROUPS = 2000
+
+
+@dataclass(frozen=True)
+class StageContent:
+    """One stage of a run, ready to be shown.
+
+    Attributes:
+        published: The stage as it was published.
+        anchor: Its name in links of the page: user text never stands there.
+        sentence: Its main result in words.
+        groups: Its groups, at most `MOST_GROUPS` of them, in the order in which the stage gives them.
+        left_out: How many groups more there are.
+        numbers: The key numbers of every group by their name.
+        number_names: The names of the key numbers in order.
+        figures: Its figures, with the rows of every group.
+    """
+
+    published: PublishedStage
+    anchor: str
+    sentence: str
+    groups: tuple[Group, ...]
+    left_out: int
+    numbers: dict[Group, dict[str, KeyNumber]]
+    number_names: tuple[str, ...]
+    figures: tuple[Panels, ...]
+
+    @property
+    def shown(self) -> Group | None:
+        """The group that is shown before another is chosen; None if the stage shows none."""
+        return self.groups[0] if self.groups else None
+
+    @property
+    def rows_in_words(self) -> str:
+        """The inputs with their numbers of rows."""
+        accounts = self.published.accounts
+        return " · ".join(f"{name}: {counted(account['rows_in'], 'row')}" for name, account in accounts.items())
+
+
+def stage_content(published: PublishedStage, anchor: str) -> StageContent:
+    """Read what the page shows of a stage.
+
+    Args:
+        published: The stage.
+        anchor: Its name in links of the page.
+    """
+    numbers = numbers_by_group(published)
+    figures = tuple(panels(figure) for figure in published.figures())
+    groups = list(
+        dict.fromkeys(
+            [*numbers, *(group for drawn in figures for group in (() if drawn.figure.across else tuple(drawn.spans)))]
+        )
+    )
+    groups.sort(key=lambda group: not group.is_total)
+    return StageContent(
+        published=published,
+        anchor=anchor,
+        sentence=published.stage.summarize(published.tables).sentence,
+        groups=tuple(groups[:MOST_GROUPS]),
+        left_out=max(0, len(groups) - MOST_GROUPS),
+        numbers=numbers,
+        number_names=tuple(dict.fromkeys(name for named in numbers.values() for name in named)),
+        figures=figures,
+    )
+
+
+def numbers_by_group(published: PublishedStage) -> dict[Group, dict[str, KeyNumber]]:
+    """Return the key numbers of a stage by group and name, groups in the order in which the stage gives them.
+
+    A name that comes again in the same group belongs to a group with the same text.
+    """
+    numbers: dict[Group, dict[str, KeyNumber]] = {}
+    seen: dict[str, list[KeyNumber]] = {}
+    for number in published.stage.key_numbers(published.tables):
+        seen.setdefault(number.name, []).append(number)
+    for name, of_groups in seen.items():
+        groups = numbered((number.grouping, number.group) for number in of_groups)
+        for group, number in zip(groups, of_groups, strict=True):
+            numbers.setdefault(group, {})[name] = number
+    return numbers
+
+
+# How a stage was measured: rows, bindings, parameters, tables, versions, and the query for the same numbers.
+
+
+_UNSET: tuple[object, ...] = (None, [], {})
+_NOT_PARAMETERS = frozenset({"name", "kind", "by"})
+
+
+def measured(published: PublishedStage, run: PublishedRun, results: Path) -> Markup:
+    """Make the folded account of how a stage was measured."""
+    entries = [entry for pair in _entries(published, run) for entry in (element("dt", pair[0]), element("dd", pair[1]))]
+    query = f"thresher query {shlex.quote(str(results))} {shlex.quote(f'FROM {main_table(published)}')}"
+    return element(
+        "details",
+        element("summary", "How this was measured"),
+        element("dl", *entries),
+        element("h4", "The same numbers as a table"),
+        element("pre", query),
+        class_="measured",
+    )
+
+
+def main_table(published: PublishedStage) -> str:
+    """The table with the chosen thresholds, or else the first one that was made."""
+    names = list(published.tables)
+    points = (name for name in names if name.endswith("operating_points"))
+    return next(points, names[0] if names else published.stage.tables[0].name)
+
+
+def _entries(published: PublishedStage, run: PublishedRun) -> Iterator[tuple[str, str]]:
+    groupings = [", ".join(grouping) or "all rows" for grouping in published.groupings]
+    yield "Groupings", "; ".join(groupings)
+    for name, account in published.accounts.items():
+        yield f"Rows of {name}", _account(account)
+    for entry in run.record.get("inputs", ()):
+        if entry["stage"] == published.name:
+            yield (
+                f"File of {entry['input']}",
+                joined(element("code", entry["path"]), f" ({counted(entry['rows'], 'row')})"),
+            )
+    for input_name, bound in _bindings(run.record.get("bindings", {}).get(published.name, {})).items():
+        yield f"Columns of {input_name}", bound
+    for name, value in run.record.get("facts", {}).get(published.name, {}).items():
+        yield name.replace("_", " ").capitalize(), str(value)
+    for name, value in published.parameters.items():
+        if name not in _NOT_PARAMETERS and not (isinstance(value, dict) and "path" in value) and value not in _UNSET:
+            yield element("code", name), _value(value)
+    yield from _tables(published)
+    yield "Time", f"{published.seconds:.1f} s"
+
+
+def _tables(published: PublishedStage) -> Iterator[tuple[str, str]]:
+    """The tables of a stage, those that were not made with the reason, and the keys that would make further ones."""
+    tables = [table for table in published.stage.tables if table.name in published.tables]
+    yield "Tables", joined(*(element("div", element("code", table.name), f": {table.grain}") for table in tables))
+    for name, reason in published.omitted.items():
+        if name not in published.unrequested:
+            yield f"Not made: {name}", reason
+    if keys := keys_on_request(published.unrequested):
+        yield "Keys that make further tables", ", ".join(keys)
+
+
+def _account(account: Mapping[str, int]) -> str:
+    left_out = {status: number for status, number in account.items() if status not in {"rows_in", "used"} and number}
+    text = f"{account['rows_in']:,} read = {account.get('used', 0):,} used + {sum(left_out.values()):,} left out"
+    reasons = ", ".join(f"{status.replace('_', ' ')} {number:,}" for status, number in left_out.items())
+    return f"{text} ({reasons})" if reasons else text
+
+
+def _bindings(bindings: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """The fields of every input with the columns that they are read from."""
+    inputs: dict[str, list[str]] = {}
+    for name_of_field, binding in bindings.items():
+        input_name, _, name = name_of_field.partition(".")
+        if binding["source"] != "absent":
+            column = binding.get("column") or binding["source"]
+            inputs.setdefault(input_name, []).append(name if column == name else f"{name} = {column}")
+    return {name: ", ".join(fields) for name, fields in inputs.items()}
+
+
+def _value(value: object) -> str:
+    """A parameter as in a config; keys of tables that are not set are left out."""
+    if isinstance(value, dict):
+        entries = {key: _value(entry) for key, entry in value.items() if entry not in _UNSET}
+        entries |= {key: f"{{ {entries[key]} }}" for key, entry in value.items() if isinstance(entry, dict) and entry}
+        return ", ".join(f"{key} = {entry}" for key, entry in entries.items())
+    if isinstance(value, list):
+        return "; ".join(_value(entry) for entry in value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -17,8 +17,18 @@ from ..figures.charts import PALETTE, is_flat, look_of_role, template
 from ..figures.pictures import page_svg
 from ..text.summary import notes_in_words, summary_of_gates
 from ..words import counted, described, doubt_text, headline, limits_text, utc_time
-from .content import StageContent, measured, stage_content
-from .drawing import Lists, drawing_script, encoded, history, kept_runs, key, multiples
+from .drawing import (
+    Lists,
+    StageContent,
+    drawing_script,
+    encoded,
+    history,
+    kept_runs,
+    key,
+    measured,
+    multiples,
+    stage_content,
+)
 from .markup import Markup, drawing, element, escaped, inert_json, joined
 
 if TYPE_CHECKING:

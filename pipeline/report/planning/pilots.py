@@ -250,8 +250,8 @@ def measured(run: PublishedRun, stage: PublishedStage, choice: Choice) -> Measur
 
 
 _OF_SAMPLE = (
-    "these are predictions to label: thresher sample --labelled draws the next ones where those at hand say that labels "
-    "tell most, so that fewer may be enough; if there are no more predictions, label all of them"
+    "these are predictions to label: thresher sample --labelled draws the next ones where the labels at hand say that "
+    "they tell most, so that fewer may be enough; if there are no more predictions, label all of them"
 )
 
 
@@ -278,7 +278,10 @@ class _Units:
 
 def _units(run: PublishedRun, stage: PublishedStage, choice: Choice, counts: Mapping[str, int]) -> _Units:
     sizes, row = sizes_of(stage), choice.row
-    columns = _independent(run, stage, sizes)
+    # the column of what is independent, or both where rows have two parents
+    words = str(run.record.get("facts", {}).get(stage.name, {}).get("independent") or sizes.unit or ROWS)
+    second_parents = [name for name in sizes.nouns if words.endswith(f" and {name}")]
+    columns = (words.removesuffix(f" and {second_parents[0]}"), second_parents[0]) if second_parents else (words,)
     noun = sizes.nouns.get(columns[0], "clusters")
     if columns[0] == ROWS:
         now = counts.get(noun)
@@ -368,13 +371,6 @@ def _with_limits(stage: PublishedStage) -> str:
     sizes = sizes_of(stage)
     limited = [name for name in names if f"{name}_lower" in columns and (name in sizes.scales or sizes.other_scale)]
     return f"Metrics with intervals are: {', '.join(limited)}." if limited else "The stage has no intervals."
-
-
-def _independent(run: PublishedRun, stage: PublishedStage, sizes: SampleSizes) -> tuple[str, ...]:
-    """Return the column of what is independent, or both where rows have two parents."""
-    words = str(run.record.get("facts", {}).get(stage.name, {}).get("independent") or sizes.unit or ROWS)
-    second_parents = [name for name in sizes.nouns if words.endswith(f" and {name}")]
-    return (words.removesuffix(f" and {second_parents[0]}"), second_parents[0]) if second_parents else (words,)
 
 
 def _of_columns(columns: Sequence[str], sizes: SampleSizes) -> Iterator[str]:

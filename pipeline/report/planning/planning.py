@@ -142,7 +142,23 @@ def plan_expectation(expectation: Expectation, goal: Goal, spell: Callable[[str]
             message, remedy="It is that of a stage of compare; give its results as a pilot if you have them."
         )
     elif expectation.metric == AREA:
-        plan = _of_area(expectation, goal, spell)
+        area, share, level = expectation.expected, expectation.share_positive, goal.level()
+        if goal.width is None:
+            message = f"a difference of {AREA} is planned from a pilot, whose systems rank the same rows"
+            raise UsageError(message, remedy="Name the results of a stage of compare.")
+        if area is None or not 0 < area < 1 or share is None:
+            message = f"the interval of {AREA} depends on the area and on the share of positives"
+            raise UsageError(message, remedy=f"Give {spell('expected')} 0.9 {spell('share_positive')} 0.1.")
+        rows = rows_for_auc(area, share, goal.width, level, expectation.effect)
+        basis = f"Hanley and McNeil (1982), {_effect(expectation)}"
+        units = [PlannedUnits("rows", None, rows, None, basis)]
+        if rows is not None:
+            for noun, of_class in (("positives", share), ("negatives", 1 - share)):
+                units.append(PlannedUnits(noun, None, math.ceil(rows * of_class), None, f"{of_class:.3g} of the rows"))
+        what = (
+            f"For a {writing.level(level)} interval of {AREA} that is {writing.amount(goal.width)} wide around {area:g}"
+        )
+        plan = _finished(expectation, goal, tuple(units), what, ())
     else:
         plan = _of_rows(expectation, goal, spell)
     return Plans("", (plan,))
@@ -186,24 +202,6 @@ def _claim(goal: Goal) -> str:
         return f"To show that two systems that are {truth} differ by less than {margin} on the same units {sure}"
     margin = writing.amount(goal.margin)
     return f"To show that a system is not worse than another by {margin}, if they are {truth}, on the same units {sure}"
-
-
-def _of_area(expectation: Expectation, goal: Goal, spell: Callable[[str], str]) -> SamplePlan:
-    area, share, level = expectation.expected, expectation.share_positive, goal.level()
-    if goal.width is None:
-        message = f"a difference of {AREA} is planned from a pilot, whose systems rank the same rows"
-        raise UsageError(message, remedy="Name the results of a stage of compare.")
-    if area is None or not 0 < area < 1 or share is None:
-        message = f"the interval of {AREA} depends on the area and on the share of positives"
-        raise UsageError(message, remedy=f"Give {spell('expected')} 0.9 {spell('share_positive')} 0.1.")
-    rows = rows_for_auc(area, share, goal.width, level, expectation.effect)
-    basis = f"Hanley and McNeil (1982), {_effect(expectation)}"
-    units = [PlannedUnits("rows", None, rows, None, basis)]
-    if rows is not None:
-        for noun, of_class in (("positives", share), ("negatives", 1 - share)):
-            units.append(PlannedUnits(noun, None, math.ceil(rows * of_class), None, f"{of_class:.3g} of the rows"))
-    what = f"For a {writing.level(level)} interval of {AREA} that is {writing.amount(goal.width)} wide around {area:g}"
-    return _finished(expectation, goal, tuple(units), what, ())
 
 
 def _of_rows(expectation: Expectation, goal: Goal, spell: Callable[[str], str]) -> SamplePlan:
@@ -384,26 +382,22 @@ def plan_stage(run: PublishedRun, stage: PublishedStage, wish: Wish, goal: Goal)
     choice = choose(stage, evidence, wish)
     pilot = measured(run, stage, choice)
     if goal.name == "width":
-        factors = _for_width(pilot, goal)
+        of_pilot, level = pilot.pilot, goal.level(pilot.pilot.confidence)
+        if of_pilot.scale in OF_SHARES:
+            goal.check_share(pilot.metric)
+        factor = of_pilot.factor_for(goal.wanted, level)
+        if factor is None:
+            raise _unreachable(pilot, f"an interval that is {goal.wanted:g} wide")
+        safe_side, inflation = cautious(of_pilot)
+        safe = safe_side.factor_for(goal.wanted, level, inflation=inflation)
+        safe = None if safe is None else max(safe, factor)
+        sentence = writing.sentence_of_width(pilot, goal, _needed(pilot, factor), safe)
+        factors = _Factors(factor, safe, of_pilot.width, sentence)
     elif sizes.is_paired:
         factors = _for_pair(pilot, goal)
     else:
         factors = _for_two_runs(pilot, goal)
     return _plan(pilot, goal, factors)
-
-
-def _for_width(pilot: Measured, goal: Goal) -> _Factors:
-    of_pilot, level = pilot.pilot, goal.level(pilot.pilot.confidence)
-    if of_pilot.scale in OF_SHARES:
-        goal.check_share(pilot.metric)
-    factor = of_pilot.factor_for(goal.wanted, level)
-    if factor is None:
-        raise _unreachable(pilot, f"an interval that is {goal.wanted:g} wide")
-    safe_side, inflation = cautious(of_pilot)
-    safe = safe_side.factor_for(goal.wanted, level, inflation=inflation)
-    safe = None if safe is None else max(safe, factor)
-    sentence = writing.sentence_of_width(pilot, goal, _needed(pilot, factor), safe)
-    return _Factors(factor, safe, of_pilot.width, sentence)
 
 
 def _for_two_runs(pilot: Measured, goal: Goal) -> _Factors:
@@ -588,32 +582,21 @@ def plans_of(asked: Asked) -> Plans:
     """
     goal = asked.goal.checked(asked.spell)
     if asked.results is None:
-        _refuse_choices(asked)
+        # refuse what chooses among the numbers of a pilot where there is none
+        wish = asked.wish
+        chosen = {
+            "stage": bool(asked.stage),
+            "run": bool(asked.run),
+            "criterion": bool(wish.criterion),
+            "group": bool(wish.group),
+            "threshold": wish.threshold is not None,
+        }
+        for name, is_there in chosen.items():
+            if is_there:
+                message = f"{asked.spell(name)} chooses among the numbers of a pilot, and there is none"
+                raise UsageError(message, remedy="Name its results.")
         return plan_expectation(asked.expectation, goal, asked.spell)
-    _refuse_expectations(asked)
-    with results_at(asked.results) as folder:
-        published = kept_run(folder, asked.run) if asked.run else latest_run(folder)
-        return plan_run(published, asked.stage, asked.wish, goal)
-
-
-def _refuse_choices(asked: Asked) -> None:
-    """Refuse what chooses among the numbers of a pilot where there is none."""
-    wish = asked.wish
-    chosen = {
-        "stage": bool(asked.stage),
-        "run": bool(asked.run),
-        "criterion": bool(wish.criterion),
-        "group": bool(wish.group),
-        "threshold": wish.threshold is not None,
-    }
-    for name, is_there in chosen.items():
-        if is_there:
-            message = f"{asked.spell(name)} chooses among the numbers of a pilot, and there is none"
-            raise UsageError(message, remedy="Name its results.")
-
-
-def _refuse_expectations(asked: Asked) -> None:
-    """Refuse what is expected where a pilot tells it, and two ways of choosing a threshold."""
+    # refuse what is expected where a pilot tells it, and two ways of choosing a threshold
     for field in fields(asked.expectation):
         if field.name != "metric" and getattr(asked.expectation, field.name) is not None:
             message = f"{asked.spell(field.name)} says what is expected without a pilot, which tells it itself"
@@ -621,3 +604,6 @@ def _refuse_expectations(asked: Asked) -> None:
     if asked.wish.criterion and asked.wish.threshold is not None:
         message = f"{asked.spell('criterion')} and {asked.spell('threshold')} both choose a threshold"
         raise UsageError(message, remedy="Give one of them.")
+    with results_at(asked.results) as folder:
+        published = kept_run(folder, asked.run) if asked.run else latest_run(folder)
+        return plan_run(published, asked.stage, asked.wish, goal)

@@ -37,7 +37,16 @@ def _markup(block: Block) -> Markup:
             title = element("strong", block.title) if block.title else None
             return element("div", title, items, style=STYLES.get(block.tone))
         case Cells():
-            return _table(block)
+            of_headers = ["text-align: right" if flush else "text-align: left" for flush in block.flush_right]
+            of_cells = [f"{style}; white-space: nowrap" if "right" in style else style for style in of_headers]
+            head = element(
+                "tr", *(element("th", text, style=style) for text, style in zip(block.headers, of_headers, strict=True))
+            )
+            rows = [
+                element("tr", *(element("td", text, style=style) for text, style in zip(row, of_cells, strict=True)))
+                for row in block.rows
+            ]
+            return element("table", element("thead", head), element("tbody", *rows))
         case Curve():
             return element("p", _sparkline(block), f" {block.title}")
         case _:
@@ -53,16 +62,3 @@ def _sparkline(curve: Curve) -> Markup:
             lines.append(element("polyline", points=points, fill="none", stroke="#0068a8", stroke_width="1.5"))
     box = {"viewBox": f"-1 -1 {WIDTH + 2} {HEIGHT + 2}", "width": str(WIDTH), "height": str(HEIGHT), "role": "img"}
     return element("svg", *lines, **box, aria_label=curve.title)
-
-
-def _table(cells: Cells) -> Markup:
-    of_headers = ["text-align: right" if flush else "text-align: left" for flush in cells.flush_right]
-    of_cells = [f"{style}; white-space: nowrap" if "right" in style else style for style in of_headers]
-    head = element(
-        "tr", *(element("th", text, style=style) for text, style in zip(cells.headers, of_headers, strict=True))
-    )
-    rows = [
-        element("tr", *(element("td", text, style=style) for text, style in zip(row, of_cells, strict=True)))
-        for row in cells.rows
-    ]
-    return element("table", element("thead", head), element("tbody", *rows))

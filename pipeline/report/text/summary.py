@@ -124,14 +124,10 @@ def paragraph_of(run: PublishedRun, stage: PublishedStage) -> str:
         accounts=stage.accounts,
         tables=stage.tables,
     )
-    sentences = [_capitalised(sentence) for sentence in stage.stage.methods(measured) if sentence]
+    sentences = [f"{sentence[0].upper()}{sentence[1:]}" for sentence in stage.stage.methods(measured) if sentence]
     carried = run.record["results"][stage.name].get("carried_from") or {}
     version = carried.get("version") or run.record["versions"]["thresher"]
     return " ".join([*sentences, f"All numbers were computed with thresher {version}."])
-
-
-def _capitalised(sentence: str) -> str:
-    return f"{sentence[0].upper()}{sentence[1:]}"
 
 
 # What the gates of a run found, for people: failures first, then what passed; the rest is among the warnings.
@@ -278,14 +274,17 @@ def blocks_of_stage(stage: StageResult, most_rows: int | None = None) -> Iterato
     yield Paragraph(summary.sentence)
     if summary.curve:
         yield Curve(summary.curve, summary.curve_title)
-    said = [*stage.unrequested, *(table for table in stage.omitted if _is_told(stage, table))]
+    said = [
+        *stage.unrequested,
+        *(
+            table
+            for table in stage.omitted
+            if any(text.startswith(f"table {table} is not made") for text in (*stage.warnings, *stage.notes))
+        ),
+    ]
     expected = {table: reason for table, reason in stage.omitted.items() if table not in said}
     if expected:
         yield Items("Not made:", tuple(f"{table}: {reason}" for table, reason in expected.items()))
-
-
-def _is_told(stage: StageResult, table: str) -> bool:
-    return any(text.startswith(f"table {table} is not made") for text in (*stage.warnings, *stage.notes))
 
 
 def keys_on_request(unrequested: Mapping[str, str]) -> list[str]:

@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 from ...errors import Interrupted, ThresherError, system_fault
 from ...records import dataclass
-from ...storage.durable import read_own, read_record
-from ...storage.layout import MANIFEST, RUN_RECORD, Layout
+from ...storage.layout import MANIFEST, RUN_RECORD, Layout, read_own, read_record
 from ...storage.manifest import parse_manifest
 from ...storage.state import utc_now
 from ...tables import run_tables
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
 
     from ...interrupts import StopRequest
-    from ...storage.manifest import PublishedFile
     from ..config import Config
     from .lineage import Job
 
@@ -68,7 +66,13 @@ class Announcement:
             run: Folder of the run that it published or found unchanged.
         """
         record = self.record
-        self._send(lambda: self._job().end(record, json.loads(read_own(run / RUN_RECORD)), _files(run)))
+        self._send(
+            lambda: self._job().end(
+                record,
+                json.loads(read_own(run / RUN_RECORD)),
+                parse_manifest(read_own(run / MANIFEST), run / MANIFEST).files,
+            )
+        )
         self._write_metrics(record, record.get("ended_at"), run)
 
     def fails(self, error: BaseException) -> None:
@@ -166,10 +170,6 @@ def _descriptions(config: Config) -> dict[str, dict[str, str]]:
         *(table for stage in config.stages for table in stage.stage.tables_of(stage.params)),
     ]
     return {table.name: {column.name: column.meaning for column in (*LEADING, *table.columns)} for table in tables}
-
-
-def _files(run: Path) -> tuple[PublishedFile, ...]:
-    return parse_manifest(read_own(run / MANIFEST), run / MANIFEST).files
 
 
 def _last_success(layout: Layout) -> str | None:

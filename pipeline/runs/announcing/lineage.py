@@ -185,7 +185,11 @@ def input_datasets(run: Mapping[str, Any]) -> list[events.InputDataset]:
     datasets: dict[str, _Read] = {}
     for stage in run["configuration"]["stages"]:
         for name, files in _files_by_input(run, stage["name"]).items():
-            roots = _roots(stage.get(name), Path(run["base"]))
+            # the paths of an input as they are configured, absolute, up to the first wild character
+            configured = stage.get(name)
+            base = Path(run["base"])
+            texts = configured.get("path", []) if isinstance(configured, dict) else []
+            roots = [_root(text, base) for text in texts if isinstance(text, str)]
             for file in files:
                 root = max((root for root in roots if _lies_in(file["path"], root)), key=len, default=file["path"])
                 datasets.setdefault(root, _Read(root)).add(run, stage["name"], name, file)
@@ -200,12 +204,6 @@ def _files_by_input(run: Mapping[str, Any], stage: str) -> dict[str, list[dict[s
         if file["stage"] == stage and is_outside and not file.get("is_frame"):
             files.setdefault(file["input"], []).append(file)
     return files
-
-
-def _roots(configured: object, base: Path) -> list[str]:
-    """Return the paths of an input as they are configured, absolute, up to the first wild character."""
-    texts = configured.get("path", []) if isinstance(configured, dict) else []
-    return [_root(text, base) for text in texts if isinstance(text, str)]
 
 
 def _root(text: str, base: Path) -> str:

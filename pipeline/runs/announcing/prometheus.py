@@ -15,8 +15,7 @@ import polars as pl
 from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily
 
-from ...storage.durable import read_own
-from ...storage.layout import RUN_RECORD
+from ...storage.layout import RUN_RECORD, read_own
 from ...tables.run_tables import METRICS
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 from ...errors import BusyError, ThresherError
 from ...safe_files import read_file, remove_own
-from ...storage.durable import json_bytes, storage_errors
+from ...storage.layout import json_bytes, storage_errors
 from ...tables.groupings import TOTAL
 from ...visible_text import cleaned
 from ..config import Config
@@ -108,11 +108,7 @@ def gates_as_json(record: Row, status: str, code: int) -> dict[str, Any]:
 
 
 def gates_as_junit(record: Row) -> bytes:
-    """Return the XML file.
-
-    Args:
-        record: The content of `run.json`.
-    """
+    """Return the XML file."""
     rows: list[Row] = record.get("gates", [])
     by_stage: dict[str, list[Row]] = {}
     for row in rows:

@@ -172,7 +172,7 @@ def _by_group(rows: Sequence[Row], columns: set[str]) -> dict[Group, list[Row]]:
     """Return the rows of the grouping with these columns, by group."""
     by_group: dict[Group, list[Row]] = {}
     for row in rows:
-        if _columns_of(row) == columns:
+        if (set() if row[GROUPING.name] == TOTAL else set(row[GROUPING.name].split(","))) == columns:
             by_group.setdefault(group_of(_group(row)), []).append(row)
     return by_group
 
@@ -284,10 +284,6 @@ def _size(row: Row) -> float | None:
 
 def _group(row: Row) -> dict[str, Any]:
     return {} if row[GROUPING.name] == TOTAL else {name: row[name] for name in row[GROUPING.name].split(",")}
-
-
-def _columns_of(row: Row) -> set[str]:
-    return set() if row[GROUPING.name] == TOTAL else set(row[GROUPING.name].split(","))
 
 
 def _float(value: object) -> float | None:

@@ -259,17 +259,13 @@ def _faults_of_row(gate: Gate, stage: Stage, params: StageParameters) -> Iterato
         values = params.threshold_values
         if values is not None and gate.threshold < values[0]:
             yield f"threshold: {gate.threshold:g} lies below all thresholds of {params.name!r}, from {values[0]:g} on"
-    criteria = _criteria(params)
+    # the criteria of a stage that chooses thresholds, as far as its parameters name them
+    points = getattr(params, "operating_points", None) or ()
+    texts = [str(point.text) for point in points if hasattr(point, "text")]
+    criteria = [*texts, "recall_reference"] if texts else []
     is_chosen = gate.criterion is not None and gate.criterion.partition("=")[0] in CHOOSING
     if criteria and gate.criterion not in {None, *criteria} and (is_chosen or "=" not in str(gate.criterion)):
         yield f"criterion: {params.name!r} has no {gate.criterion!r}{near(str(gate.criterion), criteria)}"
-
-
-def _criteria(params: StageParameters) -> list[str]:
-    """Return the criteria of a stage that chooses thresholds, as far as its parameters name them."""
-    points = getattr(params, "operating_points", None) or ()
-    texts = [str(point.text) for point in points if hasattr(point, "text")]
-    return [*texts, "recall_reference"] if texts else []
 
 
 def limited_columns(table: Table) -> tuple[str, ...]:

@@ -208,12 +208,6 @@ class Copies:
                 excess -= size
 
 
-def bytes_of(size: str) -> int:
-    """Return the number of bytes that a size such as `4GB` or `512 MiB` means."""
-    number, unit = float(size.rstrip("BGIKMTbgikmt ")), size.lstrip("0123456789. ").lower()
-    return int(number * (1024 if "i" in unit else 1000) ** ("kmgt".index(unit[0]) + 1))
-
-
 def folder_for_caches() -> Path:
     """Return `thresher` in the user's folder for caches."""
     caches = os.environ.get("XDG_CACHE_HOME") or ""

@@ -69,11 +69,6 @@ class Address:
         return f"{self.scheme}{SEPARATOR}{self.bucket}/{self.key}"
 
 
-def is_remote(text: str) -> bool:
-    """Whether a text is an address on a store that inputs can be read from."""
-    return _ADDRESS.fullmatch(text) is not None
-
-
 def parse_address(text: str, *, what: str) -> Address:
     """Return the address that a text means.
 
@@ -206,7 +201,13 @@ class Bucket:
             ThresherError: its class says what the store refuses.
         """
         objects = self._tried(self.address.at(folder), "listing", lambda: self._entries(folder))
-        folders = {folder, *chain.from_iterable(_folders_above(item.address) for item in objects)}
+        folders = {
+            folder,
+            *chain.from_iterable(
+                ("/".join(item.address.folders[:depth]) for depth in range(1, len(item.address.folders)))
+                for item in objects
+            ),
+        }
         return [item for item in objects if item.size or item.address.key not in folders]
 
     def first_key(self, folder: str, name: str, is_wanted: Callable[[str], bool]) -> str | None:
@@ -451,10 +452,6 @@ def options_for_tables() -> dict[str, str]:
 def endpoints() -> list[str]:
     """Return the endpoints and accounts that the environment names: where buckets are looked for."""
     return [os.environ[name] for name in (*_ENDPOINTS, *ACCOUNTS) if os.environ.get(name)]
-
-
-def _folders_above(address: Address) -> Iterator[str]:
-    return ("/".join(address.folders[:depth]) for depth in range(1, len(address.folders)))
 
 
 def _status(error: Exception | str) -> int:

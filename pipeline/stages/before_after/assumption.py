@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from ...metrics.uncertainty.cube import Cube
     from ...metrics.uncertainty.interval_quality import Reason
     from .contract import BeforeAfterParameters, Compared
-    from .matchers import Matchers
     from .uncertainty import EstimatedGroup
+    from .units import Matchers
 
 
 # The table `before_after_placebo`: the near against the far part of the time before the event.

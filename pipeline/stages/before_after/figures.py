@@ -54,17 +54,7 @@ def by_day(lags: pl.DataFrame | None) -> Iterator[Figure]:
     thresholds = thresholds.gather_every(math.ceil(len(thresholds) / MOST_FIGURES))
     days = lags[DAY].to_list()
     width = math.ceil((max(days) - min(days) + 1) / MOST_BARS)
-    binned = _binned(lags, width)
-    for index, threshold in enumerate(thresholds, start=1):
-        yield _at_threshold(binned.filter(pl.col(THRESHOLD) == threshold), index, threshold, width)
-
-
-def _binned(lags: pl.DataFrame, width: int) -> pl.DataFrame:
-    """Matches in bins of so many days, none of which holds the event inside; bins without a match are 0.
-
-    Columns: groups, `threshold`, `lag_days`: the first day of the bin, `before` and `after`: matches, one of the two
-    NULL, and `by_chance`: the mean of those before.
-    """
+    # matches in bins of so many days, none of which holds the event inside; bins without a match are 0
     keys = [*keys_of(lags), THRESHOLD]
     start = (pl.col(DAY).floordiv(width) * width).alias(DAY)
     counted = lags.group_by(*keys, start).agg(pl.col("matches").sum())
@@ -72,7 +62,9 @@ def _binned(lags: pl.DataFrame, width: int) -> pl.DataFrame:
     table = every.join(counted, on=[*keys, DAY], how="left", nulls_equal=True).sort([*keys, DAY])
     matches, is_before = pl.col("matches").fill_null(0), pl.col(DAY) < 0
     sides = [pl.when(is_before).then(matches).alias("before"), pl.when(~is_before).then(matches).alias("after")]
-    return table.with_columns(sides).with_columns(pl.col("before").mean().over(keys).alias("by_chance"))
+    binned = table.with_columns(sides).with_columns(pl.col("before").mean().over(keys).alias("by_chance"))
+    for index, threshold in enumerate(thresholds, start=1):
+        yield _at_threshold(binned.filter(pl.col(THRESHOLD) == threshold), index, threshold, width)
 
 
 def _bins(starts: pl.Series, width: int) -> pl.DataFrame:
@@ -173,12 +165,7 @@ NUMBERS = (
 
 @shown
 def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
-    """The estimates, what other methods and labels make of them, and what their assumption rests on.
-
-    Args:
-        tables: The result tables of the stage.
-        confidence: The level of their intervals.
-    """
+    """The estimates, what other methods and labels make of them, and what their assumption rests on."""
     estimates, points = rising(tables["before_after_estimates"]), tables["before_after_operating_points"]
     what = (
         "Estimates, without labels, of the ratios if every pair that scores at least the threshold counts as a match. "

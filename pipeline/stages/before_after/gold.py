@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ...sources.bins import Grid
     from ...sources.source import Source
     from .contract import BeforeAfterParameters
-    from .matchers import Matchers
     from .uncertainty import EstimatedGroup
+    from .units import Matchers
 
 
 # Gold labels beside the gold-free estimate: precision and recall on coded articles, on the same window.

@@ -169,7 +169,11 @@ def given_windows(span: Span) -> CrossCheck:
 
     def compare(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         events = frames["events"].filter(pl.col("first_time").is_not_null())  # else there are no articles
-        slack = pl.when("complete").then(_slack(span)).otherwise(0)  # the archive may begin before its first article
+        slack = (
+            pl.when("complete")
+            .then(int(min(24 * MICROSECONDS_PER_HOUR, (span.after_end - span.before_start) / 10)))
+            .otherwise(0)
+        )  # the archive may begin before its first article
         is_inside = (pl.col("event_time") + span.before_start >= pl.col("first_time") - slack) & (
             pl.col("event_time") + span.after_end <= pl.col("last_time") + slack
         )
@@ -185,11 +189,6 @@ def given_windows(span: Span) -> CrossCheck:
         return (message,)
 
     return CrossCheck({"events": statement("before_after/given_windows")}, compare)
-
-
-def _slack(span: Span) -> int:
-    """How long before the first and after the last article an archive may have run: a night, if the window is long."""
-    return int(min(24 * MICROSECONDS_PER_HOUR, (span.after_end - span.before_start) / 10))
 
 
 def lags_and_window(lag: Lag, bounds: Mapping[str, float]) -> Iterator[str]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...metrics.before_after.timelines import Span
     from ...plan.rows import Grouped
     from ...sources.source import Source
-    from .matchers import Matchers
+    from .units import Matchers
 
 
 # Where the lag of a pair comes from: a column, or the times of its event and its article, looked up if need be.
@@ -100,7 +100,11 @@ class Lag:
         microsecond means, exactly, for lags of up to 2^51 microseconds, which is 71 years.
         """
         if self.column is None:
-            return self._from_times()
+            # the difference of the times of a canonical pair and of what it has looked up, in
+            # microseconds
+            article = column("article_time", "canonical" if self.article_time == "pairs" else "a")
+            event = column("event_time", "canonical" if self.event_time == "pairs" else "e")
+            return exp.cast(exp.paren(article - event), "DOUBLE")
         unit = MICROSECONDS_PER_HOUR * (24 if self.column == "lag_days" else 1)
         return exp.func("round", column(self.column) * double(unit))
 
@@ -183,12 +187,6 @@ class Lag:
         timed = ((self.event_time, "event_time"), (self.article_time, "article_time"))
         sources = ((holders[holder], name) for holder, name in timed if holder is not None)
         return any(source is not None and source.is_date(name) for source, name in sources)
-
-    def _from_times(self) -> exp.Expr:
-        """The difference of the times of a canonical pair and of what it has looked up, in microseconds."""
-        article = column("article_time", "canonical" if self.article_time == "pairs" else "a")
-        event = column("event_time", "canonical" if self.event_time == "pairs" else "e")
-        return exp.cast(exp.paren(article - event), "DOUBLE")
 
     def inapplicable(self) -> dict[str, str]:
         """Why mapped columns of lags and times are not read."""

@@ -10,11 +10,18 @@ import sqlglot.expressions as exp
 from ...errors import ConfigError, DataError
 from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from ...plan import rows
-from ...plan.checks import duplicate_check, missing_check, one_cluster_check
+from ...plan.accounting import UnmappedId, pooled_systems
+from ...plan.checks import (
+    doubtful_groups,
+    doubtful_scores,
+    duplicate_check,
+    missing_check,
+    negative_check,
+    one_cluster_check,
+)
 from ...plan.counts import CountFunction, Query, Sweep
 from ...plan.nodes import Relation
 from ...plan.plan import Plan
-from ...plan.plausibility import UnmappedId, pooled_systems
 from ...queries.dialect import double
 from ...queries.load import statement
 from ...records import dataclass
@@ -22,28 +29,83 @@ from ...sources.bins import Grid
 from ...tables.columns import SECOND_REPLICATE
 from ...visible_text import listed
 from ..durations import EVERYTHING
-from . import assumption, audit, contract, faults, gold, inputs, lags, strata
+from . import assumption, audit, contract, gold, inputs, lags, strata
 from .evidence import check_grouping, has, resolve_compared
 from .inputs import PAIR, USED_PAIRS, UsedPairs, every_used_pair
 from .lags import N_COLUMNS, compared_pairs, given_against_timelines, timelines_by
-from .matchers import Matchers
 from .strata import resolve as resolve_strata
 from .tables import COUNT_NAMES
 from .uncertainty import PAIRS_OF_BOTH, Crossing, choose_parent, unknown_parent
+from .units import Matchers, table_of_events
 from .units import table as units_table
-from .units import table_of_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ...metrics.before_after.timelines import Span
     from ...plan.nodes import After, Check, CrossCheck
-    from ...plan.optional_tables import OptionalTable
+    from ...plan.plan import OptionalTable
+    from ...plan.rows import Grouped, Units
     from ...sources.source import Source
     from .contract import BeforeAfterParameters, Compared, Parent
     from .inputs import TimedBy
     from .lags import Lag
     from .strata import Strata
+
+
+# Faults of the inputs, and warnings about them, that do not depend on what is counted.
+
+
+TIMES = ("event_time", "article_time")
+
+
+def checks_of_events(events: Source, units: Units, *, timed: bool) -> Iterator[Check]:
+    """Events are listed once, with all that is counted of them; `timed`: with their time."""
+    flag = ["complete_window"] if events.has("complete_window") else []
+    time = ["event_time"] if timed else []
+    for name in dict.fromkeys(("event_id", *units.fields, *time, *flag, *([units.cluster] if units.cluster else []))):
+        yield missing_check(events, name)
+    for name in (name for name in N_COLUMNS if name in units.fields):
+        yield negative_check(events, name)
+    yield duplicate_check(events, ("event_id",), remedy="Keep one row per event.")
+
+
+def checks_of_articles(articles: Source, *, timed: bool) -> Iterator[Check]:
+    """Articles are listed once; `timed`: with their time."""
+    if articles.has("article_time") and timed:
+        yield missing_check(articles, "article_time")
+    if articles.has("article_id"):
+        yield duplicate_check(articles, ("article_id",), remedy="Keep one row per article.")
+
+
+def doubtful_types(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterator[str]:
+    """Floating numbers where they may surprise; `sources` has the primary input first."""
+    yield from doubtful_groups(sources, by)
+    yield from doubtful_scores(sources[0])
+
+
+def dates(sources: Sequence[Source]) -> Iterator[str]:
+    """Times that are dates."""
+    for name in TIMES:
+        for source in sources:
+            if source.has(name) and source.is_date(name):
+                yield f"{source.name}.{name} has dates without a time of day: coverage may fall before the event"
+
+
+def check_zones(sources: Sequence[Source]) -> None:
+    """Times of events and articles must be on one clock: both with a zone, or both without.
+
+    Raises:
+        DataError: one has a zone and the other neither has nor declares one.
+    """
+    all_zones = {
+        f"{source.name}.{name}": source.is_zoned(name) for source in sources for name in TIMES if source.has(name)
+    }
+    zoned = {name: has_zone for name, has_zone in all_zones.items() if has_zone is not None}
+    if len(set(zoned.values())) > 1:
+        naive = sorted(name for name, has_zone in zoned.items() if not has_zone)
+        message = f"no time zone in {' and '.join(naive)}, but in {' and '.join(sorted(set(zoned) - set(naive)))}"
+        raise DataError(message, remedy='Declare it with timezone = "Europe/Amsterdam" (or "UTC") on that input.')
 
 
 # The relations of a run: its inputs as they are read, the events that pairs belong to, the pairs that take part.
@@ -184,7 +246,7 @@ class Resolved:
         audit.check_inputs(self.params, self.pairs, self.audited)
         check_grouping(self.compared, by)
         self.matchers.check({"audit": self.params.audit is not None})
-        faults.check_zones(self.sources)
+        check_zones(self.sources)
 
     @cached_property
     def by(self) -> tuple[rows.Grouped, ...]:
@@ -511,13 +573,13 @@ def _unmapped_articles(run: Resolved) -> Iterator[UnmappedId]:
 
 def _checks(run: Resolved) -> Iterator[Check]:
     if run.events is not None:
-        yield from faults.checks_of_events(run.events, run.units, timed=run.lag.looks_up_events)
+        yield from checks_of_events(run.events, run.units, timed=run.lag.looks_up_events)
     elif run.units.cluster is not None:
         yield missing_check(run.pairs, run.units.cluster)
         yield one_cluster_check(run.pairs, "events", "event_id", run.units.cluster)
     if run.articles is not None:
         has_times = run.has_timelines or run.lag.looks_up_articles
-        yield from faults.checks_of_articles(run.articles, timed=has_times)
+        yield from checks_of_articles(run.articles, timed=has_times)
     if run.groups_by_articles and not run.names_articles:
         message = "a grouping by articles needs article_id in pairs and in articles"
         raise DataError(message, remedy="Map article_id in both.")
@@ -527,7 +589,7 @@ def _checks(run: Resolved) -> Iterator[Check]:
 
 
 def _warnings(run: Resolved) -> Iterator[str]:
-    yield from faults.doubtful_types(run.sources, run.by)
+    yield from doubtful_types(run.sources, run.by)
     if names := [grouped.label for grouped in run.by if grouped.name in run.matchers.columns]:
         yield (
             f"by: {' and '.join(names)} of pairs names the matcher: each of its values has all compared pairs, a "
@@ -542,5 +604,5 @@ def _warnings(run: Resolved) -> Iterator[str]:
         yield f"lags are in days: {condition}articles of the day of the event count as after it, whatever the hour"
     if run.crossing is None and run.units.replicated and run.params.second_parent == "auto":
         yield unknown_parent(run.lacking)
-    yield from faults.dates(run.sources)
+    yield from dates(run.sources)
     yield from inputs.lags_and_window(run.lag, run.bounds)

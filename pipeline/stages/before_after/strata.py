@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from ...sources.bins import Grid
     from ...sources.source import Source
     from .contract import BeforeAfterParameters, Compared
-    from .matchers import Matchers
     from .uncertainty import EstimatedGroup
+    from .units import Matchers
 
 
 OF_TIME = ("weekday", "hour", "volume")
@@ -232,22 +232,17 @@ def plan(
     if compared == "pairs":
         pairs = Query("before_after/pairs_by_stratum", dict(bounds), COLUMNS, KEYS, into=COUNTED)
     elif span is not None:
-        pairs = _pairs_of_timelines(strata, by, matchers, span)
+        # compared pairs by stratum, where events and articles have their times
+        def compute(frames: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
+            keys = [*matchers.known(segment), *KEYS]
+            counted = timeline_counts(frames["events"], frames["articles"], span, keys, N_COLUMNS)
+            return matchers.repeated(counted, frames, segment)
+
+        names = {source: [each.name for each in by if each.source == source] for source in ("events", "articles")}
+        reads = {"events": strata.events(names["events"]), "articles": strata.articles(names["articles"])}
+        reads |= matchers.frames()
+        pairs = CountFunction("before_after/timelines_by_stratum", reads, compute, COLUMNS, KEYS, COUNTED)
     return Plan((*strata.relations(compared, by, matchers.columns), matches, pairs))
-
-
-def _pairs_of_timelines(strata: Strata, by: Sequence[rows.Grouped], matchers: Matchers, span: Span) -> CountFunction:
-    """Compared pairs by stratum, where events and articles have their times."""
-
-    def compute(frames: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
-        keys = [*matchers.known(segment), *KEYS]
-        counted = timeline_counts(frames["events"], frames["articles"], span, keys, N_COLUMNS)
-        return matchers.repeated(counted, frames, segment)
-
-    names = {source: [each.name for each in by if each.source == source] for source in ("events", "articles")}
-    reads = {"events": strata.events(names["events"]), "articles": strata.articles(names["articles"])}
-    reads |= matchers.frames()
-    return CountFunction("before_after/timelines_by_stratum", reads, compute, COLUMNS, KEYS, COUNTED)
 
 
 # Estimates with a false positive rate that is adjusted for strata: the table `before_after_adjusted`.

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ...metrics.uncertainty.jackknife import Floats
     from .contract import BeforeAfterParameters, Compared
     from .inputs import TimedBy
-    from .matchers import Matchers
+    from .units import Matchers
 
 
 # Intervals at every threshold, from the replicates of the count table.
@@ -132,7 +132,22 @@ def with_intervals(
     """The estimates with `<ratio>_lower`, `<ratio>_upper`, `undefined_interval` and `interval_quality`."""
 
     def of_group(rows: pl.DataFrame, counts: GroupCounts) -> dict[str, Interval]:
-        return _intervals(EstimatedGroup(rows, counts), params)
+        # intervals of the expected ratios and, last, of the realised precision
+        group = EstimatedGroup(rows, counts)
+        expected = intervals(
+            group.clusterings, **_known(group, params), confidence=params.confidence, resampling=params.resampling
+        )
+        realised = realised_precision_interval(
+            *group.sides,
+            *group.near,
+            confidence=params.confidence,
+            reference=group.reference,
+            reference_recalls=params.recall_reference.recalls,
+            crossed=group.crossed_periods,
+        )
+        # Where the realised interval is missing for another reason, one of the others is missing for it, too.
+        missing = np.full(group.rows.height, None if group.near[1].any() else "no_near", dtype=object)
+        return expected | {REALISED: Interval(realised.lower, realised.upper, missing)}
 
     return with_limits(
         curve,
@@ -180,24 +195,6 @@ def _design_effect(group: EstimatedGroup) -> Floats:
     independent = fpr * (1 - fpr) / pairs
     effect = spread_of(used).variance(np.concatenate(without)) / independent
     return np.where(np.isfinite(effect) & (effect > 0), effect, np.nan)
-
-
-def _intervals(group: EstimatedGroup, params: BeforeAfterParameters) -> dict[str, Interval]:
-    """Intervals of the expected ratios and, last, of the realised precision."""
-    expected = intervals(
-        group.clusterings, **_known(group, params), confidence=params.confidence, resampling=params.resampling
-    )
-    realised = realised_precision_interval(
-        *group.sides,
-        *group.near,
-        confidence=params.confidence,
-        reference=group.reference,
-        reference_recalls=params.recall_reference.recalls,
-        crossed=group.crossed_periods,
-    )
-    # Where the realised interval is missing for another reason, one of the others is missing for it, too.
-    missing = np.full(group.rows.height, None if group.near[1].any() else "no_near", dtype=object)
-    return expected | {REALISED: Interval(realised.lower, realised.upper, missing)}
 
 
 def with_safe_limits(curve: pl.DataFrame, cube: Cube, params: BeforeAfterParameters) -> pl.DataFrame:

@@ -11,6 +11,7 @@ import sqlglot.expressions as exp
 
 from ...errors import DataError, Note
 from ...plan import rows
+from ...plan.accounting import pooled_systems
 from ...plan.checks import (
     doubtful_groups,
     doubtful_scores,
@@ -22,9 +23,7 @@ from ...plan.checks import (
 )
 from ...plan.counts import Query, Sweep, Transform
 from ...plan.nodes import CrossCheck, Relation
-from ...plan.optional_tables import OptionalTable
-from ...plan.plan import Plan
-from ...plan.plausibility import pooled_systems
+from ...plan.plan import OptionalTable, Plan
 from ...queries.dialect import column
 from ...queries.load import statement
 from ...records import dataclass
@@ -516,21 +515,22 @@ def check_columns(params: ChangePointsParameters, inputs: Inputs, by: Sequence[r
     if inputs.runs is not None:
         for grouped in by:
             if grouped.source == "predictions":
-                _check_same(inputs.predictions, inputs.runs, grouped)
-
-
-def _check_same(predictions: Source, runs: Source, grouped: rows.Grouped) -> None:
-    """A grouping column of predictions must be in runs, with its type."""
-    if not runs.has(grouped.column):
-        message = f"input runs: it has no column {grouped.column!r}, by which predictions are grouped"
-        raise DataError(message, remedy="It lists what was run: one row per series and value of these columns.")
-    types = {source.known_type(grouped.column, grouped.field) for source in (predictions, runs)}
-    known_types = sorted(sql_type for sql_type in types if sql_type is not None)
-    if len(known_types) > 1:
-        message = f"column {grouped.column} is {' but '.join(known_types)} in predictions and runs"
-        raise DataError(
-            message, remedy='Give one the type of the other: columns = { … = { sql = "CAST(… AS VARCHAR)" } }.'
-        )
+                # A grouping column of predictions must be in runs, with its type
+                if not inputs.runs.has(grouped.column):
+                    message = f"input runs: it has no column {grouped.column!r}, by which predictions are grouped"
+                    raise DataError(
+                        message, remedy="It lists what was run: one row per series and value of these columns."
+                    )
+                types = {
+                    source.known_type(grouped.column, grouped.field) for source in (inputs.predictions, inputs.runs)
+                }
+                known_types = sorted(sql_type for sql_type in types if sql_type is not None)
+                if len(known_types) > 1:
+                    message = f"column {grouped.column} is {' but '.join(known_types)} in predictions and runs"
+                    raise DataError(
+                        message,
+                        remedy='Give one the type of the other: columns = { … = { sql = "CAST(… AS VARCHAR)" } }.',
+                    )
 
 
 def _check_true_points(params: ChangePointsParameters, inputs: Inputs) -> None:

@@ -341,7 +341,15 @@ def with_intervals(curve: pl.DataFrame, cube: Cube, params: ChangePointsParamete
 
     def intervals(rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         limits = limits_of(group, params, params.confidence, params.resampling)
-        return _with_reasons(limits, rows, one_replicate=len(group.replicates) == 1)
+        # the limits of all ratios; a row gives one reason for all of them
+        one_replicate = len(group.replicates) == 1
+        names = list(limited_of(STATED))
+        nothing = np.full(rows.height, np.nan)
+        undefined = np.logical_or.reduce([rows[name].is_null().to_numpy() for name in names])
+        reasons = np.where(undefined, "undefined_ratio", "no_limit")
+        if one_replicate or any(name not in limits for name in names):
+            reasons = np.full(rows.height, "one_replicate" if one_replicate else "not_a_proportion")
+        return {name: Interval.of(limits.get(name, (nothing, nothing)), reasons) for name in names}
 
     wanted, resamples = params.is_replicated, params.drawn_resamples
     return with_limits(
@@ -385,17 +393,6 @@ def _recalled(outcomes: Confusion) -> Confusion:
     recalled = outcomes.others["recall_sum"]
     missed, nothing = np.maximum(outcomes.others["n_series"] - recalled, 0.0), np.zeros_like(recalled)
     return Confusion(recalled, nothing, missed, nothing, in_time=outcomes.in_time)
-
-
-def _with_reasons(limits: dict[str, Limits], rows: pl.DataFrame, *, one_replicate: bool) -> dict[str, Interval]:
-    """The limits of all ratios; a row gives one reason for all of them."""
-    names = list(limited_of(STATED))
-    nothing = np.full(rows.height, np.nan)
-    undefined = np.logical_or.reduce([rows[name].is_null().to_numpy() for name in names])
-    reasons = np.where(undefined, "undefined_ratio", "no_limit")
-    if one_replicate or any(name not in limits for name in names):
-        reasons = np.full(rows.height, "one_replicate" if one_replicate else "not_a_proportion")
-    return {name: Interval.of(limits.get(name, (nothing, nothing)), reasons) for name in names}
 
 
 # What the criteria of change_points choose from: limits and counts by fold of every group.

@@ -101,12 +101,7 @@ NUMBERS = (
 
 @shown
 def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
-    """Curves by threshold where there are scores, delays of the matches, F1 over series.
-
-    Args:
-        tables: The result tables of the stage.
-        confidence: The level of their intervals.
-    """
+    """Curves by threshold where there are scores, delays of the matches, F1 over series."""
     curve, points = rising(tables["change_points_curve"]), tables["change_points_operating_points"]
     what = "The ratios if every predicted change point that scores at least the threshold counts."
     x_title = "Threshold: score from which a prediction counts"
@@ -178,12 +173,7 @@ def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
 
 
 def alarm_figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
-    """The rate of false alarms by threshold, what is detected at such a rate, and how early alarms come.
-
-    Args:
-        tables: The result tables of the stage.
-        confidence: The level of their intervals.
-    """
+    """The rate of false alarms by threshold, what is detected at such a rate, and how early alarms come."""
     alarms = tables.get(ALARMS.name)
     if alarms is None or alarms.is_empty():
         return
@@ -381,7 +371,12 @@ def sentences(measured: Measured) -> Iterator[str]:
         f"are those of proportions whose counts are divided by the design effect, by the jackknife over {units}",
     )
     yield from limits(measured)
-    yield from _results(measured)
+    # give the chosen point, or without scores the counts of all predictions
+    points = measured.tables["change_points_operating_points"]
+    rows = on_other_data(methods.of_first_criterion(points))
+    if rows.is_empty():
+        rows = measured.tables["change_points_curve"].filter(pl.col("threshold").is_null())
+    yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)
     yield from results(measured)
 
 
@@ -394,15 +389,6 @@ def _margin(parameters: Mapping[str, dict[str, object]], *, lasting: bool) -> st
         return f"a prediction lies within the margin of an incident inside it, or {sides}"
     sides = f"{before} from a mark" if before == after else f"{before} before or {after} after a mark"
     return f"a prediction lies within the margin if it is {boundary} {sides}{unit}"
-
-
-def _results(measured: Measured) -> Iterator[str]:
-    """Give the chosen point, or without scores the counts of all predictions."""
-    points = measured.tables["change_points_operating_points"]
-    rows = on_other_data(methods.of_first_criterion(points))
-    if rows.is_empty():
-        rows = measured.tables["change_points_curve"].filter(pl.col("threshold").is_null())
-    yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)
 
 
 # What the numbers of change_points rest on: series, with their points.

@@ -330,7 +330,10 @@ class CompareParameters(UpstreamParameters):
     @classmethod
     def _margins(cls, value: object) -> object:
         margins = value if isinstance(value, dict) else {"": 1.0 if value is None else value}
-        if not margins or not all(_is_margin(margin) for margin in margins.values()):
+        if not margins or not all(
+            (isinstance(margin, int | float) and not isinstance(margin, bool) and 0 < margin < math.inf)
+            for margin in margins.values()
+        ):
             message = "write a number above 0, or a table of metrics with their margins, { average_precision = 0.01 }"
             raise ValueError(message)
         return value
@@ -519,10 +522,6 @@ class CompareParameters(UpstreamParameters):
             message = f"stage {stage.name!r} has no grouping {needed}"
             raise ValueError(message)
         return Grouping.of(grouping).label
-
-
-def _is_margin(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
 
 
 def units_of(kind: str) -> UnitTable | None:

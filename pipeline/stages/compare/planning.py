@@ -14,8 +14,7 @@ from ...plan import rows
 from ...plan.checks import file_check, missing_check, negative_check, shown_name
 from ...plan.counts import Query
 from ...plan.nodes import Check, Frame, Relation
-from ...plan.optional_tables import OptionalTable
-from ...plan.plan import Plan
+from ...plan.plan import OptionalTable, Plan
 from ...queries.dialect import column
 from ...queries.load import statement
 from ...records import dataclass
@@ -83,12 +82,8 @@ def _has_cells(units: Source) -> bool:
     return units.has("tp") and all(units.has(name) or units.has(other) for name, other in _IN_PLACE_OF.items())
 
 
-def _has_events(units: Source) -> bool:
-    return all(units.has(name) for name in EVENT_COUNTS)
-
-
 def _counted(units: Source) -> tuple[str, ...]:
-    return POOLED if _has_cells(units) or _has_events(units) else ()
+    return POOLED if _has_cells(units) or all(units.has(name) for name in EVENT_COUNTS) else ()
 
 
 def _floating(params: CompareParameters, units: Source) -> tuple[str, ...]:
@@ -226,11 +221,13 @@ class _Planner:
                 yield _one_cluster_check(self.units, [name for name in keys if name != "system"], cluster)
         yield from (negative_check(self.units, name) for name in self.counts)
         for name in sorted(set(_IN_PLACE_OF.values()) & set(self.counts)):
-            yield _exceeding_check(self.units, name)
+            yield file_check("compare/checks/exceeding", self.units, columns={"total": name})
         yield _repeated_check(self.units, keys)
-        yield _one_system_check(self.units)
+        yield file_check("compare/checks/one_system", self.units, located=False)
         if self.params.baseline is not None:
-            yield _baseline_check(self.units, self.params.baseline)
+            yield file_check(
+                "compare/checks/no_baseline", self.units, values={"baseline": str(self.params.baseline)}, located=False
+            )
         if self.params.paired and self.params.missing_units == "error":
             yield _missing_units_check(self.units, [name for name in keys if name != "system"])
 
@@ -272,10 +269,6 @@ def _listed(tests: Sequence[str]) -> str:
     return f"{', '.join(before)} or {last}" if before else last
 
 
-def _exceeding_check(units: Source, name: str) -> Check:
-    return file_check("compare/checks/exceeding", units, columns={"total": name})
-
-
 def _repeated_check(units: Source, keys: Sequence[str]) -> Check:
     """A unit that a system has twice; NULL in a grouping column is a value like any other."""
 
@@ -293,16 +286,6 @@ def _one_cluster_check(units: Source, keys: Sequence[str], cluster: str) -> Chec
 
     columns = {"unit_cluster": cluster}
     return file_check("compare/checks/several_clusters", units, keys, columns=columns, words=words, located=False)
-
-
-def _one_system_check(units: Source) -> Check:
-    """Rows of a single system, which nothing can be compared with."""
-    return file_check("compare/checks/one_system", units, located=False)
-
-
-def _baseline_check(units: Source, baseline: int | str) -> Check:
-    """A baseline that is not among the systems."""
-    return file_check("compare/checks/no_baseline", units, values={"baseline": str(baseline)}, located=False)
 
 
 def _missing_units_check(units: Source, keys: Sequence[str]) -> Check:

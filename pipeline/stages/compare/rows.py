@@ -421,10 +421,6 @@ _OF_THE_PAIR = ("metric", "system_a", "system_b", "n_units", "n_units_a", "n_uni
 def margin_rows(params: CompareParameters, compared: ComparedMetric) -> Iterator[Row]:
     """Test the claims of one metric of one pair; no row where the metric has no margin.
 
-    Args:
-        params: The parameters of the stage.
-        compared: The metric.
-
     Returns:
         Rows without `p_adjusted` and `holds`.
     """

@@ -2,26 +2,525 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from ...metrics.comparison.significance import adjust_p_values
-from ...tables.groupings import grouping_columns
+from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS
+from ...tables.groupings import TOTAL, group_text, grouping_columns
 from ...tables.schemas import GROUPING, polars_types
-from ..stage import Stage
-from . import figures, methods, planning, summary
+from ...visible_text import listed
+from .. import methods
+from ..figures import (
+    RATIO_NAMES,
+    RATIO_ROLES,
+    Axis,
+    Figure,
+    KeyNumber,
+    Rule,
+    Series,
+    caption,
+    drawn,
+    intervals,
+    keys_of,
+    level,
+    shares,
+    shown,
+    with_limits,
+)
+from ..stage import Stage, number
+from ..units import Counted, SampleSizes
+from . import planning, summary
 from .contract import COUNTS, MARGINS, POSTERIORS, TABLES, TESTS, UNITS, CompareParameters, further_columns
 from .group_units import marked, units_of_group, with_order
-from .methods import SAMPLE_SIZES
 from .planning import EVIDENCE, IN_ORDER
-from .rows import margin_rows, with_decisions
+from .rows import POOLED, margin_rows, with_decisions
+from .summary import (
+    MAIN,
+    claims_of_pairs,
+    different_units,
+    gap_sentences,
+    has_rows,
+    largest_gaps,
+    margin_sentences,
+    one_test_a_pair,
+    strongest,
+    system_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ...tables.schemas import Column
+    from ..figures import Format
+    from ..methods import Measured
     from .rows import Row
+
+
+# What there is to look at of compare: means of systems, differences of pairs, margins and posteriors.
+
+
+# Rows of the figures of compare: pairs and systems by name, metrics side by side.
+
+
+SYSTEM, PAIR, SYSTEMS = "system", "pair", ("system_a", "system_b")
+PAIR_TITLE = "Pair of systems"
+
+
+def names_of_metrics(metrics: list[str]) -> dict[str, str]:
+    """Give every metric a name for figures, of lower-case letters, digits and `_`, that no two of them share.
+
+    Args:
+        metrics: The metrics as users name them; `pooled` is the name of the figures of all pooled ratios.
+    """
+    names: dict[str, str] = {}
+    taken = {"", "pooled"}
+    for metric in metrics:
+        plain = re.sub(r"[^a-z0-9]+", "_", metric.lower()).strip("_")
+        candidates = (plain, *(f"{plain}_{number}".strip("_") for number in range(1, len(metrics) + 2)))
+        names[metric] = next(candidate for candidate in candidates if candidate not in taken)
+        taken.add(names[metric])
+    return names
+
+
+def pair_text() -> pl.Expr:
+    """The pair of systems as text."""
+    return pl.concat_str((text_of(name, name) for name in SYSTEMS), separator=" − ").alias(PAIR)
+
+
+def by_system(table: pl.DataFrame, values: Sequence[str]) -> pl.DataFrame:
+    """One row per group, metric and system; where its values differ by the system beside it, one for each of these.
+
+    Args:
+        table: One row per group, metric and pair.
+        values: Columns of the first system without the `_a` in them; `interval_quality` is kept.
+    """
+    keys = [*keys_of(table), "metric"]
+    sides = []
+    for side, beside in (("a", "b"), ("b", "a")):
+        names = (text_of(f"system_{side}", SYSTEM), text_of(f"system_{beside}", "beside"))
+        of_side = (pl.col(name.replace("mean", f"mean_{side}")).alias(name) for name in values)
+        sides.append(table.select(*keys, *names, *of_side, INTERVAL_QUALITY))
+    systems = pl.concat(sides).unique([*keys, SYSTEM, *values], keep="first", maintain_order=True)
+    systems = systems.with_columns(pl.len().over(*keys, SYSTEM).alias("n_values"))
+    differ = pl.col("n_values").max().over(keys_of(table), SYSTEM) > 1
+    named = pl.when(differ).then(pl.concat_str(SYSTEM, pl.lit(" (beside "), "beside", pl.lit(")"))).otherwise(SYSTEM)
+    return systems.with_columns(named.alias(SYSTEM)).sort([*keys, SYSTEM]).drop("beside", "n_values")
+
+
+def text_of(column: str, name: str) -> pl.Expr:
+    """A column of systems as text, NULL as `null`."""
+    return pl.col(column).cast(pl.String).fill_null("null").alias(name)
+
+
+def wide(table: pl.DataFrame, at: str, column: str) -> pl.DataFrame:
+    """One row per group and name on the horizontal axis, with a column for each pooled metric, its limits beside it.
+
+    Args:
+        table: One row per group, metric and name; `interval_quality` becomes the worst of the metrics.
+        at: The column of the names.
+        column: The column of the values; its limits, if it has any, are beside it.
+    """
+    present = [metric for metric in POOLED if metric in set(table["metric"])]
+    ends = [end for end in ("", "_lower", "_upper") if f"{column}{end}" in table.columns]
+    values = [
+        pl.col(f"{column}{end}").filter(pl.col("metric") == metric).first().alias(f"{metric}{end}")
+        for metric in present
+        for end in ends
+    ]
+    qualities = list(MEANINGS)
+    rank = pl.col(INTERVAL_QUALITY).replace_strict(qualities, range(len(qualities)), return_dtype=pl.Int64)
+    worst = rank.min().replace_strict(range(len(qualities)), qualities, return_dtype=pl.String)
+    return table.group_by([*keys_of(table), at], maintain_order=True).agg(*values, worst.alias(INTERVAL_QUALITY))
+
+
+def pooled_series(table: pl.DataFrame) -> tuple[Series, ...]:
+    """The pooled metrics that a wide table has, precision last."""
+    present = (name for name in RATIO_ROLES if f"pooled_{name}" in table.columns)
+    points = (Series(f"pooled_{name}", RATIO_NAMES[name], RATIO_ROLES[name], "point") for name in present)
+    return tuple(with_limits(table, point) for point in points)
+
+
+# Figures of compare for ratios of systems with different units, and for claims within a margin.
+
+
+_READING = (
+    "Bars are {level} intervals. A bar within the band shows that both are equivalent; one that stays above its lower "
+    "end, that the first is not lower by the margin; one that stays below its upper end, that the first is not higher "
+    "by it. Unlike the claims in the table they are not adjusted for the number of pairs. A bar that reaches beyond "
+    "the band is no proof of a difference."
+)
+
+
+def ratio_figures(tests: pl.DataFrame, confidence: float) -> Iterator[Figure]:
+    """Ratios of every pair by metric, where systems have different units.
+
+    Args:
+        tests: One row per group, pair and metric, of one test.
+        confidence: The level of their intervals.
+    """
+    if different_units(tests).is_empty():
+        return
+    named = tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS, nulls_last=True)
+    metrics = [metric for metric in named["metric"].unique(maintain_order=True) if metric not in POOLED]
+    for metric, name in names_of_metrics(metrics).items():
+        table = named.filter(pl.col("metric") == metric)
+        series = (with_limits(table, Series("ratio", f"Ratio of {metric}", "estimate", "point")),)
+        yield _ratios(table, series, name, metric, confidence)
+    pooled = named.filter(pl.col("metric").is_in(POOLED))
+    if not pooled.is_empty():
+        table = wide(pooled, PAIR, "ratio")
+        yield _ratios(table, pooled_series(table), "pooled", "precision, recall and F1", confidence)
+
+
+def _ratios(table: pl.DataFrame, series: tuple[Series, ...], name: str, what: str, confidence: float) -> Figure:
+    limits = intervals(series, confidence)
+    words = f"The system that is named first over the other one, each on units of its own: ratio of {what}."
+    return Figure(
+        name=f"ratios_{name}",
+        title=f"Ratios of {what}",
+        caption=caption(words, limits, "They are not adjusted for the number of pairs." if limits else ""),
+        frame=drawn(table, PAIR, series),
+        x=Axis(PAIR, PAIR_TITLE, "category"),
+        y=Axis("", f"Ratio of {what}", includes=(1.0,)),
+        series=series,
+        rules=(Rule("Equal", 1.0, "y"),),
+    )
+
+
+def margin_figures(margins: pl.DataFrame) -> Iterator[Figure]:
+    """Differences of every pair beside the margin, by metric.
+
+    Args:
+        margins: The rows of one test of every pair, metric and claim of every group.
+    """
+    of_pairs = margins.filter(pl.col("claim") == "equivalent").with_columns(pair_text())
+    for metric, name in names_of_metrics(of_pairs["metric"].unique(maintain_order=True).to_list()).items():
+        table = of_pairs.filter(pl.col("metric") == metric).sort(*keys_of(of_pairs), *SYSTEMS, nulls_last=True)
+        yield _margin(table, metric, name)
+
+
+def _margin(table: pl.DataFrame, metric: str, name: str) -> Figure:
+    margin, confidence = table["margin"][0], table["interval_confidence"][0]
+    point = Series("difference", f"Difference in {metric}", "estimate", "point")
+    series = (with_limits(table, point, "interval"),)
+    words = (
+        f"The system that is named first minus the other one, in {metric}. The grey band is the margin, "
+        f"{number(margin)} to both sides."
+    )
+    reading = "" if confidence is None else _READING.format(level=level(confidence))
+    return Figure(
+        name=f"margins_{name}",
+        title=f"Differences in {metric} and the margin",
+        caption=caption(words, reading if series[0].lower else ""),
+        frame=drawn(table, PAIR, series),
+        x=Axis(PAIR, PAIR_TITLE, "category"),
+        y=Axis("", f"Difference in {metric}", "percent" if metric in POOLED else "number", includes=(0.0,)),
+        series=series,
+        rules=(Rule("No difference", 0.0, "y"), Rule("Margin", -margin, "y", until=margin)),
+    )
+
+
+# What there is to look at of compare: means of the systems, differences of pairs, and posteriors.
+
+
+LEVEL = 0.05  # of the tests, as in the sentence of the summary
+MOST_DIFFERENCES = 3
+_OVERLAP = " Systems whose bars overlap can still differ, as all have the same units."
+
+
+@shown
+def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
+    """Differences of every pair and means of every system by metric, and posteriors."""
+    tests, posteriors = one_test_a_pair(tables["compare_tests"]), tables.get("compare_posteriors")
+    metrics = [metric for metric in tests["metric"].unique(maintain_order=True) if metric not in POOLED]
+    for metric, name in names_of_metrics(metrics).items():
+        of_metric = tests.filter(pl.col("metric") == metric)
+        yield _means(of_metric, metric, name)
+        yield _differences(of_metric, metric, name, confidence)
+    pooled = tests.filter(pl.col("metric").is_in(POOLED))
+    if posteriors is not None and not posteriors.is_empty():
+        yield _pooled_means(posteriors, confidence)
+        yield _pooled_differences(pooled, confidence)
+        yield _probabilities(posteriors)
+    elif not pooled.is_empty():
+        yield _pooled_means(pooled, confidence)
+        yield _pooled_differences(pooled, confidence)
+    yield from ratio_figures(tests, confidence)
+    if "compare_margins" in tables:
+        yield from margin_figures(one_test_a_pair(tables["compare_margins"]))
+
+
+def _means(tests: pl.DataFrame, metric: str, name: str) -> Figure:
+    series = (Series("mean", metric, "estimate", "point"),)
+    return Figure(
+        name=f"means_{name}",
+        title=f"{metric} of every system",
+        caption="For every system the mean over units. Whether two differ is what the figure of differences shows.",
+        frame=drawn(by_system(tests, ["mean"]), SYSTEM, series),
+        x=Axis(SYSTEM, "System", "category"),
+        y=Axis("", f"{metric}, mean over units"),
+        series=series,
+    )
+
+
+def _pooled_means(table: pl.DataFrame, confidence: float) -> Figure:
+    """Pooled ratios of the systems: posterior means with limits from a table that has these."""
+    values = [name for name in ("mean", "mean_lower", "mean_upper") if name.replace("mean", "mean_a") in table.columns]
+    frame = wide(by_system(table, values), SYSTEM, "mean")
+    series = pooled_series(frame)
+    words = (
+        f"For every system the ratio of the counts of all units: its posterior mean, and bars that hold it with a "
+        f"probability of {level(confidence)}.{_OVERLAP if different_units(table).is_empty() else ''}"
+        if "mean_lower" in values
+        else "For every system the ratio of the counts of all units."
+    )
+    return Figure(
+        name="means_pooled",
+        title="Precision, recall and F1 of every system",
+        caption=words,
+        frame=drawn(frame, SYSTEM, series),
+        x=Axis(SYSTEM, "System", "category"),
+        y=Axis("", "Precision, recall, F1 of all units together", "percent"),
+        series=series,
+    )
+
+
+def _differences(tests: pl.DataFrame, metric: str, name: str, confidence: float) -> Figure:
+    table = tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS, nulls_last=True)
+    series = (with_limits(table, Series("difference", f"Difference in {metric}", "estimate", "point")),)
+    axis, differs = Axis("", f"Difference in {metric}"), not different_units(tests).is_empty()
+    return _of_pairs(table, series, f"differences_{name}", metric, axis, confidence, differs=differs)
+
+
+def _pooled_differences(tests: pl.DataFrame, confidence: float) -> Figure:
+    table = wide(tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS, nulls_last=True), PAIR, "difference")
+    series, what = pooled_series(table), "precision, recall and F1"
+    axis = Axis("", "Difference in precision, recall, F1 of all units together", "percent")
+    differs = not different_units(tests).is_empty()
+    return _of_pairs(table, series, "differences_pooled", what, axis, confidence, differs=differs)
+
+
+def _of_pairs(
+    table: pl.DataFrame, series: tuple[Series, ...], name: str, what: str, y: Axis, confidence: float, *, differs: bool
+) -> Figure:
+    units = "each on units of its own" if differs else "on the same units"
+    words = f"The system that is named first minus the other one, {units}: difference in {what}."
+    limits = intervals(series, confidence)
+    return Figure(
+        name=name,
+        title=f"Differences in {what}",
+        caption=caption(words, limits, "They are not adjusted for the number of pairs." if limits else ""),
+        frame=drawn(table, PAIR, series),
+        x=Axis(PAIR, PAIR_TITLE, "category"),
+        y=replace(y, includes=(0.0,)),
+        series=series,
+        rules=(Rule("No difference", 0.0, "y"),),
+    )
+
+
+def _probabilities(posteriors: pl.DataFrame) -> Figure:
+    table = wide(posteriors.with_columns(pair_text()), PAIR, "probability_a_better")
+    series = pooled_series(table)
+    return Figure(
+        name="probabilities",
+        title="Probability that the first system of a pair is better",
+        caption=(
+            "Posterior probability that the system that is named first has the higher ratio of all counts, the two "
+            "taken as independent: 50% where the data do not tell."
+        ),
+        frame=drawn(table, PAIR, series),
+        x=Axis(PAIR, PAIR_TITLE, "category"),
+        y=shares("Probability"),
+        series=series,
+        rules=(Rule("Undecided", 0.5, "y"),),
+    )
+
+
+def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
+    """How many comparisons differ, and the differences of up to three pairs in the main metric, of every group.
+
+    The main metric is pooled F1 if it is there, else the first of the table; the pairs are the first of the table.
+    Where nothing was tested, posterior probabilities stand for the differences.
+    """
+    tests, posteriors = one_test_a_pair(tables["compare_tests"]), tables.get("compare_posteriors")
+    if tests.is_empty() and posteriors is not None:
+        return tuple(number for group in _groups(posteriors) for number in _probable(group))
+    margins = tables.get("compare_margins")
+    claims = () if margins is None else tuple(number for group in _groups(margins) for number in _claimed(group))
+    return (*(number for group in _groups(tests) for number in _tested(group)), *claims)
+
+
+def _groups(table: pl.DataFrame) -> list[pl.DataFrame]:
+    ordered = table.sort(pl.col(GROUPING.name) != TOTAL, maintain_order=True)
+    return ordered.partition_by(keys_of(table), maintain_order=True)
+
+
+def _of_main_metric(table: pl.DataFrame) -> tuple[str, list[dict[str, Any]]]:
+    """The main metric and the rows of its first pairs."""
+    metrics = table["metric"].to_list()
+    main = MAIN if MAIN in metrics else metrics[0]
+    pairs = table.filter(pl.col("metric") == main).with_columns(pair_text())
+    return main, pairs.head(MOST_DIFFERENCES).to_dicts()
+
+
+def _tested(tests: pl.DataFrame) -> Iterator[KeyNumber]:
+    grouping, group = tests[GROUPING.name][0], group_text(tests.row(0, named=True))
+    clear = float(tests.filter(pl.col("p_adjusted") < LEVEL).height)
+    meaning = f"of {tests.height:,} comparisons, at {LEVEL:.0%}"
+    yield KeyNumber(grouping, group, "Clear differences", meaning, clear, format="integer")
+    main, pairs = _of_main_metric(tests)
+    form: Format = "percent" if main in POOLED else "number"
+    for row in largest_gaps(tests):
+        if row["metric"] == main:
+            meaning = f"largest gap in {row['metric']} between systems"
+            yield KeyNumber(
+                grouping, group, "Largest gap", meaning, abs(row["difference"]), role="estimate", format=form
+            )
+    for row in pairs:
+        value, limits = row["difference"], (row["difference_lower"], row["difference_upper"])
+        quality = "" if limits == (None, None) else row[INTERVAL_QUALITY] or ""
+        words = f"difference in {main}"
+        yield KeyNumber(grouping, group, row[PAIR], words, value, *limits, quality, "estimate", form)
+
+
+def _claimed(margins: pl.DataFrame) -> Iterator[KeyNumber]:
+    """Of how many pairs and metrics of a group a claim within the margin holds."""
+    grouping, group = margins[GROUPING.name][0], group_text(margins.row(0, named=True))
+    pairs = claims_of_pairs(one_test_a_pair(margins)).values()
+    shown = float(sum(strongest(claims) is not None for claims in pairs))
+    meaning = f"of {len(pairs):,} comparisons: not worse, or equivalent"
+    yield KeyNumber(grouping, group, "Within the margin", meaning, shown, format="integer")
+
+
+def _probable(posteriors: pl.DataFrame) -> Iterator[KeyNumber]:
+    grouping, group = posteriors[GROUPING.name][0], group_text(posteriors.row(0, named=True))
+    main, pairs = _of_main_metric(posteriors)
+    for row in pairs:
+        words = f"probability of a higher {main}"
+        yield KeyNumber(grouping, group, row[PAIR], words, row["probability_a_better"], role="estimate")
+
+
+# What a methods section says of compare.
+
+
+TESTS_IN_WORDS = {
+    "paired_t": "the paired t test (Student 1908)",
+    "bootstrap_t": "a test of means that allows for skewed differences (bootstrap-t: Hall 1988)",
+    "wilcoxon": "the signed-rank test (Wilcoxon 1945)",
+    "sign": "the exact sign test",
+    "randomization": "the randomization test (Noreen 1989; Yeh 2000) with {resamples:,} random swaps",
+    "welch_t": "the t test of Welch (1947)",
+    "permutation": "the studentised permutation test (Janssen 1997) with {resamples:,} random splits",
+    "jackknife_t": "the t test of pooled ratios, by the jackknife over units (Efron and Tibshirani 1993)",
+    "bayes": "posteriors of pooled ratios (Goutte and Gaussier 2005), counts being divided by their design effect",
+}
+POOLED_IN_WORDS = {"pooled_precision": "pooled precision", "pooled_recall": "pooled recall", "pooled_f1": "pooled F1"}
+CORRECTIONS = {
+    "holm": "P-values were adjusted for all pairs and metrics of a test (Holm 1979).",
+    "bh": "P-values were adjusted for all pairs and metrics of a test (Benjamini and Hochberg 1995).",
+    "none": "P-values were not adjusted for the number of tests.",
+}
+MOST_SENTENCES = 6
+MOST_SYSTEMS = 10  # that are named
+
+
+def sentences(measured: Measured) -> Iterator[str]:
+    """Say how systems were compared, and what came out."""
+    tests, parameters = measured.tables["compare_tests"], measured.parameters
+    systems = sorted({str(system) for name in ("system_a", "system_b") for system in tests[name]})
+    if systems:
+        n_units = measured.most(tests["n_units"])
+        names = f" ({listed(systems)})" if len(systems) <= MOST_SYSTEMS else ""
+        units = f"{n_units} shared units" if parameters["paired"] else f"different units, {n_units} in a comparison"
+        yield f"{len(systems):,} systems{names} were compared on {units}{_with_baseline(parameters)}."
+    if "cluster" in measured.facts:
+        yield f"Units with one value of {measured.facts['cluster']} were one cluster, and clusters independent."
+    yield methods.left_out(measured, {"units": "rows of units"})
+    made = list(dict.fromkeys(tests["test"])) + (["bayes"] if has_rows(measured.tables, "compare_posteriors") else [])
+    asked = [name for name in parameters["tests"] if name in made]
+    if asked:
+        words = listed(TESTS_IN_WORDS[name] for name in asked).format(**parameters)
+        seed = parameters["seed"]
+        paired_by = "cluster" if "cluster" in measured.facts else "unit"
+        how = f"two-sided and paired by {paired_by}" if parameters["paired"] else "two-sided"
+        yield f"Differences between systems were tested, {how}, by {words}; seed {seed}."
+    if parameters["missing_units"] == "skip":
+        yield "Units that a system lacks are left out of its comparisons."
+    yield CORRECTIONS[parameters["correction"]]
+    if asked and asked != ["bayes"]:
+        yield from _results(tests, asked[0], measured.confidence)
+    if not parameters["paired"]:
+        yield from gap_sentences(one_test_a_pair(tests))
+    yield from _claims(measured)
+
+
+def _with_baseline(parameters: Mapping[str, object]) -> str:
+    baseline = parameters["baseline"]
+    return "" if baseline is None else f", each with {system_text(baseline)} as the baseline"
+
+
+def _claims(measured: Measured) -> Iterator[str]:
+    """Say with which margin claims were tested, and which hold."""
+    if not has_rows(measured.tables, "compare_margins"):
+        return
+    margins = measured.tables["compare_margins"]
+    by_metric = dict(zip(margins["metric"], margins["margin"], strict=True))
+    words = listed(f"{margin:g} in {POOLED_IN_WORDS.get(metric, metric)}" for metric, margin in by_metric.items())
+    level = 1 - measured.parameters["confidence"]
+    yield (
+        f"Non-inferiority and equivalence were tested with a margin of {words}, by one-sided tests at the level of "
+        f"{level:.3g}, two of them for equivalence (Schuirmann 1987)."
+    )
+    yield from margin_sentences(one_test_a_pair(margins))
+
+
+def _results(tests: pl.DataFrame, test: str, level: str) -> Iterator[str]:
+    """Give the differences by the first test, or where it has none by the first of the metric."""
+    keys = [GROUPING.name, *tests.columns[2 : tests.columns.index("metric")], "metric", "system_a", "system_b"]
+    ordered = tests.sort(pl.col("test") != test, maintain_order=True)
+    first = ordered.unique(keys, keep="first", maintain_order=True)
+    n_different = first.filter(pl.col("p_adjusted") < LEVEL).height
+    yield f"{n_different:,} of {first.height:,} comparisons differ at the 5% level."
+    shown = first.sort("p_adjusted", nulls_last=True, maintain_order=True).head(MOST_SENTENCES).to_dicts()
+    yield from (_difference(row, level) for row in shown if row["difference"] is not None)
+    if first.height > MOST_SENTENCES:
+        yield f"The other {first.height - MOST_SENTENCES:,} comparisons are in the tables."
+    yield from methods.doubts(shown)
+
+
+def _difference(row: Mapping[str, object], level: str) -> str:
+    limits = ""
+    if row["difference_lower"] is not None and row["difference_upper"] is not None:
+        limits = f", {level} CI {row['difference_lower']:.3g} to {row['difference_upper']:.3g}"
+    p_value = "" if row["p_adjusted"] is None else f", adjusted p = {row['p_adjusted']:.2g} by {_test(row)}"
+    group = "" if row[GROUPING.name] == TOTAL else f" for {row[GROUPING.name]} {group_text(row)}"
+    metric = POOLED_IN_WORDS.get(str(row["metric"]), row["metric"])
+    return (
+        f"In {metric}, {row['system_a']} had {row['mean_a']:.4g} and {row['system_b']} {row['mean_b']:.4g}"
+        f"{group} (difference {row['difference']:.3g}{limits}{p_value})."
+    )
+
+
+def _test(row: Mapping[str, object]) -> str:
+    return TESTS_IN_WORDS[str(row["test"])].partition(" (")[0]
+
+
+# What the numbers of compare rest on: units that two systems have in common.
+
+
+SAMPLE_SIZES = SampleSizes(
+    nouns={"unit": "units"},
+    unit="unit",
+    units={"unit": "n_units"},
+    counts=(Counted("units of the first system", ("n_units_a",)), Counted("units of the second", ("n_units_b",))),
+    scales={"difference": "plain", "ratio": "log"},
+    has_groups=False,
+    is_paired=True,
+)
 
 
 # What follows from the units: tests, claims and posteriors of every pair of systems.
@@ -38,7 +537,7 @@ def derive(params: CompareParameters, counts: Mapping[str, pl.DataFrame]) -> dic
     margins: list[Row] = []
     posteriors: list[Row] = []
     for grouping in params.groupings:
-        for values, frame in _groups(units, grouping.columns):
+        for values, frame in _groups_of_units(units, grouping.columns):
             labels = dict.fromkeys(by) | values | {GROUPING.name: grouping.label}
             group = units_of_group(params, frame, by)
             of_tests, of_margins = [], []
@@ -59,7 +558,7 @@ def derive(params: CompareParameters, counts: Mapping[str, pl.DataFrame]) -> dic
     }
 
 
-def _groups(units: pl.DataFrame, grouping: Sequence[str]) -> Iterator[tuple[dict[str, Any], pl.DataFrame]]:
+def _groups_of_units(units: pl.DataFrame, grouping: Sequence[str]) -> Iterator[tuple[dict[str, Any], pl.DataFrame]]:
     if not grouping:
         yield {}, units
         return
@@ -99,9 +598,9 @@ STAGE = Stage(
     derive=derive,
     warnings=summary.warnings,
     summarize=summary.summarize,
-    figures=figures.figures,
-    key_numbers=figures.key_numbers,
-    methods=methods.sentences,
+    figures=figures,
+    key_numbers=key_numbers,
+    methods=sentences,
     evidence=EVIDENCE,
     sample_sizes=SAMPLE_SIZES,
     further_columns=further_columns,

@@ -13,12 +13,11 @@ import sqlglot.expressions as exp
 from ...errors import DataError, Note
 from ...metrics.matching.spans import POOLED_AVERAGES
 from ...plan import rows
+from ...plan.accounting import pooled_systems
 from ...plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check
 from ...plan.counts import Query, Reduction, Sweep, Transform
 from ...plan.nodes import After, Frame, Relation
-from ...plan.optional_tables import OptionalTable
-from ...plan.plan import Plan
-from ...plan.plausibility import pooled_systems
+from ...plan.plan import OptionalTable, Plan
 from ...queries.load import statement
 from ...records import dataclass
 from ...sources.bindings import KeyMatch
@@ -31,8 +30,6 @@ from .documents import mentions_of_documents, sums_of_documents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from ...plan.nodes import Check
     from ...sources.source import Source
@@ -236,7 +233,13 @@ def matcher(
         spurious[matched[matched >= 0]] = False
         columns = [pl.col(name) for name in (*passed_on, *(["doc_id"] if shown else []))]
         columns += [pl.col(TYPE).alias(params.type_group)] if params.type_group else []
-        pairs = _rows(gold, predicted, matched, columns, shown=shown)
+        # A row for every gold mention, with the prediction that it is matched with
+        row = pl.Series(matched)
+        score = _taken(_score(predicted), row)
+        rows = gold.select(columns).with_columns(
+            score.alias("score"), pl.lit(value=True).alias("is_gold"), (row >= 0).alias("is_predicted")
+        )
+        pairs = rows.with_columns(*_shown(gold, "gold", None), *_shown(predicted, "predicted", row)) if shown else rows
         unmatched = predicted.filter(pl.Series(spurious))
         absent = pl.Series(np.zeros(unmatched.height, dtype=np.int64) - 1)
         false_positives = unmatched.select(columns).with_columns(
@@ -248,18 +251,6 @@ def matcher(
         return pl.concat([pairs, false_positives.select(pairs.columns)])
 
     return match
-
-
-def _rows(
-    gold: pl.DataFrame, predicted: pl.DataFrame, matched: NDArray[np.int64], columns: Sequence[pl.Expr], *, shown: bool
-) -> pl.DataFrame:
-    """A row for every gold mention, with the prediction that it is matched with."""
-    row = pl.Series(matched)
-    score = _taken(_score(predicted), row)
-    rows = gold.select(columns).with_columns(
-        score.alias("score"), pl.lit(value=True).alias("is_gold"), (row >= 0).alias("is_predicted")
-    )
-    return rows.with_columns(*_shown(gold, "gold", None), *_shown(predicted, "predicted", row)) if shown else rows
 
 
 def _score(predicted: pl.DataFrame) -> pl.Series:

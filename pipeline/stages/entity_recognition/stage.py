@@ -355,12 +355,7 @@ CURVES = ("micro", "macro", "semeval_micro", "semeval")  # the average of the cu
 
 @shown
 def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
-    """Curves by confidence where there are scores, averages at their best threshold, F1 over documents.
-
-    Args:
-        tables: The result tables of the stage.
-        confidence: The level of their intervals.
-    """
+    """Curves by confidence where there are scores, averages at their best threshold, F1 over documents."""
     scores = tables["entity_recognition_scores"]
     if scores.is_empty():
         return
@@ -457,11 +452,7 @@ def sentences(measured: Measured) -> Iterator[str]:
         units,
         f"are those of proportions whose counts are divided by the design effect, by the jackknife over {units}",
     )
-    yield from _results(measured, scores)
-
-
-def _results(measured: Measured, scores: pl.DataFrame) -> Iterator[str]:
-    """Give the chosen point of all mentions, or without scores the first average."""
+    # give the chosen point of all mentions, or without scores the first average
     points = measured.tables["entity_recognition_operating_points"]
     rows = on_other_data(methods.of_first_criterion(points))
     if rows.is_empty():

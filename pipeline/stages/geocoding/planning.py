@@ -12,18 +12,17 @@ import sqlglot.expressions as exp
 from ...errors import ConfigError, DataError
 from ...metrics.geocoding.accuracy import geodesic
 from ...plan import rows
+from ...plan.accounting import Roles, UnmappedId, pooled_systems
 from ...plan.checks import doubtful_groups, duplicate_check, file_check, missing_check
 from ...plan.counts import Query, Sweep, Transform
 from ...plan.nodes import After, CrossCheck, Relation
-from ...plan.optional_tables import OptionalTable
-from ...plan.plan import Plan
-from ...plan.plausibility import Roles, UnmappedId, pooled_systems
+from ...plan.plan import OptionalTable, Plan
 from ...queries.dialect import column
 from ...queries.load import statement
 from ...records import dataclass
 from ...sources.bindings import KeyMatch
 from ...sources.bins import Grid
-from ...sources.canonical import canonical_relation
+from ...sources.source import canonical_relation
 from ...tables.columns import lowest_retrieved
 from ...tables.groupings import users_name
 from ..mentions import MentionRows, fault_of, key_type, systems_relation
@@ -144,7 +143,11 @@ class _Planner:
         if self.params.distance == "geodesic":
             geodesic(*np.zeros((4, 1)))
         if self.params.candidates == "first":
-            self._check_rank()
+            rank = self.predicted.field("rank")
+            if rank is None:
+                message = 'candidates = "first" needs the column rank in predicted'
+                raise DataError(message, remedy='Map it, or use candidates = "closest".')
+            self.predicted.types("rank", rank)
         if self.params.match is None:
             rows.check_keys(self.sources, "mention_id")
             return
@@ -162,13 +165,6 @@ class _Planner:
             )
             raise DataError(message, remedy="Map them in gold and in predicted.")
         self.mentions.check()
-
-    def _check_rank(self) -> None:
-        rank = self.predicted.field("rank")
-        if rank is None:
-            message = 'candidates = "first" needs the column rank in predicted'
-            raise DataError(message, remedy='Map it, or use candidates = "closest".')
-        self.predicted.types("rank", rank)
 
     def _checks(self) -> Iterator[Check]:
         for source in self.sources:

@@ -155,12 +155,7 @@ OF_ERRORS = (
 
 @shown
 def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
-    """Precision and recall over the tolerance, and the share of mentions within every distance.
-
-    Args:
-        tables: The result tables of the stage.
-        confidence: The level of their intervals.
-    """
+    """Precision and recall over the tolerance, and the share of mentions within every distance."""
     yield _accuracy(tables[SCORES.name], confidence)
     usual = at_usual_tolerance(tables[SCORES.name])
     if not usual.is_empty():

@@ -23,12 +23,11 @@ from ...metrics.ranking.measures import (
     measures,
 )
 from ...plan import rows
+from ...plan.accounting import pooled_systems
 from ...plan.checks import OF_ORDER, doubtful_scores, duplicate_check, file_check, missing_check, one_cluster_check
 from ...plan.counts import Query, RankedAmong, Reduction
 from ...plan.nodes import Check, Relation
-from ...plan.optional_tables import OptionalTable
-from ...plan.plan import Plan
-from ...plan.plausibility import pooled_systems
+from ...plan.plan import OptionalTable, Plan
 from ...queries.dialect import column, double
 from ...queries.load import page, statement
 from ...records import dataclass

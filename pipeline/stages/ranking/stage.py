@@ -327,12 +327,7 @@ NUMBERS = (
 
 @shown
 def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
-    """Mean average precision beside chance, precision and recall at cutoffs, average precision over queries.
-
-    Args:
-        tables: The result tables of the stage.
-        confidence: The level of their intervals.
-    """
+    """Mean average precision beside chance, precision and recall at cutoffs, average precision over queries."""
     yield _map(tables["ranking_summary"], confidence)
     expected = _expected(tables["ranking_cutoffs"])
     for ratio in ("precision", "recall"):

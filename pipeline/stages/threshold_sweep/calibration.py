@@ -34,9 +34,10 @@ from ...metrics.uncertainty.limits import (
     with_numbers,
     with_quality,
 )
-from ...plan.cells import LOWER, UPPER, ProbabilitySums
 from ...plan.checks import outside_check
-from ...plan.optional_tables import OptionalTable, Unfit
+from ...plan.count_tables import LOWER, UPPER
+from ...plan.counts import ProbabilitySums
+from ...plan.plan import OptionalTable, Unfit
 from ...queries.load import statement
 from ...records import dataclass
 from ...tables.columns import IN_TIME, REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls

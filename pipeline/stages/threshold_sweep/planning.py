@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from ...plan import rows
+from ...plan.accounting import Roles
 from ...plan.area_work import MOST_CELLS as MOST_SINGLE
 from ...plan.area_work import Areas
-from ...plan.cells import Fineness, LossesOfCells, SweptCells, losses_of_scores
 from ...plan.checks import (
     doubtful_groups,
     doubtful_scores,
@@ -20,11 +20,10 @@ from ...plan.checks import (
     missing_check,
     outside_check,
 )
-from ...plan.counts import Query, Sums, Sweep
+from ...plan.count_tables import losses_of_scores
+from ...plan.counts import Fineness, LossesOfCells, Query, Sums, Sweep, SweptCells
 from ...plan.nodes import Check, Relation
-from ...plan.optional_tables import OptionalTable, Sample
-from ...plan.plan import Plan
-from ...plan.plausibility import Roles
+from ...plan.plan import OptionalTable, Plan, Sample
 from ...queries.dialect import column, double, is_finite
 from ...queries.kept import kept
 from ...queries.load import statement

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...metrics.curves.operating_points import COLUMNS as CHOSEN_ELSEWHERE
 from ...metrics.curves.operating_points import criterion_column
 from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COLUMN, design_effect_column
-from ...plan.optional_tables import OptionalTable
+from ...plan.plan import OptionalTable
 from ...tables.ratios import INDEX_OF, OF_LABELS, RATIO_OF
 from ...tables.schemas import Column, Table, limits_of_share, of_chosen_row
 from .bands import BANDS

@@ -13,7 +13,7 @@ from ...errors import ConfigError
 from ...metrics.curves.influence import Steps, UnitSums, contributions, ratio_contributions
 from ...metrics.curves.operating_points import CRITERION
 from ...plan.checks import missing_check
-from ...plan.optional_tables import OptionalTable
+from ...plan.plan import OptionalTable
 from ...plan.units import AREAS, PLACE, UNIT, GroupCurves, Units
 from ...queries.dialect import column, double, is_finite
 from ...queries.load import statement

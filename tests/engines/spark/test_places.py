@@ -17,7 +17,7 @@ from pipeline.engines.duckdb import Resources
 from pipeline.errors import ConfigError, DataError, NoInputError, ThresherError
 from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
-from pipeline.runs.provenance import input_records
+from pipeline.runs.stage_results import input_records
 
 if TYPE_CHECKING:
     from pathlib import Path

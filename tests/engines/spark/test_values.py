@@ -18,10 +18,9 @@ from pipeline.engines.spark import Spark
 from pipeline.errors import ConfigError, UncomputableError
 from pipeline.interrupts import StopRequest
 from pipeline.plan.nodes import register
-from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.frames import Frame
 from pipeline.sources.inputs import Field, Input, InputContract, Kind
-from pipeline.sources.source import open_source
+from pipeline.sources.source import canonical_relation, open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import pytest
+from before_after_counts import Setting, simulate, truth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.metrics.before_after.assumption import placebo, placebo_joint, realised_precision_interval
 from pipeline.metrics.before_after.estimates import Sides, estimates
 from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
-from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from before_after_counts import Setting, simulate
 from scipy.stats import norm
 
 from pipeline.metrics.before_after.estimates import Sides, Sums
 from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, Choice, doubt_in_choice, intervals
 from pipeline.metrics.uncertainty.clusters import JackknifeSpread
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
-from pipeline.simulations.before_after_counts import Setting, simulate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from before_after_counts import Setting, simulate, truth
 
 from pipeline.metrics.before_after.estimates import Sides, Sums
 from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
@@ -13,7 +14,6 @@ from pipeline.metrics.before_after.resampled import resampled
 from pipeline.metrics.uncertainty.bootstrap import Resampling
 from pipeline.metrics.uncertainty.clusters import JackknifeSpread
 from pipeline.metrics.uncertainty.jackknife import fieller_interval, leave_one_out
-from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from before_after_counts import Setting, simulate, truth
 from scipy.stats import norm
 
 from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import intervals, precision_at_least, single_confidence
-from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
 
 def test_one_threshold_needs_no_adjustment_beyond_its_own_side() -> None:

@@ -282,7 +282,7 @@ def test_with_a_proxy_the_mean_is_that_of_ppi_py() -> None:
     label = (i * 7919 % 101) < np.array([8, 35, 80])[stratum]
     proxy = np.where(i * 31 % 17 < 13, label, (i * 13 % 11) / 11)
     drawn = i % np.array([7, 5, 3])[stratum] == 0
-    size, sums = np.bincount(stratum).astype(np.float64), np.bincount(stratum, proxy)
+    size, sums = np.bincount(stratum).astype(np.float64), np.bincount(stratum, proxy).astype(np.float64)
     ones = np.ones(drawn.sum())
     labelled = Labelled(stratum[drawn], ones, label[drawn], ones, proxy=proxy[drawn])
     population = Population(np.zeros(1), size[:, None], size, proxy=sums[:, None], proxy_size=sums)

@@ -15,7 +15,6 @@ from pipeline.metrics.uncertainty.clusters import (
     combined_spread,
     effective_number,
     implied_skewness,
-    largest_share,
     spread_of_shifts,
     stretched,
     stretches,
@@ -26,7 +25,6 @@ from pipeline.metrics.uncertainty.jackknife import logit_interval, t_quantile
 def test_equal_clusters_count_fully_and_one_that_holds_all_counts_alone() -> None:
     sizes = np.array([[5, 100, 1], [5, 0, 2], [5, 0, 3]])
     assert effective_number(sizes) == pytest.approx([3, 1, 36 / 14])
-    assert largest_share(sizes) == pytest.approx([1 / 3, 1, 0.5])
     assert np.isnan(effective_number(np.zeros((3, 1)))).all()
 
 
@@ -37,8 +35,6 @@ def test_the_effective_number_lies_between_one_and_the_number_and_has_no_unit(
     number = float(effective_number(sizes))
     assert 1 - 1e-9 <= number <= 12 + 1e-9
     assert float(effective_number(unit * sizes)) == pytest.approx(number, rel=1e-9)
-    assert 1 / 12 - 1e-9 <= float(largest_share(sizes)) <= 1
-    assert number * float(largest_share(sizes)) >= 1 - 1e-9  # the share of the largest is at least the mean share
 
 
 def test_degrees_are_the_smaller_of_what_shifts_and_sizes_say() -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from before_after_counts import Setting, simulate
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -26,7 +27,6 @@ from pipeline.metrics.uncertainty.jackknife import (
     t_quantile,
     tail,
 )
-from pipeline.simulations.before_after_counts import Setting, simulate
 
 if TYPE_CHECKING:
     from pipeline.metrics.uncertainty.jackknife import Floats

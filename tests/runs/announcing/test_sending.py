@@ -16,7 +16,7 @@ from storage.promises import assert_results_ok
 
 import pipeline
 from pipeline.errors import ConfigError, Interrupted
-from pipeline.runs.announcing import settings
+from pipeline.runs import config
 from pipeline.runs.announcing.announcement import Announcement
 from pipeline.runs.announcing.lineage import KEY, TIMEOUT, Job, post
 
@@ -125,7 +125,7 @@ def test_a_bug_in_an_event_costs_no_results(night: Night, monkeypatch: pytest.Mo
 
 
 def test_what_is_not_installed_is_told_with_its_extra(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "find_spec", lambda _name: None)
+    monkeypatch.setattr(config, "find_spec", lambda _name: None)
     for key, package in (("lineage", "openlineage-python"), ("prometheus", "prometheus-client")):
         other: dict[str, Any] = {"lineage": {}, "prometheus": {}}
         with pytest.raises(ConfigError, match=f"{key} needs the package {package}, which is not installed") as told:

@@ -25,7 +25,7 @@ from storage.promises import assert_results_ok, sha256
 from pipeline.errors import ThresherError
 from pipeline.queries.load import load, query_names
 from pipeline.runs.config import load_config
-from pipeline.runs.provenance import code_sha256, versions
+from pipeline.runs.stage_results import code_sha256, versions
 from pipeline.storage.verify import verify
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pipeline.runs.gates.judging import JudgedRow, Numbers, Verdict, judge
-from pipeline.runs.gates.sentences import sentence, sentences_of_warnings
+from pipeline.runs.gates.outcomes import sentence, sentences_of_warnings
 from pipeline.runs.gates.settings import Gate
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from running import run_stages, stage_config
 
 import pipeline
 from pipeline.engines.expression_types import truths
+from pipeline.engines.limits import bytes_of
 from pipeline.errors import (
     ConfigError,
     DataError,
@@ -31,7 +32,7 @@ from pipeline.errors import (
 from pipeline.sources.inputs import Input
 from pipeline.sources.listing import FoundFiles, find_files
 from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.remote.reading import Copies, bytes_of
+from pipeline.sources.remote.reading import Copies
 
 if TYPE_CHECKING:
     from pipeline.runs.stage_results import Run

@@ -14,8 +14,8 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from pipeline.runs.config import parse_config
+from pipeline.runs.evaluation import render_opened
 from pipeline.runs.opening import open_inputs
-from pipeline.runs.rendering import render_opened
 from pipeline.stages.change_points.points import Matcher
 
 if TYPE_CHECKING:

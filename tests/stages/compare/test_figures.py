@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from deriving import figures_of, result_tables, stage_of
 
-from pipeline.stages.compare.figures import names_of_metrics
+from pipeline.stages.compare.stage import names_of_metrics
 
 KIND = "compare"
 LIMITS = {"difference_lower": -0.2, "difference_upper": 0.1, "interval_quality": "good"}

@@ -68,7 +68,7 @@ def test_the_stages_are_the_systems_and_their_events_the_units(run: Run) -> None
 def test_running_again_changes_nothing(
     document: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.runs.provenance.RACY_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.runs.stage_results.RACY_SECONDS", 0.0)
     moved = document | {"output": str(tmp_path / "results")}
     first, again = pipeline.run(moved), pipeline.run(moved)
     assert (again.status, again.path) == ("unchanged", first.path)

@@ -164,7 +164,7 @@ def test_groups_that_are_no_probabilities_have_areas_alone() -> None:
 
 
 def test_many_groups_share_the_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.plan.cells.MOST_OF_GROUPS", 400)
+    monkeypatch.setattr("pipeline.plan.counts.MOST_OF_GROUPS", 400)
     frame = continuous(900).with_columns(topic=pl.int_range(pl.len()) % 30)
     assert_holds(frame, by=["model", "topic"], width=0.5)
 

@@ -47,7 +47,7 @@ def test_one_scan_has_the_numbers_of_two(
 
 
 @pytest.mark.parametrize("by", [[], [[], ["site"], ["site", "shift"]]])
-def test_counts_of_every_score_stand_for_rows_that_were_passed_in(by: list[object], tmp_path: Path) -> None:
+def test_counts_of_every_score_stand_for_rows_that_were_passed_in(by: list[list[str]], tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
     score = rng.choice([0.0, -0.0, 1.0, 5e-16, 0.1, 1 / 3, *rng.random(40)], 600)
     label = rng.random(600) < 0.5

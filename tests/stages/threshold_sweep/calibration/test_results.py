@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SUMS = "pipeline.plan.cells"
+SUMS = "pipeline.plan.counts"
 
 
 def predictions(seed: int = 1, rows: int = 404, power: float = 1.3) -> pl.DataFrame:
@@ -398,7 +398,7 @@ def test_no_rows_make_empty_tables(tmp_path: Path) -> None:
 def test_new_files_alone_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells do not depend on the data, so that sums in them add up over files."""
     monkeypatch.setattr(f"{SUMS}.MOST_SCORES", 0)
-    monkeypatch.setattr("pipeline.runs.reuse.RACY_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.runs.evaluation.RACY_SECONDS", 0.0)
     folder = tmp_path / "days"
     folder.mkdir()
     keys: dict[str, Any] = {

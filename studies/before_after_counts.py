@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..records import dataclass
+from pipeline.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
