@@ -79,6 +79,8 @@ COUNTS = (
     Column("squares_positive", "DECIMAL", "sum of squared weights of the rows with a true label; 0 without weights"),
     Column("squares_negative", "DECIMAL", "sum of squared weights of the rows with a false label; 0 without weights"),
 )
+DRAWN = "labelled_predictions"  # the relation of labelled rows, where labels are those of a sample
+OF_DRAWN = "_drawn"  # behind the names of outcomes: weights of the labelled rows, beside what is estimated of all rows
 CROSSED = ("counts_of_second_parent", "counts_of_both_parents")  # count tables of rows with two parents
 LIKELIHOOD = (
     *("n", "n_outside", "weights", "squares", "first", "weighted", "second", "squared_errors"),

@@ -14,7 +14,7 @@ from ...tables.ratios import FURTHER, OF_LABELS
 from ..sections import EXPLAINED_ROWS, Convention, Evidence, Measure, Profile, Section
 from ..units import untold, with_influence
 from .calibration import CALIBRATION_TABLE, RELIABILITY_TABLE
-from .few_labels import DRAWN
+from .contract import DRAWN
 from .outcomes import INPUTS, identity, location_of_known
 
 if TYPE_CHECKING:

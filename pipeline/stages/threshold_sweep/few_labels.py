@@ -30,6 +30,8 @@ from ...records import dataclass
 from ...sources.inputs import Field
 from ...tables.columns import THRESHOLD, by_group, doubles, lowest_retrieved
 from ...visible_text import rows_in_words
+from .contract import DRAWN, OF_DRAWN
+from .outcomes import LOCATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -165,13 +167,10 @@ def labels_of(words: pl.Series, source: str) -> pl.Series:
 # The sheet beside the predictions: a relation of labelled rows with weights, and frames of what is known of all rows.
 
 
-DRAWN = "labelled_predictions"
 JUDGED = "judged"
 CELLS, ABOVE, EDGES, LABELLED = "cells_of_strata", "rows_above_edges", "edges", "labelled_rows"
 _EDGES_GIVEN = "edges_given"
-OF_DRAWN = "_drawn"
 SIMPLE = "simple"
-LOCATION = ("source_file", "file_row_number")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import polars as pl
 from ...records import dataclass
 from ...tables.columns import THRESHOLD
 from ...tables.schemas import GROUPING
-from .few_labels import LOCATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -132,6 +131,7 @@ def _nearest(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 # What tells people which prediction a row is.
 
 
+LOCATION = ("source_file", "file_row_number")
 INPUTS = {"predictions": {name: name for name in LOCATION}}
 
 

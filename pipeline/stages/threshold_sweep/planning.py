@@ -36,11 +36,11 @@ from .contract import (
     COUNT_NAMES,
     CROSSED,
     CROSSED_LIKELIHOOD,
+    DRAWN,
     HEAVIEST,
     LIGHTEST,
     LIKELIHOOD,
 )
-from .few_labels import DRAWN, LabelledRows
 from .outcomes import POINTS, OutcomeSampler
 from .outcomes import TABLE as OUTCOMES
 from .tables import requested_tables
@@ -249,6 +249,8 @@ class _Planner:
 
     def _labelled(self, labels: Source, by: list[str], clusters: tuple[str, ...]) -> Iterator[Node]:
         """The rows of a sheet of labels, and those of the predictions that they are of."""
+        from .few_labels import LabelledRows  # noqa: PLC0415 - only labels of a sample need it
+
         given = [name for name in ("probability", "stratum") if labels.has(name)]
         yield rows.read(labels, ["id", "label", *given], (), {}, located=labels.without_places is None)
         if self.checked is not None:

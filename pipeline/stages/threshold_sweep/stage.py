@@ -39,6 +39,7 @@ from .contract import (
     CROSSED,
     HEAVIEST,
     LABELS,
+    OF_DRAWN,
     PREDICTIONS,
     ThresholdSweepParameters,
 )
@@ -46,7 +47,6 @@ from .decisions.costs import COST_PER_ROW, cost_cell, cost_text, is_about_cost
 from .decisions.pooled_points import Swept, not_allocated
 from .decisions.results import at_own_thresholds, decision_tables, with_costs
 from .evidence import EVIDENCE
-from .few_labels import OF_DRAWN, Estimates
 from .methods import SAMPLE_SIZES
 from .tables import TABLES, further_columns
 from .uncertainty import (
@@ -63,7 +63,9 @@ from .uncertainty import (
 from .units import COST, UNITS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from .few_labels import Estimates
 
 
 # What follows from the counts of threshold_sweep: curve, areas, operating points, averages, and words.
@@ -80,7 +82,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     cube = Cube.of_groups(table, params.threshold_values, params.boundary, crossed, in_time=in_time)
     keys = list(cube.keys)
     clusters = clusters_of_groups(params, cube)
-    estimates = None if params.labels is None else Estimates.of(params, counts, keys)
+    estimates = _estimates(params, counts, keys)
     ratios_of_all = with_further(_curve(cube, estimates), params.metrics)
     curve = with_heaviest(ratios_of_all, counts.get("heaviest"), keys)
     if estimates is None:
@@ -105,6 +107,17 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
         **bands,
         **decision_tables(params, as_counted, Swept(cube, curve, points, clusters)),
     }
+
+
+def _estimates(
+    params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]
+) -> Estimates | None:
+    """What labels of a sample say of all rows; None where all rows have labels."""
+    if params.labels is None:
+        return None
+    from .few_labels import Estimates  # noqa: PLC0415 - only labels of a sample need it
+
+    return Estimates.of(params, counts, keys)
 
 
 def _curve(cube: Cube, estimates: Estimates | None = None) -> pl.DataFrame:

@@ -26,8 +26,7 @@ from ...metrics.uncertainty.limits import (
 from ...metrics.uncertainty.proportions import PROPORTIONS, Confusion, Weights, intervals_of_clusters, intervals_of_rows
 from ...tables.columns import RATIOS, doubles, ratio_of
 from ...tables.ratios import INDEX_OF, RATIO_OF
-from .contract import HEAVIEST, LIGHTEST
-from .few_labels import OF_DRAWN
+from .contract import HEAVIEST, LIGHTEST, OF_DRAWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

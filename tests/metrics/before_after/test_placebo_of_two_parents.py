@@ -79,6 +79,8 @@ def test_a_threshold_takes_part_in_the_joint_test_if_both_parts_expect_ten_match
     """Of 50 matches 4.5 are expected near the event, which has a tenth of the pairs; of 150 there are 13.6."""
     ones = np.ones(20, dtype=np.int64)
     near = (np.arange(20) % 2)[:, None]
-    few, many = (placebo_joint(times * 2 * ones[:, None], times * near, 1000 * ones, 100 * ones) for times in (1, 3))
-    assert np.isnan(few)
-    assert 0 <= many <= 1
+    of_50, of_150 = (
+        placebo_joint(times * 2 * ones[:, None], times * near, 1000 * ones, 100 * ones) for times in (1, 3)
+    )
+    assert np.isnan(of_50)
+    assert 0 <= of_150 <= 1

@@ -289,9 +289,9 @@ def test_with_a_proxy_the_mean_is_that_of_ppi_py() -> None:
     design = Design.of(population, labelled)
     with np.errstate(invalid="ignore"):
         slopes = design.proxy / proxy[drawn]
-    found = [float(np.nanmax(slopes[design.stratum == number])) for number in range(3)]
+    slope_of_strata = [float(np.nanmax(slopes[design.stratum == number])) for number in range(3)]
     # ppi_mean_pointestimate(label, proxy, proxy of all, lam=slope) of ppi-python 0.2.3, stratum by stratum
-    assert found == pytest.approx([0.5546447494514043, 0.8223776335905832, 0.7334499008082561], abs=1e-12)
+    assert slope_of_strata == pytest.approx([0.5546447494514043, 0.8223776335905832, 0.7334499008082561], abs=1e-12)
     assert design.estimate().positives[0] == pytest.approx(281.6397957333613, abs=1e-9)
     without = Design.of(
         Population(np.zeros(1), size[:, None], size), Labelled(stratum[drawn], ones, label[drawn], ones)
