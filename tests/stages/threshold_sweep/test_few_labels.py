@@ -113,13 +113,13 @@ def test_it_is_the_difference_estimator(boundary: str) -> None:
 def test_means_over_samples_are_the_numbers_of_all_rows() -> None:
     predictions = predictions_of()
     truth = predictions.filter(truth=True)
-    found = []
+    recalls = []
     for seed in range(40):
         curve = swept(predictions, sheet_of(predictions, 200, seed=seed), uncertainty="none", units=False).curve
-        found.append((curve["tp_weight"] / (curve["tp_weight"] + curve["fn_weight"])).to_numpy())
+        recalls.append((curve["tp_weight"] / (curve["tp_weight"] + curve["fn_weight"])).to_numpy())
     recall = np.array([(truth["score"] >= threshold).mean() for threshold in THRESHOLDS])
-    error = np.std(found, axis=0) / np.sqrt(len(found))
-    assert (np.abs(np.mean(found, axis=0) - recall) < 4 * error + 0.01).all()
+    error = np.std(recalls, axis=0) / np.sqrt(len(recalls))
+    assert (np.abs(np.mean(recalls, axis=0) - recall) < 4 * error + 0.01).all()
 
 
 def test_two_sheets_in_a_row_are_one_sample() -> None:
