@@ -122,16 +122,16 @@ def _names(group: pl.DataFrame, groups: Sequence[str], number: int) -> list[str]
 
 
 def _possible_names(cells: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
-    """What the stratum of each cell may be called in a sheet, by how many strata its group was put into."""
+    """What the stratum of each cell may be called in a sheet, by how many strata its group has, and its rows."""
     frames = []
     for group in _by_groups(cells, groups):
-        worth, _ = _worth(group)
+        worth, n_rows = _worth(group)
         for number in NUMBERS_OF_STRATA:
             stratum = strata_of_cells(worth, number * PER_STRATUM)
             names = _names(group, groups, int(stratum.max()) + 1)
-            frames.append(
-                group.select(*groups, "cell", pl.Series("stratum_name", names)[stratum].alias("stratum_name"))
-            )
+            of_strata = pl.Series("stratum_rows", np.bincount(stratum, n_rows))
+            of_cells = (pl.Series("stratum_name", names)[stratum], of_strata[stratum])
+            frames.append(group.select(*groups, "cell").with_columns(*of_cells))
     return pl.concat(frames).unique()
 
 
@@ -171,6 +171,8 @@ JUDGED = "judged"
 CELLS, ABOVE, EDGES, LABELLED = "cells_of_strata", "rows_above_edges", "edges", "labelled_rows"
 _EDGES_GIVEN = "edges_given"
 SIMPLE = "simple"
+_WHOLE = 1e-6  # by which a whole number of rows may be off
+_MISSING = 0.1  # of the predictions, for which a sheet may lack rows
 
 
 @dataclass(frozen=True)
@@ -206,13 +208,16 @@ class LabelledRows:
         labelled = labelled.join(
             strata.cells.select(*self.by, "cell", "stratum"), on=[*self.by, "cell"], how="left", nulls_equal=True
         )
-        labelled = self._weighted(labelled, strata)
+        is_drawn_of_these = self._is_drawn_of_these(labelled, strata)
+        labelled = self._weighted(labelled, strata, is_drawn_of_these=is_drawn_of_these)
         engine.hand_over(DRAWN, self._relation(labelled).to_arrow())
         progress.tables[CELLS], progress.tables[LABELLED] = strata.cells, labelled
         self._define_edges(engine, labelled["score"])
         progress.tables[EDGES], progress.tables[ABOVE] = engine.fetch(_every_edge()), self._above_edges(engine, strata)
         if self.params.checked is not None:
             progress.tables[JUDGED] = _judged(engine.fetch(_CHECKED), sheet)
+        if not is_drawn_of_these and self.labels.has("probability"):
+            progress.warnings += self._of_others(sheet, strata)
         progress.warnings += self._warnings(sheet, labelled, strata)
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - its columns are its own
@@ -320,9 +325,33 @@ class LabelledRows:
             *self.by, "score", "label_id"
         )
 
-    def _weighted(self, labelled: pl.DataFrame, strata: Strata) -> pl.DataFrame:
+    def _is_drawn_of_these(self, labelled: pl.DataFrame, strata: Strata) -> bool:
+        """Whether rows are of strata that `thresher sample` draws from these predictions, in which they are alike.
+
+        A probability then is that of a whole number of rows of its stratum.
+        """
+        if not self.labels.has("stratum") or labelled.is_empty():
+            return False
+        keys = [*self.by, "cell", "stratum_name"]
+        named = labelled.join(_possible_names(strata.cells, self.by), on=keys, nulls_equal=True)
+        if self.labels.has("probability"):
+            number = pl.col("probability") * pl.col("stratum_rows")
+            named = named.filter((number - number.round()).abs() < _WHOLE)
+        return named.select(*self.by, "label_id").n_unique() == labelled.height
+
+    def _of_others(self, sheet: pl.DataFrame, strata: Strata) -> Iterator[str]:
+        """A warning of a sheet whose rows stand for far fewer predictions than there are."""
+        n_drawn = float((1 / sheet["probability"]).sum())
+        n_rows = int(strata.rows.sum())
+        if sheet.height and n_drawn < (1 - _MISSING) * n_rows:
+            yield (
+                f"input labels: by their probabilities its rows stand for {n_drawn:,.0f} of {n_rows:,} predictions: "
+                "rows of the sheet are missing, or it was drawn from fewer of them, and numbers are not those of all"
+            )
+
+    def _weighted(self, labelled: pl.DataFrame, strata: Strata, *, is_drawn_of_these: bool) -> pl.DataFrame:
         """With `relative`, how heavy a row is beside others of its stratum, and `weight`: how many rows it is for."""
-        drawn = self._how_drawn(labelled, strata)
+        drawn = self._how_drawn(labelled, strata, is_drawn_of_these=is_drawn_of_these)
         own = pl.col("weight") if self._has_weight else pl.lit(1.0)
         labelled = labelled.with_columns((own / drawn).cast(pl.Float64).alias("relative"))
         weight = np.zeros(labelled.height)
@@ -341,7 +370,7 @@ class LabelledRows:
             weight[rows] = scaled(relative[rows], merged[within], population.merged(merged).size)
         return labelled.with_columns(pl.Series("weight", weight, dtype=pl.Float64))
 
-    def _how_drawn(self, labelled: pl.DataFrame, strata: Strata) -> pl.Expr:
+    def _how_drawn(self, labelled: pl.DataFrame, strata: Strata, *, is_drawn_of_these: bool) -> pl.Expr:
         """How likely rows were drawn, beside others of their stratum.
 
         Raises:
@@ -352,13 +381,8 @@ class LabelledRows:
             differ = labelled.filter(pl.col("probability") != pl.col("probability").first())
             words = 'sampling = "simple" says that all rows were drawn alike, and probability differs in {rows}'
             _refuse(differ, words, "Leave sampling out: probability says how rows were drawn.")
-        if self.params.sampling == SIMPLE or labelled.is_empty():
+        if self.params.sampling == SIMPLE or labelled.is_empty() or is_drawn_of_these:
             return alike
-        if self.labels.has("stratum"):
-            names = _possible_names(strata.cells, self.by)
-            keys = [*self.by, "cell", "stratum_name"]
-            if labelled.join(names, on=keys, how="semi", nulls_equal=True).height == labelled.height:
-                return alike  # rows of strata that lie within those that were drawn of
         if self.labels.has("probability"):
             return pl.col("probability")
         if labelled.height == strata.rows.sum():

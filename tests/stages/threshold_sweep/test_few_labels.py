@@ -255,6 +255,15 @@ def test_parameters_that_do_not_go_with_labels_are_refused(parameters: dict[str,
         swept(predictions, **{"labels": sheet_of(predictions)} | parameters)
 
 
+def test_a_sheet_that_was_drawn_from_other_rows_is_told() -> None:
+    predictions = predictions_of()
+    of_half = sheet_of(predictions.head(N_ROWS // 2))
+    words = "rows stand for 2,000 of 4,000 predictions"
+    assert any(words in text for text in swept(predictions, of_half).warnings)
+    own = swept(predictions.head(N_ROWS // 2), of_half.head(100))  # people may leave rows that they did not get to
+    assert not any("stand for" in text for text in own.warnings)
+
+
 def test_a_judge_is_corrected_by_what_people_say() -> None:
     predictions = predictions_of()
     random = np.random.default_rng(3)
