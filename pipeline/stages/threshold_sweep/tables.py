@@ -23,16 +23,15 @@ if TYPE_CHECKING:
     from .contract import ThresholdSweepParameters
 
 
+_OUTCOMES = {"tp": "true positives", "fp": "false positives", "fn": "false negatives", "tn": "true negatives"}
+_WEIGHT = "weight of the {}, or with labels of a sample their number, or weight, as estimated; NULL: no weights"
 CURVE = (
     Column("threshold", "DOUBLE", "score from which a row is predicted to be true"),
     Column("tp", "BIGINT", "true positives: retrieved rows with a true label"),
     Column("fp", "BIGINT", "false positives: retrieved rows with a false label"),
     Column("fn", "BIGINT", "false negatives: other rows with a true label"),
     Column("tn", "BIGINT", "true negatives: other rows with a false label"),
-    Column("tp_weight", "DOUBLE", "weight of the true positives; NULL: no weights", nullable=True),
-    Column("fp_weight", "DOUBLE", "weight of the false positives; NULL: no weights", nullable=True),
-    Column("fn_weight", "DOUBLE", "weight of the false negatives; NULL: no weights", nullable=True),
-    Column("tn_weight", "DOUBLE", "weight of the true negatives; NULL: no weights", nullable=True),
+    *(Column(f"{name}_weight", "DOUBLE", _WEIGHT.format(words), nullable=True) for name, words in _OUTCOMES.items()),
     *(column for ratio in OF_LABELS for column in ratio.columns("of the weights if there are any")),
     Column(
         "undefined",
