@@ -11,7 +11,7 @@ from .. import methods
 from ..standard_figures import on_other_data
 from ..units import Counted, SampleSizes, nouns_of
 from .calibration import calibration_sentences
-from .decisions.figures import decisions
+from .figures import decisions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

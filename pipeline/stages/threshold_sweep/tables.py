@@ -12,8 +12,9 @@ from ...tables.ratios import INDEX_OF, OF_LABELS, RATIO_OF
 from ...tables.schemas import Column, Table, limits_of_share, of_chosen_row
 from .bands import BANDS
 from .calibration import CALIBRATION_TABLE, RELIABILITY_TABLE
-from .decisions import at_prevalence, pooled_points
+from .decisions import pooled_points
 from .decisions.costs import columns_of_costs
+from .decisions.results import AT_PREVALENCE, criteria_at_prevalence
 from .decisions.tables import TABLES as DECISION_TABLES
 from .units import UNITS
 
@@ -320,10 +321,10 @@ def _of_groups(params: ThresholdSweepParameters, *, weighted: bool) -> Iterator[
 
 def _at_prevalence(params: ThresholdSweepParameters) -> Iterator[OptionalTable]:
     """The tables at other shares of positives."""
-    curve, points = at_prevalence.TABLES
+    curve, points = AT_PREVALENCE
     is_asked, wish = bool(params.prevalences), "prevalence = 0.05, for example,"
     yield OptionalTable(curve, "prevalence", is_asked, wish=wish)
-    has_points = bool(at_prevalence.criteria_at_prevalence(params))
+    has_points = bool(criteria_at_prevalence(params))
     yield OptionalTable(
         points,
         "operating_points" if is_asked else "prevalence",
