@@ -189,7 +189,13 @@ def _how_to_fill(row: Source, names: Sequence[str]) -> str:
     columns = [in_expression(column) for column in (row.binding(name).column for name in names) if column is not None]
     condition = " AND ".join(f"{column} IS NOT NULL" for column in columns)
     leave_out = f"leave those rows out: {as_where(condition)}" if len(columns) == len(names) else "use where"
-    return f"It is required in every row: fill it in, or {leave_out}.{or_map(row, names[0])}"
+    field = row.contract.field(names[0])
+    elsewhere = (
+        ""
+        if field is None or not field.given_by
+        else f" If only a sample has it, name that as {field.given_by}, with id."
+    )
+    return f"It is required in every row: fill it in, or {leave_out}.{elsewhere}{or_map(row, names[0])}"
 
 
 def _count(engine: Engine, row: Source, problem: exp.Expr) -> int:

@@ -310,6 +310,16 @@ def test_several_predictions_of_one_item_need_a_column_that_tells_them_apart() -
     assert curve.filter(model="a")["recall"].to_list() == pytest.approx(a["recall"].to_list())
 
 
+def test_a_column_of_labels_with_gaps_names_the_input_of_a_sample() -> None:
+    predictions = predictions_of().with_columns(label=pl.when(pl.int_range(pl.len()) % 20 == 0).then("truth"))
+    with pytest.raises(DataError, match="NULL") as refused:
+        thresher.threshold_sweep(predictions=predictions.drop("truth"))
+    assert refused.value.remedy is not None
+    assert "If only a sample has it, name that as labels, with id." in refused.value.remedy
+    followed = swept(predictions, predictions.drop_nulls("label").select("id", "label"), sampling="simple")
+    assert followed.areas["n"].to_list() == [N_ROWS // 20]
+
+
 def test_it_says_what_is_left_out() -> None:
     predictions = predictions_of()
     sheet = sheet_of(predictions)
