@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import field as data_field
 from dataclasses import replace
@@ -43,6 +44,7 @@ WORDS_FOR_NONE = ("NA", "N/A", "#N/A", "n/a", "NULL", "null", "None", "none", "-
 OF_KEYS: tuple[Kind, ...] = ("key", "position", "integer")
 OF_TEXT: tuple[Kind, ...] = ("number", "boolean", "instant")
 TRUTHS = ({"true", "false"}, {"1", "0"}, {"1.0", "0.0"})
+NAMES_OF_IDS = re.compile(r"(?i)(.*[_ -])?(id|key)|.*Id")
 BY_VALUES = 0.5  # how well a column fits that has no name for it
 MOST_CLASSES = 1_000  # that a column of labels names; more are texts
 SCORED = InputContract("scored", (Field("score", "number", "the score"),), "rows with a score")
@@ -85,7 +87,7 @@ class Found:
     def _by_values(
         self, contract: InputContract, by_name: dict[str, tuple[str, float]]
     ) -> Iterator[tuple[str, tuple[str, float]]]:
-        """For required fields that no name fits, the only column left that holds truth values, or fractions."""
+        """For required fields that no name fits, the only column left that holds truth values, fractions, or ids."""
         taken = {column for column, _ in by_name.values()}
         left = [name for name in self.file.schema.names if name not in taken]
         for field in contract.fields:
@@ -93,6 +95,10 @@ class Found:
                 fitting = [name for name in left if self._holds(name, field.kind)]
                 if len(fitting) == 1:
                     yield field.name, (fitting[0], BY_VALUES)
+            if field.required and field.name == ID and ID not in by_name:
+                named = [name for name in left if NAMES_OF_IDS.fullmatch(name) and not self.repeats(name)]
+                if len(named) == 1:
+                    yield ID, (named[0], BY_VALUES)
 
     def _holds(self, column: str, kind: Kind) -> bool:
         """Whether a column has both truth values and nothing else, or numbers with fractions."""
@@ -105,6 +111,11 @@ class Found:
             return False
         numbers = self._numbers(column).collect()["x"].drop_nulls()
         return 0 < len(numbers) == len(values) and bool((numbers != numbers.floor()).any())
+
+    def is_called(self, field: Field) -> bool:
+        """Whether a column is called as a field is, whatever it holds."""
+        alone = InputContract("alone", (field,), field.meaning)
+        return bool(proposed(alone, self.file.schema, can_be=lambda _column, _kind: True, called=self.called))
 
     def can_be(self, column: str, kind: Kind) -> bool:
         """Whether a column can be read as what a field expects, by an expression if need be."""

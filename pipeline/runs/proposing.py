@@ -26,6 +26,7 @@ from .found_files import (
     MOST_DIGITS,
     OF_KEYS,
     SCORE,
+    SCORED,
     TAGS,
     UNNEST,
     Found,
@@ -76,14 +77,56 @@ def propose(
         DataError: a file cannot be read.
     """
     look_at = cache(partial(look_at_file, base=base, delimiter=delimiter, format_=format_))
+    if len(stages) == 1 and any(path.partition("=")[0] in _brought(stages[0]) for path in paths if "=" in path):
+        of_sample = _of_sample(stages[0], ())
+        by_values = cache(lambda path: replace(look_at(path), by_values=True))
+        return _config_of(of_sample, _assigned(of_sample, paths, by_values), paths)
     try:
         stage, files = _task_of(stages, paths, look_at)
     except UsageError:
+        by_values = cache(lambda path: replace(look_at(path), by_values=True))
         with suppress(UsageError):
-            by_values = cache(lambda path: replace(look_at(path), by_values=True))
             return _config_of(*_task_of(stages, paths, by_values), paths)
+        if len(stages) == 1 or any(look_at(path).fields(SCORED) for path in paths):
+            for stage in stages:
+                with suppress(UsageError):
+                    of_sample = _of_sample(stage, map(look_at, paths))
+                    return _config_of(of_sample, _all_assigned(of_sample, paths, by_values), paths)
         raise
     return _config_of(stage, files, paths)
+
+
+def _of_sample(stage: Stage, files: Iterable[Found]) -> Stage:
+    """A task whose primary input lacks what another input brings by `id`: labels of a sample.
+
+    Raises:
+        UsageError: no input brings it, or a file has a column that is called so, whatever it holds.
+    """
+    brought = [field for field in stage.inputs[0].fields if field.given_by]
+    if not brought or any(file.is_called(field) for file in files for field in brought):
+        message = f"rows of {stage.kind} are to have what it needs"
+        raise UsageError(message)
+    primary = stage.inputs[0].beside(_brought(stage))
+    with_id = tuple(replace(field, required=True) if field.name == ID else field for field in primary.fields)
+    return replace(stage, inputs=(replace(primary, fields=with_id), *stage.inputs[1:]))
+
+
+def _brought(stage: Stage) -> set[str]:
+    """The inputs that bring what the primary input may lack."""
+    return {field.given_by for field in stage.inputs[0].fields if field.given_by}
+
+
+def _all_assigned(stage: Stage, paths: Sequence[str], look_at: Callable[[str], Found]) -> dict[str, Found]:
+    """Which input each file is.
+
+    Raises:
+        UsageError: a required one has no file.
+    """
+    files = _assigned(stage, paths, look_at)
+    if lacking := [each.name for each in stage.inputs if each.required and each.name not in files]:
+        message = f"no file is {lacking[0]}"
+        raise UsageError(message)
+    return files
 
 
 def _task_of(
@@ -116,6 +159,14 @@ def _config_of(stage: Stage, files: dict[str, Found], paths: Sequence[str]) -> s
                 f"# {contract.name} is required and no file fits it: {contract.meaning}",
                 f'#{contract.name} = "…"',
             ]
+    if "labels" not in files and _is_of_sample(stage):
+        lines += [
+            "",
+            "# no column is a label: people may label a sample, such as this draws from the config my.toml,",
+            "#   thresher sample my.toml --size 1000 --to sheet.csv",
+            "# and fill in the column label of the sheet, from the top; see docs/sample.md",
+            'labels = "sheet.csv"',
+        ]
     if "by" in stage.parameters.keys() and not any(line.startswith(_BY) for line in lines):  # noqa: SIM118 - as below
         lines += [
             "",
@@ -127,6 +178,10 @@ def _config_of(stage: Stage, files: dict[str, Found], paths: Sequence[str]) -> s
     lines += [*_margin(stage, files, bindings), *_invalid_scores(stage, files, bindings)]
     lines += _required(stage, {*files, "thresholds", "window", "margin"})
     return "\n".join(lines) + "\n"
+
+
+def _is_of_sample(stage: Stage) -> bool:
+    return any(field.name == ID and field.required for field in stage.inputs[0].fields)
 
 
 def _only_task(stages: Sequence[Stage], paths: Sequence[str], look_at: Callable[[str], Found]) -> Stage:
@@ -170,12 +225,28 @@ def diagnose(
         if fitting and not missing:
             words = " ".join(f"--from {name}={files[number].written}" for name, number in fitting.items())
             enough += [f"  {stage.kind}: {', '.join(named)}", f"    thresher init {stage.kind} {words} > my.toml"]
-        elif needs := [
+            continue
+        enough += _enough_for_sample(stage, files)
+        if needs := [
             need for contract in missing for need in _needs(contract, files, has_others=len(missing) < len(required))
         ]:
             lacking += [f"  {stage.kind}{': ' if named else ''}{', '.join(named)}", *needs]
     lines += ["", "They are enough for", *enough] if enough else ["", "They are enough for no task."]
     return "\n".join(lines + (["", "More would be needed for", *lacking] if lacking else [])) + "\n"
+
+
+def _enough_for_sample(stage: Stage, files: Sequence[Found]) -> list[str]:
+    """What is said of files that are enough once people have labelled a sample; nothing if they are not."""
+    with suppress(UsageError):
+        primary = (of_sample := _of_sample(stage, files)).inputs[0]
+        for file in files:
+            if file.fields(SCORED) and replace(file, by_values=True).fit(primary)[0] > 0:
+                words = f"{primary.name}={file.written}"
+                return [
+                    f"  {stage.kind}, once a sample is labelled: {primary.name} = {file.written}",
+                    f"    thresher init {of_sample.kind} --from {words} > my.toml",
+                ]
+    return []
 
 
 def _seen(file: Found) -> Iterator[str]:
@@ -254,6 +325,8 @@ def _fitting(stage: Stage, files: Sequence[Found], taken: Iterable[str] = ()) ->
             if number not in placed or (tags and tags not in placed[number]):
                 fitting[names[order]] = number
                 placed.setdefault(number, set()).add(tags)
+    if _brought(stage) and names[0] not in (*fitting, *taken):
+        return {}, set()  # what brings labels is of no use alone
     return fitting, set(placed)
 
 

@@ -629,6 +629,38 @@ def test_columns_whose_names_tell_nothing_are_taken_for_what_they_hold(ending: s
     run_config(config, tmp_path)
 
 
+@pytest.mark.parametrize("task", [[], ["threshold_sweep"]])
+def test_a_table_without_labels_is_one_to_draw_a_sample_of(
+    task: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = pl.DataFrame({"pair_id": range(400), "score": [number / 400 for number in range(400)], "text": "abc"})
+    rows.write_parquet("rows.parquet")
+    proposed = call("init", *task, "rows.parquet")
+    assert proposed.code == 0, proposed.err
+    Path("my.toml").write_text(proposed.out)
+    stage = tomllib.loads(proposed.out)["stages"][0]
+    assert (stage["labels"], stage["predictions"]["columns"]) == ("sheet.csv", {"id": "pair_id"})
+    said = call("doctor", "rows.parquet").out
+    assert "threshold_sweep, once a sample is labelled: predictions = rows.parquet" in said
+    assert call("sample", "my.toml", "--size", "60", "--to", "sheet.csv").code == 0
+    pl.read_csv("sheet.csv").with_columns(label=pl.col("score") > 0.5).write_csv("sheet.csv")
+    done = call("run", "my.toml")
+    assert done.code == 0, done.err
+    both = call("init", "threshold_sweep", "--from", "predictions=rows.parquet", "--from", "labels=sheet.csv").out
+    Path("my.toml").write_text(both)
+    assert tomllib.loads(both)["stages"][0]["labels"]["path"] == "sheet.csv"
+    again = call("run", "my.toml")
+    assert again.code == 0, again.err
+
+
+def test_a_label_that_cannot_be_read_is_not_passed_over(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"id": range(27), "label": ["a", "b", "c"] * 9, "score": [0.1, 0.2, 0.3] * 9})
+    rows.write_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ThresherError, match="fit no input of threshold_sweep"):
+        proposal("threshold_sweep", ["rows.parquet"], tmp_path)
+
+
 def test_text_with_few_numbers_is_no_score(tmp_path: Path) -> None:
     rows = pl.DataFrame({"wert": ["0.5", "low", "0.75", "high"] * 5, "wahr": [0, 1, 0, 1] * 5})
     rows.write_csv(tmp_path / "rows.csv")
