@@ -27,7 +27,7 @@ WORKING = """
 import hashlib, os, signal, sys, time
 from pipeline.cli import watchdog
 from pipeline.engines import duckdb
-from pipeline.runs import reuse
+from pipeline.runs import evaluation
 from thresher.__main__ import main
 
 class Engine(duckdb.DuckDB):
@@ -35,7 +35,7 @@ class Engine(duckdb.DuckDB):
         {work}
         return super().fetch(*words, **options)
 
-reuse.DuckDB = Engine
+evaluation.DuckDB = Engine
 {more}
 main()
 """

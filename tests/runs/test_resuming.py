@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 KILLED = """
 import json, os, signal, sys
 from pathlib import Path
-from pipeline.runs import provenance, runner
+from pipeline.runs import runner, stage_results
 from pipeline.runs.config import parse_config
 from pipeline.runs.stage_results import Watcher
-provenance.RACY_SECONDS = 0.0
+stage_results.RACY_SECONDS = 0.0
 kill = lambda name: os.kill(os.getpid(), signal.SIGKILL) if name == sys.argv[2] else None
 runner.run(parse_config(json.loads(sys.argv[1]), base=Path.cwd()), Watcher(on_stage=kill))
 """
