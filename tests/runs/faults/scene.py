@@ -292,7 +292,7 @@ def warm(scene: Scene) -> None:
     """
     for module in MODULES:
         import_module(module)
-    for module in ("provenance", "reuse"):
+    for module in ("stage_results", "evaluation"):
         vars(import_module(f"pipeline.runs.{module}"))["RACY_SECONDS"] = 0.0
     load_config(scene.config)
     code_sha256()

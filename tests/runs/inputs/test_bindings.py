@@ -225,6 +225,7 @@ def test_bindings_stand_in_the_run_record_the_catalog_and_the_files(tmp_path: Pa
         "predictions.label": {"source": "mapped", "sql": "kind = 'a'"},
         "predictions.weight": {"source": "absent"},
         "predictions.id": {"source": "absent"},
+        "predictions.proxy": {"source": "absent"},
         "predictions.kind": {"source": "named", "column": "kind"},
     }
     assert json.loads((run.path / "run.json").read_bytes())["bindings"]["threshold_sweep"] == wanted
