@@ -167,9 +167,8 @@ def row_faults(
     for state, words in STATES.items():
         if options.invalid_scores == "error" and rows_by_status.get(state):
             problem: exp.Expr = column(SCORE_STATE).eq(state)
-            faults.append(
-                _fault(engine, row, problem, f"column {row.source_name('score')!r} is {words}", _SCORE_REMEDY)
-            )
+            remedy = plan.remedies.get(state, _SCORE_REMEDY)
+            faults.append(_fault(engine, row, problem, f"column {row.source_name('score')!r} is {words}", remedy))
     for status, n_rows in rows_by_status.items():
         if n_rows and status.startswith("null_") and status not in STATES:
             names = _named(row, status)

@@ -525,6 +525,8 @@ class Estimates:
             names = list(grouping.columns)
             labelled, cells, above = (_by_group(counts[name], names) for name in (LABELLED, CELLS, ABOVE))
             for values, rows in labelled.items():
+                if rows.is_empty():
+                    continue
                 of_names = dict(zip(names, values, strict=True))
                 key = (grouping.label, *map(of_names.get, by))
                 groups[key] = (rows, cells[values], above.get(values, counts[ABOVE].clear()))

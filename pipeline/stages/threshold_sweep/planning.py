@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from ...plan import rows
-from ...plan.accounting import Roles
+from ...plan.accounting import NOT_LABELLED, STATES, Roles
 from ...plan.area_work import MOST_CELLS as MOST_SINGLE
 from ...plan.area_work import Areas
 from ...plan.checks import (
@@ -61,6 +61,10 @@ MOST_WEIGHT, LEAST_WEIGHT = 1e6, 1e-6
 MOST_ROWS_FOR_OUTCOMES = 1_000_000
 OUTCOMES_WITH_NONE = 'uncertainty = "none" leaves it out, as it reads the rows once more; outcomes = true makes it'
 MOST_BINS_WITH_SUMS = 4096  # from some ten thousand on, sums by bin take longer than another scan
+REMEDIES_OF_SAMPLE = {
+    NOT_LABELLED: "Fill in the column label of the sheet.",
+    **dict.fromkeys(STATES, 'Set invalid_scores = "drop" to leave them out: they are in no stratum.'),
+}
 GROUPS = 16  # that are expected where rows are grouped
 FEW_ROWS = 50_000
 _ALL_EVALUATED = kept("all evaluated", lambda: exp.select("*").from_("evaluated_predictions"))
@@ -110,7 +114,7 @@ class _Planner:
             accounting=Query(f"threshold_sweep/{self._accounting}", {"missed": float(missed)}),
             other_accounting={"labels": Query("threshold_sweep/accounting_of_labels")},
             positive=column("label") if self.labels is None else None,
-            remedies={"not_labelled": "Fill in the column label of the sheet."},
+            remedies={} if self.labels is None else REMEDIES_OF_SAMPLE,
             warnings=tuple(self._warnings(by)),
             facts={"independent": self._independent(), **self.units.facts, **self._limits},
             optional=(

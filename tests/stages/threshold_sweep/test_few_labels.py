@@ -110,6 +110,27 @@ def test_it_is_the_difference_estimator(boundary: str) -> None:
         assert tp == pytest.approx(share * above.sum() + correction * rest, abs=1e-9)
 
 
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_rows_that_others_drew_weigh_the_inverse_of_their_probability(is_weighted: bool) -> None:  # noqa: FBT001
+    number = np.arange(400)
+    truth = number % 8 < np.where(number < 200, 6, 1)
+    weight = 1.0 + number % 3 if is_weighted else np.ones(400)
+    predictions = pl.DataFrame({"id": number, "score": 0.5, "truth": truth, "w": weight})
+    drawn = (number % 2 == 0) & (
+        (number < 200) | (number % 20 == 0)
+    )  # half of the first 200, a twentieth of the others
+    probability = np.where(number < 200, 0.5, 0.05)
+    sheet = pl.DataFrame({"id": number[drawn], "label": truth[drawn], "probability": probability[drawn]})
+    rows = {"path": predictions.drop("truth"), "columns": {"weight": "w"} if is_weighted else {}}
+    curve = thresher.threshold_sweep(
+        predictions=rows, labels=sheet, thresholds=[0.5], units=False, outcomes=False
+    ).curve
+    stands_for = (weight / probability)[drawn]
+    share = stands_for @ truth[drawn] / stands_for.sum()
+    assert curve["tp_weight"][0] == pytest.approx(share * weight.sum(), abs=1e-9)
+    assert curve["tp_weight"][0] + curve["fp_weight"][0] == pytest.approx(weight.sum(), abs=1e-9)
+
+
 def test_means_over_samples_are_the_numbers_of_all_rows() -> None:
     predictions = predictions_of()
     truth = predictions.filter(truth=True)
@@ -318,6 +339,31 @@ def test_a_column_of_labels_with_gaps_names_the_input_of_a_sample() -> None:
     assert "If only a sample has it, name that as labels, with id." in refused.value.remedy
     followed = swept(predictions, predictions.drop_nulls("label").select("id", "label"), sampling="simple")
     assert followed.areas["n"].to_list() == [N_ROWS // 20]
+
+
+def test_scores_that_are_no_numbers_are_dropped_as_the_remedy_says() -> None:
+    predictions = predictions_of()
+    sheet = sheet_of(predictions)
+    broken = predictions.with_columns(score=pl.when(pl.col("id") % 500 == 0).then(float("nan")).otherwise("score"))
+    with pytest.raises(DataError, match="column 'score' is NaN in 8 rows") as refused:
+        swept(broken, sheet)
+    assert refused.value.remedy is not None
+    assert "missed" not in refused.value.remedy  # which does not go with labels of a sample
+    curve = swept(broken, sheet, invalid_scores="drop").curve
+    assert (
+        curve["tp_weight"] + curve["fp_weight"] + curve["fn_weight"] + curve["tn_weight"]
+    ).to_list() == pytest.approx([N_ROWS - 8] * 3)
+
+
+def test_a_sheet_without_a_row_gives_zeros_where_that_is_allowed() -> None:
+    predictions = predictions_of()
+    nothing = sheet_of(predictions).clear()
+    with pytest.raises(DataError, match="Fill in the column label of the sheet") as refused:
+        swept(predictions, nothing)
+    assert refused.value.code == 65
+    groupings: tuple[list[list[str]], ...] = ([[]], [[], ["lang"]])
+    for by in groupings:
+        assert swept(predictions, nothing, by=by, allow_empty=True).areas["n"].to_list() == [0]
 
 
 def test_it_says_what_is_left_out() -> None:
