@@ -148,6 +148,15 @@ def test_limits_of_a_simple_random_sample_are_those_of_jeffreys(hits: int, misse
     assert precision.estimate[0] == pytest.approx(hits / n, rel=1e-12)
 
 
+def test_a_third_of_a_false_row_lowers_the_lower_limit_of_precision() -> None:
+    labelled = Labelled(np.zeros(40, np.int64), np.ones(40), np.arange(40) < 35, np.ones(40))
+    population = Population(np.zeros(1), np.array([[1e9]]), np.array([1e9]))
+    precision = estimated_curve(population, labelled, draws=20_000).at["precision"]
+    with_a_third, without = scipy.stats.beta.ppf(0.025, 35, [5 + 1 / 3, 5])
+    assert precision.lower[0] == pytest.approx(with_a_third, abs=0.007)
+    assert precision.lower[0] < without - 0.006
+
+
 def test_a_stratum_without_a_true_row_widens_recall() -> None:
     """Nine true rows of ten at the top, none of ten among 9,990 rows below: recall may be far below 1."""
     population = Population(np.array([0.5, 0.0]), np.array([[0.0, 9_990], [10, 10]]), np.array([9_990.0, 10.0]))
