@@ -148,6 +148,14 @@ def test_limits_of_a_simple_random_sample_are_those_of_jeffreys(hits: int, misse
     assert precision.estimate[0] == pytest.approx(hits / n, rel=1e-12)
 
 
+def test_limits_of_specificity_are_those_of_the_false_positive_rate_from_the_other_side() -> None:
+    population = population_of(SCORE, STRATUM, CUTS)
+    curve = estimated_curve(population, labelled_of(range(0, 10, 2)), names=("fpr", "specificity"), draws=200)
+    fpr, specificity = curve.at["fpr"], curve.at["specificity"]
+    assert specificity.lower == pytest.approx(1 - fpr.upper, abs=1e-9, nan_ok=True)
+    assert specificity.upper == pytest.approx(1 - fpr.lower, abs=1e-9, nan_ok=True)
+
+
 def test_a_third_of_a_false_row_lowers_the_lower_limit_of_precision() -> None:
     labelled = Labelled(np.zeros(40, np.int64), np.ones(40), np.arange(40) < 35, np.ones(40))
     population = Population(np.zeros(1), np.array([[1e9]]), np.array([1e9]))
