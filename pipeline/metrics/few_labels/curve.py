@@ -162,7 +162,8 @@ def estimated_curve(
     unseen = _Unseen.of(design, draws, np.random.default_rng((seed, 1)))
     tails = (0.5 - confidence / 2, 0.5 + confidence / 2)
     limited = _limited(rows, estimate, drawn, unseen, (*COUNTS, *names), tails)
-    areas, deviations = _areas(rows, estimate, drawn, unseen.throughout(drawn), tails)
+    sides = unseen.throughout(drawn), unseen.at_the_top(drawn, estimate)
+    areas, deviations = _areas(rows, estimate, drawn, sides, tails)
     if not design.label.any():
         areas = {name: Limited(area.estimate, np.array(0.0), np.array(1.0)) for name, area in areas.items()}
     positives = Limited(
@@ -296,6 +297,12 @@ class _Unseen:
         """Outcomes at some cuts with the rows that make them higher, shape (B, T)."""
         return Confusion(counts.tp + self.true_above * self.above[at], counts.fp, counts.fn, counts.tn)
 
+    def at_the_top(self, drawn: Totals, estimate: Totals) -> Totals:
+        """Totals with true rows missed above the cut that finds a quarter of them, which make areas higher."""
+        cut = int(np.searchsorted(estimate.tp[0], estimate.positives[0] / 4))
+        missed = self.true_above * np.minimum(self.above, self.above[min(cut, len(self.above) - 1)])
+        return Totals(drawn.tp + missed, drawn.positives + missed[:, -1])
+
     def throughout(self, drawn: Totals) -> Totals:
         """Totals with true rows that were missed in the stratum of the heaviest rows, which make areas lower."""
         heaviest = self.true_above * max(self.above[-1], self.below[-1])
@@ -303,19 +310,29 @@ class _Unseen:
 
 
 def _areas(
-    rows: _Rows, estimate: Totals, drawn: Totals, with_unseen: Totals, tails: tuple[float, float]
+    rows: _Rows, estimate: Totals, drawn: Totals, with_unseen: tuple[Totals, Totals], tails: tuple[float, float]
 ) -> tuple[dict[str, Limited], dict[str, float]]:
-    """The areas with their limits and their standard errors."""
+    """The areas with their limits and their standard errors.
+
+    An area is a sum of products of what was estimated from the same rows, so that the estimate lies above the truth, on
+    average, about as far as draws above the estimate: the limit on that side is moved by as much.
+    """
     areas, deviations = {}, {}
     for name, area in zip(AREAS, (_average_precision, _pr_auc, _roc_auc), strict=True):
-        value, best, worst = area(rows, estimate)[0], area(rows, drawn), area(rows, with_unseen)
-        is_defined = ~np.isnan(best) & ~np.isnan(worst)
+        value, of_draws, (lower, upper) = (
+            area(rows, estimate)[0],
+            area(rows, drawn),
+            (area(rows, w) for w in with_unseen),
+        )
+        is_defined = ~np.isnan(of_draws) & ~np.isnan(lower)
         low, high = np.nan, np.nan
         deviations[name] = np.nan
         if is_defined.any():
-            low, high = np.quantile(worst[is_defined], tails[0]), np.quantile(best[is_defined], tails[1])
-            deviations[name] = float(np.std(best[is_defined]))
-        areas[name] = Limited(value, np.fmin(low, value), np.fmax(high, value))
+            moved = float(of_draws[is_defined].mean() - value)
+            low = np.quantile(lower[is_defined], tails[0]) - max(moved, 0.0)
+            high = np.quantile(upper[is_defined], tails[1]) - min(moved, 0.0)
+            deviations[name] = float(np.std(of_draws[is_defined]))
+        areas[name] = Limited(value, np.clip(np.fmin(low, value), 0.0, None), np.clip(np.fmax(high, value), None, 1.0))
     return areas, deviations
 
 

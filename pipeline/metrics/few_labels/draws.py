@@ -8,8 +8,8 @@ up to the size N of the stratum, a share p = Σ w y / N of its rows is true, and
 are: the difference estimator with p in the place of every label that is not known (Cochran 1977, chapter 7), where c
 takes account of p being estimated from the same rows. It is unbiased whether or not p is the same throughout the
 stratum. A proxy f, known of every row, takes p's place: y is λ f plus a rest, the total of f is known, and the rest is
-estimated. λ is tuned by stratum (PPI++, Angelopoulos, Duchi & Zrnic 2023), and shrunk as far as the sample cannot tell
-it from 0.
+estimated. λ is tuned by stratum (PPI++, Angelopoulos, Duchi & Zrnic 2023), with the help of all strata where one has
+few rows that tell it, and shrunk as far as the sample cannot tell it from 0.
 
 Draws are those of the Bayesian bootstrap (Rubin 1981), which is the Pólya posterior of a finite population (Ghosh &
 Meeden 1997): each row of a stratum, or each cluster, gets a gamma weight. Sampling without replacement shrinks them by
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 FEWEST = 5  # labels of a stratum, below which it is taken together with a neighbour
 _LEAST_SHAPE = 0.2  # of a gamma weight, where a stratum has hardly a row
+_ROWS_OF_MODEL = 5  # rows of a stratum that weigh as much as what all strata say of a proxy
+_SMALLEST = 1e-12
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Design:
         stratum = merged[rows.stratum]
         weight = scaled(raw, stratum, strata.size)
         labels = np.bincount(stratum, minlength=len(strata.size))
-        slope = _slopes(stratum, rows, weight, strata.numbers)
+        slope = _slopes(stratum, rows, weight, strata)
         cluster = np.unique(rows.cluster, return_inverse=True)[1] if rows.cluster is not None else np.arange(len(order))
         return cls(
             population=strata,
@@ -201,25 +203,49 @@ def merged_strata(population: Population, labels: Integers) -> Integers:
     return merged
 
 
-def _slopes(stratum: Integers, rows: Labelled, weight: Floats, sizes: Floats) -> Floats:
-    """λ of every stratum: Cov(y, f) / Var(f), times 1 - 1 / F with F of the regression, and 0 for F of 1 or less."""
-    strata = len(sizes)
-    if rows.proxy is None:
-        return np.zeros(strata)
+def _slopes(stratum: Integers, rows: Labelled, weight: Floats, strata: Population) -> Floats:
+    """λ of every stratum, shape (H,), which is 0 without a proxy.
 
-    def mean(values: Floats) -> Floats:
-        sums = np.bincount(stratum, weight * values, strata)
-        return np.asarray(sums / _without_zeros(np.bincount(stratum, weight, strata)))
+    That of the labelled rows of a stratum alone would move the estimate where few rows have a proxy unlike the others'
+    (call them odd): if none was drawn λ is 0, and if one was, all odd rows of the stratum count. Three things hold
+    against it. λ is the more that of a model the fewer odd rows were drawn: true rows have one mean proxy in all strata
+    and false rows another, so that the mean of all rows says how many are true (Rogan & Gladen 1978), and
+    Cov(y, f) = p (1 - p) times the difference of the two. It is less the fewer odd rows were to be expected in the
+    sample, since limits cannot know what odd rows that were not drawn would say. And one factor for all strata, by
+    which the variance is least, times 1 - 1 / F with its F, and 0 for F of 1 or less, leaves out a proxy that tells
+    nothing.
+    """
+    n_strata, number = len(strata.size), np.bincount(stratum, minlength=len(strata.size))
+    true = rows.label
+    if rows.proxy is None or strata.proxy_size is None or true.all() or not true.any():
+        return np.zeros(n_strata)
 
-    number = np.bincount(stratum, minlength=strata)
-    label, proxy = rows.label.astype(np.float64), rows.proxy
-    label, proxy = label - mean(label)[stratum], proxy - mean(proxy)[stratum]
-    together, spread, of_labels = mean(label * proxy), mean(proxy**2), mean(label**2)
-    explained = together**2 / _without_zeros(spread)
-    unexplained = np.maximum(of_labels - explained, 0.0)
-    shrunk = 1 - unexplained / _without_zeros(explained * np.maximum(number - 2, 0))
-    is_tuned = (number > FEWEST) & (number < sizes)
-    return np.where(is_tuned, together / _without_zeros(spread) * np.clip(shrunk, 0.0, 1.0), 0.0)
+    def sums(values: Floats) -> Floats:
+        return np.asarray(np.bincount(stratum, values, n_strata), dtype=np.float64)
+
+    def about_the_mean(values: Floats) -> Floats:
+        return np.asarray(values - (sums(values) / _without_zeros(number))[stratum])
+
+    label, proxy = about_the_mean(true.astype(np.float64)), about_the_mean(rows.proxy)
+    mean = strata.proxy_size / _without_zeros(strata.size)
+    is_share = all(((values >= 0) & (values <= 1)).all() for values in (rows.proxy, mean))
+    widest = mean * (1 - mean) if is_share else sums(proxy**2) / _without_zeros(number)
+    most = 1.0 if is_share else max(float((proxy**2).max()), _SMALLEST)
+    difference = rows.proxy[true].mean() - rows.proxy[~true].mean()
+    share = np.clip((mean - rows.proxy[~true].mean()) / (difference or np.inf), 0.0, 1.0)
+    spread = widest * min((proxy**2).sum() / max(widest[stratum].sum(), _SMALLEST), 1.0)
+    of_model = share * (1 - share) * difference / _without_zeros(np.where(spread > _SMALLEST, spread, 0.0))
+    odd_drawn, odd_expected = sums(proxy**2) / most, number * widest / most
+    of_rows = sums(label * proxy) / _without_zeros(sums(proxy**2))
+    slope = (odd_drawn * of_rows + _ROWS_OF_MODEL * of_model) / (odd_drawn + _ROWS_OF_MODEL)
+    slope *= odd_expected / (odd_expected + 1)
+    explained = slope[stratum] * proxy
+    part_of_variance = weight**2 * (number / np.maximum(number - 1, 1))[stratum]
+    together, alone = (part_of_variance * explained * label).sum(), (part_of_variance * explained**2).sum()
+    factor = np.clip(together / max(alone, _SMALLEST), 0.0, 1.0)
+    doubt = ((part_of_variance * explained * (label - factor * explained)) ** 2).sum()
+    shrunk = np.clip(1 - doubt / max(together**2, _SMALLEST), 0.0, 1.0)
+    return np.where(number < strata.numbers, slope * factor * shrunk, 0.0)
 
 
 def scaled(weight: Floats, stratum: Integers, size: Floats) -> Floats:

@@ -152,6 +152,21 @@ class ThresholdSweepParameters(StageParameters):
     units: Literal["auto"] | bool = "auto"
     bands: bool = False
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_judge(cls, values: object) -> object:
+        """`judge = { labels, checked }` says of two inputs that they belong together."""
+        if not isinstance(values, dict) or "judge" not in values:
+            return values
+        judge = values["judge"]
+        if not isinstance(judge, dict) or set(judge) != {"labels", "checked"}:
+            message = "judge: write { labels = …, checked = … }: the judge's labels, and those of people for some of them"
+            raise ValueError(message)
+        if twice := sorted(set(judge) & set(values)):
+            message = f"judge names {' and '.join(twice)}, which stands beside it, too: leave one of them out"
+            raise ValueError(message)
+        return {**{name: value for name, value in values.items() if name != "judge"}, **judge}
+
     @field_validator("operating_points")
     @classmethod
     def _once(cls, value: tuple[Criterion, ...]) -> tuple[Criterion, ...]:

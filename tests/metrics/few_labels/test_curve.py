@@ -237,7 +237,7 @@ def test_a_proxy_narrows_and_a_useless_one_costs_nothing(kind: str, least: float
     assert least <= with_it / without_it <= most
 
 
-def test_the_total_is_the_prediction_powered_mean_with_a_tuned_and_shrunk_slope() -> None:
+def test_the_total_is_the_prediction_powered_mean_with_a_slope_near_that_of_the_rows() -> None:
     """λ mean(F) + mean(y - λ f) of all rows and the labelled ones, in each of two strata (PPI++)."""
     score, label, stratum = binary(1_000, 0.4, 5)
     random = np.random.default_rng(6)
@@ -245,17 +245,48 @@ def test_the_total_is_the_prediction_powered_mean_with_a_tuned_and_shrunk_slope(
     chosen = random.choice(1_000, 120, replace=False)
     cuts = np.array([2.0, -1.0])
     labelled = Labelled(stratum[chosen], score[chosen], label[chosen], np.ones(120), proxy[chosen])
+    population = population_of(score, stratum, cuts, proxy)
+    design = Design.of(population, labelled)
+    order = np.argsort(np.searchsorted(-cuts, -score[chosen]), kind="stable")
     total = 0.0
     for index in (0, 1):
         y, f = (values[chosen][stratum[chosen] == index] for values in (label.astype(float), proxy))
-        fit = scipy.stats.linregress(f, y)
-        f_statistic = fit.rvalue**2 / (1 - fit.rvalue**2) * (len(y) - 2)
-        slope = fit.slope * max(1 - 1 / f_statistic, 0.0)
+        slope = slope_of(design, index, proxy[chosen][order])
+        assert slope == pytest.approx(scipy.stats.linregress(f, y).slope, rel=0.15)
         rows = stratum == index
         total += rows.sum() * (slope * proxy[rows].mean() + (y - slope * f).mean())
-    curve = estimated_curve(population_of(score, stratum, cuts, proxy), labelled, draws=20)
+    curve = estimated_curve(population, labelled, draws=20)
     assert curve.positives.estimate == pytest.approx(total, rel=1e-12)
     assert curve.at["tp"].estimate[1] == pytest.approx(total, rel=1e-12)
+
+
+def slope_of(design: Design, stratum: int, proxy: Floats) -> float:
+    """λ of a stratum, from λ f and f of its labelled rows."""
+    rows = np.flatnonzero((design.stratum == stratum) & (design.proxy != 0))
+    return float(design.proxy[rows[0]] / proxy[rows[0]])
+
+
+@pytest.mark.parametrize("share_of_strata", [(0.004, 0.2), (0.02, 0.5)])
+def test_a_proxy_of_few_rows_does_not_move_the_estimate(share_of_strata: tuple[float, float]) -> None:
+    """400 samples, in most of which the first stratum has no row, or one, that the proxy takes for true."""
+    random = np.random.default_rng(8)
+    stratum = np.repeat([0, 1], [6_000, 1_000])
+    label = random.random(7_000) < np.array(share_of_strata)[stratum]
+    proxy = np.where(random.random(7_000) < np.where(label, 0.85, 0.998), label, ~label).astype(float)
+    size, sums = np.bincount(stratum).astype(np.float64), np.bincount(stratum, proxy).astype(np.float64)
+    population = Population(np.zeros(1), size[:, None], size, proxy=sums[:, None], proxy_size=sums)
+    estimates, without = [], []
+    for _ in range(400):
+        rows = np.concatenate(
+            [random.choice(6_000, 60, replace=False), 6_000 + random.choice(1_000, 60, replace=False)]
+        )
+        labelled = Labelled(stratum[rows], np.ones(120), label[rows], np.ones(120), proxy=proxy[rows])
+        estimates.append(Design.of(population, labelled).estimate().positives[0])
+        plain = Population(np.zeros(1), size[:, None], size)
+        without.append(Design.of(plain, replace(labelled, proxy=None)).estimate().positives[0])
+    error = np.std(estimates) / 20
+    assert abs(np.mean(estimates) - label.sum()) < 3.5 * error + 0.02 * label.sum()
+    assert np.std(estimates) < 0.9 * np.std(without)
 
 
 def test_labels_of_a_judge_are_corrected() -> None:
@@ -304,12 +335,11 @@ def test_with_a_proxy_the_mean_is_that_of_ppi_py() -> None:
     labelled = Labelled(stratum[drawn], ones, label[drawn], ones, proxy=proxy[drawn])
     population = Population(np.zeros(1), size[:, None], size, proxy=sums[:, None], proxy_size=sums)
     design = Design.of(population, labelled)
-    with np.errstate(invalid="ignore"):
-        slopes = design.proxy / proxy[drawn]
-    slope_of_strata = [float(np.nanmax(slopes[design.stratum == number])) for number in range(3)]
     # ppi_mean_pointestimate(label, proxy, proxy of all, lam=slope) of ppi-python 0.2.3, stratum by stratum
-    assert slope_of_strata == pytest.approx([0.5546447494514043, 0.8223776335905832, 0.7334499008082561], abs=1e-12)
-    assert design.estimate().positives[0] == pytest.approx(281.6397957333613, abs=1e-9)
+    slopes = np.array([0.5546447494514043, 0.8223776335905832, 0.7334499008082561])
+    assert [slope_of(design, index, proxy[drawn]) for index in range(3)] == pytest.approx(slopes, abs=0.15)
+    tuned = replace(design, proxy=slopes[design.stratum] * proxy[drawn], proxy_total=float(slopes @ sums))
+    assert tuned.estimate().positives[0] == pytest.approx(281.6397957333613, abs=1e-9)
     without = Design.of(
         Population(np.zeros(1), size[:, None], size), Labelled(stratum[drawn], ones, label[drawn], ones)
     )
