@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 Floats: TypeAlias = "NDArray[np.float64]"
-Method: TypeAlias = Literal["sup_t_rows", "sup_t_clusters", "bonferroni"]
+Method: TypeAlias = Literal["sup_t_rows", "sup_t_clusters", "sup_t_sample", "bonferroni"]
 
 RATIOS = ("precision", "recall", "fpr")
 CURVES = (("recall", "precision"), ("recall", "fpr"))  # the ratios whose limits hold a curve together
@@ -376,6 +376,33 @@ def band_of_clusters(
             crossed=crossed,
             fewest_degrees=fewest_degrees,
         )
+    return Band(_finished(limits, single), critical)
+
+
+def band_of_sample(
+    largest: Largest, confidence: float, values: Mapping[str, Floats], single: Single, scarcest: Floats
+) -> Band:
+    """The band of a curve that is estimated from a sample: limits of single thresholds, farther away.
+
+    How much farther is r = c / z where limits are those of normal errors, and r² where an outcome was not seen at all,
+    of whose number log(1 / probability) bounds the tail; r (1 + (r - 1) / (m + 1)) lies between, and above the ratio of
+    the quantiles of gamma of m events.
+
+    Args:
+        largest: The largest errors of draws.
+        confidence: Such as 0.95.
+        values: By ratio, shape (K,).
+        single: Limits of single thresholds.
+        scarcest: Shape (K,): labelled rows with the outcome that fewest have.
+    """
+    critical = critical_values(largest, confidence)
+    normal = -float(scipy.special.ndtri((1 - confidence) / 2))
+    limits: dict[str, Limits] = {}
+    for name in RATIOS:
+        ratio = critical.values[name] / normal
+        farther = ratio * (1 + (ratio - 1) / (scarcest + 1))
+        low, high = (values[name] + (side - values[name]) * farther for side in single[name])
+        limits[name] = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
     return Band(_finished(limits, single), critical)
 
 

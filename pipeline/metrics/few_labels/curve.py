@@ -18,6 +18,7 @@ judge errs as often at high scores as at low ones.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -29,10 +30,11 @@ from ..uncertainty.proportions import Confusion
 from .draws import Design, Totals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from ..curves.decisions import Payoffs
     from .rows import Labelled, Population
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -41,6 +43,7 @@ _UNSEEN = 1 / 3  # rows: the neutral prior of Kerman (2011)
 _DRAWS, _FEWEST_DRAWS = 2_000, 400
 _KEPT = 20_000_000  # numbers of all draws
 _AT_ONCE = 2_000_000  # numbers in an array
+_ROUNDING = 1e-12
 _LEAST_DIFFERENCE = 0.01  # between the answers of a judge to true rows and to false ones, in a draw
 COUNTS = ("tp", "fp", "fn", "tn")
 RATIOS = ("precision", "recall", "f1", "fpr")
@@ -115,12 +118,15 @@ class Curve:
             wanted ones, by trapezoids.
         deviations: Standard errors of the areas: the standard deviations of their draws.
         positives: True rows, or their weight.
+        largest: Of precision, recall and the false positive rate, shape (B,): the largest standardised error of each
+            draw over the wanted cuts, for bands; empty if they are not wanted.
     """
 
     at: Mapping[str, Limited]
     areas: Mapping[str, Limited]
     deviations: Mapping[str, float]
     positives: Limited
+    largest: Mapping[str, Floats]
 
 
 def estimated_curve(
@@ -129,6 +135,8 @@ def estimated_curve(
     *,
     wanted: NDArray[np.int64] | None = None,
     names: Sequence[str] = RATIOS,
+    payoffs: Mapping[str, Payoffs] | None = None,
+    banded: Sequence[str] = (),
     judge: Judge | None = None,
     confidence: float = 0.95,
     draws: int | None = None,
@@ -141,6 +149,8 @@ def estimated_curve(
         labelled: A sample of them, at least one row.
         wanted: Rising indices of the cuts whose numbers are wanted; all if not given.
         names: The ratios and indices that are wanted at them, from those of `tables.ratios`.
+        payoffs: By name, means of what outcomes are worth, which are wanted, too.
+        banded: Those of the names whose largest errors are wanted.
         judge: Whose labels they are, if not people's.
         confidence: Such as 0.95.
         draws: How many, of which limits are quantiles; default: 2,000, and down to 400 where cuts are many.
@@ -161,7 +171,9 @@ def estimated_curve(
     drawn = _drawn(design, rows, judge, draws, seed)
     unseen = _Unseen.of(design, draws, np.random.default_rng((seed, 1)))
     tails = (0.5 - confidence / 2, 0.5 + confidence / 2)
-    limited = _limited(rows, estimate, drawn, unseen, (*COUNTS, *names), tails)
+    numbers: dict[str, Callable[[Confusion], Floats]] = {name: partial(_value, name) for name in (*COUNTS, *names)}
+    numbers |= {name: payoff.mean for name, payoff in (payoffs or {}).items()}
+    limited, largest = _limited(rows, estimate, drawn, unseen, numbers, banded, tails)
     sides = unseen.throughout(drawn), unseen.at_the_top(drawn, estimate)
     areas, deviations = _areas(rows, estimate, drawn, sides, tails)
     if not design.label.any():
@@ -171,7 +183,7 @@ def estimated_curve(
         np.fmin(np.quantile(drawn.positives, tails[0]), estimate.positives[0]),
         np.fmax(np.quantile(unseen.throughout(drawn).positives, tails[1]), estimate.positives[0]),
     )
-    return Curve(_at_edges(design, rows, limited), areas, deviations, positives)
+    return Curve(_at_edges(design, rows, limited), areas, deviations, positives, largest)
 
 
 @dataclass(frozen=True)
@@ -211,30 +223,50 @@ def _limited(
     estimate: Totals,
     drawn: Totals,
     unseen: _Unseen,
-    names: Sequence[str],
+    numbers: Mapping[str, Callable[[Confusion], Floats]],
+    banded: Sequence[str],
     tails: tuple[float, float],
-) -> dict[str, Limited]:
-    """The numbers at the wanted cuts with their limits, a few cuts at a time."""
-    blocks: dict[str, list[Limited]] = {name: [] for name in names}
+) -> tuple[dict[str, Limited], dict[str, Floats]]:
+    """The numbers at the wanted cuts with their limits, and the largest errors, a few cuts at a time."""
+    blocks: dict[str, list[Limited]] = {name: [] for name in numbers}
+    largest = {name: np.zeros(len(drawn.positives)) for name in banded}
     at_once = max(1, _AT_ONCE // len(drawn.positives))
     for start in range(0, max(len(rows.at), 1), at_once):
         at = rows.at[start : start + at_once]
         of_estimate, of_draws = (rows.confusion(totals, at) for totals in (estimate, drawn))
         sides = unseen.low(of_draws, at), unseen.high(of_draws, at)
-        for name, block in blocks.items():
-            value = _value(name, of_estimate)[0]
+        for name, number in numbers.items():
+            value = number(of_estimate)[0]
             low, high = (
-                np.quantile(_value(name, counts), tail, axis=0)
-                for counts, tail in zip(sides[::-1] if name in _FALLING else sides, tails, strict=True)
+                np.quantile([number(side) for side in _sides(name, sides, upper=upper)], tail, axis=1)
+                for upper, tail in zip((False, True), tails, strict=True)
             )
             # undefined numbers have limits without them
-            block.append(Limited(value, np.fmin(low, value), np.fmax(high, value)))
-    return {
+            blocks[name].append(Limited(value, np.fmin(low.min(axis=0), value), np.fmax(high.max(axis=0), value)))
+            if name in largest:
+                largest[name] = np.maximum(largest[name], _largest_errors(number(of_draws)))
+    limited = {
         name: Limited(
             *(np.concatenate(parts) for parts in zip(*((b.estimate, b.lower, b.upper) for b in block), strict=True))
         )
         for name, block in blocks.items()
     }
+    return limited, largest
+
+
+def _sides(name: str, sides: tuple[Confusion, Confusion], *, upper: bool) -> tuple[Confusion, ...]:
+    """The outcomes with unseen rows that make a number lower, or higher; both where the number does not tell."""
+    if name not in COUNTS and name not in RATIO_OF and name not in INDEX_OF:
+        return sides
+    return (sides[upper != (name in _FALLING)],)
+
+
+def _largest_errors(values: Floats) -> Floats:
+    """Shape (B,): the largest standardised error of each draw over the cuts at which all draws are defined."""
+    defined = values[:, np.isfinite(values).all(axis=0)]
+    spread = defined.std(axis=0)
+    errors = np.abs(defined - defined.mean(axis=0))[:, spread > _ROUNDING] / spread[spread > _ROUNDING]
+    return np.asarray(errors.max(axis=1, initial=0.0))
 
 
 def _value(name: str, counts: Confusion) -> Floats:

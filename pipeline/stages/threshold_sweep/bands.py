@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ...metrics.curves.bands import DRAWS, RATIOS, Draws, band_of_clusters, band_of_rows, spread_out
+from ...metrics.curves.bands import (
+    DRAWS,
+    RATIOS,
+    Draws,
+    Largest,
+    band_of_clusters,
+    band_of_rows,
+    band_of_sample,
+    spread_out,
+)
 from ...metrics.uncertainty.cube import MOST_CELLS
 from ...metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY, QUALITY_COLUMN
 from ...metrics.uncertainty.limits import Interval, limit_columns, no_limits, with_quality
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
     from ...metrics.uncertainty.interval_quality import Reason
     from ..figures import Figure
     from .contract import ThresholdSweepParameters
+    from .few_labels import Estimates
 
 
 # Limits that hold at all thresholds together: their table, and their region in figures.
@@ -52,7 +62,8 @@ COLUMNS = (
     Column(
         "method",
         "VARCHAR",
-        "how the critical values were found: `sup_t_rows`, `sup_t_clusters`, `bonferroni`; NULL: there is no band",
+        "how the critical values were found: `sup_t_rows`, `sup_t_clusters`, `sup_t_sample`, "
+        "`bonferroni`; NULL: there is no band",
         nullable=True,
     ),
     Column("n_thresholds", "BIGINT", "thresholds of the group at which the limits hold together: its rows here"),
@@ -78,7 +89,12 @@ _AT, _INDEX, _SIZE = "_at", "_index", "_size"
 
 
 def bands_table(
-    params: ThresholdSweepParameters, curve: pl.DataFrame, points: pl.DataFrame, cube: Cube, clusters: pl.DataFrame
+    params: ThresholdSweepParameters,
+    curve: pl.DataFrame,
+    points: pl.DataFrame,
+    cube: Cube,
+    clusters: pl.DataFrame,
+    estimates: Estimates | None,
 ) -> pl.DataFrame:
     """One row per group and threshold, of many thresholds at most about `MOST_THRESHOLDS`.
 
@@ -88,9 +104,10 @@ def bands_table(
         points: The operating points, whose thresholds are always among those of the band.
         cube: The counts of the groups.
         clusters: `clusters_of` the groups.
+        estimates: What labels of a sample say, if labels are those of one.
     """
     rows = _chosen(curve, points, cube.keys)
-    banded = _banded(params, rows, cube)
+    banded = _banded(params, rows, cube, estimates)
     marked = with_quality(
         banded, RATIOS, clusters=None if params.cluster is None else clusters, keys=cube.keys, events=CONFUSION
     )
@@ -118,12 +135,30 @@ def _chosen(curve: pl.DataFrame, points: pl.DataFrame, keys: Sequence[str]) -> p
     ).drop(_INDEX, _SIZE)
 
 
-def _banded(params: ThresholdSweepParameters, rows: pl.DataFrame, cube: Cube) -> pl.DataFrame:
+def _banded(
+    params: ThresholdSweepParameters, rows: pl.DataFrame, cube: Cube, estimates: Estimates | None
+) -> pl.DataFrame:
     """With limits, why they are missing, critical values and method."""
     within_budget = rows.height * DRAWS <= MOST_DRAWN and (params.cluster is None or cube.within_budget(rows.height))
     if rows.is_empty() or not within_budget:
         return rows.with_columns(*no_limits(RATIOS, "budget"), *nulls(CRITICAL), *nulls(["method"], pl.String))
+    if estimates is not None:
+        by_key = by_group(rows.sort(THRESHOLD), cube.keys)
+        return pl.concat([_of_sample(params, group, estimates.largest(key)) for key, group in by_key.items()])
     return pl.concat([_of_group(params, *group) for group in _beside(rows, cube)])
+
+
+def _of_sample(
+    params: ThresholdSweepParameters, rows: pl.DataFrame, largest: Mapping[str, NDArray[np.float64]]
+) -> pl.DataFrame:
+    """The rows of one group with the band of an estimated curve."""
+    values = {name: rows[name].cast(pl.Float64).to_numpy() for name in RATIOS}
+    looks = {name: int(np.isfinite(numbers).sum()) for name, numbers in values.items()}
+    errors = Largest(dict(largest), looks, "sup_t_sample")
+    scarcest = rows.select(pl.min_horizontal(CONFUSION).cast(pl.Float64)).to_series().to_numpy()
+    return _with_band(
+        rows, band_of_sample(errors, params.confidence, values, _single(rows), scarcest), "undefined_ratio"
+    )
 
 
 def _beside(rows: pl.DataFrame, cube: Cube) -> Iterator[tuple[pl.DataFrame, GroupCounts]]:
@@ -141,6 +176,11 @@ def _of_group(params: ThresholdSweepParameters, rows: pl.DataFrame, group: Group
     band = _band(params, rows, group)
     replicates = min(len(counts.replicates) for counts in (group, *group.crossed))
     reason: Reason = "one_replicate" if params.cluster is not None and replicates == 1 else "undefined_ratio"
+    return _with_band(rows, band, reason)
+
+
+def _with_band(rows: pl.DataFrame, band: Band, reason: Reason) -> pl.DataFrame:
+    """The rows of one group with the limits of a band."""
     intervals = {name: Interval.of(limits, reason) for name, limits in band.limits.items()}
     has_band = {name: not np.isnan(lower).all() for name, (lower, _) in band.limits.items()}
     critical = (
@@ -153,16 +193,19 @@ def _of_group(params: ThresholdSweepParameters, rows: pl.DataFrame, group: Group
 
 def _band(params: ThresholdSweepParameters, rows: pl.DataFrame, group: GroupCounts) -> Band:
     """The band of one group, nowhere narrower than the limits of its curve."""
-    sides = ("lower", "upper")
-    lower, upper = ({name: rows[f"{name}_{side}"].to_numpy() for name in RATIOS} for side in sides)
-    single = {name: (lower[name], upper[name]) for name in RATIOS}
-    draws = Draws(seed=params.seed)
+    single, draws = _single(rows), Draws(seed=params.seed)
     if params.cluster is None:
         sums, weights = confusion_of_rows(rows)
         fixed = params.class_sizes == "fixed"
         return band_of_rows(sums, weights, params.confidence, single, fixed_sizes=fixed, draws=draws)
     (counts, *crossed), heaviest = counts_of_clusters(rows, group)
     return band_of_clusters(counts, params.confidence, single, heaviest=heaviest, crossed=crossed, draws=draws)
+
+
+def _single(rows: pl.DataFrame) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """The limits of single thresholds."""
+    lower, upper = ({name: rows[f"{name}_{side}"].to_numpy() for name in RATIOS} for side in ("lower", "upper"))
+    return {name: (lower[name], upper[name]) for name in RATIOS}
 
 
 # The region of a figure in which a whole curve lies: the limits of all its thresholds together.

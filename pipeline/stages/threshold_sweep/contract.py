@@ -160,7 +160,9 @@ class ThresholdSweepParameters(StageParameters):
             return values
         judge = values["judge"]
         if not isinstance(judge, dict) or set(judge) != {"labels", "checked"}:
-            message = "judge: write { labels = …, checked = … }: the judge's labels, and those of people for some of them"
+            message = (
+                "judge: write { labels = …, checked = … }: the judge's labels, and those of people for some of them"
+            )
             raise ValueError(message)
         if twice := sorted(set(judge) & set(values)):
             message = f"judge names {' and '.join(twice)}, which stands beside it, too: leave one of them out"

@@ -16,12 +16,15 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ...errors import DataError, Note
+from ...metrics.curves.bands import RATIOS as BANDED
+from ...metrics.curves.decisions import Payoffs
+from ...metrics.curves.operating_points import CRITERION
 from ...metrics.few_labels.curve import COUNTS as OUTCOMES
 from ...metrics.few_labels.curve import Judge, estimated_curve
 from ...metrics.few_labels.design import PER_STRATUM, further, strata_of_cells, worth_of_cells
 from ...metrics.few_labels.draws import merged_strata, scaled
 from ...metrics.few_labels.rows import Labelled, Population
-from ...metrics.uncertainty.limits import Interval, limit_columns, no_limits, with_quality
+from ...metrics.uncertainty.limits import Interval, limit_columns, limit_series, no_limits, with_quality
 from ...metrics.uncertainty.proportions import PROPORTIONS
 from ...plan.nodes import Phase, Statement
 from ...queries.dialect import column, double
@@ -31,6 +34,7 @@ from ...sources.inputs import Field
 from ...tables.columns import THRESHOLD, by_group, doubles, lowest_retrieved
 from ...visible_text import rows_in_words
 from .contract import DRAWN, OF_DRAWN
+from .decisions.costs import COST_PER_ROW
 from .outcomes import LOCATION
 
 if TYPE_CHECKING:
@@ -565,6 +569,29 @@ class Estimates:
         limited = pl.concat(frames).with_columns(*limit_columns(columns))
         return with_quality(limited, names, clusters=clusters, keys=self.keys, events=OUTCOMES)
 
+    def with_costs(self, points: pl.DataFrame, curve: pl.DataFrame) -> pl.DataFrame:
+        """Operating points with limits of their cost per row that know the design, where a criterion has costs."""
+        if not self._payoffs or not self.params.is_replicated:
+            return points
+        limits = np.full((2, points.height), np.nan)
+        thresholds = {key: rows[THRESHOLD].sort().to_numpy() for key, rows in by_group(curve, self.keys).items()}
+        for row, (*key, threshold, criterion) in enumerate(points.select(*self.keys, THRESHOLD, CRITERION).rows()):
+            group = tuple(key)
+            if criterion in self._payoffs and threshold is not None and group in self.groups:
+                cost = self._curves[(*group, None)].at[criterion]
+                index = -1 - np.searchsorted(thresholds[group], threshold)
+                limits[:, row] = cost.lower[index], cost.upper[index]
+        return points.with_columns(*limit_series(COST_PER_ROW, (limits[0], limits[1])))
+
+    def largest(self, key: tuple[object, ...]) -> Mapping[str, Floats]:
+        """The largest standardised errors of the ratios of a group over its curve, by draw."""
+        return self._curves[(*key, None)].largest if key in self.groups else dict.fromkeys(BANDED, np.zeros(1))
+
+    @property
+    def _payoffs(self) -> dict[str, Payoffs]:
+        costs = ((point.text, point.cost) for point in self.params.operating_points)
+        return {text: Payoffs(*cost.by_outcome) for text, cost in costs if cost is not None}
+
     def lower(self, rows: pl.DataFrame, name: str, confidence: float) -> Floats:
         """Lower limits of a ratio at the thresholds of one group, of another confidence."""
         curve = self._curve(rows.select(self.keys).row(0), rows[THRESHOLD], confidence)
@@ -617,6 +644,8 @@ class Estimates:
                 ),
                 wanted=np.searchsorted(-cuts, -lowest[::-1]),
                 names=(*PROPORTIONS, *self.params.metrics),
+                payoffs=self._payoffs,
+                banded=BANDED if self.params.bands else (),
                 judge=self.judge,
                 confidence=self.params.confidence if confidence is None else confidence,
                 seed=self.params.seed,

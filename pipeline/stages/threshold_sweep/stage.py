@@ -93,8 +93,9 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     points = operating_points(curve, keys, params.operating_points, choices, f_beta, outcomes(), params.boundary)
     points = with_numbers(points, clusters, keys)
     points = with_costs(points, cube, params, within=params.cluster is None or cube.within_budget(curve.height))
+    points = points if estimates is None else estimates.with_costs(points, curve)
     areas = areas_table(params, counts, keys, clusters, estimates)
-    bands = {"threshold_sweep_bands": bands_table(params, curve, points, cube, clusters)} if params.bands else {}
+    bands = bands_table(params, curve, points, cube, clusters, estimates) if params.bands else None
     working = [*(f"{name}_squares" for name in CONFUSION), *HEAVIEST]
     working += [] if estimates is None else [f"{name}{OF_DRAWN}" for name in CONFUSION]
     shown = curve.drop(working)
@@ -104,7 +105,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
         "threshold_sweep_operating_points": points.drop(working),
         "threshold_sweep_averages": averages_table(params, counts["counts"], shown, areas, keys),
         **calibration_tables(params, counts, clusters),
-        **bands,
+        **({} if bands is None else {"threshold_sweep_bands": bands}),
         **decision_tables(params, as_counted, Swept(cube, curve, points, clusters)),
     }
 
