@@ -130,13 +130,13 @@ class _OpenTable:
     counts: dict[tuple[str, ...], list[pl.DataFrame]] = field(default_factory=dict)
 
     def add(self, segment: tuple[str, ...], counts: pl.DataFrame) -> None:
-        present = set(counts.columns)
-        threshold = pl.col(THRESHOLD) if THRESHOLD in present else pl.lit(None, dtype=pl.Float64).alias(THRESHOLD)
-        numbers = (
-            pl.col(name).fill_null(0) if name in present else pl.lit(0, dtype=pl.Int64).alias(name)
-            for name in self.columns
-        )
-        selected = counts.select(*segment, pl.col(REPLICATE).cast(pl.Int64), threshold, *self.keys, *numbers)
+        labels = (counts.get_column(name) for name in segment)
+        replicates = counts.get_column(REPLICATE).cast(pl.Int64)
+        thresholds = _column(counts, THRESHOLD, pl.Series(THRESHOLD, [None], dtype=pl.Float64))
+        keys = (counts.get_column(name) for name in self.keys)
+        numbers = (_column(counts, name, pl.Series(name, [0], dtype=pl.Int64)) for name in self.columns)
+        whole = (each.fill_null(0) if each.null_count() else each for each in numbers)
+        selected = pl.DataFrame([*labels, replicates, thresholds, *keys, *whole])
         self.counts.setdefault(segment, []).append(selected)
 
     def of_all(self, groupings: Sequence[Grouping], by: Sequence[str]) -> pl.DataFrame:
@@ -157,6 +157,11 @@ class _OpenTable:
             labels = pl.Series(GROUPING.name, [grouping.label]).new_from_index(0, summed.height)
             summed_groupings.append(summed.insert_column(0, labels))
         return pl.concat(summed_groupings, how="diagonal")[[GROUPING.name, *by, *keys, *self.columns]]
+
+
+def _column(counts: pl.DataFrame, name: str, otherwise: pl.Series) -> pl.Series:
+    """A column of some counts; where they lack it, as many copies of a value."""
+    return counts.get_column(name) if name in counts.columns else otherwise.new_from_index(0, counts.height)
 
 
 # Sums over rows from the number of rows of each score, as the queries make them: every term is a decimal.

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from .ratios import RATIO_OF
-from .schemas import polars_types
+from .schemas import in_order, polars_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -99,6 +99,8 @@ def lowest_retrieved(threshold: float, boundary: Boundary) -> float:
 
 def add_up(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pl.DataFrame:
     """Sum integer counts by keys; counts add up over files, replicates and bins."""
+    if counts.height == 1 and not any(counts.get_column(name).null_count() for name in values):
+        return counts[[*keys, *values]]  # a single row is the sum
     if not keys:
         return counts.select(pl.col(values).sum())
     return counts.group_by(keys, maintain_order=False).agg(pl.col(values).sum())
@@ -106,14 +108,8 @@ def add_up(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> 
 
 def add_up_in_order(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pl.DataFrame:
     """Do the same in the order of the keys, NULL last; rows that repeat no key, as they mostly are, are only sorted."""
-    rows = counts[[*keys, *values]]
-    if rows.height < 2:  # noqa: PLR2004 - a single row is the sum
-        return rows
-    ordered = rows.sort(keys, nulls_last=True)
-    is_repeated = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in keys)
-    if not ordered.select(is_repeated.slice(1).any()).item():
-        return ordered
-    return ordered.group_by(keys, maintain_order=True).agg(pl.col(values).sum())
+    rows, repeats = in_order(counts[[*keys, *values]], keys)
+    return rows.group_by(keys, maintain_order=True).agg(pl.col(values).sum()) if repeats else rows
 
 
 def at_or_above(
@@ -137,7 +133,9 @@ def at_or_above(
         One row per group × threshold in this order, columns `keys`, `threshold`, `values`; groups without any count in
         the bins get zeros when thresholds are given.
     """
-    per_bin = add_up_by_threshold(counts.filter(pl.col(THRESHOLD).is_not_null()), keys, values)
+    has_others = counts.get_column(THRESHOLD).null_count()
+    scored = counts.filter(pl.col(THRESHOLD).is_not_null()) if has_others else counts
+    per_bin = add_up_by_threshold(scored, keys, values)
     if thresholds is not None:
         groups = counts.select(keys).unique().sort(keys, nulls_last=True)
         frame = groups.join(pl.DataFrame({THRESHOLD: sorted(thresholds)}, schema={THRESHOLD: pl.Float64}), how="cross")
