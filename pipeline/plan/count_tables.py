@@ -169,8 +169,9 @@ def _column(counts: pl.DataFrame, name: str, otherwise: pl.Series) -> pl.Series:
 
 def _counted_scores(counts: CountTables, segment: Sequence[str]) -> pl.DataFrame:
     """The number of rows of each score of the groups of a grouping, where every score is a threshold."""
-    label, has_rows = Grouping(tuple(segment)).label, pl.sum_horizontal(SIDES) > 0
-    return counts[COUNT_TABLE].filter(pl.col(GROUPING.name) == label, pl.col(THRESHOLD).is_not_null(), has_rows)
+    label, table = Grouping(tuple(segment)).label, counts[COUNT_TABLE]
+    has_rows = pl.col(THRESHOLD).is_not_null() & (pl.sum_horizontal(SIDES) > 0)
+    return table.filter(pl.col(GROUPING.name) == label, has_rows)
 
 
 def losses_of_scores(counts: CountTables, segment: Sequence[str]) -> pl.DataFrame:
@@ -302,10 +303,14 @@ def _rows_counted(plan: Plan, counts: pl.DataFrame) -> int:
     """Rows of the primary input that the counts hold: every grouping has each of them once."""
     if counts.is_empty():
         return 0
-    rows = counts.filter(pl.col(GROUPING.name) == counts[GROUPING.name][0]).select(
-        pl.sum_horizontal(pl.col(plan.used).sum())
-    )
-    return int(rows.item())
+    rows = of_first_grouping(counts)
+    return int(sum(rows[name].sum() for name in plan.used))
+
+
+def of_first_grouping(counts: pl.DataFrame) -> pl.DataFrame:
+    """The counts of the grouping that comes first: like every grouping it has each row once."""
+    labels = counts[GROUPING.name]
+    return counts if labels.n_unique() <= 1 else counts.filter(labels == labels[0])
 
 
 def omitted_tables(engine: Engine, plan: Plan, counts: CountTables) -> dict[str, str]:

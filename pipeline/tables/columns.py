@@ -37,6 +37,41 @@ def nulls(names: Iterable[str], kind: type[pl.DataType] = pl.Float64) -> list[pl
     return [pl.lit(None, dtype=kind).alias(name) for name in names]
 
 
+def nothing(names: Iterable[str], size: int, kind: type[pl.DataType] | pl.DataType = pl.Float64) -> list[pl.Series]:
+    """The same as columns of a size, which are put beside others in no time."""
+    return [pl.Series(name, [None], dtype=kind).new_from_index(0, size) for name in names]
+
+
+def beside(table: pl.DataFrame, groups: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """A table with what is known of the group of every row; NULL where nothing is."""
+    if is_of_group(table, groups, keys):
+        others = (name for name in groups.columns if name not in keys)
+        return table.hstack([groups.get_column(name).new_from_index(0, table.height) for name in others])
+    return table.join(groups, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+
+
+def among(table: pl.DataFrame, groups: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """The rows of a table that are of some groups."""
+    if is_of_group(table, groups, keys):
+        return table
+    return table.join(groups, on=list(keys), how="semi", nulls_equal=True, maintain_order="left")
+
+
+def is_of_group(table: pl.DataFrame, groups: pl.DataFrame, keys: Sequence[str]) -> bool:
+    """Whether all rows of a table are of one group, the only one that there is: most results are."""
+    if groups.height != 1 or table.is_empty():
+        return False
+    columns = [(table.get_column(name), groups.get_column(name)) for name in keys]
+    return all(ours.n_unique() == 1 and ours[0] == other[0] and ours.dtype == other.dtype for ours, other in columns)
+
+
+def runs(frame: pl.DataFrame, keys: Sequence[str]) -> NDArray[np.int64]:
+    """The number of the run of equal keys that every row is in, from 0."""
+    if all(frame.get_column(name).n_unique() <= 1 for name in keys):
+        return np.zeros(frame.height, dtype=np.int64)
+    return frame.select(pl.struct(list(keys)).rle_id()).to_series().to_numpy().astype(np.int64)
+
+
 def by_group(frame: pl.DataFrame, keys: Sequence[str]) -> dict[tuple[object, ...], pl.DataFrame]:
     """The rows of every group by the values of its keys, groups and rows in the order of the frame."""
     frames = frame.partition_by(list(keys), maintain_order=True)
