@@ -38,22 +38,22 @@ def bins_of_cells(cells: pl.DataFrame, keys: Sequence[str], edges: tuple[str, st
     `calibration_curve`.
 
     Args:
-        cells: One row per group and cell, with `n`, the number of its rows.
+        cells: One row per group and cell, with `n`, the number of its rows, and any other columns.
         keys: Columns that identify a group.
         edges: Columns of the lower and the upper edge of a cell; a cell holds its upper edge.
         count: K.
 
     Returns:
-        Columns `keys`, `edges`, `binning` and `bin`, which counts from 1: a row for each cell and binning.
+        The columns of the cells, `binning` and `bin`, which counts from 1: a row for each cell and binning.
     """
     lower, upper = edges
     with_rows = cells.filter(pl.col("n") > 0) if (cells["n"] <= 0).any() else cells
     in_order = with_rows.sort([*keys, upper, lower])
     inner = [number / count for number in range(1, count)]
     by_width = pl.Series(np.searchsorted(inner, in_order[upper].to_numpy()) + 1, dtype=pl.Int64)
-    of_cells, by_quantile = in_order[[*keys, *edges]], _by_quantile(in_order, keys, count)
+    by_quantile = _by_quantile(in_order, keys, count)
     return pl.concat(
-        of_cells.hstack([pl.Series(BINNING, [binning]).new_from_index(0, of_cells.height), bins.alias(BIN)])
+        in_order.hstack([pl.Series(BINNING, [binning]).new_from_index(0, in_order.height), bins.alias(BIN)])
         for binning, bins in (("quantile", by_quantile), ("width", by_width))
     )
 

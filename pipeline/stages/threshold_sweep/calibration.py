@@ -39,7 +39,19 @@ from ...plan.counts import ProbabilitySums
 from ...plan.plan import OptionalTable, Unfit
 from ...queries.load import statement
 from ...records import dataclass
-from ...tables.columns import IN_TIME, REPLICATE, THRESHOLD, add_up, among, beside, by_group, doubles, nothing, runs
+from ...tables.columns import (
+    IN_TIME,
+    REPLICATE,
+    THRESHOLD,
+    add_up,
+    add_up_in_order,
+    among,
+    beside,
+    by_group,
+    doubles,
+    nothing,
+    runs,
+)
 from ...tables.schemas import COUNT_TABLE, GROUPING, Column, Table, limits_of, limits_of_share, polars_types
 from ...visible_text import percent
 from .. import methods
@@ -395,12 +407,13 @@ class Binned:
         keys = groups.columns
         tables = [among(counts[name], groups, keys) for name in (INTO, *CROSSED_CALIBRATION) if name in counts]
         tables = [table[[name for name in table.columns if name != THRESHOLD]] for table in tables]
-        sizes = (tables[0]["n_positive"] + tables[0]["n_negative"]).alias("n")
-        cells = add_up(tables[0][[*keys, *EDGES]].hstack([sizes]), [*keys, *EDGES], ["n"])
+        values = [name for name in tables[0].columns if name not in {*keys, REPLICATE, *EDGES}]
+        cells = add_up_in_order(tables[0], [*keys, *EDGES], values)
+        cells = cells.hstack([(cells["n_positive"] + cells["n_negative"]).alias("n")])
         bins = bins_of_cells(cells, keys, EDGES, count)
         order = [*keys, BINNING, BIN]
-        by_cell = tables[0][[name for name in tables[0].columns if name != REPLICATE]]
-        sums = summed(by_cell, bins, keys, EDGES).sort(order, nulls_last=True)
+        sums = add_up(bins, order, values).sort(order, nulls_last=True)
+        bins = bins[[*keys, *EDGES, BINNING, BIN]]
         edges = _edges(bins, keys, count)  # of the same bins in the same order
         frame = sums.hstack(edges[[SCORE_LOWER, SCORE_UPPER]])
         is_weighted = "weight_positive" in sums.columns
