@@ -529,7 +529,7 @@ def operating_points(
     frames, fitted = [], []
     promised = any(criterion.confidence is not None for criterion in criteria)
     for groups in _batches(candidates):
-        frames += [group.rows.with_columns(_promises(group, criteria)) if promised else group.rows for group in groups]
+        frames += [group.rows.with_columns(_promises(group, criteria)) for group in groups if promised]
         labels = [tuple(map(group.rows.row(0, named=True).get, keys)) for group in groups]
         for criterion in criteria:
             rows = zip(labels, _fitted(groups, criterion), strict=True)

@@ -24,7 +24,7 @@ from ...metrics.uncertainty.limits import (
     with_quality,
 )
 from ...metrics.uncertainty.proportions import PROPORTIONS, Confusion, Weights, intervals_of_clusters, intervals_of_rows
-from ...tables.columns import RATIOS, beside, doubles, nothing, ratio_of
+from ...tables.columns import RATIOS, THRESHOLD, beside, doubles, nothing, ratio_of
 from ...tables.ratios import INDEX_OF, RATIO_OF
 from .contract import HEAVIEST, LIGHTEST, OF_DRAWN
 
@@ -228,6 +228,10 @@ def candidates(
     within_budget = params.cluster is None or cube.within_budget(curve.height)
     promises = params.is_replicated and within_budget
     any_weight = curve["tp_weight"].null_count() < curve.height
+    if not any(criterion.confidence is not None for criterion in params.operating_points):  # counts are enough
+        numbers = (f"{name}{suffix}" for suffix in ("", "_weight", "_squares", OF_DRAWN) for name in CONFUSION)
+        wanted = (*cube.keys, THRESHOLD, *numbers, *HEAVIEST)
+        curve = curve[[name for name in wanted if name in curve.columns]]
     for rows, group in cube.beside(curve):
 
         def lower(name: str, confidence: float, rows: pl.DataFrame = rows, group: GroupCounts = group) -> Floats:
