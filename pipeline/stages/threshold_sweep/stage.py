@@ -181,15 +181,18 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         "no row with a false label": undefined == "no_negative",
     }
     messages = groups_without(areas, conditions)
-    few = areas.filter(pl.col("n_positive").is_between(1, FEW - 1)).height
+    positives, negatives = pl.col("n_positive"), pl.col("n") - pl.col("n_positive")
+    few, lopsided = areas.select(
+        positives.is_between(1, FEW - 1).sum().alias("few"),
+        ((positives >= FEW) & negatives.is_between(1, FEW - 1)).sum().alias("lopsided"),
+    ).row(0)
     words = f"{groups_with(few, areas.height, only='there are')} fewer than {FEW} positives: areas are very uncertain"
-    lopsided = areas.filter((pl.col("n_positive") >= FEW) & (pl.col("n") - pl.col("n_positive")).is_between(1, FEW - 1))
-    lacking = f"{groups_with(lopsided.height, areas.height, only='there are')} fewer than {FEW} negatives"
+    lacking = f"{groups_with(lopsided, areas.height, only='there are')} fewer than {FEW} negatives"
     of_negatives = f"{lacking}: ROC AUC is very uncertain"
     # a bin of few rows or clusters is no surprise, and its own mark says so
     of_groups = {name: table for name, table in tables.items() if name != RELIABILITY_TABLE.name}
     outside = few_outside(tables)
-    of_few = ([words] if few else []) + ([] if lopsided.is_empty() else [of_negatives])
+    of_few = ([words] if few else []) + ([of_negatives] if lopsided else [])
     return (*messages, *of_few, *outside, *not_allocated(tables), *warnings_of_marks(of_groups))
 
 
