@@ -132,7 +132,8 @@ def areas(
     tables: dict[str, pl.DataFrame] = {}
     first_cells, all_in_order = FirstCells(engine), True
     for grouping in sorted(groupings, key=lambda each: -len(each.columns)):  # cells of coarser ones are sums of theirs
-        counts_of_grouping = counts.filter(pl.col(GROUPING.name) == grouping.label)
+        is_alone = counts[GROUPING.name].n_unique() == 1 and counts[GROUPING.name][0] == grouping.label
+        counts_of_grouping = counts if is_alone else counts.filter(pl.col(GROUPING.name) == grouping.label)
         sums = add_up(counts_of_grouping, grouping.columns, [*COUNTS, *WEIGHTS])
         groups = _Groups.of(sums, grouping.columns, weighted=request.weighted)
         replicates = 1 + max(counts_of_grouping[REPLICATE].to_list(), default=0) if request.replicated else 0
@@ -142,7 +143,7 @@ def areas(
         all_in_order = all_in_order and work.fits_in_order()
         tables[grouping.label] = work.exact() if is_exact else work.binned()
     in_order = [tables[grouping.label] for grouping in groupings]
-    return pl.concat(in_order, how="diagonal").select(GROUPING.name, *by, *_COLUMNS), all_in_order
+    return pl.concat(in_order, how="diagonal")[[GROUPING.name, *by, *_COLUMNS]], all_in_order
 
 
 _COLUMNS = (
@@ -424,12 +425,9 @@ class _Work:
             columns = {"": value, **spread, "_min": limits[0], "_max": limits[1]}
             series += [doubles(f"{area}{name}", each) for name, each in columns.items()]
         series.append(doubles("design_effect", found.design_effect))
-        grouping = pl.lit(Grouping(self.groups.names).label).alias(GROUPING.name)
-        return (
-            self.groups.keys.with_columns(grouping, *series)
-            if self.groups.names
-            else pl.DataFrame(series).with_columns(grouping)
-        )
+        label = Grouping(self.groups.names).label
+        grouping = pl.Series(GROUPING.name, [label], dtype=pl.String).new_from_index(0, self.groups.size)
+        return pl.DataFrame([*self.groups.keys.iter_columns(), *series, grouping])
 
     def _quantiles(self, estimates: Estimates, area: str) -> dict[str, NDArray[np.float64]]:
         """Quantiles of the bootstrap of an area; nan where it is not wanted."""

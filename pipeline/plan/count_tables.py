@@ -130,13 +130,13 @@ class _OpenTable:
     counts: dict[tuple[str, ...], list[pl.DataFrame]] = field(default_factory=dict)
 
     def add(self, segment: tuple[str, ...], counts: pl.DataFrame) -> None:
-        present = set(counts.columns)
-        threshold = pl.col(THRESHOLD) if THRESHOLD in present else pl.lit(None, dtype=pl.Float64).alias(THRESHOLD)
-        numbers = (
-            pl.col(name).fill_null(0) if name in present else pl.lit(0, dtype=pl.Int64).alias(name)
-            for name in self.columns
-        )
-        selected = counts.select(*segment, pl.col(REPLICATE).cast(pl.Int64), threshold, *self.keys, *numbers)
+        labels = (counts.get_column(name) for name in segment)
+        replicates = counts.get_column(REPLICATE).cast(pl.Int64)
+        thresholds = _column(counts, THRESHOLD, pl.Series(THRESHOLD, [None], dtype=pl.Float64))
+        keys = (counts.get_column(name) for name in self.keys)
+        numbers = (_column(counts, name, pl.Series(name, [0], dtype=pl.Int64)) for name in self.columns)
+        whole = (each.fill_null(0) if each.null_count() else each for each in numbers)
+        selected = pl.DataFrame([*labels, replicates, thresholds, *keys, *whole])
         self.counts.setdefault(segment, []).append(selected)
 
     def of_all(self, groupings: Sequence[Grouping], by: Sequence[str]) -> pl.DataFrame:
@@ -159,13 +159,19 @@ class _OpenTable:
         return pl.concat(summed_groupings, how="diagonal")[[GROUPING.name, *by, *keys, *self.columns]]
 
 
+def _column(counts: pl.DataFrame, name: str, otherwise: pl.Series) -> pl.Series:
+    """A column of some counts; where they lack it, as many copies of a value."""
+    return counts.get_column(name) if name in counts.columns else otherwise.new_from_index(0, counts.height)
+
+
 # Sums over rows from the number of rows of each score, as the queries make them: every term is a decimal.
 
 
 def _counted_scores(counts: CountTables, segment: Sequence[str]) -> pl.DataFrame:
     """The number of rows of each score of the groups of a grouping, where every score is a threshold."""
-    label, has_rows = Grouping(tuple(segment)).label, pl.sum_horizontal(SIDES) > 0
-    return counts[COUNT_TABLE].filter(pl.col(GROUPING.name) == label, pl.col(THRESHOLD).is_not_null(), has_rows)
+    label, table = Grouping(tuple(segment)).label, counts[COUNT_TABLE]
+    has_rows = pl.col(THRESHOLD).is_not_null() & (pl.sum_horizontal(SIDES) > 0)
+    return table.filter(pl.col(GROUPING.name) == label, has_rows)
 
 
 def losses_of_scores(counts: CountTables, segment: Sequence[str]) -> pl.DataFrame:
@@ -297,10 +303,14 @@ def _rows_counted(plan: Plan, counts: pl.DataFrame) -> int:
     """Rows of the primary input that the counts hold: every grouping has each of them once."""
     if counts.is_empty():
         return 0
-    rows = counts.filter(pl.col(GROUPING.name) == counts[GROUPING.name][0]).select(
-        pl.sum_horizontal(pl.col(plan.used).sum())
-    )
-    return int(rows.item())
+    rows = of_first_grouping(counts)
+    return int(sum(rows[name].sum() for name in plan.used))
+
+
+def of_first_grouping(counts: pl.DataFrame) -> pl.DataFrame:
+    """The counts of the grouping that comes first: like every grouping it has each row once."""
+    labels = counts[GROUPING.name]
+    return counts if labels.n_unique() <= 1 else counts.filter(labels == labels[0])
 
 
 def omitted_tables(engine: Engine, plan: Plan, counts: CountTables) -> dict[str, str]:

@@ -20,8 +20,8 @@ from ..queries.load import expand, load
 from ..records import dataclass
 from ..sources.bins import ProbabilityCells
 from ..tables.columns import REPLICATE, THRESHOLD, add_up
-from ..tables.schemas import COUNT_TABLE, GROUPING
-from .count_tables import BIN, LOWER, SIDES, UPPER, moments_of_scores
+from ..tables.schemas import COUNT_TABLE
+from .count_tables import BIN, LOWER, SIDES, UPPER, moments_of_scores, of_first_grouping
 from .nodes import Parameters, Phase, Statement, frames_of, shown_reads
 
 if TYPE_CHECKING:
@@ -277,14 +277,18 @@ def _with_scores_as_thresholds(counts: pl.DataFrame, segment: Sequence[str], *, 
     Raises:
         DataError: a group has too many.
     """
-    distinct = pl.col(BIN).n_unique().alias("n")
-    scored = counts.filter(pl.col(BIN).is_not_null())
-    sizes = scored.group_by(segment).agg(distinct) if segment else scored.select(distinct)
-    largest = sizes["n"].max() if not sizes.is_empty() else 0
+    scored = counts.filter(pl.col(BIN).is_not_null()) if counts[BIN].null_count() else counts
+    largest: object = scored.height
+    if scored.height > MAX_DISTINCT:
+        sizes = (
+            scored.group_by(segment).agg(pl.col(BIN).n_unique()) if segment else scored.select(pl.col(BIN).n_unique())
+        )
+        largest = sizes[BIN].max()
     if isinstance(largest, int) and largest > MAX_DISTINCT:
         message = f'thresholds = "distinct": one group has {largest:,} distinct scores, the limit is {MAX_DISTINCT:,}'
         raise DataError(message, remedy="Give thresholds = { start = …, stop = …, count = 1000 }.")
-    return (counts if missed else scored).with_columns(pl.col(BIN).cast(pl.Float64).alias(THRESHOLD))
+    used = counts if missed else scored
+    return used.hstack([used[BIN].cast(pl.Float64).alias(THRESHOLD)])
 
 
 # Nodes in which pure functions say what SQL cannot say portably, over rows that need not fit into memory together.
@@ -707,8 +711,8 @@ class ProbabilitySums:
     def _cells(self, counts: CountTables) -> ProbabilityCells | None:
         """The cells; None: every score is one."""
         table = counts[COUNT_TABLE]
-        of_grouping = table.filter(pl.col(GROUPING.name) == table[GROUPING.name].first())
-        if of_grouping.select(pl.sum_horizontal("n_positive", "n_negative").sum()).item() <= MOST_SCORES:
+        of_grouping = of_first_grouping(table)
+        if sum(int(of_grouping[name].sum()) for name in SIDES) <= MOST_SCORES:
             return None
         groups = table.select(table.columns[: table.columns.index(REPLICATE)]).n_unique()
         replicates = math.prod(counts[name][REPLICATE].n_unique() for name in self.replicated_like)

@@ -6,7 +6,6 @@ from dataclasses import field
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-import polars as pl
 import sqlglot.expressions as exp
 
 from ..engines.engine import ReadsPlaces
@@ -15,10 +14,13 @@ from ..queries.dialect import column
 from ..records import dataclass
 from ..sources.inputs import Field
 from ..sources.source import canonical_relation
+from ..tables.columns import nothing
 from ..tables.groupings import users_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import polars as pl
 
     from ..engines.engine import Engine
     from ..sources.source import Scan, Source
@@ -87,9 +89,9 @@ class Progress:
 
     def fill(self, table: str, rows: pl.DataFrame) -> None:
         """Put rows in the place of a result table that has none so far; a column that they lack is NULL."""
-        empty = self.tables[table].schema
-        lacking = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in empty.items() if name not in rows.columns]
-        self.tables[table] = rows.with_columns(lacking)
+        lacking = [(name, kind) for name, kind in self.tables[table].schema.items() if name not in rows.columns]
+        columns = [column for name, kind in lacking for column in nothing([name], rows.height, kind)]
+        self.tables[table] = rows.hstack(columns)
 
 
 class Node(Protocol):

@@ -10,7 +10,7 @@ from .. import visible_text
 from ..errors import Note
 from ..metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY, Quality
 from ..records import dataclass
-from ..tables.columns import REPLICATE, THRESHOLD
+from ..tables.columns import REPLICATE, THRESHOLD, among
 from ..tables.groupings import TOTAL, group_text
 from ..tables.schemas import COUNT_TABLE, CRITERION, GROUPING, Column, Table
 
@@ -217,7 +217,8 @@ def f1_curve(curve: pl.DataFrame, group: pl.DataFrame) -> tuple[tuple[float | No
         curve: One row per group × threshold, with `f1`.
         group: One row with the columns that identify the group.
     """
-    rows = curve.join(group, on=group.columns, how="semi", nulls_equal=True).sort(THRESHOLD)
+    rows = among(curve, group, group.columns)
+    rows = rows if rows[THRESHOLD].is_sorted() else rows.sort(THRESHOLD)
     thresholds = rows[THRESHOLD].drop_nulls()
     if thresholds.len() <= 1:
         return None, ""

@@ -10,7 +10,7 @@ import polars as pl
 from ..metrics.curves.operating_points import CRITERION
 from ..metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY
 from ..records import dataclass
-from ..tables.columns import RATIOS, THRESHOLD, nulls
+from ..tables.columns import RATIOS, THRESHOLD, nothing
 from ..tables.groupings import TOTAL, group_text, grouping_columns
 from ..tables.schemas import GROUPING
 from .figures import (
@@ -315,7 +315,7 @@ def on_other_data(rows: pl.DataFrame) -> pl.DataFrame:
     """
     ends = ("", "_lower", "_upper")
     fitted = [f"{name}{CROSS_FITTED}{end}" for name in RATIOS for end in ends]
-    rows = rows.with_columns(nulls(name for name in fitted if name not in rows.columns))
+    rows = rows.hstack(nothing((name for name in fitted if name not in rows.columns), rows.height))
     criterion = pl.col(CRITERION) if CRITERION in rows.columns else pl.lit("")
     is_free = criterion.str.contains("confidence=|^threshold=|^recall_reference$")
     is_fitted = pl.all_horizontal(pl.col(f"{name}{CROSS_FITTED}").is_not_null() for name in RATIOS)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from .ratios import RATIO_OF
-from .schemas import polars_types
+from .schemas import in_order, polars_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +35,41 @@ def texts(name: str, values: Iterable[object]) -> pl.Series:
 def nulls(names: Iterable[str], kind: type[pl.DataType] = pl.Float64) -> list[pl.Expr]:
     """Columns of one type that are NULL in every row."""
     return [pl.lit(None, dtype=kind).alias(name) for name in names]
+
+
+def nothing(names: Iterable[str], size: int, kind: type[pl.DataType] | pl.DataType = pl.Float64) -> list[pl.Series]:
+    """The same as columns of a size, which are put beside others in no time."""
+    return [pl.Series(name, [None], dtype=kind).new_from_index(0, size) for name in names]
+
+
+def beside(table: pl.DataFrame, groups: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """A table with what is known of the group of every row; NULL where nothing is."""
+    if is_of_group(table, groups, keys):
+        others = (name for name in groups.columns if name not in keys)
+        return table.hstack([groups.get_column(name).new_from_index(0, table.height) for name in others])
+    return table.join(groups, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+
+
+def among(table: pl.DataFrame, groups: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """The rows of a table that are of some groups."""
+    if is_of_group(table, groups, keys):
+        return table
+    return table.join(groups, on=list(keys), how="semi", nulls_equal=True, maintain_order="left")
+
+
+def is_of_group(table: pl.DataFrame, groups: pl.DataFrame, keys: Sequence[str]) -> bool:
+    """Whether all rows of a table are of one group, the only one that there is: most results are."""
+    if groups.height != 1 or table.is_empty():
+        return False
+    columns = [(table.get_column(name), groups.get_column(name)) for name in keys]
+    return all(ours.n_unique() == 1 and ours[0] == other[0] and ours.dtype == other.dtype for ours, other in columns)
+
+
+def runs(frame: pl.DataFrame, keys: Sequence[str]) -> NDArray[np.int64]:
+    """The number of the run of equal keys that every row is in, from 0."""
+    if all(frame.get_column(name).n_unique() <= 1 for name in keys):
+        return np.zeros(frame.height, dtype=np.int64)
+    return frame.select(pl.struct(list(keys)).rle_id()).to_series().to_numpy().astype(np.int64)
 
 
 def by_group(frame: pl.DataFrame, keys: Sequence[str]) -> dict[tuple[object, ...], pl.DataFrame]:
@@ -99,6 +134,8 @@ def lowest_retrieved(threshold: float, boundary: Boundary) -> float:
 
 def add_up(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pl.DataFrame:
     """Sum integer counts by keys; counts add up over files, replicates and bins."""
+    if counts.height == 1 and not any(counts.get_column(name).null_count() for name in values):
+        return counts[[*keys, *values]]  # a single row is the sum
     if not keys:
         return counts.select(pl.col(values).sum())
     return counts.group_by(keys, maintain_order=False).agg(pl.col(values).sum())
@@ -106,14 +143,8 @@ def add_up(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> 
 
 def add_up_in_order(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pl.DataFrame:
     """Do the same in the order of the keys, NULL last; rows that repeat no key, as they mostly are, are only sorted."""
-    rows = counts[[*keys, *values]]
-    if rows.height < 2:  # noqa: PLR2004 - a single row is the sum
-        return rows
-    ordered = rows.sort(keys, nulls_last=True)
-    is_repeated = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in keys)
-    if not ordered.select(is_repeated.slice(1).any()).item():
-        return ordered
-    return ordered.group_by(keys, maintain_order=True).agg(pl.col(values).sum())
+    rows, repeats = in_order(counts[[*keys, *values]], keys)
+    return rows.group_by(keys, maintain_order=True).agg(pl.col(values).sum()) if repeats else rows
 
 
 def at_or_above(
@@ -137,7 +168,9 @@ def at_or_above(
         One row per group × threshold in this order, columns `keys`, `threshold`, `values`; groups without any count in
         the bins get zeros when thresholds are given.
     """
-    per_bin = add_up_by_threshold(counts.filter(pl.col(THRESHOLD).is_not_null()), keys, values)
+    has_others = counts.get_column(THRESHOLD).null_count()
+    scored = counts.filter(pl.col(THRESHOLD).is_not_null()) if has_others else counts
+    per_bin = add_up_by_threshold(scored, keys, values)
     if thresholds is not None:
         groups = counts.select(keys).unique().sort(keys, nulls_last=True)
         frame = groups.join(pl.DataFrame({THRESHOLD: sorted(thresholds)}, schema={THRESHOLD: pl.Float64}), how="cross")

@@ -226,36 +226,55 @@ def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str])
     decimal, schema = pl.Decimal(38, 15), frame.schema  # the schema is made anew each time it is asked for
     others = [column.name for column in table.columns if column.type == "DECIMAL" and schema[column.name] != decimal]
     if others:
-        frame = frame.with_columns(pl.col(others).cast(decimal))  # a sum of no weights is an integer 0
+        columns = (frame.get_column(name) for name in names)  # a sum of no weights is an integer 0
+        frame = pl.DataFrame([each.cast(decimal) if each.name in others else each for each in columns])
         schema = frame.schema
     for column in table.columns:
         if schema[column.name] not in polars_types(column.type):
             message = f"table {table.name}: {column.name} is {schema[column.name]}, not {column.type}"
             raise ThresherError(message)
     stages = pl.Series(STAGE_COLUMN.name, [stage], dtype=pl.String).new_from_index(0, frame.height)
-    ordered = pl.DataFrame([stages, *(frame.get_column(name) for name in names)])
+    rows = pl.DataFrame([stages, *(frame.get_column(name) for name in names)])
     key = [GROUPING.name, *by, *table.key]
-    if frame.height > 1:
-        ordered = ordered.sort(_order(table, key), nulls_last=True, maintain_order=True)
-    _refuse_values(ordered, table, key)
+    ordered, repeats = in_order(rows, key, table.criteria)
+    _refuse_values(ordered, table)
+    if repeats:
+        message = f"table {table.name}: rows repeat in {', '.join(key)}"
+        raise ThresherError(message)
     return ordered
 
 
-def _order(table: Table, key: Sequence[str]) -> list[pl.Expr]:
-    """What the rows of a table are sorted by: its key, criteria in the order of the config."""
+def in_order(frame: pl.DataFrame, key: Sequence[str], criteria: Sequence[str] = ()) -> tuple[pl.DataFrame, bool]:
+    """Rows in the order of their key, NULL last, criteria in an order of their own; and whether a key repeats.
+
+    Columns of the key with one value say nothing, and rows that are in order stay: most results are of one group.
+    """
     import polars as pl  # noqa: PLC0415 - see polars_types
 
-    if not table.criteria or CRITERION not in key:
-        return [pl.col(name) for name in key]
-    ranks = {text: rank for rank, text in enumerate(table.criteria)}
+    n_values = {name: frame.get_column(name).n_unique() for name in key}
+    varying = [name for name in key if n_values[name] > 1]
+    by_rank = bool(criteria) and CRITERION in varying
+    if len(varying) > 1 or by_rank:
+        frame = frame.sort(_order(criteria, varying) if by_rank else varying, nulls_last=True, maintain_order=True)
+    elif varying and not frame.get_column(varying[0]).is_sorted(nulls_last=True):
+        frame = frame.sort(varying, nulls_last=True, maintain_order=True)
+    if len(varying) < 2:  # noqa: PLR2004 - the values of one column tell
+        return frame, max(n_values.values(), default=1) < frame.height
+    same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in varying)
+    return frame, bool(frame.select(same.slice(1).any()).item())
+
+
+def _order(criteria: Sequence[str], key: Sequence[str]) -> list[pl.Expr]:
+    """What rows are sorted by: their key, criteria in the order of the config."""
+    import polars as pl  # noqa: PLC0415 - see polars_types
+
+    ranks = {text: rank for rank, text in enumerate(criteria)}
     rank = pl.col(CRITERION).replace_strict(ranks, default=len(ranks), return_dtype=pl.Int64)
     return [expression for name in key for expression in ([rank] if name == CRITERION else []) + [pl.col(name)]]
 
 
-def _refuse_values(ordered: pl.DataFrame, table: Table, key: Sequence[str]) -> None:
-    """Refuse NULL and numbers that are not finite where the contract does, and rows that repeat in their key."""
-    import polars as pl  # noqa: PLC0415 - see polars_types
-
+def _refuse_values(ordered: pl.DataFrame, table: Table) -> None:
+    """Refuse NULL and numbers that are not finite where the contract does."""
     for column in table.columns:
         values = ordered.get_column(column.name)
         if not column.nullable and (n_null := values.null_count()):
@@ -264,9 +283,4 @@ def _refuse_values(ordered: pl.DataFrame, table: Table, key: Sequence[str]) -> N
         # a sum is asked first, since it takes a hundredth of the time
         if column.type == "DOUBLE" and not math.isfinite(values.sum()) and not values.is_finite().all():
             message = f"table {table.name}: {column.name} is not finite; an undefined value must be NULL"
-            raise ThresherError(message)
-    if ordered.height > 1:
-        same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in key)
-        if ordered.select(same.slice(1).any()).item():
-            message = f"table {table.name}: rows repeat in {', '.join(key)}"
             raise ThresherError(message)

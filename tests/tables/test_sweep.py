@@ -6,7 +6,8 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.tables.columns import add_up, at_or_above
+from pipeline.tables.columns import add_up, among, at_or_above, beside, runs
+from pipeline.tables.schemas import in_order
 
 KEYS = ["group", "other"]
 VALUES = ["m_before", "m_after"]
@@ -85,3 +86,29 @@ def test_without_keys_the_total_is_one_row() -> None:
 def test_rows_below_all_thresholds_keep_their_group() -> None:
     rows = [{"group": "a", "other": 1, "replicate": 0, "threshold": None, "m_before": 2, "m_after": 3}]
     assert swept(rows, [1.0]) == {("a", 1, 1.0): (0, 0)}
+
+
+few_rows = st.lists(
+    st.fixed_dictionaries({"group": st.sampled_from(["a", "b", None]), "other": st.sampled_from([1, None])}), max_size=4
+)
+
+
+@given(few_rows, few_rows)
+def test_what_is_known_of_groups_stands_beside_their_rows_as_a_join_puts_it(rows: Rows, others: Rows) -> None:
+    types: dict[str, Any] = {name: SCHEMA[name] for name in KEYS}
+    table = pl.DataFrame(rows, schema=types).with_row_index("row")
+    groups = pl.DataFrame(others, schema=types).unique(maintain_order=True).with_row_index("place")[[*KEYS, "place"]]
+    joined = table.join(groups, on=KEYS, how="left", nulls_equal=True, maintain_order="left")
+    assert beside(table, groups, KEYS).equals(joined)
+    assert among(table, groups, KEYS).equals(table.join(groups, on=KEYS, how="semi", nulls_equal=True))
+
+
+@given(count_rows)
+def test_rows_are_in_the_order_of_their_key_and_one_that_repeats_is_told(rows: Rows) -> None:
+    frame = pl.DataFrame(rows, schema=SCHEMA).with_row_index("row")
+    for key in (KEYS, ["threshold"], [*KEYS, "threshold"], ["group", "replicate"]):
+        ordered, repeats = in_order(frame, key)
+        assert ordered.equals(frame.sort(key, nulls_last=True, maintain_order=True))
+        assert repeats == frame[key].is_duplicated().any()
+        numbers = frame.select(pl.struct(key).rle_id()).to_series().to_list()
+        assert runs(frame, key).tolist() == numbers

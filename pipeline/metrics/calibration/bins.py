@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ...records import dataclass
-from ...tables.columns import add_up
+from ...tables.columns import add_up, runs
 from ..curves.influence import spread_of_clusters
 from ..uncertainty.clusters import Spread, combined_spread
 
@@ -38,30 +38,30 @@ def bins_of_cells(cells: pl.DataFrame, keys: Sequence[str], edges: tuple[str, st
     `calibration_curve`.
 
     Args:
-        cells: One row per group and cell, with `n`, the number of its rows.
+        cells: One row per group and cell, with `n`, the number of its rows, and any other columns.
         keys: Columns that identify a group.
         edges: Columns of the lower and the upper edge of a cell; a cell holds its upper edge.
         count: K.
 
     Returns:
-        Columns `keys`, `edges`, `binning` and `bin`, which counts from 1: a row for each cell and binning.
+        The columns of the cells, `binning` and `bin`, which counts from 1: a row for each cell and binning.
     """
     lower, upper = edges
-    in_order = cells.filter(pl.col("n") > 0).sort([*keys, upper, lower])
+    with_rows = cells.filter(pl.col("n") > 0) if (cells["n"] <= 0).any() else cells
+    in_order = with_rows.sort([*keys, upper, lower])
     inner = [number / count for number in range(1, count)]
     by_width = pl.Series(np.searchsorted(inner, in_order[upper].to_numpy()) + 1, dtype=pl.Int64)
-    of_cells = [
-        in_order.select(*keys, *edges, pl.lit(binning).alias(BINNING), pl.lit(bins).alias(BIN))
-        for binning, bins in (("quantile", _by_quantile(in_order, keys, count)), ("width", by_width))
-    ]
-    return pl.concat(of_cells)
+    by_quantile = _by_quantile(in_order, keys, count)
+    return pl.concat(
+        in_order.hstack([pl.Series(BINNING, [binning]).new_from_index(0, in_order.height), bins.alias(BIN)])
+        for binning, bins in (("quantile", by_quantile), ("width", by_width))
+    )
 
 
 def _by_quantile(in_order: pl.DataFrame, keys: Sequence[str], count: int) -> pl.Series:
     """The bin of every cell, of cells in order: one more than the cells below it that hold an upper edge."""
     n = in_order["n"].to_numpy()
-    group = in_order.select(pl.struct(keys).rle_id()).to_series().to_numpy()
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    starts = np.flatnonzero(np.diff(runs(in_order, keys), prepend=-1))
     sizes = np.diff(starts, append=len(n))
 
     def below(values: Ints) -> Ints:

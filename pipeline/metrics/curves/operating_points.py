@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ...records import dataclass
-from ...tables.columns import RATIOS, THRESHOLD
+from ...tables.columns import RATIOS, THRESHOLD, beside, nothing
 from ...tables.schemas import Column, limits_of_share
 from ..uncertainty.limits import limit_names, of_chosen
 from .cross_fitting import by_fold, cross_fitted, keeps_precision, keeps_recall
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Thresholds chosen by a criterion: best F-beta, a ratio that is high enough, lowest cost, a capacity, or given.
 
 
-CRITERION, _RATED = "criterion", "_rated"
+CRITERION = "criterion"
 NOT_REACHED, NOT_PROMISED = "not_reached", "not_promised"
 MAX_DECIMALS = 9
 MAX_BETA = 1e6  # above, F-beta is practically recall
@@ -229,11 +229,11 @@ def pick(
         row, with NULL in every column but these and `undefined`. Without a confidence in the criterion the quality of
         intervals says that the threshold was chosen on the same data.
     """
-    rated = curve.with_columns(pl.when(among.fill_null(value=False)).then(best).alias(_RATED))
-    of_best = rated.filter(pl.col(_RATED) == pl.col(_RATED).max().over(keys)).drop(_RATED)
-    chosen = of_best.sort(THRESHOLD).unique(subset=list(keys), keep="first", maintain_order=True)
+    rating, groups = pl.when(among.fill_null(value=False)).then(best), curve[list(keys)].unique()
+    chosen = curve.filter(rating == (rating.max() if groups.height == 1 else rating.max().over(keys)))
+    if chosen.height > 1:
+        chosen = chosen.sort(THRESHOLD).unique(subset=list(keys), keep="first", maintain_order=True)
     chosen = chosen[[*keys, *(name for name in curve.columns if name not in keys)]]
-    groups = curve.select(keys).unique()
     if chosen.height < groups.height:
         chosen = groups.join(chosen, on=list(keys), how="left", nulls_equal=True)
     missing = pl.col(THRESHOLD).is_null()
@@ -529,7 +529,7 @@ def operating_points(
     frames, fitted = [], []
     promised = any(criterion.confidence is not None for criterion in criteria)
     for groups in _batches(candidates):
-        frames += [group.rows.with_columns(_promises(group, criteria)) if promised else group.rows for group in groups]
+        frames += [group.rows.with_columns(_promises(group, criteria)) for group in groups if promised]
         labels = [tuple(map(group.rows.row(0, named=True).get, keys)) for group in groups]
         for criterion in criteria:
             rows = zip(labels, _fitted(groups, criterion), strict=True)
@@ -542,9 +542,9 @@ def operating_points(
     fitted_columns = (*CROSS_FITTED, *LIMITS_CROSS_FITTED, COST_CROSS_FITTED)
     types |= dict.fromkeys(fitted_columns, pl.Float64()) | {UNDEFINED_CROSS_FITTED: pl.String()}
     elsewhere = pl.DataFrame(fitted, schema=types, orient="row")
-    points = chosen.join(elsewhere, on=[*keys, CRITERION], how="left", nulls_equal=True, maintain_order="left")
+    points = beside(chosen, elsewhere, [*keys, CRITERION])
     costs = (column.name for column in cost_columns(criteria))
-    return points.select(*curve.columns, CRITERION, *(column.name for column in COLUMNS), *costs)
+    return points[[*curve.columns, CRITERION, *(column.name for column in COLUMNS), *costs]]
 
 
 def _batches(candidates: Iterable[Candidates]) -> Iterator[list[Candidates]]:
@@ -706,5 +706,6 @@ def _point(curve: pl.DataFrame, keys: Sequence[str], criterion: Criterion, reads
         otherwise=NOT_PROMISED if promised else NOT_REACHED,
         is_given=criterion.is_given,
     )
-    cost = reads.outcomes.cost(criterion.cost) if criterion.cost is not None else pl.lit(None)
-    return points.with_columns(cost.cast(pl.Float64).alias(COST))
+    if criterion.cost is None:
+        return points.hstack(nothing([COST], points.height))
+    return points.with_columns(reads.outcomes.cost(criterion.cost).cast(pl.Float64).alias(COST))

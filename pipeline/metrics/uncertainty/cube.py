@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from ...records import dataclass
-from ...tables.columns import REPLICATE, THRESHOLD, add_up, add_up_by_threshold, at_or_above, by_group
+from ...tables.columns import REPLICATE, THRESHOLD, add_up, add_up_by_threshold, at_or_above, by_group, runs
 from .jackknife import leave_one_out
 
 if TYPE_CHECKING:
@@ -258,7 +258,8 @@ class Cube:
         """
         clusterings = self._clusterings
         boundary = self.boundary if self.thresholds is None else ">="
-        for key, rows in by_group(curve.sort(THRESHOLD), self.keys).items():
+        in_order = curve if curve[THRESHOLD].is_sorted() else curve.sort(THRESHOLD)
+        for key, rows in by_group(in_order, self.keys).items():
             thresholds = rows[THRESHOLD].to_numpy()
             tables = [groups[key] for groups in clusterings if key in groups]
             replicates = (np.unique(counts[REPLICATE].to_numpy()) for counts in tables)
@@ -282,7 +283,7 @@ class Cube:
         """
         summed = add_up_by_threshold(self.counts, self.keys, names)
         totals = summed.group_by(self.keys, maintain_order=True).agg(pl.col(names).sum())
-        group = summed.select(pl.struct(self.keys).rle_id()).to_series().to_numpy().astype(np.int64)
+        group = runs(summed, self.keys)
         rank = self._ranks(summed[THRESHOLD], group)
         sizes = np.zeros(totals.height, dtype=np.int64)
         np.maximum.at(sizes, group, rank + 1)
@@ -301,7 +302,7 @@ class Cube:
             shape = (len(chosen), number or max(sizes[chosen].max(), 1))
             cells = (row[is_swept], rank[is_swept])
             yield Block(
-                totals[chosen].select(self.keys),
+                totals[list(self.keys)][chosen],
                 {name: _falling(values[is_swept], cells, shape) for name, values in of_rows.items()},
                 {name: values[chosen] for name, values in of_groups.items()},
             )

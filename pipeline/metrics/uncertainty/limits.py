@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ...records import dataclass
-from ...tables.columns import REPLICATE, THRESHOLD, by_group, doubles, nulls, texts
+from ...tables.columns import REPLICATE, THRESHOLD, beside, by_group, doubles, nothing, nulls, texts
 from .clusters import effective_number
 from .cube import GroupCounts
 from .interval_quality import (
@@ -219,8 +219,8 @@ def clusters_of(counts: pl.DataFrame, keys: Sequence[str], sizes: Sequence[str])
 def no_clusters(cube: Cube) -> pl.DataFrame:
     """What `clusters_of` gives, NULL in every group."""
     types = {N_CLUSTERS: pl.Int64(), N_EFFECTIVE: pl.Float64(), _OF_CLUSTERS: pl.String()}
-    groups = cube.counts.select(cube.keys).unique(maintain_order=True)
-    return groups.with_columns(pl.lit(None, dtype=dtype).alias(name) for name, dtype in types.items())
+    groups = cube.counts[list(cube.keys)].unique(maintain_order=True)
+    return groups.hstack([column for name, kind in types.items() for column in nothing([name], groups.height, kind)])
 
 
 def clusters_of_parents(cube: Cube, sizes: Sequence[str]) -> pl.DataFrame:
@@ -300,9 +300,9 @@ def with_numbers(
     """As `with_clusters`, from what `clusters_of` gives."""
     names = (N_CLUSTERS, N_EFFECTIVE)
     if not wanted or not clusters[N_CLUSTERS].count():
-        return table.with_columns(pl.lit(None, dtype=clusters.schema[name]).alias(name) for name in names)
-    numbers = clusters.select(*keys, *names)
-    return table.join(numbers, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+        kinds = clusters.schema
+        return table.hstack([column for name in names for column in nothing([name], table.height, kinds[name])])
+    return beside(table, clusters[[*keys, *names]], keys)
 
 
 def with_quality(
@@ -325,15 +325,15 @@ def with_quality(
             or 1, and where one is small a ratio rests on few events.
         fewest: How many of the rarest are not few.
     """
+    if all(table[limit].null_count() == table.height for limit in limit_names(names)):
+        return table.hstack(nothing([INTERVAL_QUALITY], table.height, pl.String))
     is_limited = pl.any_horizontal(pl.col(limit).is_not_null() for limit in limit_names(names))
     clusters = None if clusters is None or not clusters[_OF_CLUSTERS].count() else clusters
     of_clusters = pl.lit(None, dtype=pl.String) if clusters is None else pl.col(_OF_CLUSTERS)
     quality = pl.when(is_limited).then(_quality(of_clusters, events, fewest)).cast(pl.String).alias(INTERVAL_QUALITY)
     if clusters is None:
         return table.with_columns(quality)
-    working = clusters.select(*keys, _OF_CLUSTERS)
-    joined = table.join(working, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
-    return joined.with_columns(quality).drop(_OF_CLUSTERS)
+    return beside(table, clusters[[*keys, _OF_CLUSTERS]], keys).with_columns(quality).drop(_OF_CLUSTERS)
 
 
 def _quality(of_clusters: pl.Expr, events: Sequence[str], fewest: int) -> pl.Expr:

@@ -14,7 +14,7 @@ from ...metrics.uncertainty.clusters import Spread, area_interval, combined_spre
 from ...metrics.uncertainty.cube import Cube, GroupCounts
 from ...metrics.uncertainty.interval_quality import FEWEST_OF_CLASS, N_CLUSTERS, N_EFFECTIVE
 from ...metrics.uncertainty.limits import Interval, limit_columns, with_numbers, with_quality
-from ...tables.columns import IN_TIME, REPLICATE, add_up, by_group, doubles, nulls
+from ...tables.columns import IN_TIME, REPLICATE, add_up, beside, by_group, doubles, nothing, nulls
 from .contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, LIKELIHOOD
 from .uncertainty import SEEN, kind_of_counts, with_fewest_seen
 
@@ -60,18 +60,18 @@ def areas_table(
     """
     kind = "n_weighted" if kind_of_counts(counts["counts"]) == "weight" else "n"
     rows = {name: pl.col(f"{kind}_{side}") for side, name in zip(SIDES, WEIGHTED_ROWS, strict=True)}
-    frame = add_up(counts["counts"], keys, COUNT_NAMES).with_columns(
+    frame = add_up(counts["counts"], keys, COUNT_NAMES).select(
+        *keys,
+        *COUNT_NAMES[:2],
         (pl.col("n_positive") + pl.col("n_negative")).alias("n"),
         *(number.alias(name) for name, number in rows.items()),
         *_effective_rows(rows, weighted=kind == "n_weighted"),
     )
-    frame = frame.drop(COUNT_NAMES[4:])
     for columns in (counts["areas"], _true_points(params, counts, keys), _losses(params, counts, keys)):
-        frame = frame.join(columns, on=list(keys), how="left", nulls_equal=True)
+        frame = beside(frame, columns, keys)
     missed = pl.sum_horizontal(WEIGHTED_ROWS) > pl.col(SCORED).fill_null(0)  # their score says no probability
-    frame = frame.with_columns(pl.when(~missed).then(pl.col(OF_PROBABILITIES + BOUNDS_OF_MEANS)))
     if params.cluster is not None and params.uncertainty == "none":  # those of rows would pass for those of clusters
-        frame = frame.with_columns(nulls(f"{name}_se" for name in (*AREAS, "log_likelihood")))
+        frame = frame.with_columns(nothing((f"{name}_se" for name in (*AREAS, "log_likelihood")), frame.height))
     undefined = (
         pl.when(pl.col("average_precision").is_null())
         .then(pl.lit("no_positive"))
@@ -87,12 +87,16 @@ def areas_table(
     intervals = _intervals(frame, params)
     if estimates is not None:
         frame, intervals = estimates.areas(frame, intervals)
-    frame = frame.with_columns(*limit_columns(intervals), undefined.alias("undefined"), method.alias("method"))
+    of_probabilities = pl.when(~missed).then(pl.col(OF_PROBABILITIES + BOUNDS_OF_MEANS))
+    frame = frame.with_columns(
+        of_probabilities, *limit_columns(intervals), undefined.alias("undefined"), method.alias("method")
+    )
     frame = with_fewest_seen(frame, counts.get("heaviest"), keys)
     events = (*EFFECTIVE_ROWS, SEEN)
     frame = with_quality(frame, AREAS, clusters=clusters, keys=keys, events=events, fewest=FEWEST_OF_CLASS)
     frame = with_numbers(frame, clusters, keys)
-    return frame.drop("n_negative", SCORED, SEEN, *COUNT_NAMES[2:4], *WEIGHTED_ROWS, *EFFECTIVE_ROWS, *WORKING)
+    working = {"n_negative", SCORED, SEEN, *WEIGHTED_ROWS, *EFFECTIVE_ROWS, *WORKING}
+    return frame[[name for name in frame.columns if name not in working]]
 
 
 def _effective_rows(rows: Mapping[str, pl.Expr], *, weighted: bool) -> list[pl.Expr]:
@@ -113,7 +117,7 @@ def _true_points(
     table = counts["counts"]
     kind = kind_of_counts(table)
     cube = Cube.of(table, keys, params.threshold_values, in_time=IN_TIME in counts)
-    frames = [block.groups.with_columns(_of_block(params, block, kind)) for block in cube.blocks(COUNT_NAMES)]
+    frames = [block.groups.hstack(_of_block(params, block, kind)) for block in cube.blocks(COUNT_NAMES)]
     if not frames:  # no group has a row, and the total is not asked for
         return table.select(keys).with_columns(nulls(TRUE_POINTS))
     frame = pl.concat(frames)
@@ -174,24 +178,25 @@ def _losses(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame]
     """Mean log-likelihood, its standard error, the Brier score, and their rows; NULL where one is no probability."""
     table = counts["likelihood"]
     sums = add_up(table, keys, LIKELIHOOD)  # decimals are added up exactly
-    sums = sums.with_columns(pl.col(LIKELIHOOD).cast(pl.Float64))
-    n, weights, squares, first, weighted, second = (
-        sums[name].to_numpy() for name in ("n", "weights", "squares", "first", "weighted", "second")
+    doubled = {name: sums[name].cast(pl.Float64) for name in LIKELIHOOD}
+    n, weights, squares, first, weighted, second, errors = (
+        doubled[name].to_numpy()
+        for name in ("n", "weights", "squares", "first", "weighted", "second", "squared_errors")
     )
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean, brier = first / weights, sums["squared_errors"].to_numpy() / weights
+        mean, brier = first / weights, errors / weights
     variance = ClassMoments(n, weights, squares, first, weighted, second).variance
     if _clustered(params):
         tables = [table, *(counts[name] for name in CROSSED_LIKELIHOOD if name in counts)]
-        variance = _of_clusters(tables, sums.select(keys), keys, in_time=IN_TIME in counts)
-    are_probabilities = sums["n_outside"].to_numpy() == 0
+        variance = _of_clusters(tables, sums[list(keys)], keys, in_time=IN_TIME in counts)
+    are_probabilities = doubled["n_outside"].to_numpy() == 0
     bounds = [
-        *_bounds(mean, sums["first_open"], weights, -np.inf, 0),
-        *_bounds(brier, sums["squared_errors_open"], weights, 0, 1),
+        *_bounds(mean, doubled["first_open"], weights, -np.inf, 0),
+        *_bounds(brier, doubled["squared_errors_open"], weights, 0, 1),
     ]
     values = zip(OF_PROBABILITIES + BOUNDS_OF_MEANS, (mean, np.sqrt(variance), brier, *bounds), strict=True)
     series = (doubles(name, np.where(are_probabilities, column, np.nan)) for name, column in values)
-    return sums.select(keys).with_columns(*series, pl.Series(SCORED, n, dtype=pl.Float64))
+    return sums[list(keys)].hstack([*series, pl.Series(SCORED, n, dtype=pl.Float64)])
 
 
 def _bounds(

@@ -30,7 +30,6 @@ from ...metrics.uncertainty.limits import (
     limit_columns,
     marked,
     marked_with,
-    no_limits,
     with_numbers,
     with_quality,
 )
@@ -40,7 +39,19 @@ from ...plan.counts import ProbabilitySums
 from ...plan.plan import OptionalTable, Unfit
 from ...queries.load import statement
 from ...records import dataclass
-from ...tables.columns import IN_TIME, REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls
+from ...tables.columns import (
+    IN_TIME,
+    REPLICATE,
+    THRESHOLD,
+    add_up,
+    add_up_in_order,
+    among,
+    beside,
+    by_group,
+    doubles,
+    nothing,
+    runs,
+)
 from ...tables.schemas import COUNT_TABLE, GROUPING, Column, Table, limits_of, limits_of_share, polars_types
 from ...visible_text import percent
 from .. import methods
@@ -297,7 +308,7 @@ def fitness(counts: Mapping[str, pl.DataFrame] | CountTables) -> pl.DataFrame:
     rows = pl.sum_horizontal(f"{kind}_{side}" for side in ("positive", "negative")).sum()
     every = table.group_by(keys, maintain_order=True).agg(rows.alias("_rows"))
     sums = add_up(counts["likelihood"], keys, scored)
-    joined = every.join(sums, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    joined = beside(every, sums, keys)
     undefined = (
         pl.when(pl.col("_rows") == 0)
         .then(pl.lit("no_row"))
@@ -394,18 +405,17 @@ class Binned:
             count: Number of bins.
         """
         keys = groups.columns
-        tables = [
-            counts[name].drop(THRESHOLD).join(groups, on=keys, how="semi", nulls_equal=True)
-            for name in (INTO, *CROSSED_CALIBRATION)
-            if name in counts
-        ]
-        sizes = (pl.col("n_positive") + pl.col("n_negative")).alias("n")
-        cells = add_up(tables[0].with_columns(sizes), [*keys, *EDGES], ["n"])
+        tables = [among(counts[name], groups, keys) for name in (INTO, *CROSSED_CALIBRATION) if name in counts]
+        tables = [table[[name for name in table.columns if name != THRESHOLD]] for table in tables]
+        values = [name for name in tables[0].columns if name not in {*keys, REPLICATE, *EDGES}]
+        cells = add_up_in_order(tables[0], [*keys, *EDGES], values)
+        cells = cells.hstack([(cells["n_positive"] + cells["n_negative"]).alias("n")])
         bins = bins_of_cells(cells, keys, EDGES, count)
         order = [*keys, BINNING, BIN]
-        sums = summed(tables[0].drop(REPLICATE), bins, keys, EDGES).sort(order, nulls_last=True)
-        edges = _edges(bins, keys, count)
-        frame = sums.join(edges, on=order, how="left", nulls_equal=True, maintain_order="left")
+        sums = add_up(bins, order, values).sort(order, nulls_last=True)
+        bins = bins[[*keys, *EDGES, BINNING, BIN]]
+        edges = _edges(bins, keys, count)  # of the same bins in the same order
+        frame = sums.hstack(edges[[SCORE_LOWER, SCORE_UPPER]])
         is_weighted = "weight_positive" in sums.columns
         return cls((*keys, BINNING), _doubles(frame), bins, tuple(tables), is_weighted, IN_TIME in counts)
 
@@ -418,8 +428,7 @@ class Binned:
     @cached_property
     def starts(self) -> Ints:
         """Index of the first bin of every group and binning."""
-        numbers = self.frame.select(pl.struct(self.keys).rle_id()).to_series()
-        return np.flatnonzero(numbers.is_first_distinct().to_numpy())
+        return np.flatnonzero(np.diff(runs(self.frame, self.keys), prepend=-1))
 
     @cached_property
     def sums(self) -> BinSums:
@@ -452,14 +461,14 @@ class Binned:
 
 def _doubles(frame: pl.DataFrame) -> pl.DataFrame:
     """Sums as doubles; without weights every weight and every squared weight is 1."""
-    if "weight_positive" not in frame.columns:
-        ones = zip((*_WEIGHTED[:2], *_HEAVY), (*_OF_ROWS[:2], *_OF_ROWS), strict=True)
-        expected = (pl.col("test_variance"), pl.lit(0.0))
-        frame = frame.with_columns(
-            *(pl.col(of_rows).alias(name) for name, of_rows in ones),
-            *(value.alias(name) for name, value in zip(_EXPECTED, expected, strict=True)),
-        )
-    return frame.with_columns(pl.col(_SUMS).cast(pl.Float64))
+    sources = {name: name for name in _SUMS}
+    is_weighted = "weight_positive" in frame.columns
+    if not is_weighted:
+        sources |= dict(zip((*_WEIGHTED[:2], *_HEAVY), (*_OF_ROWS[:2], *_OF_ROWS), strict=True))
+        sources["test_expected_positive"] = "test_variance"
+        frame = frame.hstack([pl.Series("test_expected_negative", [0.0]).new_from_index(0, frame.height)])
+    doubled = [frame.get_column(source).cast(pl.Float64).alias(name) for name, source in sources.items()]
+    return pl.DataFrame([*(frame.get_column(name) for name in frame.columns if name not in sources), *doubled])
 
 
 def _edges(bins: pl.DataFrame, keys: Sequence[str], count: int) -> pl.DataFrame:
@@ -526,7 +535,8 @@ def calibration_tables(
     if params.calibration is False:
         return {}
     groups = fitness(counts)
-    fit = groups.filter(pl.col("undefined").is_null()).select(groups.columns[: groups.columns.index("n")])
+    fit = groups if groups["undefined"].null_count() == groups.height else groups.filter(pl.col("undefined").is_null())
+    fit = fit[groups.columns[: groups.columns.index("n")]]
     if fit.height and INTO not in counts:
         return {}
     binnings = pl.DataFrame({BINNING: BINNINGS}, schema={BINNING: pl.String})
@@ -547,7 +557,8 @@ def _estimated(
     """Limits, variances and tests, or none; and why limits are missing."""
     if not params.is_replicated:
         return None, "none"
-    positive, negative = with_heaviest(binned.frame, heaviest, binned.keys[:-1]).select(HEAVIEST).to_numpy().T
+    with_weights = with_heaviest(binned.frame, heaviest, binned.keys[:-1])
+    positive, negative = (with_weights[name].to_numpy() for name in HEAVIEST)
     if params.cluster is None:
         weights = (positive, negative) if binned.is_weighted else None
         return estimates_of_rows(binned.sums, binned.starts, weights, params.confidence), "undefined_ratio"
@@ -568,22 +579,23 @@ def _reliability(
     of_groups: pl.DataFrame,
 ) -> pl.DataFrame:
     """One row per group, binning and bin; of bins of equal width those without a row, too."""
-    sums = binned.sums
+    sums, size = binned.sums, binned.frame.height
+    weights = [doubles("weight", sums.weighted.weight), doubles("weight_positive", sums.weighted.hits)]
+    if estimates is None:
+        intervals = dict.fromkeys(_OF_BINS, Interval.none(size, reason))
+    else:
+        limits = zip(_OF_BINS, (estimates.bins.share, estimates.bins.band, estimates.bins.gap), strict=True)
+        intervals = {name: Interval.of(values, reason) for name, values in limits}
     frame = binned.frame.with_columns(
-        pl.sum_horizontal(_EVENTS).cast(pl.Int64).alias("n"),
-        pl.col("n_positive").cast(pl.Int64),
+        binned.frame["n_positive"].cast(pl.Int64),
+        pl.Series("n", sums.rows, dtype=pl.Int64),
         doubles("mean_score", sums.mean_score),
         *binned.bounds(),
         doubles("share_positive", sums.share),
         doubles("gap", sums.gap),
-        *nulls(["undefined"], pl.String),
+        *nothing(["undefined"], size, pl.String),
+        *limit_columns(intervals),
     )
-    weights = [doubles("weight", sums.weighted.weight), doubles("weight_positive", sums.weighted.hits)]
-    if estimates is None:
-        frame = frame.with_columns(no_limits(_OF_BINS, reason))
-    else:
-        limits = zip(_OF_BINS, (estimates.bins.share, estimates.bins.band, estimates.bins.gap), strict=True)
-        frame = frame.with_columns(*limit_columns({name: Interval.of(values, reason) for name, values in limits}))
     of_bin = [*binned.keys, BIN]
     clusters = None
     if params.cluster is not None:
@@ -592,8 +604,10 @@ def _reliability(
         bins = binned.frame.join(is_alike, on=binned.keys[:-1], how="semi", nulls_equal=True)
         clusters = marked(clusters_of_parents(cube, _SIZES), "correlated_days", bins)
     frame = with_quality(frame, _OF_BINS, clusters=clusters, keys=of_bin, events=_EVENTS)
-    frame = frame.with_columns(weights if binned.is_weighted else nulls(["weight", "weight_positive"]))
-    shown = frame.select(*binned.keys[:-1], *(column.name for column in RELIABILITY))
+    frame = frame.with_columns(weights if binned.is_weighted else nothing(["weight", "weight_positive"], size))
+    shown = frame[[*binned.keys[:-1], *(column.name for column in RELIABILITY)]]
+    if size == len(binned.starts) * params.calibration_bins:
+        return shown
     empty = _empty_bins(shown, binned, params.calibration_bins, reason if estimates is None else "undefined_ratio")
     return pl.concat([shown, empty], how="diagonal")
 
@@ -627,15 +641,15 @@ def _errors(binned: Binned, estimates: Estimates | None, reason: Reason) -> pl.D
     numbers |= {name: np.where(np.isinf(test), np.nan, test) for name, test in zip(_TESTS, tests, strict=True)}
     gap = (nothing, nothing) if estimates is None else estimates.gap
     sizes = np.diff([*starts, len(sums.rows)])
-    of_groups = binned.frame.select(pl.col(binned.keys).gather(starts.tolist()))
-    return of_groups.with_columns(
+    columns = [
         pl.Series("n_bins", sizes, dtype=pl.Int64),
         *binned.bounds(starts),
         pl.Series("_positive", groups.weighted.hits),
         pl.Series("_negative", groups.weighted.weight - groups.weighted.hits),
         *(doubles(name, values) for name, values in numbers.items()),
         *limit_columns({"gap": Interval.of(gap, reason)}),
-    )
+    ]
+    return binned.frame[list(binned.keys)][starts].hstack(columns)
 
 
 def _completed(groups: pl.DataFrame, errors: pl.DataFrame | None, clusters: pl.DataFrame) -> pl.DataFrame:
@@ -654,7 +668,7 @@ def _completed(groups: pl.DataFrame, errors: pl.DataFrame | None, clusters: pl.D
         why, *(pl.lit(None, dtype=columns.get(name, pl.Float64())).alias(name) for name in absent)
     )
     frame = with_quality(frame, ["gap"], clusters=clusters, keys=keys, events=events)
-    return with_numbers(frame, clusters, keys).select(*keys, *columns)
+    return with_numbers(frame, clusters, keys)[[*keys, *columns]]
 
 
 # Figures of calibration: the share of true rows in bins of the score, and how many rows have which score.

@@ -48,22 +48,22 @@ class OutcomeSampler:
         for grouping in self.groupings:
             outcomes = self._outcomes(rows, grouping)
             for sample in SAMPLES:
-                candidates = outcomes.filter(_belongs(sample)).with_columns(_distance(sample).alias("_distance"))
                 before = self._kept.get((grouping.label, sample))
-                together = candidates if before is None else pl.concat([before, candidates])
-                self._kept[grouping.label, sample] = _nearest(together, list(grouping.columns))
+                together = outcomes if before is None else pl.concat([before, outcomes])
+                self._kept[grouping.label, sample] = _sampled(together, sample, list(grouping.columns))
 
     def _outcomes(self, rows: pl.DataFrame, grouping: Grouping) -> pl.DataFrame:
         """The rows with the threshold of their group and what becomes of them there."""
         keys = list(grouping.columns)
         points = self.points.filter(pl.col(GROUPING.name) == grouping.label, pl.col(THRESHOLD).is_not_null())
         thresholds = points.group_by(keys, maintain_order=True).first() if keys else points[:1]
-        thresholds = thresholds.select(*keys, THRESHOLD)
-        joined = (
-            rows.join(thresholds, on=keys, how="inner", nulls_equal=True)
-            if keys
-            else rows.join(thresholds, how="cross")
-        )
+        thresholds = thresholds[[*keys, THRESHOLD]]
+        if keys:
+            joined = rows.join(thresholds, on=keys, how="inner", nulls_equal=True)
+        elif thresholds.is_empty():
+            joined = rows.clear().hstack(thresholds)
+        else:
+            joined = rows.hstack([thresholds[THRESHOLD].new_from_index(0, rows.height)])
         score, threshold = pl.col("score"), pl.col(THRESHOLD)
         retrieved = score >= threshold if self.boundary == ">=" else score > threshold
         outcome = (
@@ -75,57 +75,52 @@ class OutcomeSampler:
             .then(pl.lit("fn"))
             .otherwise(pl.lit("tn"))
         )
-        return joined.with_columns(outcome.alias("outcome"))
+        distance = (score - threshold).abs()
+        return joined.with_columns(outcome.alias("outcome"), distance.alias(_NEAR), (-distance).alias(_CONFIDENT))
 
     def sample(self) -> pl.DataFrame:
         """The samples of all groupings, each numbered in its order."""
-        frames = [frame for parts in self._numbered() for frame in parts]
+        frames = list(self._numbered())
         return pl.concat(frames, how="diagonal") if frames else pl.DataFrame()
 
-    def _numbered(self) -> Iterator[list[pl.DataFrame]]:
+    def _numbered(self) -> Iterator[pl.DataFrame]:
         for grouping in self.groupings:
-            keys = list(grouping.columns)
-            number = pl.int_range(1, pl.len() + 1, dtype=pl.Int64)
-            numbered = number.over(keys) if keys else number
-            yield [
-                self._kept[grouping.label, sample].select(
+            keys, number = list(grouping.columns), pl.int_range(1, pl.len() + 1, dtype=pl.Int64)
+            kept = {sample: self._kept.get((grouping.label, sample)) for sample in SAMPLES}
+            frames = [
+                rows.hstack([pl.Series("sampled_as", [sample]).new_from_index(0, rows.height)])
+                for sample, rows in kept.items()
+                if rows is not None
+            ]
+            if frames:
+                yield pl.concat(frames).select(
                     pl.lit(grouping.label).alias(GROUPING.name),
                     *keys,
-                    pl.lit(sample).alias("sampled_as"),
-                    numbered.alias("sample_rank"),
+                    "sampled_as",
+                    number.over(["sampled_as", *keys]).alias("sample_rank"),
                     THRESHOLD,
-                    *(name for name in ("id",) if name in self._kept[grouping.label, sample].columns),
+                    *(name for name in ("id",) if name in frames[0].columns),
                     pl.when(pl.col("score").is_finite()).then("score").alias("score"),
                     "label",
                     "weight",
                     "outcome",
                 )
-                for sample in SAMPLES
-                if (grouping.label, sample) in self._kept
-            ]
 
 
-def _belongs(sample: str) -> pl.Expr:
-    if sample == "nearest":
-        return pl.col("score").is_finite()
-    return pl.col("outcome") == ("fp" if sample == "false_positives" else "fn")
+_NEAR, _CONFIDENT = "_distance", "_distance_of_errors"  # what orders samples; of errors the largest distance is first
 
 
-def _distance(sample: str) -> pl.Expr:
-    """What orders a sample: the distance from the threshold; of errors the largest, which is the most confident."""
-    distance = (pl.col("score") - pl.col(THRESHOLD)).abs()
-    return distance if sample == "nearest" else -distance
-
-
-def _nearest(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """The first rows of every group, in an order of all that is kept of a row."""
-    distance = pl.col("_distance")
-    last = distance.bottom_k(ROWS_OF_A_SAMPLE).max()
-    near = rows.filter(distance <= (last.over(keys) if keys else last))  # with all ties of the last
-    order = [*keys, "_distance", *(name for name in ("score", "label", "id", "weight") if name in rows.columns)]
-    ordered = near.sort(order, nulls_last=True, descending=[name == "score" for name in order])
-    number = pl.int_range(pl.len())
-    return ordered.filter((number.over(keys) if keys else number) < ROWS_OF_A_SAMPLE)
+def _sampled(rows: pl.DataFrame, sample: str, keys: list[str]) -> pl.DataFrame:
+    """The first rows of a sample of every group, in an order of all that is kept of a row."""
+    belongs = pl.col("outcome") == ("fp" if sample == "false_positives" else "fn")
+    by = _NEAR if sample == "nearest" else _CONFIDENT
+    candidates = rows.filter(pl.col("score").is_finite() if sample == "nearest" else belongs)
+    if candidates.height > ROWS_OF_A_SAMPLE or candidates[by].null_count():
+        last = pl.col(by).bottom_k(ROWS_OF_A_SAMPLE).max()
+        candidates = candidates.filter(pl.col(by) <= (last.over(keys) if keys else last))  # with all ties of the last
+    order = [*keys, by, *(name for name in ("score", "label", "id", "weight") if name in rows.columns)]
+    ordered = candidates.sort(order, nulls_last=True, descending=[name == "score" for name in order])
+    return ordered.filter(pl.int_range(pl.len()).over(keys) < ROWS_OF_A_SAMPLE) if keys else ordered[:ROWS_OF_A_SAMPLE]
 
 
 # What tells people which prediction a row is.

@@ -9,8 +9,7 @@ import polars as pl
 from ...metrics.curves.operating_points import operating_points
 from ...metrics.uncertainty.cube import Cube
 from ...metrics.uncertainty.limits import warnings_of_marks, with_numbers
-from ...metrics.uncertainty.proportions import PROPORTIONS
-from ...tables.columns import IN_TIME, THRESHOLD, divide, ratios
+from ...tables.columns import IN_TIME, THRESHOLD, beside, divide, nothing, ratios
 from ...tables.groupings import group_text
 from ...tables.schemas import GROUPING
 from ...visible_text import of_every
@@ -98,11 +97,11 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     bands = bands_table(params, curve, points, cube, clusters, estimates) if params.bands else None
     working = [*(f"{name}_squares" for name in CONFUSION), *HEAVIEST]
     working += [] if estimates is None else [f"{name}{OF_DRAWN}" for name in CONFUSION]
-    shown = curve.drop(working)
+    shown = curve[[name for name in curve.columns if name not in working]]
     return {
         "threshold_sweep_curve": shown,
         "threshold_sweep_areas": areas,
-        "threshold_sweep_operating_points": points.drop(working),
+        "threshold_sweep_operating_points": points[[name for name in points.columns if name not in working]],
         "threshold_sweep_averages": averages_table(params, counts["counts"], shown, areas, keys),
         **calibration_tables(params, counts, clusters),
         **({} if bands is None else {"threshold_sweep_bands": bands}),
@@ -124,29 +123,21 @@ def _estimates(
 def _curve(cube: Cube, estimates: Estimates | None = None) -> pl.DataFrame:
     """Counts, weights and ratios at every threshold."""
     totals = cube.totals(COUNT_NAMES).rename({name: f"all_{name}" for name in COUNT_NAMES})
-    frame = cube.at_or_above(COUNT_NAMES).join(totals, on=list(cube.keys), how="left", nulls_equal=True)
+    frame = beside(cube.at_or_above(COUNT_NAMES), totals, cube.keys)
     weighted = kind_of_counts(cube.counts) == "weight"
-    frame = frame.with_columns(
-        *_confusion("n", ""), *_confusion("weight", "_weight"), *_confusion("squares", "_squares")
-    )
-    weights = [
-        pl.when(pl.lit(weighted)).then(pl.col(f"{name}_weight").cast(pl.Float64)).alias(f"{name}_weight")
+    squares = (each.cast(pl.Float64) for each in _confusion("squares", "_squares"))
+    frame = frame.with_columns(*_confusion("n", ""), *_confusion("weight", "_weight"), *squares)
+    counted = _whole(frame[[f"{name}_weight" for name in CONFUSION]]) if weighted else frame[list(CONFUSION)]
+    weights = (
+        frame[f"{name}_weight"].cast(pl.Float64) if weighted else nothing([f"{name}_weight"], frame.height)[0]
         for name in CONFUSION
-    ]
-    squares = [pl.col(f"{name}_squares").cast(pl.Float64) for name in CONFUSION]
-    counted = _whole(frame.select(f"{name}_weight" for name in CONFUSION)) if weighted else frame.select(CONFUSION)
-    frame, kinds = frame.with_columns(*weights, *squares), ["_weight", "_squares"]
+    )
+    frame, kinds = frame.with_columns(*weights), ["_weight", "_squares"]
     if estimates is not None:
         frame, kinds = estimates.estimated(frame), [*kinds, OF_DRAWN]
-        counted = frame.select(f"{name}_weight" for name in CONFUSION)
-    return frame.with_columns(*_ratios(counted)).select(
-        *cube.keys,
-        THRESHOLD,
-        *CONFUSION,
-        *(f"{name}{kind}" for kind in kinds for name in CONFUSION),
-        *PROPORTIONS,
-        "undefined",
-    )
+        counted = frame[[f"{name}_weight" for name in CONFUSION]]
+    of_kinds = (f"{name}{kind}" for kind in kinds for name in CONFUSION)
+    return frame[[*cube.keys, THRESHOLD, *CONFUSION, *of_kinds]].hstack(_ratios(counted))
 
 
 def _confusion(source: str, suffix: str) -> list[pl.Expr]:
@@ -191,15 +182,18 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         "no row with a false label": undefined == "no_negative",
     }
     messages = groups_without(areas, conditions)
-    few = areas.filter(pl.col("n_positive").is_between(1, FEW - 1)).height
+    positives, negatives = pl.col("n_positive"), pl.col("n") - pl.col("n_positive")
+    few, lopsided = areas.select(
+        positives.is_between(1, FEW - 1).sum().alias("few"),
+        ((positives >= FEW) & negatives.is_between(1, FEW - 1)).sum().alias("lopsided"),
+    ).row(0)
     words = f"{groups_with(few, areas.height, only='there are')} fewer than {FEW} positives: areas are very uncertain"
-    lopsided = areas.filter((pl.col("n_positive") >= FEW) & (pl.col("n") - pl.col("n_positive")).is_between(1, FEW - 1))
-    lacking = f"{groups_with(lopsided.height, areas.height, only='there are')} fewer than {FEW} negatives"
+    lacking = f"{groups_with(lopsided, areas.height, only='there are')} fewer than {FEW} negatives"
     of_negatives = f"{lacking}: ROC AUC is very uncertain"
     # a bin of few rows or clusters is no surprise, and its own mark says so
     of_groups = {name: table for name, table in tables.items() if name != RELIABILITY_TABLE.name}
     outside = few_outside(tables)
-    of_few = ([words] if few else []) + ([] if lopsided.is_empty() else [of_negatives])
+    of_few = ([words] if few else []) + ([of_negatives] if lopsided else [])
     return (*messages, *of_few, *outside, *not_allocated(tables), *warnings_of_marks(of_groups))
 
 
@@ -212,7 +206,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     keys = [GROUPING.name, *labels]
     first_points = on_other_data(points.filter(pl.col("criterion") == points["criterion"][0]))
     shown = areas.join(first_points, on=keys, how="left", nulls_equal=True, suffix="_of_point")
-    shown = shown.sort("n", descending=True).sort(pl.col(GROUPING.name) != "all", maintain_order=True)
+    if shown.height > 1:
+        shown = shown.sort("n", descending=True).sort(pl.col(GROUPING.name) != "all", maintain_order=True)
     is_costly = is_about_cost(first_points)
     rows = tuple(
         (
@@ -228,7 +223,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         )
         for row in shown.iter_rows(named=True)
     )
-    values, title = f1_curve(curve, shown.head(1).select(keys))
+    values, title = f1_curve(curve, shown[:1][keys])
     return Summary(
         headers=(*HEADERS, *(["cost per row"] if is_costly else [])),
         rows=rows,

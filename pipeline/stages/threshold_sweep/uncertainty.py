@@ -24,7 +24,7 @@ from ...metrics.uncertainty.limits import (
     with_quality,
 )
 from ...metrics.uncertainty.proportions import PROPORTIONS, Confusion, Weights, intervals_of_clusters, intervals_of_rows
-from ...tables.columns import RATIOS, doubles, ratio_of
+from ...tables.columns import RATIOS, THRESHOLD, beside, doubles, nothing, ratio_of
 from ...tables.ratios import INDEX_OF, RATIO_OF
 from .contract import HEAVIEST, LIGHTEST, OF_DRAWN
 
@@ -57,7 +57,7 @@ def with_intervals(
         fixed = params.class_sizes == "fixed"
         limits = limits_of_rows(curve, params.confidence, names, fixed_sizes=fixed)
         intervals = {name: Interval.of(limits[name], "undefined_ratio") for name in names}
-        return with_quality(curve.with_columns(*limit_columns(intervals)), names, events=CONFUSION)
+        return with_quality(curve.hstack(list(limit_columns(intervals))), names, events=CONFUSION)
 
     def of_clusters(rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         replicates = min(len(counts.replicates) for counts in (group, *group.crossed))
@@ -94,12 +94,12 @@ def with_heaviest(rows: pl.DataFrame, heaviest: pl.DataFrame | None, keys: Seque
     the stratum of the heaviest rows is no sign that it has none.
     """
     if heaviest is None:
-        return rows.with_columns(pl.lit(1.0).alias(name) for name in HEAVIEST)
+        return rows.hstack([pl.Series(name, [1.0]).new_from_index(0, rows.height) for name in HEAVIEST])
     either = pl.max_horizontal(HEAVIEST)
     is_own = (pl.when(pl.col(_BY_LABEL) & (pl.col(name) > 0)).then(name) for name in HEAVIEST)
     names = zip(is_own, HEAVIEST, strict=True)
     largest = _weights(heaviest, keys).select(*keys, *(own.otherwise(either).alias(name) for own, name in names))
-    return rows.join(largest, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+    return beside(rows, largest, keys)
 
 
 def with_fewest_seen(rows: pl.DataFrame, heaviest: pl.DataFrame | None, keys: Sequence[str]) -> pl.DataFrame:
@@ -108,10 +108,10 @@ def with_fewest_seen(rows: pl.DataFrame, heaviest: pl.DataFrame | None, keys: Se
     It is NULL elsewhere, and where the label gave the weights, see `with_heaviest`.
     """
     if heaviest is None:
-        return rows.with_columns(pl.lit(None, dtype=pl.Int64).alias(SEEN))
+        return rows.hstack(nothing([SEEN], rows.height, pl.Int64))
     hides = ~pl.col(_BY_LABEL) & (pl.min_horizontal(HEAVIEST) * FAR_HEAVIER < pl.max_horizontal(HEAVIEST))
     few = _weights(heaviest, keys).select(*keys, pl.when(hides).then(pl.lit(FEWEST_EVENTS - 1)).alias(SEEN))
-    return rows.join(few, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+    return beside(rows, few, keys)
 
 
 def _weights(heaviest: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -228,6 +228,10 @@ def candidates(
     within_budget = params.cluster is None or cube.within_budget(curve.height)
     promises = params.is_replicated and within_budget
     any_weight = curve["tp_weight"].null_count() < curve.height
+    if not any(criterion.confidence is not None for criterion in params.operating_points):  # counts are enough
+        numbers = (f"{name}{suffix}" for suffix in ("", "_weight", "_squares", OF_DRAWN) for name in CONFUSION)
+        wanted = (*cube.keys, THRESHOLD, *numbers, *HEAVIEST)
+        curve = curve[[name for name in wanted if name in curve.columns]]
     for rows, group in cube.beside(curve):
 
         def lower(name: str, confidence: float, rows: pl.DataFrame = rows, group: GroupCounts = group) -> Floats:
