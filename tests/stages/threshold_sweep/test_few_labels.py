@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import thresher
 from pipeline.cli.app import app
 from pipeline.errors import ConfigError, DataError, NoInputError
+from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -312,6 +313,57 @@ def test_a_judge_is_corrected_by_what_people_say() -> None:
         swept(predictions, sheet, checked=people.with_columns(pl.col("id") + N_ROWS))
     with pytest.raises(DataError, match="the checked rows must hold a true and a false one"):
         swept(predictions, sheet, checked=people.filter("label"))
+
+
+def test_a_judge_can_be_written_as_one() -> None:
+    values = {"kind": "threshold_sweep", "name": "a", "predictions": {"path": "p.parquet"}}
+    judge = {"labels": {"path": "l.csv"}, "checked": {"path": "c.csv"}}
+    assert ThresholdSweepParameters(**values, judge=judge) == ThresholdSweepParameters(**values, **judge)
+    with pytest.raises(ValueError, match=r"write \{ labels = …, checked = … \}"):
+        ThresholdSweepParameters(**values, judge={"labels": {"path": "l.csv"}})
+    with pytest.raises(ValueError, match="judge names labels, which stands beside it"):
+        ThresholdSweepParameters(**values, judge=judge, labels={"path": "l.csv"})
+
+
+def test_bands_and_costs_know_the_design() -> None:
+    """The band holds the whole curve, nowhere narrower than single limits, and the limits of costs hold the cost."""
+    criteria = [{"cost": {"fp": 1, "fn": 5}}, {"beta": 1}]
+    holds_curve, holds_cost = [], []
+    for seed in range(6):
+        predictions = predictions_of(seed)
+        truth, score = predictions["truth"].to_numpy(), predictions["score"].to_numpy()
+        result = swept(
+            predictions,
+            sheet_of(predictions, 400, seed=seed),
+            bands=True,
+            operating_points=criteria,
+            thresholds=THRESHOLDS,
+            calibration=False,
+        )
+        band = result.tables["threshold_sweep_bands"].sort("threshold")
+        assert set(band["method"]) == {"sup_t_sample"}
+        single = result.curve.sort("threshold")
+        retrieved = score >= band["threshold"].to_numpy()[:, None]
+        true = {
+            "precision": (retrieved & truth).sum(1) / retrieved.sum(1),
+            "recall": (retrieved & truth).sum(1) / truth.sum(),
+            "fpr": (retrieved & ~truth).sum(1) / (~truth).sum(),
+        }
+        for name, numbers in true.items():
+            lower, upper = (band[f"{name}_{side}"].to_numpy() for side in ("lower", "upper"))
+            assert (lower <= single[f"{name}_lower"].to_numpy() + 1e-12).all()
+            assert (upper >= single[f"{name}_upper"].to_numpy() - 1e-12).all()
+            assert band[f"critical_{name}"].min() >= 1.95
+            holds_curve.append(((lower <= numbers) & (numbers <= upper)).all())
+        point = (
+            result.tables["threshold_sweep_operating_points"].filter(pl.col("cost").is_not_null()).row(0, named=True)
+        )
+        above = score >= point["threshold"]
+        cost = ((above & ~truth).sum() + 5 * (~above & truth).sum()) / len(truth)
+        assert point["cost_per_row_lower"] <= point["cost_per_row"] <= point["cost_per_row_upper"]
+        holds_cost.append(point["cost_per_row_lower"] <= cost <= point["cost_per_row_upper"])
+    assert np.mean(holds_curve) > 0.85
+    assert np.mean(holds_cost) > 0.6
 
 
 def test_several_predictions_of_one_item_need_a_column_that_tells_them_apart() -> None:
