@@ -54,7 +54,7 @@ def before_after(
         articles: One row per article, with its time.
         gold: True matches found by people, for a comparison.
         gold_articles: The articles that were coded; only their pairs are judged. Default: those of gold.
-        audited: Matches of the audit sample that people checked.
+        audited: Matches that people checked: of the audit sample, or of a sheet that `thresher sample` drew.
         by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
             column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, computed from columns of the
             first input, or of the one that `input` names.

@@ -197,7 +197,7 @@ def test_the_command_writes_a_sheet_once_and_a_second_beside_it(tmp_path: Path) 
     [
         (("--to", "sheet.txt"), 2, "a sheet is a CSV or a Parquet file"),
         (("--to", "predictions.parquet"), 2, "is a file of the input predictions"),
-        (("--to", "config.toml.csv", "other"), 2, "no stage with predictions is called 'other'"),
+        (("--to", "config.toml.csv", "other"), 2, "no stage with rows that can be drawn is called 'other'"),
         (("--to", "sheet.csv", "--labelled", "none.csv"), 66, "labelled"),
         (("--to", "sheet.csv", "--columns", "text"), 65, "'text'"),
         (("--to", "config.toml/sheet.csv"), 73, "Name another file with --to"),
