@@ -13,6 +13,7 @@ from ..interrupts import stop_requests
 from ..records import dataclass
 from ..sources.types import as_renaming
 from ..stages.before_after.contract import AUDITED
+from ..stages.entity_recognition.contract import JUDGED
 from ..stages.sampling import draw
 from ..stages.threshold_sweep.contract import LABELS
 from .config import ConfiguredStage
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 SCORE = "score"
 ENDINGS = (".csv", ".parquet")
 _OF_ROLES = ("label", "weight", "proxy")  # which predictions to label need not have
-_SHEETS = (LABELS, AUDITED)  # inputs that a sheet becomes
+_SHEETS = (LABELS, AUDITED, JUDGED)  # inputs that a sheet becomes
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,14 @@ def _of_matches(params: Any) -> tuple[Stage, dict[str, Any]]:  # noqa: ANN401 - 
     return SAMPLE, values | {"uncertainty": "none", "event_counts": False}
 
 
+def _of_documents(params: Any) -> tuple[Stage, dict[str, Any]]:  # noqa: ANN401 - parameters of the stage
+    from ..stages.entity_recognition.sampling import SAMPLE  # noqa: PLC0415 - only the stage that is meant
+
+    return SAMPLE, {name: getattr(params, name) for name in ("predicted", "documents")}
+
+
 _DRAWS: dict[str, Callable[[Any], tuple[Stage, dict[str, Any]]]] = {
     "threshold_sweep": _of_predictions,
     "before_after": _of_matches,
+    "entity_recognition": _of_documents,
 }

@@ -57,6 +57,8 @@ class SampleParameters(StageParameters):
 
     source: ClassVar[str]  # the input whose rows are drawn
     key: ClassVar[tuple[str, ...]] = ("id",)  # of its rows, by which labels find them
+    score_name: ClassVar[str] = "score"  # what the sheet calls that by which rows are drawn
+    answer: ClassVar[str] = "label"  # and what people fill in
     nouns: ClassVar[str] = "rows"
     labelled: Input | None = None
     size: Annotated[int, Field(ge=1)]
@@ -72,7 +74,7 @@ class SampleParameters(StageParameters):
     @classmethod
     def sheet(cls) -> tuple[str, ...]:
         """The columns of the sheet before those to look at."""
-        return (*cls.key, "stratum", "probability", "score", "label")
+        return (*cls.key, "stratum", "probability", cls.score_name, cls.answer)
 
     @classmethod
     def beside_key(cls) -> tuple[str, ...]:
@@ -181,6 +183,7 @@ def draw(engine: Engine, params: SampleParameters, asked: Plan) -> tuple[pl.Data
     if len(sheet) < params.size:
         notes.append(Note(f"{len(sheet):,} {params.nouns} are drawn, not {params.size:,}: there are no more"))
     names = dict.fromkeys([*params.groups, *params.shown])
+    sheet = sheet.rename({"score": params.score_name, "label": params.answer})
     return sheet.select(*params.sheet(), *(pl.col(internal_name(name)).alias(name) for name in names)), tuple(notes)
 
 

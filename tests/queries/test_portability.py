@@ -144,6 +144,7 @@ VALUES: Values = {
     "step": lambda rng, _: pl.Series(rng.permutation(ROWS)),
     "lowest_score": lambda rng, _: _numbers(rng, odd=False),
     "same_id": lambda rng, _: _flags(rng),
+    "judged": lambda rng, _: _texts(rng, ["yes", "no", None]),
     "same_row": lambda rng, _: _flags(rng),
     "row_weight": lambda rng, _: pl.Series(rng.choice([0.5, 1.0, 2.25], ROWS)),
     "row_proxy": lambda rng, _: pl.Series(rng.choice([0.0, 0.25, 1.0], ROWS)),

@@ -173,12 +173,13 @@ def shares_of_groups(rows_of_groups: NDArray[np.int64], before: NDArray[np.int64
     return further(np.sqrt(rows_of_groups), rows_of_groups, before, size)
 
 
-def labels_of(words: pl.Series, source: str) -> pl.Series:
+def labels_of(words: pl.Series, source: str, name: str = "label") -> pl.Series:
     """What people write into the column of labels, as truth values; NULL where it is empty.
 
     Args:
         words: What is written.
         source: The input that it is of, for messages.
+        name: The column, likewise.
 
     Raises:
         DataError: something else is written there.
@@ -188,7 +189,7 @@ def labels_of(words: pl.Series, source: str) -> pl.Series:
     labels = texts.replace_strict(_WORDS, default=None, return_dtype=pl.Boolean)
     if unknown := words.filter(labels.is_null() & texts.is_not_null()).to_list():
         where = f"in {rows_in_words(len(unknown))}, such as {str(unknown[0])!r}"
-        message = f"input {source}: column 'label' says neither true nor false {where}"
+        message = f"input {source}: column {name!r} says neither true nor false {where}"
         remedy = "Write true, yes or 1, and false, no or 0; leave it empty where nobody knows."
         raise DataError(message, remedy=remedy)
     return labels

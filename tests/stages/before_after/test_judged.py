@@ -13,6 +13,7 @@ from cli.calls import call
 
 import thresher
 from pipeline.errors import ConfigError, DataError, UsageError
+from pipeline.metrics.before_after.audit import AuditedPrecision
 from pipeline.stages.before_after.judged import alike
 
 from .test_audit import frames
@@ -119,7 +120,7 @@ def test_groups_and_both_boundaries_count_what_they_retrieve(thresholds: Any, bo
     for row in table.to_dicts():
         above = matches["score"] >= row["threshold"] if boundary == ">=" else matches["score"] > row["threshold"]
         retrieved = matches.filter(above, pl.col("kind").is_in(["x", "y"] if row["kind"] is None else [row["kind"]]))
-        if boundary == ">" and row["threshold"] == 0.5:  # noqa: PLR2004 - the score of the audit itself is not drawn
+        if boundary == ">" and row["threshold"] == 0.5:
             retrieved = retrieved.filter(pl.col("score") > row["threshold"])
         assert (row["n_audited"], row["n_right"]) == (retrieved.height, retrieved["right"].sum())
         assert row["precision_audited"] == (pytest.approx(retrieved["right"].mean()) if retrieved.height else None)
@@ -192,8 +193,6 @@ def test_as_many_matches_drawn_one_by_one_have_limits_of_the_same_width(sheet: p
     table = audit_of(filled(sheet).drop("probability", "stratum"))
     of_sample = thresher.before_after(**KEYS, audited=filled(sheet).drop("probability", "stratum"))
     retrieved = of_sample.estimates.sort("threshold").filter(pl.col("threshold").is_in(table["threshold"].to_list()))
-    from pipeline.metrics.before_after.audit import AuditedPrecision  # noqa: PLC0415 - beside what it is held against
-
     numbers = [table[f"precision_audited{side}"].cast(pl.Float64).to_numpy() for side in ("", "_lower", "_upper")]
     number, right = alike(AuditedPrecision(*numbers), retrieved["m_after"].to_numpy(), 0.95)
     seen = table["n_audited"].to_numpy()
