@@ -194,6 +194,9 @@ def further_columns(params: EntityRecognitionParameters) -> dict[str, tuple[Colu
     weights = WEIGHTS if params.judged is not None else ()
     return {
         "entity_recognition_scores": weights,
-        "entity_recognition_operating_points": (*weights, *cost_columns(params.operating_points)),
+        "entity_recognition_operating_points": (
+            *of_chosen_row(weights, reasons="`not_reached`, `not_promised`"),
+            *cost_columns(params.operating_points),
+        ),
         "entity_recognition_documents": () if params.cluster in {None, "doc_id"} else (cluster,),
     }

@@ -13,7 +13,7 @@ import sqlglot.expressions as exp
 from ...errors import ConfigError, DataError, Note
 from ...metrics.matching.spans import POOLED_AVERAGES
 from ...plan import rows
-from ...plan.accounting import pooled_systems
+from ...plan.accounting import NOT_JUDGED, pooled_systems
 from ...plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check
 from ...plan.counts import Query, Reduction, Sweep, Transform
 from ...plan.nodes import After, Frame, Relation
@@ -98,7 +98,8 @@ class _Planner:
             other_accounting=self._other_accounting(),
             key_matches=tuple(self._key_matches()),
             warnings=tuple(self._warnings()),
-            facts={"independent": self.params.first_cluster or "doc_id", "scores": "yes" if self.scored else "no"},
+            facts=self._facts,
+            remedies={} if self.judged is None else {NOT_JUDGED: "Write yes into the column judged of the sheet."},
         )
 
     def _key_matches(self) -> Iterator[KeyMatch]:
@@ -106,6 +107,13 @@ class _Planner:
         if self.documents is not None and self.judged is None:
             yield KeyMatch(self.predicted, self.documents, "doc_id", "unlisted_document")
             yield KeyMatch(self.gold, self.documents, "doc_id", "unlisted_document")
+
+    @property
+    def _facts(self) -> dict[str, str]:
+        """What is independent, whether there are scores, and how limits are made of documents that were drawn."""
+        cluster = (self.params.first_cluster if self.judged is None else None) or "doc_id"
+        facts = {"independent": cluster, "scores": "yes" if self.scored else "no"}
+        return facts if self.judged is None else facts | {"limits": "from draws that know the strata of the sample"}
 
     def _check_judged(self) -> None:
         """Refuse a sheet of documents without the documents that it was drawn from.

@@ -371,6 +371,11 @@ def _sentence(row: Mapping[str, object]) -> str:
             f"With scores of {number(row[THRESHOLD])} or more, {of_every(recall)} gold mentions are found, and "
             f"{of_every(precision)} predictions are right{words_of_choice(row)}."
         )
+    if row.get("tp_weight") is not None and isinstance(precision, float) and isinstance(recall, float):
+        return (
+            f"In all documents about {of_every(recall)} gold mentions are found, and about {of_every(precision)} "
+            f"predictions are right{words_of_choice(row)}."
+        )
     tp, fp, fn = (row[name] for name in ("tp", "fp", "fn"))
     if not (isinstance(tp, int) and isinstance(fp, int) and isinstance(fn, int)):
         return "Nothing was counted."

@@ -156,6 +156,13 @@ def test_groups_of_documents_and_types_have_estimates_of_their_own(sheet: pl.Dat
     ]
 
 
+def test_a_criterion_that_no_threshold_reaches_has_no_numbers(sheet: pl.DataFrame) -> None:
+    judged = sheet.with_columns(judged=pl.lit("yes"))
+    keys = KEYS | {"operating_points": [{"min_recall": 0.99}], "judged": judged}
+    row = thresher.entity_recognition(**keys).operating_points.row(0, named=True)
+    assert (row["threshold"], row["tp_weight"], row["undefined"]) == (None, None, "not_reached")
+
+
 def test_a_second_draw_goes_on(sheet: pl.DataFrame) -> None:
     more = thresher.sample("entity_recognition", size=10, labelled=sheet.with_columns(judged=pl.lit("yes")), **INPUTS)
     assert not set(more["doc_id"]) & set(sheet["doc_id"])
@@ -179,6 +186,14 @@ def test_a_sheet_at_fault_is_refused(sheet: pl.DataFrame, change: Any, message: 
     with pytest.raises(DataError, match=message) as caught:
         scores_of(change(sheet.with_columns(judged=pl.lit("yes"))))
     assert caught.value.remedy
+
+
+def test_a_sheet_that_nobody_has_filled_in_is_nothing_to_evaluate(sheet: pl.DataFrame) -> None:
+    with pytest.raises(DataError, match="not judged") as caught:
+        scores_of(sheet)
+    assert (caught.value.remedy or "").startswith("Write yes into the column judged of the sheet.")
+    empty = thresher.entity_recognition(**KEYS, judged=sheet, allow_empty=True).scores
+    assert set(empty["tp"]) <= {0}
 
 
 def test_a_sheet_needs_the_documents_that_it_was_drawn_from(sheet: pl.DataFrame) -> None:
