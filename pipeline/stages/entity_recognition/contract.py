@@ -49,7 +49,7 @@ JUDGED = InputContract(
         InputField("probability", "number", "share of the documents like it that were drawn, if not all alike"),
         InputField("stratum", "key", "where it was drawn from, as `thresher sample` calls it"),
     ),
-    "the documents that were drawn to be judged, where that are not all",
+    "the documents that were drawn to be judged, where these are not all of documents",
 )
 
 COUNTS = (

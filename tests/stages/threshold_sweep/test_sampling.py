@@ -192,6 +192,16 @@ def test_the_command_writes_a_sheet_once_and_a_second_beside_it(tmp_path: Path) 
     assert not set(pl.read_parquet(second)["id"]) & set(sheet["id"])
 
 
+def test_of_several_stages_with_rows_to_draw_one_must_be_named(tmp_path: Path) -> None:
+    ROWS.drop("true").write_parquet(tmp_path / "predictions.parquet")
+    config = tmp_path / "config.toml"
+    mentions = '[[stages]]\nkind = "entity_recognition"\npredicted = "p.parquet"\ngold = "g.parquet"\n'
+    config.write_text(CONFIG + mentions)
+    unnamed = call("sample", config, "--size", "5", "--to", tmp_path / "sheet.csv")
+    assert (unnamed.code, "threshold_sweep, entity_recognition" in unnamed.err) == (2, True)
+    assert call("sample", config, "threshold_sweep", "--size", "5", "--to", tmp_path / "sheet.csv").code == 0
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
