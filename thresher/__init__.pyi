@@ -54,7 +54,7 @@ def before_after(
         articles: One row per article, with its time.
         gold: True matches found by people, for a comparison.
         gold_articles: The articles that were coded; only their pairs are judged. Default: those of gold.
-        audited: Matches of the audit sample that people checked.
+        audited: Matches that people checked: of the audit sample, or of a sheet that `thresher sample` drew.
         by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
             column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, computed from columns of the
             first input, or of the one that `input` names.
@@ -280,6 +280,7 @@ def entity_recognition(
     predicted: InputRows,
     gold: InputRows,
     documents: InputRows | None = None,
+    judged: InputRows | None = None,
     by: str | Sequence[str | Mapping[str, str]] | Sequence[Sequence[str | Mapping[str, str]]] | None = None,
     thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = "distinct",
     cluster: str | Sequence[str] | None = None,
@@ -315,6 +316,8 @@ def entity_recognition(
         predicted: Predicted mentions.
         gold: Gold mentions.
         documents: The documents that are judged.
+        judged: Those of the documents that were drawn and judged, where the others were not; a sheet of
+            `thresher sample`.
         by: Groupings; `"a"` or `["a"]` means the total and by `a`, `[["a"]]` only by `a`. In the place of a
             column may stand `{ name = "week", sql = "date_trunc('week', day)" }`, computed from columns of the
             first input, or of the one that `input` names.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ThresherError
 from ..runs.config import parse_config
@@ -15,45 +15,49 @@ from .python_words import in_python
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
     import polars as pl
 
     from .rows import InputRows
 
+_INPUTS = ("predictions", "pairs", "events", "articles")
+
 
 def sample(
+    stage: str = "threshold_sweep",
     *,
-    predictions: InputRows,
     size: int,
     by: str | Sequence[str] = SCORE,
     labelled: InputRows | None = None,
     columns: Sequence[str] = (),
     seed: int = 0,
     resources: Mapping[str, Any] | None = None,
+    **keys: Any,  # noqa: ANN401 - inputs and parameters of the stage
 ) -> pl.DataFrame:
-    """Draw rows of predictions to label, by strata of scores, so that few labels tell most.
+    """Draw rows to label, by strata of scores, so that few labels tell most.
 
     The first k rows are a sample of size k, so that people may stop early.
 
     Args:
-        predictions: Scored rows, as for `threshold_sweep`, with `id` and without labels.
+        stage: What the rows are for: `threshold_sweep`: predictions to label; `before_after`: matches to check.
         size: How many rows are drawn.
         by: `score`, and grouping columns: each group gets rows of its own.
         labelled: The frame or file of an earlier draw: this one goes on where that one ended.
-        columns: Columns of the predictions that the sheet has besides, to look at.
+        columns: Columns of the inputs that the sheet has besides, to look at.
         seed: Another seed draws other rows.
         resources: Limits, as in the config: `memory`, `threads`, `scratch`, `scratch_limit`.
+        keys: The inputs and parameters of the stage, as for its function: `predictions`, which need no labels; of
+            `before_after` `pairs`, `events`, `articles`, `window`, `thresholds` and `audit`.
 
     Returns:
-        `id`, `stratum`, `probability`, `score`, the empty column `label`, and the columns that were asked for, in the
-        order in which rows are to be labelled.
+        The key of each row, `stratum`, `probability`, `score`, the empty column `label`, and the columns that were
+        asked for, in the order in which rows are to be labelled.
 
     Raises:
         ThresherError: its class and its `code` say what went wrong.
     """
-    stage = {"kind": "threshold_sweep", "predictions": as_rows("sample", "predictions", predictions)}
-    document = {"stages": [stage]} | ({} if resources is None else {"resources": dict(resources)})
+    told = {name: as_rows("sample", name, value) if name in _INPUTS else value for name, value in keys.items()}
+    document = {"stages": [{"kind": stage, **told}]} | ({} if resources is None else {"resources": dict(resources)})
     before = None if labelled is None else as_rows("sample", "labelled", labelled)
     wish = Wish(size, (by,) if isinstance(by, str) else tuple(by), before, tuple(columns), seed)
     try:

@@ -429,7 +429,7 @@ def sample(
         str, typer.Option("--to", metavar="FILE", help="The sheet: a .csv or .parquet file.", show_default=False)
     ],
     stage: Annotated[
-        str, typer.Argument(metavar="STAGE", help="The stage whose predictions are meant, if there are several.")
+        str, typer.Argument(metavar="STAGE", help="The stage that is meant, if several have rows to draw.")
     ] = "",
     by: Annotated[
         str, typer.Option("--by", metavar="COLUMNS", help="Strata: score, and grouping columns, with commas.")
@@ -446,7 +446,7 @@ def sample(
         list[str] | None, typer.Option("--var", metavar="NAME=VALUE", help="Set a variable of the config.")
     ] = None,
 ) -> None:
-    """Draw the rows of predictions to label, into a sheet; the first rows of it are a sample, too. Print its path.
+    """Draw predictions, matches or documents to label, into a sheet whose first rows are a sample, too. Print its path.
 
     Example:  thresher sample my.toml --size 1000 --columns text --to sheet.csv
     """

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .rows import Grouped
 
 
-USED, WHERE, NOT_LABELLED = "used", "where", "not_labelled"
+USED, WHERE, NOT_LABELLED, NOT_JUDGED = "used", "where", "not_labelled", "not_judged"
 FEW_LOST = 0.01  # of the rows, or the positives, below which what a user told to drop is only noted
 STATES = {
     "null_score": "NULL",
@@ -353,7 +353,8 @@ def implausible(engine: Engine, options: Options, plan: Plan, accounts: Sequence
             if not plan.counts_missed
             else sum(n_rows for status, n_rows in left_out.items() if status.endswith("_score"))
         )
-        lost -= left_out.get(NOT_LABELLED, 0) if account.rows_by_status[USED] else 0  # of a sample, as is meant
+        of_sample = (left_out.get(status, 0) for status in (NOT_LABELLED, NOT_JUDGED))
+        lost -= sum(of_sample) if account.rows_by_status[USED] else 0  # as is meant
         if not lost or lost < HALF * account.rows_kept:
             continue
         reasons = ", ".join(f"{status.replace('_', ' ')} {n_rows:,}" for status, n_rows in left_out.items())

@@ -1,4 +1,4 @@
-"""A sheet of rows to label, drawn from the predictions that a config names."""
+"""A sheet of rows to label, drawn from the inputs that a config names."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from ..errors import ConfigError, UsageError
 from ..interrupts import stop_requests
 from ..records import dataclass
 from ..sources.types import as_renaming
+from ..stages.before_after.contract import AUDITED
+from ..stages.entity_recognition.contract import JUDGED
+from ..stages.sampling import draw
 from ..stages.threshold_sweep.contract import LABELS
-from ..stages.threshold_sweep.sampling import SAMPLE, SHEET, SampleParameters, draw
 from .config import ConfiguredStage
 from .evaluation import refuse_after_fork, started
 from .opening import open_inputs
@@ -25,13 +27,14 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from ..stages.stage import Stage
     from .config import Config
     from .written import OwnFile
 
 SCORE = "score"
-_KIND = "threshold_sweep"
 ENDINGS = (".csv", ".parquet")
 _OF_ROLES = ("label", "weight", "proxy")  # which predictions to label need not have
+_SHEETS = (LABELS, AUDITED, JUDGED)  # inputs that a sheet becomes
 
 
 @dataclass(frozen=True)
@@ -101,12 +104,11 @@ def checked_sheet(config: Config, file: Path, path: Path) -> OwnFile:
 
 def _without_labels(config: Config) -> Config:
     """The same config before there are labels: a sheet may be what it will read, as it replaces nothing."""
-    stages = (
-        replace(each, params=each.params.model_copy(update={LABELS.name: None}))
-        if LABELS in each.stage.inputs
-        else each
-        for each in config.stages
-    )
+    stages = []
+    for configured in config.stages:
+        names = [sheet.name for sheet in _SHEETS if sheet in configured.stage.inputs]
+        params = configured.params.model_copy(update=dict.fromkeys(names))
+        stages.append(replace(configured, params=params))
     return replace(config, stages=tuple(stages))
 
 
@@ -125,42 +127,76 @@ def write_sheet(sheet: pl.DataFrame, target: OwnFile) -> None:
 
 
 def _to_sample(config: Config, stage: str, wish: Wish) -> ConfiguredStage:
-    """The draw as a stage, with the predictions of the one that is meant."""
-    offered = [each for each in config.stages if hasattr(each.params, "predictions") and each.stage.kind == _KIND]
-    named = [each for each in offered if stage in {"", each.params.name}]
-    names = ", ".join(each.params.name for each in offered)
-    if not offered:
-        message = f"{config.origin}: no stage has predictions that rows can be drawn of"
-        raise ConfigError(message, remedy=f'A stage of the kind "{_KIND}" has.')
-    if not named:
-        message = f"{config.origin}: no stage with predictions is called {stage!r}"
-        raise UsageError(message, remedy=f"There is {names}.")
-    if len(named) > 1:
-        message = f"{config.origin} has several stages with predictions: {names}"
-        raise UsageError(message, remedy="Name one of them after the config.")
+    """The draw as a stage, with the inputs of the one that is meant."""
+    named = _stage_to_sample(config, stage)
+    draws, values = _DRAWS[named.stage.kind](config.variables.bound(named.params))
+    parameters: Any = draws.parameters
     groups = tuple(name for name in wish.by if name != SCORE)
-    shown = tuple(name for name in wish.columns if name not in {SCORE, "id"})
-    if taken := [name for name in (*groups, *shown) if name in SHEET]:
+    shown = tuple(name for name in wish.columns if name not in {SCORE, *parameters.key})
+    if taken := [name for name in (*groups, *shown) if name in parameters.sheet()]:
         message = f"{taken[0]!r} is a column of the sheet itself"
         raise UsageError(
             message, remedy=f"Map it under another name in the config: {as_renaming('my_column', taken[0])}."
         )
-    params: Any = config.variables.bound(named[0].params)
-    spec = params.predictions
-    columns = {name: mapped for name, mapped in spec.columns.items() if name not in _OF_ROLES}
-    values = {
-        "name": params.name,
-        "predictions": spec.model_copy(update={"columns": columns}),
+    values |= {
+        "name": named.params.name,
+        "kind": draws.kind,
         "labelled": wish.labelled,
         "size": wish.size,
         "by_score": SCORE in wish.by,
         "groups": groups,
+        "by": [list(groups)],
         "shown": shown,
         "seed": wish.seed,
     }
     try:
-        return ConfiguredStage(SAMPLE, SampleParameters.model_validate(values))
+        return ConfiguredStage(draws, parameters.model_validate(values))
     except ValidationError as error:
         fault = error.errors()[0]
         message = f"{fault['loc'][0] if fault['loc'] else 'sample'}: {fault['msg']}"
         raise UsageError(message) from error
+
+
+def _stage_to_sample(config: Config, stage: str) -> ConfiguredStage:
+    """The stage that is meant."""
+    offered = [each for each in config.stages if each.stage.kind in _DRAWS]
+    named = [each for each in offered if stage in {"", each.params.name}]
+    names = ", ".join(each.params.name for each in offered)
+    if not offered:
+        message = f"{config.origin}: no stage has rows that can be drawn"
+        raise ConfigError(message, remedy=f"A stage of the kind {' or '.join(_DRAWS)} has.")
+    if not named:
+        message = f"{config.origin}: no stage with rows that can be drawn is called {stage!r}"
+        raise UsageError(message, remedy=f"There is {names}.")
+    if len(named) > 1:
+        message = f"{config.origin} has several stages with rows that can be drawn: {names}"
+        raise UsageError(message, remedy="Name one of them after the config.")
+    return named[0]
+
+
+def _of_predictions(params: Any) -> tuple[Stage, dict[str, Any]]:  # noqa: ANN401 - parameters of the stage
+    from ..stages.threshold_sweep.sampling import SAMPLE  # noqa: PLC0415 - only the stage that is meant
+
+    spec = params.predictions
+    columns = {name: mapped for name, mapped in spec.columns.items() if name not in _OF_ROLES}
+    return SAMPLE, {"predictions": spec.model_copy(update={"columns": columns})}
+
+
+def _of_matches(params: Any) -> tuple[Stage, dict[str, Any]]:  # noqa: ANN401 - parameters of the stage
+    from ..stages.before_after.sampling import OF_MATCHES, SAMPLE  # noqa: PLC0415 - only the stage that is meant
+
+    values = {name: getattr(params, name) for name in OF_MATCHES}
+    return SAMPLE, values | {"uncertainty": "none", "event_counts": False}
+
+
+def _of_documents(params: Any) -> tuple[Stage, dict[str, Any]]:  # noqa: ANN401 - parameters of the stage
+    from ..stages.entity_recognition.sampling import SAMPLE  # noqa: PLC0415 - only the stage that is meant
+
+    return SAMPLE, {name: getattr(params, name) for name in ("predicted", "documents")}
+
+
+_DRAWS: dict[str, Callable[[Any], tuple[Stage, dict[str, Any]]]] = {
+    "threshold_sweep": _of_predictions,
+    "before_after": _of_matches,
+    "entity_recognition": _of_documents,
+}

@@ -62,7 +62,8 @@ class Measured:
 # What was measured ---------------------------------------------------------------------------------------------------
 
 
-_NOT_LEFT_OUT = {"used", "rows_in", "not_labelled"}  # rows without a label stand behind those that were drawn
+# rows without a label, or that nobody judged, stand behind those that were drawn
+_NOT_LEFT_OUT = {"used", "rows_in", "not_labelled", "not_judged"}
 
 
 def left_out(measured: Measured, nouns: Mapping[str, str]) -> str:

@@ -144,6 +144,8 @@ VALUES: Values = {
     "step": lambda rng, _: pl.Series(rng.permutation(ROWS)),
     "lowest_score": lambda rng, _: _numbers(rng, odd=False),
     "same_id": lambda rng, _: _flags(rng),
+    "judged": lambda rng, _: _texts(rng, ["yes", "no", None]),
+    "same_row": lambda rng, _: _flags(rng),
     "row_weight": lambda rng, _: pl.Series(rng.choice([0.5, 1.0, 2.25], ROWS)),
     "row_proxy": lambda rng, _: pl.Series(rng.choice([0.0, 0.25, 1.0], ROWS)),
 }
@@ -156,6 +158,7 @@ WITHOUT_FAULT = {  # nothing is at fault in these data
 CONDITIONS = {  # that stand for more than a column
     "threshold_sweep/drawn_rows": {"same_group": exp.true()},
     "threshold_sweep/labels_beside_predictions": {"same_id": exp.true()},
+    "inputs/shown_beside": {"same_row": exp.true()},
 }
 PARAMS: dict[str, float | str] = {
     "baseline": "nobody",

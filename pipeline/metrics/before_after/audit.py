@@ -83,15 +83,15 @@ def audited_precision(matches: Counts, audited: Counts, right: Counts, *, confid
             - scipy.special.gammaln(m - n - unsampled + 1)
         )
         lower, upper = _limits(points, log, confidence)
-        lower, upper = min(lower, k * m // n), max(upper, -(-k * m // n))  # the interval contains k / n
+        lower, upper = min(lower, float(k * m // n)), max(upper, float(-(-k * m // n)))  # the interval contains k / n
         shares[:, index] = k / n, 0.0 if k == 0 else lower / m, 1.0 if k == n else upper / m
     return AuditedPrecision(*shares)
 
 
 def combined_precision(
     matches: Counts,
-    audited: Counts,
-    right: Counts,
+    audited: Counts | Floats,
+    right: Counts | Floats,
     prediction: Prediction,
     *,
     confidence: float,
@@ -101,7 +101,7 @@ def combined_precision(
 
     Args:
         matches: Shape (T,): M, the matches after the event.
-        audited: Shape (T,): n, how many of them were sampled.
+        audited: Shape (T,): n, how many of them were sampled; by another design, how many drawn alike tell as much.
         right: Shape (T,): k, how many of the sampled ones are correct.
         prediction: Prediction of the false positives among the matches.
         confidence: Such as 0.95.
@@ -119,7 +119,7 @@ def combined_precision(
     size, odds = prediction.count / phi + 0.5, float(prediction.after[0] / prediction.before)
     doubtful = _with_doubt(size, odds, np.broadcast_to(kappa_variance, size.shape))
     for index, (m, n, k) in _sampled(matches, audited, right):
-        p_values[index] = _Prior(m, float(phi[index]), float(size[index]), odds).agreement(n, k)
+        p_values[index] = _Prior(m, float(phi[index]), float(size[index]), odds).agreement(round(n), round(k))
         prior = _Prior(m, float(phi[index]), *(float(values[index]) for values in doubtful))
         points = _support(_likely(m, n, k), prior.range, (m, n, k))
         # logarithm of prior × hypergeometric likelihood, the prior being the mixture
@@ -214,12 +214,14 @@ class _Prior:
         return np.rint(np.interp(levels, middle, self._points)), np.full(_MOST_NODES, 1 / _MOST_NODES)
 
 
-def _sampled(matches: Counts, audited: Counts, right: Counts) -> Iterator[tuple[int, tuple[int, int, int]]]:
+def _sampled(
+    matches: Counts, audited: Counts | Floats, right: Counts | Floats
+) -> Iterator[tuple[int, tuple[int, float, float]]]:
     for index in np.nonzero(audited)[0]:
-        yield int(index), (int(matches[index]), int(audited[index]), int(right[index]))
+        yield int(index), (int(matches[index]), audited[index].item(), right[index].item())
 
 
-def _likely(m: int, n: int, k: int) -> tuple[float, float]:
+def _likely(m: int, n: float, k: float) -> tuple[float, float]:
     """Range of correct matches among m outside which the sample makes the number practically impossible."""
     share = (k + 0.5) / (n + 1)
     spread = np.sqrt(share * (1 - share) / (n + 2))
@@ -228,7 +230,7 @@ def _likely(m: int, n: int, k: int) -> tuple[float, float]:
     return k + (m - n) * low, k + (m - n) * high
 
 
-def _support(likely: tuple[float, float], expected: tuple[float, float], sample: tuple[int, int, int]) -> Floats:
+def _support(likely: tuple[float, float], expected: tuple[float, float], sample: tuple[int, float, float]) -> Floats:
     """Numbers of correct matches that the sample allows, dense where the sample or the prediction expects them.
 
     The range between the two is covered as well, so that no single number has to represent a wide gap.

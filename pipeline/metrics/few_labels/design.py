@@ -41,6 +41,24 @@ def worth_of_cells(score: Floats, rows: Integers) -> Floats:
     return _with_rows_alike(worth, rows)
 
 
+def worth_of_rows_alike(score: Floats, rows: Integers) -> Floats:  # noqa: ARG001 - called as `worth_of_cells`
+    """How many of all labels a cell is worth where a row is worth as much as any other, shape (C,); adds up to 1."""
+    return np.asarray(rows / max(rows.sum(), 1))
+
+
+def worth_of_documents(mentions: Floats, rows: Integers) -> Floats:
+    """How many of all drawn documents a cell of them is worth, shape (C,); adds up to 1.
+
+    What is wrong of m mentions varies by about the root of m, and mentions that are missed by something where there is
+    none.
+
+    Args:
+        mentions: Shape (C,): predicted mentions of each document.
+        rows: Shape (C,): documents.
+    """
+    return _with_rows_alike(np.sqrt(mentions + 1) * rows, rows)
+
+
 def worth_after_labels(worth: Floats, rows: Integers, labels: Integers, trues: Integers) -> Floats:
     """The worth of strata, half from earlier labels and half as before, shape (H,); adds up to 1.
 

@@ -23,7 +23,8 @@ from ...plan.plan import Plan
 from ...queries.load import statement
 from ...tables.columns import THRESHOLD, at_or_above, doubles, lowest_retrieved, nulls
 from ...tables.schemas import GROUPING
-from . import assumption, uncertainty
+from . import assumption, judged, uncertainty
+from .judged import STRATA, Designed, alike, is_designed, is_sheet
 from .uncertainty import groups_of
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ DRIFT = ("value", "error")
 LEVEL = 0.05
 MOST_THRESHOLDS = 10_000
 KEY = ("event_id", "article_id")
+REGION = ("after_start", "after_end", "lowest_score")
 KAPPAS = ("kappa_lower", "kappa_upper")
 VALUES = (
     *("precision_audited", "precision_audited_lower", "precision_audited_upper", "precision"),
@@ -66,6 +68,9 @@ def check_inputs(params: BeforeAfterParameters, pairs: Source, audited: Source |
             message = "audited goes with audit: labels of a sample need the parameters it was drawn with"
             raise ConfigError(message, remedy="Write audit = { threshold = …, size = …, seed = … } as in that run.")
         return
+    if audited is not None and not audited.has("is_match") and not audited.has("label"):
+        message = "input audited has neither is_match nor label, which say whether a match is right"
+        raise DataError(message, remedy="Map one of them: columns = { label = … }.")
     if not pairs.has("article_id"):
         message = "audit needs article_id in pairs"
         raise DataError(message, remedy="Map it with columns = { article_id = … }.")
@@ -76,9 +81,12 @@ def check_inputs(params: BeforeAfterParameters, pairs: Source, audited: Source |
 
 def parameters(audit: Audit, bounds: Mapping[str, float], boundary: Boundary) -> dict[str, float]:
     """Parameters of the query that draws the sample."""
-    region = {name: bounds[name] for name in ("after_start", "after_end")}
-    region["lowest_score"] = lowest_retrieved(audit.threshold, boundary)
-    return {**region, "seed": audit.seed, "size": audit.size}
+    return parameters_of_matches(audit, bounds, boundary) | {"seed": audit.seed, "size": audit.size}
+
+
+def parameters_of_matches(audit: Audit, bounds: Mapping[str, float], boundary: Boundary) -> dict[str, float]:
+    """Parameters that tell which pairs can be drawn."""
+    return {name: bounds[name] for name in REGION[:2]} | {REGION[2]: lowest_retrieved(audit.threshold, boundary)}
 
 
 def sample(drawn: Mapping[str, float]) -> After:
@@ -107,7 +115,7 @@ def relations(audited: Source, by: Sequence[rows.Grouped], drawn: Mapping[str, f
 def checks(pairs: Source, audited: Source | None, audit: Audit) -> Iterator[Check]:
     """Every pair has its keys; labels are complete, each pair has one, and it could have been drawn."""
     yield missing_check(pairs, "article_id")
-    if audited is None:
+    if audited is None or is_sheet(audited):
         return
     for name in (*KEY, "is_match"):
         yield missing_check(audited, name)
@@ -135,8 +143,15 @@ def plan(
     if params.audit is None:
         return Plan()
     nodes: list[Node] = [*checks(pairs, audited, params.audit), sample(drawn)]
-    if audited is not None:
-        nodes += [*relations(audited, by, drawn), undrawn(drawn), query(params.grid())]
+    if audited is None:
+        return Plan(tuple(nodes))
+    if is_sheet(audited):
+        names, matches = [each.name for each in by], {name: drawn[name] for name in REGION}
+        nodes += judged.nodes(audited, names, matches, params.grid())
+    else:
+        nodes += relations(audited, by, drawn)
+    nodes += [] if is_designed(audited) else [undrawn(drawn)]
+    nodes.append(query(params.grid()))
     return Plan(tuple(nodes))
 
 
@@ -179,7 +194,9 @@ def table(
     order = [*keys, THRESHOLD, *COLUMNS, *VALUES, "undefined"]
     audited = at_or_above(counts["audit"], keys, COLUMNS, params.threshold_values)
     drifts = _drifts(params, counts, keys)
-    table = pl.concat([_group(group, audited, drifts, params).select(order) for group in groups_of(curve, cube)])
+    designed = Designed.of(counts, params) if STRATA in counts else None
+    groups = [_group(group, audited, designed, drifts, params) for group in groups_of(curve, cube)]
+    table = pl.concat([group.select(order) for group in groups])
     parents = uncertainty.clusters(cube, params) if params.is_replicated else None
     table = table.with_columns((pl.col("n_audited") - pl.col("n_right")).alias("_n_wrong"))
     names = ("precision_audited", "precision_combined", "kappa")
@@ -221,7 +238,11 @@ def contradictions(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
 
 
 def _group(
-    group: EstimatedGroup, audited: pl.DataFrame, drifts: pl.DataFrame, params: BeforeAfterParameters
+    group: EstimatedGroup,
+    audited: pl.DataFrame,
+    designed: Designed | None,
+    drifts: pl.DataFrame,
+    params: BeforeAfterParameters,
 ) -> pl.DataFrame:
     """The rows of one group from the threshold of the audit on."""
     keys = [name for name in drifts.columns if name not in {THRESHOLD, *DRIFT}]
@@ -237,7 +258,11 @@ def _group(
     ).with_columns(pl.col(COLUMNS).fill_null(0))
     matches = group.sides[1].sum(axis=0)[inside]
     n_audited, n_right = (joined[name].to_numpy() for name in COLUMNS)
-    alone = audited_precision(matches, n_audited, n_right, confidence=params.confidence)
+    if designed is None:
+        alone = audited_precision(matches, n_audited, n_right, confidence=params.confidence)
+    else:
+        alone = designed.precision(retrieved.select(keys).head(1), retrieved[THRESHOLD].to_numpy())
+        n_audited, n_right = alike(alone, matches, params.confidence)
     prediction, missing = _prediction(group, params)
     combined, p_value = alone, np.full(len(matches), np.nan)
     kappas = np.full((2, len(matches)), np.nan)

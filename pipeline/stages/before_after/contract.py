@@ -90,9 +90,12 @@ AUDITED = InputContract(
     (
         InputField("event_id", "key", "the event of a checked match", required=True),
         InputField("article_id", "key", "the article of a checked match", required=True),
-        InputField("is_match", "boolean", "whether people found it right", required=True),
+        InputField("is_match", "boolean", "whether people found it right"),
+        InputField("label", "any", "the same in a sheet: true, yes, 1; false, no, 0; empty: nobody has judged it yet"),
+        InputField("probability", "number", "share of the matches like it that were drawn, if not all alike"),
+        InputField("stratum", "key", "where it was drawn from, as `thresher sample` calls it"),
     ),
-    "matches of the audit sample that people checked",
+    "matches of the audit that people checked: of its sample, or of a sheet that `thresher sample` drew",
 )
 
 
@@ -172,7 +175,7 @@ class BeforeAfterParameters(StageParameters):
         articles: One row per article, with its time.
         gold: True matches found by people, for a comparison.
         gold_articles: The articles that were coded; only their pairs are judged. Default: those of gold.
-        audited: Matches of the audit sample that people checked.
+        audited: Matches that people checked: of the audit sample, or of a sheet that `thresher sample` drew.
         window: Time around an event; default: every pair counts. Required for timelines.
         compared: Where the numbers of compared pairs come from: `events`: given there; `timelines`: counted from the
             times of events and articles; `pairs`: every compared pair is a row of pairs. Default: the first that the

@@ -29,7 +29,7 @@ from ...sources.bins import Grid
 from ...tables.columns import SECOND_REPLICATE
 from ...visible_text import listed
 from ..durations import EVERYTHING
-from . import assumption, audit, contract, gold, inputs, lags, strata
+from . import assumption, audit, contract, gold, inputs, judged, lags, strata
 from .evidence import check_grouping, has, resolve_compared
 from .inputs import PAIR, USED_PAIRS, UsedPairs, every_used_pair
 from .lags import N_COLUMNS, compared_pairs, given_against_timelines, timelines_by
@@ -88,8 +88,13 @@ def dates(sources: Sequence[Source]) -> Iterator[str]:
     """Times that are dates."""
     for name in TIMES:
         for source in sources:
-            if source.has(name) and source.is_date(name):
+            if _knows(source, name) and source.is_date(name):
                 yield f"{source.name}.{name} has dates without a time of day: coverage may fall before the event"
+
+
+def _knows(source: Source, name: str) -> bool:
+    """Whether an input has a field; sheets show columns of the same name to people."""
+    return source.contract.field(name) is not None and source.has(name)
 
 
 def check_zones(sources: Sequence[Source]) -> None:
@@ -99,7 +104,7 @@ def check_zones(sources: Sequence[Source]) -> None:
         DataError: one has a zone and the other neither has nor declares one.
     """
     all_zones = {
-        f"{source.name}.{name}": source.is_zoned(name) for source in sources for name in TIMES if source.has(name)
+        f"{source.name}.{name}": source.is_zoned(name) for source in sources for name in TIMES if _knows(source, name)
     }
     zoned = {name: has_zone for name, has_zone in all_zones.items() if has_zone is not None}
     if len(set(zoned.values())) > 1:
@@ -238,8 +243,9 @@ class Resolved:
             ConfigError: the parameters do not fit each other.
         """
         by = self.by
+        is_sheet = self.audited is not None and judged.is_sheet(self.audited)  # whose keys are compared as texts
         for key in PAIR:
-            rows.check_keys(self.sources, key)
+            rows.check_keys(self.sources[:-1] if is_sheet else self.sources, key)
         if self.coded is not None and self.gold is None:
             message = "gold_articles goes with gold: without gold pairs nothing can be judged"
             raise ConfigError(message, remedy="Give the gold pairs, or leave gold_articles out.")
@@ -431,7 +437,7 @@ def _core(run: Resolved) -> Plan:
             *relations(run),
             *run.matchers.relations(columns_of_events(run)),
             *_used_pairs(run),
-            *_checks(run),
+            *checks_of(run),
             *_cross_checks(run),
             pooled_systems(run.pairs, run.by),
             *_unmapped_articles(run),
@@ -571,7 +577,8 @@ def _unmapped_articles(run: Resolved) -> Iterator[UnmappedId]:
         yield UnmappedId(run.pairs, run.by, "article_id", ("event_id",), "each of which counts as a pair")
 
 
-def _checks(run: Resolved) -> Iterator[Check]:
+def checks_of(run: Resolved) -> Iterator[Check]:
+    """Every row has its keys, once, and all that is counted of it."""
     if run.events is not None:
         yield from checks_of_events(run.events, run.units, timed=run.lag.looks_up_events)
     elif run.units.cluster is not None:

@@ -420,7 +420,12 @@ AUDIT = (
     Column("threshold", "DOUBLE", "score from which a pair counts as a match, that of the audit or higher"),
     Column("n_audited", "BIGINT", "checked matches at or above the threshold"),
     Column("n_right", "BIGINT", "those of them that are right"),
-    Column("precision_audited", "DOUBLE", "n_right / n_audited; NULL: no checked match", nullable=True),
+    Column(
+        "precision_audited",
+        "DOUBLE",
+        "n_right / n_audited, or what a sheet says by how it was drawn; NULL: no checked match",
+        nullable=True,
+    ),
     *limits_of_share("precision_audited", "the precision of this data set, from the checked matches"),
     Column(
         "precision",

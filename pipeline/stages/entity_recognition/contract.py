@@ -41,6 +41,17 @@ DOCUMENTS = InputContract(
     evaluated=True,
 )
 
+JUDGED = InputContract(
+    "judged",
+    (
+        InputField("doc_id", "key", "a document that was drawn", required=True),
+        InputField("judged", "any", "whether all its mentions were judged: true, yes, 1; else false, no, 0, or empty"),
+        InputField("probability", "number", "share of the documents like it that were drawn, if not all alike"),
+        InputField("stratum", "key", "where it was drawn from, as `thresher sample` calls it"),
+    ),
+    "the documents that were drawn to be judged, where these are not all of documents",
+)
+
 COUNTS = (
     Column("tp", "BIGINT", "true positives: matched predictions in the bin"),
     Column("fp", "BIGINT", "false positives: other predictions in the bin"),
@@ -79,6 +90,10 @@ CHOSEN = of_chosen_row(
     (column for column in SCORES if column.name not in _NOT_CHOSEN),
     reasons="`not_reached`, `not_promised`",
     always=("undefined", "undefined_interval", "interval_quality"),
+)
+WEIGHTS = tuple(
+    Column(f"{name}_weight", "DOUBLE", f"{words}, estimated for all documents from those that were judged")
+    for name, words in (("tp", "true positives"), ("fp", "false positives"), ("fn", "false negatives"))
 )
 DOCUMENT_COLUMNS = (
     Column("doc_id", "KEY", "the document"),
@@ -135,6 +150,8 @@ class EntityRecognitionParameters(MentionParameters):
         predicted: Predicted mentions.
         gold: Gold mentions.
         documents: The documents that are judged.
+        judged: Those of the documents that were drawn and judged, where the others were not; a sheet of
+            `thresher sample`.
         match: Which mentions may be matched.
         align: What becomes of CoNLL sentences whose tokens in gold and predicted differ: `exact`: none may; `prefix`:
             the tokens with which a sentence begins alike are compared, and a warning says what is left out.
@@ -149,6 +166,7 @@ class EntityRecognitionParameters(MentionParameters):
     predicted: Input
     gold: Input
     documents: Input | None = None
+    judged: Input | None = None
     match: Match = "span"
     align: Literal["exact", "prefix"] = "exact"
     thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = "distinct"
@@ -173,7 +191,12 @@ class EntityRecognitionParameters(MentionParameters):
 def further_columns(params: EntityRecognitionParameters) -> dict[str, tuple[Column, ...]]:
     """The columns that tables have because of costs and clusters."""
     cluster = Column(CLUSTER, "KEY", "the cluster of the document; NULL: never")
+    weights = WEIGHTS if params.judged is not None else ()
     return {
-        "entity_recognition_operating_points": cost_columns(params.operating_points),
+        "entity_recognition_scores": weights,
+        "entity_recognition_operating_points": (
+            *of_chosen_row(weights, reasons="`not_reached`, `not_promised`"),
+            *cost_columns(params.operating_points),
+        ),
         "entity_recognition_documents": () if params.cluster in {None, "doc_id"} else (cluster,),
     }

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...errors import DataError, Note
+from ...errors import ConfigError, DataError, Note
 from ...metrics.matching.spans import POOLED_AVERAGES
 from ...plan import rows
-from ...plan.accounting import pooled_systems
+from ...plan.accounting import NOT_JUDGED, pooled_systems
 from ...plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check
 from ...plan.counts import Query, Reduction, Sweep, Transform
 from ...plan.nodes import After, Frame, Relation
@@ -27,11 +27,12 @@ from ...tables.schemas import GROUPING
 from ..mentions import DOCUMENT, FILE_ORDER, TYPE, MentionRows, in_order, matched_rows, resolve_by
 from .contract import COUNT_NAMES, OUTCOMES
 from .documents import mentions_of_documents, sums_of_documents
+from .judged import frame_of_mentions, judged_relations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ...plan.nodes import Check
+    from ...plan.nodes import Check, Node
     from ...sources.source import Source
     from ..mentions import MentionParameters
     from .contract import EntityRecognitionParameters
@@ -51,7 +52,9 @@ def plan(params: EntityRecognitionParameters, sources: Mapping[str, Source]) -> 
     Raises:
         DataError: an input lacks a column that the parameters need.
     """
-    return _Planner(params, sources["predicted"], sources["gold"], sources.get("documents")).plan()
+    return _Planner(
+        params, sources["predicted"], sources["gold"], sources.get("documents"), sources.get("judged")
+    ).plan()
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,12 @@ class _Planner:
     predicted: Source
     gold: Source
     documents: Source | None
+    judged: Source | None
 
     def plan(self) -> Plan:
         mentions = self.mentions
         mentions.check()
+        self._check_judged()
         if self.params.threshold_values is not None and not self.scored:
             message = "input predicted has no column 'score', which thresholds compare"
             raise DataError(message, remedy="Map it with columns = { score = … }, or leave thresholds out.")
@@ -72,7 +77,7 @@ class _Planner:
         listed = Relation("listed_documents", self._listed())
         return Plan(
             nodes=(
-                *mentions.relations(),
+                *self._relations(),
                 listed,
                 *self._checks(),
                 *mentions.cross_checks(),
@@ -88,19 +93,47 @@ class _Planner:
             sources=self.sources,
             by=mentions.by,
             used=("tp", "fp"),
-            accounting=Query("entity_recognition/accounting"),
+            accounting=Query(f"entity_recognition/{'accounting' if self.judged is None else 'accounting_of_judged'}"),
             optional=(self.outcomes,),
             other_accounting=self._other_accounting(),
             key_matches=tuple(self._key_matches()),
             warnings=tuple(self._warnings()),
-            facts={"independent": self.params.first_cluster or "doc_id", "scores": "yes" if self.scored else "no"},
+            facts=self._facts,
+            remedies={} if self.judged is None else {NOT_JUDGED: "Write yes into the column judged of the sheet."},
         )
 
     def _key_matches(self) -> Iterator[KeyMatch]:
         yield KeyMatch(self.predicted, self.gold, "doc_id")
-        if self.documents is not None:
+        if self.documents is not None and self.judged is None:
             yield KeyMatch(self.predicted, self.documents, "doc_id", "unlisted_document")
             yield KeyMatch(self.gold, self.documents, "doc_id", "unlisted_document")
+
+    @property
+    def _facts(self) -> dict[str, str]:
+        """What is independent, whether there are scores, and how limits are made of documents that were drawn."""
+        cluster = (self.params.first_cluster if self.judged is None else None) or "doc_id"
+        facts = {"independent": cluster, "scores": "yes" if self.scored else "no"}
+        return facts if self.judged is None else facts | {"limits": "from draws that know the strata of the sample"}
+
+    def _check_judged(self) -> None:
+        """Refuse a sheet of documents without the documents that it was drawn from.
+
+        Raises:
+            ConfigError: they are not listed.
+        """
+        if self.judged is not None and self.documents is None:
+            message = "judged goes with documents: misses in documents without any prediction would not be known"
+            remedy = "Give documents = …, one row per document, also of those that were not drawn."
+            raise ConfigError(message, remedy=remedy)
+
+    def _relations(self) -> Iterator[Node]:
+        """Mentions and documents as they are read; of a sheet only the documents that are judged."""
+        for relation in self.mentions.relations():
+            if self.judged is None or relation.into != "documents_read":
+                yield relation
+            else:
+                columns = [name for name in (self.mentions.cluster, self.mentions.order) if name is not None]
+                yield from judged_relations(relation, self.judged, self.mentions.of_documents, columns)
 
     @cached_property
     def mentions(self) -> MentionRows:
@@ -113,7 +146,7 @@ class _Planner:
     @property
     def sources(self) -> tuple[Source, ...]:
         """The inputs that are given, the primary input first."""
-        return tuple(each for each in (self.predicted, self.gold, self.documents) if each is not None)
+        return tuple(each for each in (self.predicted, self.gold, self.documents, self.judged) if each is not None)
 
     @property
     def scored(self) -> bool:
@@ -157,6 +190,8 @@ class _Planner:
         if self.above_lowest:
             yield Frame("lowest", statement("entity_recognition/lowest_predictions", by))
         yield Frame("documents", counts)
+        if self.judged is not None:
+            yield frame_of_mentions(by)
         key = self.mentions.cluster
         name, columns = ("document_ids", {}) if key is None else ("clusters_of_documents", {"cluster_key": key})
         yield Frame("document_ids", statement(f"entity_recognition/{name}", columns=columns))
@@ -174,6 +209,9 @@ class _Planner:
 
     def _other_accounting(self) -> dict[str, Query]:
         """Gold mentions of documents that are not listed are left out; without a list each has its document."""
+        if self.judged is not None:
+            names = {"gold": "accounting_of_judged_gold", "documents": "accounting_of_corpus"}
+            return {name: Query(f"entity_recognition/{file}") for name, file in names.items()}
         return {} if self.documents is None else {"gold": Query("entity_recognition/accounting_of_gold")}
 
     def _after_results(self) -> Iterator[After]:

@@ -59,23 +59,29 @@ from .contract import (
     COUNTS,
     DOCUMENTS,
     GOLD,
+    JUDGED,
     PREDICTED,
     SCORES,
     TABLES,
+    WEIGHTS,
     EntityRecognitionParameters,
     further_columns,
 )
 from .documents import TABLE as SUMS_OF_DOCUMENTS
 from .documents import TYPES as TYPES_OF_SUMS
 from .documents import are_alike_in_time, average_of, group_of
+from .judged import JudgedScores, weighted_confusion, with_estimates
 from .planning import plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ...metrics.curves.cross_fitting import Ints
+    from ...metrics.few_labels.documents import EstimatedScores
+    from ...metrics.matching.spans import Average
     from ...metrics.uncertainty.bootstrap import Resampling
     from ...metrics.uncertainty.jackknife import Floats, Limits
+    from ...metrics.uncertainty.proportions import Confusion
     from ..figures import KeyNumber
     from ..methods import Measured
     from ..sections import Asked
@@ -85,16 +91,19 @@ if TYPE_CHECKING:
 # What the criteria of entity_recognition choose from: the counts of all mentions of a group.
 
 
-def candidates(rows: pl.DataFrame, group: Group, confidence: float | None, resampling: Resampling | None) -> Candidates:
+def candidates(
+    rows: pl.DataFrame, group: Group, counts: Confusion, confidence: float | None, resampling: Resampling | None
+) -> Candidates:
     """One group.
 
     Args:
         rows: Its scores of all mentions, by rising threshold.
         group: Its counts.
+        counts: Its outcomes by replicate and threshold.
         confidence: Of the limits; None: uncertainty is not asked for, and replicates are not counted.
         resampling: How the bootstrap draws; None: limits of the closed form.
     """
-    counts, wanted = group.confusion, confidence is not None
+    wanted = confidence is not None
     is_possible = wanted and group.counts.within_budget
 
     def lower(name: str, confidence: float) -> Floats:
@@ -107,7 +116,7 @@ def candidates(rows: pl.DataFrame, group: Group, confidence: float | None, resam
     return Candidates(
         rows=rows,
         lower=lower if is_possible else None,
-        retrieved=(rows["tp"] + rows["fp"]).to_numpy().astype(np.float64),
+        retrieved=(counts.tp + counts.fp).sum(axis=0).astype(np.float64),
         counts=(counts.tp, counts.fp, counts.fn) if wanted else "none",
         ratios=ratios_of_counts,
         f_beta=f_beta_of_counts,
@@ -131,10 +140,11 @@ def derive(params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFram
     sums, in_time = counts.get(SUMS_OF_DOCUMENTS), IN_TIME in counts
     groups = list(_groups(params, counts["counts"], sums, documents, keys, in_time=in_time))
     clusters = _clusters(groups, counts["counts"], documents, keys)
-    scores = _scores(params, groups, clusters, documents, keys)
+    sampled = _sampled(params, counts, groups)
+    scores = _scores(params, groups, clusters, documents, keys, sampled)
     return {
         "entity_recognition_scores": scores,
-        "entity_recognition_operating_points": _operating_points(params, groups, clusters, scores, keys),
+        "entity_recognition_operating_points": _operating_points(params, groups, clusters, scores, keys, sampled),
         "entity_recognition_documents": _documents(documents, ids, keys),
     }
 
@@ -195,25 +205,49 @@ def _groups(
         yield label, group_of(counted, changes, replicates, n_documents, thresholds, params.boundary, in_time=in_time)
 
 
+def _sampled(
+    params: EntityRecognitionParameters,
+    counts: Mapping[str, pl.DataFrame],
+    groups: Sequence[tuple[pl.DataFrame, Group]],
+) -> list[EstimatedScores | None]:
+    """What judged documents say of all documents, for every group; None where all are judged."""
+    if params.judged is None:
+        return [None] * len(groups)
+    judged = JudgedScores.of(params, counts)
+    return [judged.scores(label, group.thresholds) for label, group in groups]
+
+
 def _scores(
     params: EntityRecognitionParameters,
     groups: Sequence[tuple[pl.DataFrame, Group]],
     clusters: pl.DataFrame,
     documents: pl.DataFrame,
     keys: Sequence[str],
+    sampled: Sequence[EstimatedScores | None],
 ) -> pl.DataFrame:
     """Every average at every threshold of every group."""
     confidence = None if params.uncertainty == "none" else params.confidence
     frames = [
-        _labelled(label, average_of(group, kind, confidence, params.resampling))
-        for label, group in groups
+        _labelled(label, _average(group, kind, params, estimated))
+        for (label, group), estimated in zip(groups, sampled, strict=True)
         for kind in params.averages
     ]
+    weights = WEIGHTS if params.judged is not None else ()
     if not frames:
-        types = {column.name: polars_types(column.type)[0] for column in SCORES}
+        types = {column.name: polars_types(column.type)[0] for column in (*SCORES, *weights)}
         return pl.DataFrame(schema={name: documents.schema[name] for name in keys} | types)
     rows = _with_clusters(pl.concat(frames), clusters, keys, confidence)
-    return rows.select(*keys, *(column.name for column in SCORES))
+    return rows.select(*keys, *(column.name for column in (*SCORES, *weights)))
+
+
+def _average(
+    group: Group, kind: Average, params: EntityRecognitionParameters, estimated: EstimatedScores | None
+) -> pl.DataFrame:
+    """An average of a group, for all documents where only some were judged."""
+    confidence = None if params.uncertainty == "none" else params.confidence
+    if estimated is None:
+        return average_of(group, kind, confidence, params.resampling)
+    return with_estimates(average_of(group, kind, None), kind, estimated, wanted=confidence is not None)
 
 
 def _clusters(
@@ -252,17 +286,20 @@ def _operating_points(
     clusters: pl.DataFrame,
     scores: pl.DataFrame,
     keys: Sequence[str],
+    sampled: Sequence[EstimatedScores | None],
 ) -> pl.DataFrame:
     """The thresholds that criteria choose by the counts of all mentions, in every group that has scores."""
     confidence = None if params.uncertainty == "none" else params.confidence
-    names = [*keys, *(column.name for column in CHOSEN)]
+    weights = WEIGHTS if params.judged is not None else ()
+    names = [*keys, *(column.name for column in (*CHOSEN, *weights))]
     choices = []
-    for label, group in groups:
+    for (label, group), estimated in zip(groups, sampled, strict=True):
         if not np.isnan(group.thresholds).all():
-            micro = _labelled(label, average_of(group, "micro", confidence, params.resampling))
+            micro = _labelled(label, _average(group, "micro", params, estimated))
             of_group = clusters.join(label, on=keys, how="semi", nulls_equal=True)
             rows = _with_clusters(micro, of_group, keys, confidence)
-            choices.append(candidates(rows.select(names), group, confidence, params.resampling))
+            counts = group.confusion if estimated is None else weighted_confusion(estimated)
+            choices.append(candidates(rows.select(names), group, counts, confidence, params.resampling))
     curve = pl.concat([each.rows for each in choices]) if choices else scores.select(names).clear()
     return operating_points(
         curve, keys, params.operating_points, choices, f_beta_of_row, outcomes_of_row(), params.boundary
@@ -333,6 +370,11 @@ def _sentence(row: Mapping[str, object]) -> str:
         return (
             f"With scores of {number(row[THRESHOLD])} or more, {of_every(recall)} gold mentions are found, and "
             f"{of_every(precision)} predictions are right{words_of_choice(row)}."
+        )
+    if row.get("tp_weight") is not None and isinstance(precision, float) and isinstance(recall, float):
+        return (
+            f"In all documents about {of_every(recall)} gold mentions are found, and about {of_every(precision)} "
+            f"predictions are right{words_of_choice(row)}."
         )
     tp, fp, fn = (row[name] for name in ("tp", "fp", "fn"))
     if not (isinstance(tp, int) and isinstance(fp, int) and isinstance(fn, int)):
@@ -446,14 +488,27 @@ def sentences(measured: Measured) -> Iterator[str]:
         yield methods.invalid_scores(measured, "Predictions")
         yield methods.criteria(measured)
     yield f"Precision, recall and F1 are given {listed(AVERAGES[name] for name in parameters['averages'])}."
+    if parameters["judged"] is not None:
+        n_judged, n_listed = (measured.accounts["documents"].get(name, 0) for name in ("used", "rows_in"))
+        yield (
+            f"Mentions were judged in a sample of {n_judged:,} of {n_listed:,} documents, drawn by strata; precision, "
+            "recall and F1 are estimates for all of them, with limits from draws of the Bayesian bootstrap that know "
+            "the strata (Rubin 1981; Ghosh and Meeden 1997)."
+        )
+        yield from _results(measured)
+        return
     units = methods.units_in_words(measured, {"doc_id": "documents"})
     yield methods.intervals(
         measured,
         units,
         f"are those of proportions whose counts are divided by the design effect, by the jackknife over {units}",
     )
-    # give the chosen point of all mentions, or without scores the first average
-    points = measured.tables["entity_recognition_operating_points"]
+    yield from _results(measured)
+
+
+def _results(measured: Measured) -> Iterator[str]:
+    """The chosen point of all mentions, or without scores the first average."""
+    points, scores = (measured.tables[f"entity_recognition_{name}"] for name in ("operating_points", "scores"))
     rows = on_other_data(methods.of_first_criterion(points))
     if rows.is_empty():
         rows = scores.filter(pl.col("average") == measured.parameters["averages"][0], pl.col("threshold").is_null())
@@ -535,6 +590,8 @@ def _without_each(documents: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], 
 
 
 def _without_documents(asked: Asked) -> str:
+    if asked.row.get("tp_weight") is not None:
+        return "documents that were judged stand for others that were not, so that nothing is known without one of them"
     of_harmonic_mean = asked.row.get("average") == "semeval"  # of two means over all documents
     return untold(asked, "documents", ("precision", "recall") if of_harmonic_mean else RATIOS)
 
@@ -547,7 +604,11 @@ def _inputs(side: str) -> dict[str, dict[str, str]]:
 
 EVIDENCE = Evidence(
     measures=tuple(
-        Measure(ratio.name, "entity_recognition_scores", (((ratio.name, ratio.formula()),),))
+        Measure(
+            ratio.name,
+            "entity_recognition_scores",
+            tuple(((ratio.name, ratio.formula(suffix)),) for suffix in ("_weight", "")),
+        )
         for ratio in (PRECISION, RECALL, F1)
     ),
     sections=(
@@ -593,7 +654,7 @@ EVIDENCE = Evidence(
 STAGE = Stage(
     kind="entity_recognition",
     parameters=EntityRecognitionParameters,
-    inputs=(PREDICTED, GOLD, DOCUMENTS),
+    inputs=(PREDICTED, GOLD, DOCUMENTS, JUDGED),
     tables=TABLES,
     count_columns=COUNTS,
     plan=plan,

@@ -9,7 +9,7 @@ of each stratum lie at or above a threshold is counted, and not estimated.
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -38,7 +38,7 @@ from .decisions.costs import COST_PER_ROW
 from .outcomes import LOCATION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 
 NUMBERS_OF_STRATA = (1, 2, 4, 8, 16)
+Worth: TypeAlias = "Callable[[Floats, Integers], Floats]"  # of cells with these scores and numbers of rows
 _WORDS = {"true": True, "yes": True, "y": True, "t": True, "1": True, "1.0": True}
 _WORDS |= {"false": False, "no": False, "n": False, "f": False, "0": False, "0.0": False}
 
@@ -79,13 +80,14 @@ class Strata:
     names: tuple[str, ...]
 
 
-def strata_of(cells: pl.DataFrame, groups: Sequence[str], size: int) -> Strata:
+def strata_of(cells: pl.DataFrame, groups: Sequence[str], size: int, worth_of: Worth = worth_of_cells) -> Strata:
     """Put the cells of every group into strata of about equal worth.
 
     Args:
         cells: Grouping columns, `cell`, `n_rows`, `lowest` and `highest`, in the order of groups and cells.
         groups: The grouping columns.
         size: How many labels all groups have together; 0: each group is one stratum.
+        worth_of: How many labels cells are worth.
     """
     framed, worths, sizes, numbers, names = [], [], [], [], []
     of_groups = _by_groups(cells, groups)
@@ -93,7 +95,7 @@ def strata_of(cells: pl.DataFrame, groups: Sequence[str], size: int) -> Strata:
     labels = shares_of_groups(rows_of_groups, np.zeros_like(rows_of_groups), size)
     first = 0
     for number, group in enumerate(of_groups):
-        worth, n_rows = _worth(group)
+        worth, n_rows = _worth(group, worth_of)
         stratum = strata_of_cells(worth, int(labels[number]))
         framed.append(group.with_columns(pl.Series("stratum", stratum + first)))
         worths.append(np.bincount(stratum, worth))
@@ -110,11 +112,11 @@ def _by_groups(cells: pl.DataFrame, groups: Sequence[str]) -> list[pl.DataFrame]
     return cells.partition_by(groups, maintain_order=True) if groups and cells.height else [cells]
 
 
-def _worth(group: pl.DataFrame) -> tuple[Floats, Integers]:
+def _worth(group: pl.DataFrame, worth_of: Worth) -> tuple[Floats, Integers]:
     """The worth of the cells of a group, and their rows."""
     n_rows = group["n_rows"].to_numpy().astype(np.int64)
     middle = ((group["lowest"] + group["highest"]) / 2).to_numpy()
-    return worth_of_cells(middle, n_rows), n_rows
+    return worth_of(middle, n_rows), n_rows
 
 
 def _names(group: pl.DataFrame, groups: Sequence[str], number: int) -> list[str]:
@@ -125,11 +127,11 @@ def _names(group: pl.DataFrame, groups: Sequence[str], number: int) -> list[str]
     return ["/".join([*words, f"s{index:02}"]) for index in range(1, number + 1)]
 
 
-def _possible_names(cells: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
+def _possible_names(cells: pl.DataFrame, groups: Sequence[str], worth_of: Worth) -> pl.DataFrame:
     """What the stratum of each cell may be called in a sheet, by how many strata its group has, and its rows."""
     frames = []
     for group in _by_groups(cells, groups):
-        worth, n_rows = _worth(group)
+        worth, n_rows = _worth(group, worth_of)
         for number in NUMBERS_OF_STRATA:
             stratum = strata_of_cells(worth, number * PER_STRATUM)
             names = _names(group, groups, int(stratum.max()) + 1)
@@ -137,6 +139,34 @@ def _possible_names(cells: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
             of_cells = (pl.Series("stratum_name", names)[stratum], of_strata[stratum])
             frames.append(group.select(*groups, "cell").with_columns(*of_cells))
     return pl.concat(frames).unique()
+
+
+def drawn_of_these(
+    labelled: pl.DataFrame,
+    cells: pl.DataFrame,
+    by: Sequence[str],
+    given: Sequence[str],
+    worth_of: Worth = worth_of_cells,
+) -> bool:
+    """Whether rows are of strata that `thresher sample` draws from these cells, in which they are alike.
+
+    A probability then is that of a whole number of rows of its stratum.
+
+    Args:
+        labelled: The labelled rows with their `cell`, `stratum_name`, `probability` and place in the sheet.
+        cells: The cells of scores.
+        by: The grouping columns.
+        given: Which of `stratum` and `probability` the sheet has.
+        worth_of: How many labels cells are worth.
+    """
+    if "stratum" not in given or labelled.is_empty():
+        return False
+    keys = [*by, "cell", "stratum_name"]
+    named = labelled.with_row_index("_row").join(_possible_names(cells, by, worth_of), on=keys, nulls_equal=True)
+    if "probability" in given:
+        number = pl.col("probability") * pl.col("stratum_rows")
+        named = named.filter((number - number.round()).abs() < _WHOLE)
+    return named["_row"].n_unique() == labelled.height
 
 
 def shares_of_groups(rows_of_groups: NDArray[np.int64], before: NDArray[np.int64], size: int) -> NDArray[np.int64]:
@@ -147,12 +177,13 @@ def shares_of_groups(rows_of_groups: NDArray[np.int64], before: NDArray[np.int64
     return further(np.sqrt(rows_of_groups), rows_of_groups, before, size)
 
 
-def labels_of(words: pl.Series, source: str) -> pl.Series:
+def labels_of(words: pl.Series, source: str, name: str = "label") -> pl.Series:
     """What people write into the column of labels, as truth values; NULL where it is empty.
 
     Args:
         words: What is written.
         source: The input that it is of, for messages.
+        name: The column, likewise.
 
     Raises:
         DataError: something else is written there.
@@ -162,7 +193,7 @@ def labels_of(words: pl.Series, source: str) -> pl.Series:
     labels = texts.replace_strict(_WORDS, default=None, return_dtype=pl.Boolean)
     if unknown := words.filter(labels.is_null() & texts.is_not_null()).to_list():
         where = f"in {rows_in_words(len(unknown))}, such as {str(unknown[0])!r}"
-        message = f"input {source}: column 'label' says neither true nor false {where}"
+        message = f"input {source}: column {name!r} says neither true nor false {where}"
         remedy = "Write true, yes or 1, and false, no or 0; leave it empty where nobody knows."
         raise DataError(message, remedy=remedy)
     return labels
@@ -212,7 +243,8 @@ class LabelledRows:
         labelled = labelled.join(
             strata.cells.select(*self.by, "cell", "stratum"), on=[*self.by, "cell"], how="left", nulls_equal=True
         )
-        is_drawn_of_these = self._is_drawn_of_these(labelled, strata)
+        given = [name for name in ("stratum", "probability") if self.labels.has(name)]
+        is_drawn_of_these = drawn_of_these(labelled, strata.cells, self.by, given)
         labelled = self._weighted(labelled, strata, is_drawn_of_these=is_drawn_of_these)
         engine.hand_over(DRAWN, self._relation(labelled).to_arrow())
         progress.tables[CELLS], progress.tables[LABELLED] = strata.cells, labelled
@@ -328,20 +360,6 @@ class LabelledRows:
         return sheet.filter(pl.col("label").is_not_null() & pl.col("cell").is_not_null()).sort(
             *self.by, "score", "label_id"
         )
-
-    def _is_drawn_of_these(self, labelled: pl.DataFrame, strata: Strata) -> bool:
-        """Whether rows are of strata that `thresher sample` draws from these predictions, in which they are alike.
-
-        A probability then is that of a whole number of rows of its stratum.
-        """
-        if not self.labels.has("stratum") or labelled.is_empty():
-            return False
-        keys = [*self.by, "cell", "stratum_name"]
-        named = labelled.join(_possible_names(strata.cells, self.by), on=keys, nulls_equal=True)
-        if self.labels.has("probability"):
-            number = pl.col("probability") * pl.col("stratum_rows")
-            named = named.filter((number - number.round()).abs() < _WHOLE)
-        return named.select(*self.by, "label_id").n_unique() == labelled.height
 
     def _of_others(self, sheet: pl.DataFrame, strata: Strata) -> Iterator[str]:
         """A warning of a sheet whose rows stand for far fewer predictions than there are."""

@@ -1,45 +1,23 @@
-"""Rows of the predictions to label: drawn by strata of scores, nested, and without the rows of an earlier draw.
-
-Two scans: one counts the rows of each cell of scores, one brings the rows whose digests are the lowest of their
-stratum. What lies between is pure.
-"""
+"""Predictions to label, and how they are read."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-import numpy as np
-import polars as pl
-import sqlglot.expressions as exp
-from pydantic import Field
-
-from ...errors import DataError, NoInputError, Note
-from ...metrics.few_labels.design import allocation, further, places, worth_after_labels
 from ...plan import rows
-from ...plan.count_tables import begin, run_nodes
-from ...plan.nodes import Frame, Phase, Relation
 from ...plan.plan import Plan
-from ...queries.dialect import column
 from ...queries.load import statement
-from ...records import dataclass
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from ...tables.groupings import internal_name
-from ...visible_text import rows_in_words
-from ..parameters import StageParameters
+from ..sampling import SampleParameters, labelled_contract, nodes_of, nothing_follows
 from ..stage import Stage
-from .few_labels import labels_of, shares_of_groups, strata_of
 from .stage import STAGE as THRESHOLD_SWEEP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
-    from ...engines.engine import Engine
-    from ...plan.nodes import Node
     from ...sources.source import Source
-    from .few_labels import Strata
 
 PREDICTIONS = InputContract(
     "predictions",
@@ -50,243 +28,39 @@ PREDICTIONS = InputContract(
     "one row per prediction, with its score; labels are not needed",
     required=True,
 )
-LABELLED = InputContract(
-    "labelled",
-    (
-        InputField("id", "key", "the item that was drawn", required=True),
-        InputField(
-            "label", "any", "whether it is true: true, yes, 1; false, no, 0; empty: not labelled yet", required=True
-        ),
-    ),
-    "the sheet of an earlier draw",
-)
-SHEET = ("id", "stratum", "probability", "score", "label")
-_MORE_DEVIATIONS = 8.0  # by which digests up to the last one exceed the rows that are needed
-_DIGESTS = 2.0**64
 
 
-class SampleParameters(StageParameters):
-    """What is drawn.
+class PredictionsToSample(SampleParameters):
+    """What is drawn of predictions.
 
     Attributes:
         predictions: The scored rows.
-        labelled: The sheet of an earlier draw, after which this one goes on.
-        size: How many rows are drawn.
-        by_score: Whether strata are of scores.
-        groups: Grouping columns, each of whose groups has strata of its own.
-        shown: Further columns of the predictions that the sheet has.
     """
 
+    source: ClassVar[str] = PREDICTIONS.name
     kind: Literal["sample"] = "sample"
     predictions: Input
-    labelled: Input | None = None
-    size: Annotated[int, Field(ge=1)]
-    by_score: bool = True
-    groups: tuple[str, ...] = ()
-    shown: tuple[str, ...] = ()
 
 
-def plan(params: SampleParameters, sources: Mapping[str, Source]) -> Plan:
+def plan(params: PredictionsToSample, sources: Mapping[str, Source]) -> Plan:
     """Read the predictions with the cells of their scores, and the sheet of the earlier draw."""
     predictions = sources["predictions"]
-    wanted = dict.fromkeys([*params.groups, *params.shown])
-    by = rows.resolve_by([tuple(wanted)], [predictions])
-    names = [each.name for each in by]
+    by = rows.resolve_by([tuple(dict.fromkeys([*params.groups, *params.shown]))], [predictions])
+    to_sample = statement("threshold_sweep/rows_to_sample", [each.name for each in by])
     groups = [internal_name(name) for name in params.groups]
-    relation = Relation("rows_to_sample", statement("threshold_sweep/rows_to_sample", names))
-    nodes: list[Node] = [
-        rows.read(predictions, ["id", "score"], by, {}),
-        relation,
-        Frame("cells", statement("threshold_sweep/cells_to_sample", groups)),
-    ]
-    if "labelled" in sources:
-        nodes += [
-            rows.read(sources["labelled"], ["id", "label"], (), {}),
-            Frame("labelled", statement("threshold_sweep/labels_read_before")),
-        ]
-    return Plan(nodes=tuple(nodes), sources=tuple(sources.values()), by=by)
-
-
-def draw(engine: Engine, params: SampleParameters, asked: Plan) -> tuple[pl.DataFrame, tuple[Note, ...]]:
-    """Draw the rows of the sheet, in the order in which they are to be labelled.
-
-    Returns:
-        The sheet, with the columns `SHEET` and those that were asked for; and what is to be said of rows left out.
-
-    Raises:
-        NoInputError: no row has a score.
-        DataError: rows lack an id, ids repeat, or the earlier sheet was not drawn from these rows.
-    """
-    progress = begin(params, asked)
-    run_nodes(engine, params, asked, progress, Phase.RELATIONS, Phase.FRAMES)
-    cells, earlier = progress.tables["cells"], progress.tables.get("labelled")
-    scored = cells.filter(pl.col("cell").is_not_null())
-    _check(cells, scored)
-    groups = [internal_name(name) for name in params.groups]
-    n_earlier = 0 if earlier is None else len(earlier)
-    strata = strata_of(scored, groups, params.size + n_earlier if params.by_score else 0)
-    candidates = _candidates(engine, params, asked, strata, n_earlier)
-    drawn = _drawn_before(candidates, earlier, len(strata.rows))
-    numbers = numbers_of(strata, drawn, params.size)
-    sheet = sheet_of(candidates, strata, drawn, numbers)
-    without_score = int(cells["n_rows"].sum()) - int(scored["n_rows"].sum())
-    notes = []
-    if without_score:
-        notes.append(Note(f"input predictions: {rows_in_words(without_score)} without a score cannot be drawn"))
-    if len(sheet) < params.size:
-        notes.append(Note(f"{len(sheet):,} rows are drawn, not {params.size:,}: there are no more"))
-    names = dict.fromkeys([*params.groups, *params.shown])
-    return sheet.select(*SHEET, *(pl.col(internal_name(name)).alias(name) for name in names)), tuple(notes)
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """What an earlier draw took of each stratum, all 0 if there was none.
-
-    Attributes:
-        rows: Shape (H,): rows of its sheet.
-        labels: Shape (H,): those with a label.
-        trues: Shape (H,): those that are true.
-        ids: Their ids, as texts.
-    """
-
-    rows: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    trues: NDArray[np.int64]
-    ids: pl.Series
-
-
-def numbers_of(strata: Strata, drawn: Drawn, size: int) -> NDArray[np.int64]:
-    """How many more rows of each stratum are drawn, shape (H,)."""
-    groups = np.arange(strata.group.max() + 1)
-    of_groups = np.bincount(strata.group, strata.rows).astype(np.int64)
-    before = np.bincount(strata.group, drawn.rows).astype(np.int64)
-    shares = shares_of_groups(of_groups, before, size)
-    numbers = np.zeros(len(strata.rows), np.int64)
-    for group, share in zip(groups, shares, strict=True):
-        members = strata.group == group
-        worth, sizes, taken = strata.worth[members], strata.rows[members], drawn.rows[members]
-        if before[group]:
-            worth = worth_after_labels(worth, sizes, drawn.labels[members], drawn.trues[members])
-            numbers[members] = further(worth, sizes, taken, int(share))
-        else:
-            numbers[members] = allocation(worth, sizes, int(share))
-    return numbers
-
-
-def sheet_of(candidates: pl.DataFrame, strata: Strata, drawn: Drawn, numbers: NDArray[np.int64]) -> pl.DataFrame:
-    """The rows to label, in order: the first k of them are a sample of size k.
-
-    Args:
-        candidates: Rows in the order of `stratum` and `digest`.
-        strata: The strata.
-        drawn: What was drawn before.
-        numbers: Shape (H,): how many more rows are drawn of each stratum.
-    """
-    left = candidates.filter(~pl.col("id").cast(pl.String).is_in(drawn.ids.implode()))
-    stratum = left["stratum"].to_numpy()
-    starts = np.searchsorted(stratum, np.arange(len(numbers)))
-    rank = np.arange(len(left)) - starts[stratum]
-    chosen = rank < numbers[stratum]
-    left, stratum, rank = left.filter(chosen), stratum[chosen], rank[chosen]
-    if len(left) < numbers.sum():  # many rows with one digest lie behind the last one that was asked for
-        message = "input predictions: ids repeat so often that rows cannot be drawn by them"
-        raise DataError(message, remedy="Make the ids distinct, or leave rows out with where.")
-    if repeated := left["id"].filter(left["id"].is_duplicated()).unique(maintain_order=True).to_list():
-        message = (
-            f"input predictions: id {repeated[0]!r} is there more than once: its label would be that of several rows"
-        )
-        raise DataError(message, remedy="Make the ids distinct, or leave rows out with where.")
-    probability = (drawn.rows + numbers) / strata.rows
-    order = np.argsort(places(stratum, rank, np.maximum(numbers, 1)), kind="stable")
-    return left.with_columns(
-        pl.Series("stratum", [strata.names[index] for index in stratum], dtype=pl.String),
-        pl.Series("probability", probability[stratum], dtype=pl.Float64),
-        pl.lit(None, dtype=pl.Boolean).alias("label"),
-    )[order]
-
-
-def _check(cells: pl.DataFrame, scored: pl.DataFrame) -> None:
-    if scored.is_empty():
-        message = "input predictions: no row has a score, so that none can be drawn"
-        raise NoInputError(message, remedy="Look at where, and at the column of the score.")
-    if without_id := int(cells["n_without_id"].sum()):
-        message = f"input predictions: column 'id' is NULL in {rows_in_words(without_id)}"
-        raise DataError(message, remedy="Fill it in, or leave the rows out with where: labels are found again by it.")
-
-
-def _candidates(engine: Engine, params: SampleParameters, asked: Plan, strata: Strata, n_earlier: int) -> pl.DataFrame:
-    """The rows with the lowest digests of each stratum: so many that those which are drawn are among them."""
-    none = np.zeros_like(strata.rows)
-    first = numbers_of(strata, Drawn(none, none, none, pl.Series(dtype=pl.String)), params.size)
-    most = np.minimum(strata.rows, params.size + n_earlier if n_earlier else first)
-    share = (most + _MORE_DEVIATIONS * (np.sqrt(most) + 1)) / strata.rows
-    last = [_hexadecimal(value) for value in share]
-    groups = [internal_name(name) for name in params.groups]
-    table = strata.cells.select(
-        *groups, "cell", "stratum", pl.Series("last_digest", last)[strata.cells["stratum"]].alias("last_digest")
-    )
-    engine.hand_over("strata", table.to_arrow())
-    names = [each.name for each in asked.by]
-    is_same = [exp.NullSafeEQ(this=column(name, "digested"), expression=column(name, "strata")) for name in groups]
-    query = statement("threshold_sweep/drawn_rows", names, columns={"same_group": exp.and_(exp.true(), *is_same)})
-    return engine.fetch(query, {"seed": float(params.seed)}, once=True)
-
-
-def _hexadecimal(share: float) -> str:
-    """The digest up to which that share of all digests lies."""
-    return "g" if share >= 1 else f"{int(share * _DIGESTS):016x}"
-
-
-def _drawn_before(candidates: pl.DataFrame, earlier: pl.DataFrame | None, strata: int) -> Drawn:
-    """What the earlier sheet took of each stratum.
-
-    Raises:
-        DataError: it repeats an id, or has rows that such a draw would not have drawn.
-    """
-    none = np.zeros(strata, np.int64)
-    if earlier is None or earlier.is_empty():
-        return Drawn(none, none, none, pl.Series(dtype=pl.String))
-    if repeated := earlier["id"].filter(earlier["id"].is_duplicated()).to_list():
-        message = f"input labelled: id {repeated[0]!r} is there more than once"
-        raise DataError(message, remedy="Keep one row of each id.")
-    earlier = earlier.with_columns(
-        pl.col("id").cast(pl.String), labels_of(earlier["label"], "labelled")
-    )  # ids of CSV are texts
-    met = earlier.join(
-        candidates.with_columns(pl.col("id").cast(pl.String)), on="id", how="left", maintain_order="left"
-    )
-    if unknown := met.filter(pl.col("stratum").is_null())["id"].to_list():
-        message = (
-            f"input labelled: {rows_in_words(len(unknown))}, such as id {unknown[0]!r}, would not have been drawn from "
-            "these predictions"
-        )
-        raise DataError(message, remedy="Name the predictions, by and seed with which the sheet was drawn.")
-    counts = met.group_by("stratum").agg(
-        pl.len().alias("rows"), pl.col("label").count().alias("labels"), pl.col("label").sum().alias("trues")
-    )
-    index = counts["stratum"].to_numpy()
-
-    def by_stratum(name: str) -> NDArray[np.int64]:
-        numbers = none.copy()
-        numbers[index] = counts[name].to_numpy()
-        return numbers
-
-    return Drawn(by_stratum("rows"), by_stratum("labels"), by_stratum("trues"), earlier["id"])
-
-
-def _nothing(*_: object) -> dict[str, pl.DataFrame]:
-    return {}
+    labelled = rows.read(sources["labelled"], ["id", "label"], (), {}) if "labelled" in sources else None
+    nodes = (rows.read(predictions, ["id", "score"], by, {}), *nodes_of(to_sample, groups, labelled))
+    return Plan(nodes=nodes, sources=tuple(sources.values()), by=by)
 
 
 SAMPLE = Stage(
     kind="sample",
-    parameters=SampleParameters,
-    inputs=(PREDICTIONS, LABELLED),
+    parameters=PredictionsToSample,
+    inputs=(PREDICTIONS, labelled_contract(InputField("id", "key", "the item that was drawn", required=True))),
     tables=(),
     count_columns=(),
     plan=plan,
-    derive=_nothing,
+    derive=nothing_follows,
     warnings=lambda _tables: (),
     summarize=THRESHOLD_SWEEP.summarize,
 )

@@ -192,12 +192,22 @@ def test_the_command_writes_a_sheet_once_and_a_second_beside_it(tmp_path: Path) 
     assert not set(pl.read_parquet(second)["id"]) & set(sheet["id"])
 
 
+def test_of_several_stages_with_rows_to_draw_one_must_be_named(tmp_path: Path) -> None:
+    ROWS.drop("true").write_parquet(tmp_path / "predictions.parquet")
+    config = tmp_path / "config.toml"
+    mentions = '[[stages]]\nkind = "entity_recognition"\npredicted = "p.parquet"\ngold = "g.parquet"\n'
+    config.write_text(CONFIG + mentions)
+    unnamed = call("sample", config, "--size", "5", "--to", tmp_path / "sheet.csv")
+    assert (unnamed.code, "threshold_sweep, entity_recognition" in unnamed.err) == (2, True)
+    assert call("sample", config, "threshold_sweep", "--size", "5", "--to", tmp_path / "sheet.csv").code == 0
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
         (("--to", "sheet.txt"), 2, "a sheet is a CSV or a Parquet file"),
         (("--to", "predictions.parquet"), 2, "is a file of the input predictions"),
-        (("--to", "config.toml.csv", "other"), 2, "no stage with predictions is called 'other'"),
+        (("--to", "config.toml.csv", "other"), 2, "no stage with rows that can be drawn is called 'other'"),
         (("--to", "sheet.csv", "--labelled", "none.csv"), 66, "labelled"),
         (("--to", "sheet.csv", "--columns", "text"), 65, "'text'"),
         (("--to", "config.toml/sheet.csv"), 73, "Name another file with --to"),

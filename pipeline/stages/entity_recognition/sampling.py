@@ -1,0 +1,102 @@
+"""Documents for people to judge, drawn by strata of their numbers of predicted mentions, and how they are read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import sqlglot.expressions as exp
+
+from ...errors import ConfigError
+from ...metrics.few_labels.design import worth_of_documents
+from ...plan import rows
+from ...plan.nodes import Relation
+from ...plan.plan import Plan
+from ...queries.dialect import column
+from ...queries.load import statement
+from ...sources.inputs import Field as InputField
+from ...sources.inputs import Input, InputContract
+from ...tables.groupings import internal_name
+from ..sampling import SampleParameters, nodes_of, nothing_follows
+from ..stage import Stage
+from .contract import DOCUMENTS, PREDICTED
+from .stage import STAGE as ENTITY_RECOGNITION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...sources.source import Source
+    from ..threshold_sweep.few_labels import Worth
+
+LABELLED = InputContract(
+    "labelled",
+    (InputField("doc_id", "key", "a document that was drawn", required=True),),
+    "the sheet of an earlier draw",
+)
+
+
+class DocumentsToSample(SampleParameters):
+    """What is drawn of documents.
+
+    Attributes:
+        predicted: Predicted mentions.
+        documents: All documents, also those without any mention.
+    """
+
+    source: ClassVar[str] = DOCUMENTS.name
+    key: ClassVar[tuple[str, ...]] = ("doc_id",)
+    score_name: ClassVar[str] = "n_predicted"
+    answer: ClassVar[str] = "judged"
+    nouns: ClassVar[str] = "documents"
+    kind: Literal["sample"] = "sample"
+    predicted: Input
+    documents: Input | None = None
+
+    @classmethod
+    def worth_of(cls) -> Worth:
+        """Documents with more mentions tell more."""
+        return worth_of_documents
+
+
+def plan(params: DocumentsToSample, sources: Mapping[str, Source]) -> Plan:
+    """Read the documents with their numbers of predicted mentions, and the sheet of the earlier draw.
+
+    Raises:
+        ConfigError: the documents are not listed.
+    """
+    if "documents" not in sources:
+        message = "documents are drawn from those that the input documents lists, and it is not there"
+        raise ConfigError(message, remedy="Give documents = …, one row per document, also of those without a mention.")
+    documents, predicted = sources["documents"], sources["predicted"]
+    by = rows.resolve_by([tuple(dict.fromkeys([*params.groups, *params.shown]))], [documents])
+    names = [each.name for each in by]
+    corpus = replace(rows.read(documents, ["doc_id"], by, {}), into="corpus_read")
+    to_sample = statement("entity_recognition/documents_to_sample", names)
+    in_cells = statement(
+        "threshold_sweep/rows_to_sample", [*names, "doc_id"], relations={"predictions_read": "documents_to_sample"}
+    )
+    groups = [internal_name(name) for name in params.groups]
+    labelled = None
+    if "labelled" in sources:
+        key = exp.cast(column("doc_id", "canonical"), exp.DataType.Type.VARCHAR)
+        labelled = rows.read(sources["labelled"], ["doc_id"], (), {"id": key, "label": exp.null()})
+    nodes = (
+        corpus,
+        rows.read(predicted, ["doc_id"], (), {}),
+        Relation("documents_to_sample", to_sample),
+        *nodes_of(in_cells, groups, labelled),
+    )
+    return Plan(nodes=nodes, sources=tuple(sources.values()), by=by)
+
+
+SAMPLE = Stage(
+    kind="sample",
+    parameters=DocumentsToSample,
+    inputs=(DOCUMENTS, PREDICTED, LABELLED),
+    tables=(),
+    count_columns=(),
+    plan=plan,
+    derive=nothing_follows,
+    warnings=lambda _tables: (),
+    summarize=ENTITY_RECOGNITION.summarize,
+)
