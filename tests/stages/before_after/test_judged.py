@@ -87,13 +87,13 @@ def test_strata_make_limits_narrower(sheet: pl.DataFrame) -> None:
 def test_the_estimate_is_right_on_average_and_its_limits_hold_the_truth() -> None:
     truth = np.array([MATCHES.filter(pl.col("score") >= t)["right"].mean() for t in KEYS["thresholds"][:3]])
     estimates, held = [], []
-    for seed in range(60):
+    for seed in range(30):
         drawn = thresher.sample("before_after", size=40, seed=seed, **KEYS)
         table = audit_of(filled(drawn))[:3]
         lower, upper = (table[f"precision_audited_{side}"].to_numpy() for side in ("lower", "upper"))
         estimates.append(table["precision_audited"].to_numpy())
         held.append((lower <= truth) & (truth <= upper))
-    errors = np.std(estimates, axis=0) / np.sqrt(60)
+    errors = np.std(estimates, axis=0) / np.sqrt(30)
     assert (np.abs(np.mean(estimates, axis=0) - truth) <= 3.5 * errors + 1e-9).all()
     assert np.mean(held, axis=0).min() >= 0.88
 

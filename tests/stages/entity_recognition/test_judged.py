@@ -132,7 +132,7 @@ def test_of_all_samples_of_a_few_documents_the_mean_of_the_totals_is_right() -> 
 def test_limits_hold_the_numbers_of_all_documents() -> None:
     truth = scores_of()
     held = []
-    for seed in range(60):
+    for seed in range(30):
         drawn = thresher.sample("entity_recognition", size=24, seed=seed, **INPUTS).with_columns(judged=pl.lit(1))
         rows = scores_of(drawn)
         limits = [rows[f"{name}_{side}"].to_numpy() for name in ("precision", "recall") for side in ("lower", "upper")]
