@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import polars as pl
 
-from ...metrics import posteriors
+from ...metrics.comparison import significance
 from ...metrics.comparison.pooled import effective_counts, pooled_ratios
 from ...metrics.comparison.significance import adjust_p_values, claims_within, detectable_difference, level_of_claims
 from ...metrics.uncertainty.interval_quality import (
@@ -24,16 +26,17 @@ from ...metrics.uncertainty.limits import quality_of_events, quality_of_sizes
 from ...metrics.uncertainty.serial import may_neighbours_be_alike
 from ...records import dataclass
 from ...tables.columns import RATIOS
+from ...tables.schemas import GROUPING
 from ..stage import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ...metrics.comparison.pooled import Clusters, EffectiveCounts, Ratio
+    from ...metrics.comparison.pooled import Clusters, EffectiveCounts, Inference, Ratio, Student
     from ...metrics.comparison.significance import Claim
-    from ...metrics.comparison.student import Inference, Student
     from ...metrics.uncertainty.interval_quality import Quality
     from ...metrics.uncertainty.jackknife import Floats
+    from ..stage import UpstreamStage
     from .contract import CompareParameters
 
 
@@ -491,13 +494,55 @@ def posterior_rows(
             row |= {f"design_effect_{side}": counts.design_effect, f"counts_{side}": counts.used}
         of_days = quality_of_days(jackknifed(ratio, (a, b)) if pair.in_time else ())
         row[INTERVAL_QUALITY] = worst([*(quality_of_share(ratio, counts) for counts in (a, b)), of_days])
-        yield row | {"probability_a_better": float(posteriors.probability_greater(of_a[0], of_b[0]))}
+        yield row | {"probability_a_better": float(significance.probability_greater(of_a[0], of_b[0]))}
 
 
-def _posterior(ratio: str, counts: Floats, pair: PairOfSystems) -> tuple[posteriors.BetaPosterior, EffectiveCounts]:
+def _posterior(ratio: str, counts: Floats, pair: PairOfSystems) -> tuple[significance.BetaPosterior, EffectiveCounts]:
     """Posterior of a ratio from what its counts are worth, and these."""
     params = pair.params
     worth = effective_counts(*hits_and_misses(ratio, counts), params.confidence, in_time=pair.in_time)
     if ratio == "f1":
-        return posteriors.f1_posterior(worth.hits, worth.misses, 0.0, params.prior), worth
-    return posteriors.precision_posterior(worth.hits, worth.misses, params.prior), worth
+        return significance.f1_posterior(worth.hits, worth.misses, 0.0, params.prior), worth
+    return significance.precision_posterior(worth.hits, worth.misses, params.prior), worth
+
+
+# What is known of the numbers of systems beside their units: the difference of numbers that are far off is so, too.
+
+
+MARKS: dict[str, Quality] = {  # by key of the parameters
+    "failed": "assumption_failed",
+    "correlated": "correlated_days",
+}
+NUMBERS = {"before_after": "before_after_estimates"}  # that have the marks, by kind of stage
+
+
+def stages_with(mark: Quality, upstream: Sequence[UpstreamStage], grouping: str) -> Iterator[str]:
+    """Yield the stages whose numbers have a mark, or whose clusters have an order that their units do not tell.
+
+    Args:
+        mark: The mark.
+        upstream: The stages, whose tables are not there yet while a config is only checked.
+        grouping: Their grouping whose units are compared.
+    """
+    for stage in upstream:
+        path = Path(stage.file(NUMBERS[stage.kind])) if stage.kind in NUMBERS else None
+        is_marked = path is not None and path.exists() and has_mark(pl.read_parquet(path), grouping, mark)
+        is_untold = mark == MARKS["correlated"] and stage.cluster_order is not None
+        if is_marked or is_untold:
+            yield stage.name
+
+
+def has_mark(numbers: pl.DataFrame, grouping: str, mark: Quality) -> bool:
+    """Whether the numbers of a grouping have a mark."""
+    quality = dict(numbers.group_by(GROUPING.name).agg(INTERVAL_QUALITY).iter_rows()).get(grouping, [])
+    return mark in quality
+
+
+def marked(row: Row, params: CompareParameters) -> Row:
+    """A row about two systems, with the marks of either; a row without limits has none."""
+    if row[INTERVAL_QUALITY] is None:
+        return row
+    systems = {row["system_a"], row["system_b"], *(params.of if len(params.of) == 1 else ())}
+    stages = {mark: getattr(params, key) for key, mark in MARKS.items()}
+    marks = [mark for mark, names in stages.items() if not systems.isdisjoint(names)]
+    return row | {INTERVAL_QUALITY: worst([row[INTERVAL_QUALITY], *marks])}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.api.rows import InputRows
+    from pipeline.api.functions import InputRows
 
 N_ROWS = 4_000
 THRESHOLDS = [0.05, 0.2, 0.5]
