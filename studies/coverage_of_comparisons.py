@@ -31,7 +31,8 @@ from pipeline.metrics.comparison.paired import (
     wilcoxon_signed_rank,
 )
 from pipeline.metrics.comparison.pooled import effective_counts, pooled_ratios, standard_errors
-from pipeline.metrics.comparison.significance import BetaPosterior, bootstrap_t, probability_greater
+from pipeline.metrics.comparison.significance import bootstrap_t
+from pipeline.metrics.posteriors import BetaPosterior, probability_greater
 
 if TYPE_CHECKING:
     from collections.abc import Callable

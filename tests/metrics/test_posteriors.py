@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
-from pipeline.metrics.comparison.significance import (
+from pipeline.metrics.posteriors import (
     BetaPosterior,
     f1_posterior,
     precision_posterior,

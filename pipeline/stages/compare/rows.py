@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from ...metrics.comparison import significance
+from ...metrics import posteriors
 from ...metrics.comparison.pooled import effective_counts, pooled_ratios
 from ...metrics.comparison.significance import adjust_p_values, claims_within, detectable_difference, level_of_claims
 from ...metrics.uncertainty.interval_quality import (
@@ -494,16 +494,16 @@ def posterior_rows(
             row |= {f"design_effect_{side}": counts.design_effect, f"counts_{side}": counts.used}
         of_days = quality_of_days(jackknifed(ratio, (a, b)) if pair.in_time else ())
         row[INTERVAL_QUALITY] = worst([*(quality_of_share(ratio, counts) for counts in (a, b)), of_days])
-        yield row | {"probability_a_better": float(significance.probability_greater(of_a[0], of_b[0]))}
+        yield row | {"probability_a_better": float(posteriors.probability_greater(of_a[0], of_b[0]))}
 
 
-def _posterior(ratio: str, counts: Floats, pair: PairOfSystems) -> tuple[significance.BetaPosterior, EffectiveCounts]:
+def _posterior(ratio: str, counts: Floats, pair: PairOfSystems) -> tuple[posteriors.BetaPosterior, EffectiveCounts]:
     """Posterior of a ratio from what its counts are worth, and these."""
     params = pair.params
     worth = effective_counts(*hits_and_misses(ratio, counts), params.confidence, in_time=pair.in_time)
     if ratio == "f1":
-        return significance.f1_posterior(worth.hits, worth.misses, 0.0, params.prior), worth
-    return significance.precision_posterior(worth.hits, worth.misses, params.prior), worth
+        return posteriors.f1_posterior(worth.hits, worth.misses, 0.0, params.prior), worth
+    return posteriors.precision_posterior(worth.hits, worth.misses, params.prior), worth
 
 
 # What is known of the numbers of systems beside their units: the difference of numbers that are far off is so, too.

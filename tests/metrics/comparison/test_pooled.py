@@ -14,7 +14,7 @@ from scipy import stats
 from sklearn.metrics import f1_score, precision_score, recall_score
 
 from pipeline.metrics.comparison.pooled import effective_counts, effective_number, pooled_ratios, standard_errors
-from pipeline.metrics.comparison.significance import precision_posterior, probability_greater
+from pipeline.metrics.posteriors import precision_posterior, probability_greater
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

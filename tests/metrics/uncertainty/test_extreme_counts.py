@@ -16,8 +16,8 @@ from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import Choice, intervals, precision_at_least
 from pipeline.metrics.comparison.paired import paired_t, randomization_test, wilcoxon_signed_rank
 from pipeline.metrics.comparison.pooled import standard_errors
-from pipeline.metrics.comparison.significance import f1_posterior, probability_greater
 from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_areas, true_point_clusters
+from pipeline.metrics.posteriors import f1_posterior, probability_greater
 from pipeline.metrics.uncertainty import jackknife
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, intervals_of_rows
 
