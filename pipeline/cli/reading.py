@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..report.pictures import PictureFormat
-    from ..report.published import PublishedRun
     from .console import Console
 
 
@@ -42,13 +41,6 @@ def reading(ctx: typer.Context, results: str) -> Iterator[Path]:
 
         with results_at(results) as folder:
             yield folder
-
-
-def published_run(results: Path, name: str | None) -> PublishedRun:
-    """Return a kept run, or the latest where none is named."""
-    from ..report.published import kept_run, latest_run  # noqa: PLC0415 - help needs none of it
-
-    return latest_run(results) if name is None else kept_run(results, name)
 
 
 @app.command()
@@ -88,7 +80,8 @@ def show(
     Example:  thresher show results --format markdown
     """
     with reading(ctx, results) as folder:
-        from .showing import check_format, show_run  # noqa: PLC0415 - help needs none of it
+        from ..report.published import published_run  # noqa: PLC0415 - help needs none of it
+        from .showing import check_format, show_run  # noqa: PLC0415
 
         check_format(format_)
         show_run(published_run(folder, run), tuple(stages or ()), format_, methods_only=methods)
@@ -187,6 +180,7 @@ def explain(
     with reading(ctx, results) as folder:
         from ..report.evidence import Wish  # noqa: PLC0415
         from ..report.explaining import Shown, explain  # noqa: PLC0415
+        from ..report.published import published_run  # noqa: PLC0415
         from .showing import write_checked, write_explanation  # noqa: PLC0415
 
         wanted = tuple(name.strip() for name in columns.split(",") if name.strip())
@@ -298,6 +292,8 @@ def report(
     Example:  thresher report results
     """
     with reading(ctx, results) as folder:
+        from ..report.published import published_run  # noqa: PLC0415 - help needs none of it
+
         path = None if output is None else local_path(output, Path.cwd(), what="--output")
         published = published_run(folder, run)
         from ..report.page import FILE_NAME, write_report  # noqa: PLC0415 - help needs none of it
@@ -343,6 +339,8 @@ def plot(
     Example:  thresher plot results by_threshold --to figures --format png
     """
     with reading(ctx, results) as results_here:
+        from ..report.published import published_run  # noqa: PLC0415 - help needs none of it
+
         picture_format = _format(form)
         values = dict(_group_value(text) for text in group or ())
         published = published_run(results_here, run)

@@ -17,7 +17,7 @@ from ..report import summary, text
 from ..report.diff import blocks_of, run_difference
 from ..report.evidence import checked_rows
 from ..report.explanation import written
-from ..report.published import kept_run, latest_run, run_before
+from ..report.published import published_run, run_before
 from ..report.summary import Paragraph, cells_of
 from ..storage.catalog import omitted_tables, open_results
 from .session import cleaned, width_of_output, write
@@ -130,7 +130,7 @@ def diff_runs(results: Path, before: str | None, after: str | None, with_results
         UsageError: there is no such run or format.
     """
     check_format(format_, DIFF_FORMATS)
-    second = _run(with_results or results, after)
+    second = published_run(with_results or results, after)
     if before is None and with_results is None:
         first = run_before(results, second)
         if first is None:
@@ -140,7 +140,7 @@ def diff_runs(results: Path, before: str | None, after: str | None, with_results
             )
             return
     else:
-        first = _run(results, before)
+        first = published_run(results, before)
     if first.folder == second.folder:
         _say(f"Both are the run {first.folder.name}: nothing changed.", format_)
         return
@@ -149,10 +149,6 @@ def diff_runs(results: Path, before: str | None, after: str | None, with_results
         sys.stdout.write(f"{json.dumps(asdict(difference), indent=2, ensure_ascii=False)}\n")
     else:
         write_blocks(blocks_of(difference, first, second), format_)
-
-
-def _run(results: Path, name: str | None) -> PublishedRun:
-    return latest_run(results) if name is None else kept_run(results, name)
 
 
 def _say(sentence: str, format_: str) -> None:

@@ -33,7 +33,7 @@ from . import planned
 from .evidence import Wish, choose
 from .pilots import Measured, asks_for_labels, measured, plan_of_labels, sizes_of
 from .planned import PlannedUnits, Plans, SamplePlan
-from .published import kept_run, latest_run
+from .published import published_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -603,5 +603,5 @@ def plans_of(asked: Asked) -> Plans:
         message = f"{asked.spell('criterion')} and {asked.spell('threshold')} both choose a threshold"
         raise UsageError(message, remedy="Give one of them.")
     with results_at(asked.results) as folder:
-        published = kept_run(folder, asked.run) if asked.run else latest_run(folder)
+        published = published_run(folder, asked.run or None)
         return plan_run(published, asked.stage, asked.wish, goal)

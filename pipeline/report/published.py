@@ -143,6 +143,11 @@ def latest_run(results: Path) -> PublishedRun:
     return read_run(kept.folder, manifest.published_at)
 
 
+def published_run(results: Path, run: str | None) -> PublishedRun:
+    """Read back a kept run, or the latest where none is named; see `kept_run` and `latest_run`."""
+    return latest_run(results) if run is None else kept_run(results, run)
+
+
 def kept_run(results: Path, run: str) -> PublishedRun:
     """Read back one kept run of a results folder.
 

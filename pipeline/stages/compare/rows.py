@@ -65,7 +65,6 @@ PAIRED_TESTS: tuple[Test, ...] = ("paired_t", "bootstrap_t", "randomization", "b
 UNPAIRED_TESTS: tuple[Test, ...] = ("welch_t", "jackknife_t", "bayes")
 NEEDS_PAIRS: tuple[Test, ...] = ("paired_t", "wilcoxon", "sign", "randomization")
 NEEDS_GROUPS: tuple[Test, ...] = ("welch_t", "permutation")
-WITH_INTERVAL: tuple[Test, ...] = ("paired_t", "bootstrap_t", "jackknife_t", "welch_t")
 
 _PAIRED: dict[Compared, tuple[Test, ...]] = {
     "mean": ("paired_t", "bootstrap_t", "wilcoxon", "sign", "randomization"),

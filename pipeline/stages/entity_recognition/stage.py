@@ -134,7 +134,6 @@ def candidates(rows: pl.DataFrame, group: Group, confidence: float | None, resam
 # What follows from the counts of entity_recognition: scores, counts per document, and words.
 
 
-DOC_ID = "doc_id"
 _ONE, _POOLED = "_one", "_pooled"
 
 
