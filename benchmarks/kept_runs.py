@@ -23,9 +23,8 @@ import polars as pl
 from pipeline.runs.config import parse_config
 from pipeline.runs.runner import run
 from pipeline.storage.catalog import open_results
-from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout, new_run_id, run_name
-from pipeline.storage.manifest import parse_manifest
-from pipeline.storage.verify import verify
+from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout, new_run_id, parse_manifest, run_name
+from pipeline.storage.publish import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,8 +4,8 @@ TYPE_CHECKING = False  # typing itself takes longer to load than all that is nee
 if TYPE_CHECKING:
     from typing import Any
 
-    from .api.planned import Planned, plan_sample
-    from .api.result import Result
+    from .api.explained import Planned, plan_sample
+    from .api.functions import Result
     from .api.running import open_results, run
     from .api.sampling import sample
     from .errors import ThresherError
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Planned", "Result", "Run", "ThresherError", "__version__", "open_results", "plan_sample", "run", "sample"]
 _HOMES = {
-    "Planned": "api.planned",
-    "plan_sample": "api.planned",
-    "Result": "api.result",
+    "Planned": "api.explained",
+    "plan_sample": "api.explained",
+    "Result": "api.functions",
     "open_results": "api.running",
     "run": "api.running",
     "sample": "api.sampling",

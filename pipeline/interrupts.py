@@ -1,7 +1,8 @@
-"""Signals that ask a run to stop: the first is noticed at the next check, a second ends the process at once."""
+"""What ends a process: signals that ask it to stop, and a crash at a file that was noted before it was opened."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -10,10 +11,16 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from .errors import Interrupted
+from .records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
     from types import FrameType
+
+
+# Signals that ask a run to stop: the first is noticed at the next check, a second ends the process at once.
+
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SAME_REQUEST = 0.25  # seconds: `timeout`, and some service managers, send to a process and to its group
@@ -108,3 +115,141 @@ def leaving_at_once(say: Callable[[Interrupted], str]) -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+# What this process reads, noted before it is opened: a library that crashes at a file leaves no other word.
+#
+# The note is a small file beside the record of the attempt, and goes when the attempt ends. The next run that finds one
+# says what was being read, and completes the record with it.
+
+
+@dataclass(frozen=True)
+class Note:
+    """What is being read.
+
+    Attributes:
+        files: Path of the file or folder, or of several that the engine reads at once.
+        input: Name of the input in messages; empty: not known.
+        opened_at: Since when it is being opened, by the monotonic clock; 0.0: it is being read.
+    """
+
+    files: Sequence[str] = ()
+    input: str = ""
+    opened_at: float = 0.0
+
+    def __str__(self) -> str:
+        """In words that follow `while`; empty if nothing is being read."""
+        if not self.files:
+            return ""
+        n_more = len(self.files) - 1
+        more = f" and {n_more:,} more file{'s' if n_more > 1 else ''}" if n_more else ""
+        return f"it read {f'input {self.input}: ' if self.input else ''}{self.files[0]}{more}"
+
+
+NOTHING = Note()
+
+
+@dataclass(frozen=True)
+class MemoryLimit:
+    """How much memory is allowed, in bytes.
+
+    Attributes:
+        engine: The limit of the engine.
+        process: What the process may hold.
+        is_default: Whether nobody has set the limit of the engine.
+    """
+
+    engine: int
+    process: int
+    is_default: bool
+
+
+class CrashNotes:
+    """The note of this process, in memory, and in a file while an attempt is at work.
+
+    Attributes:
+        note: What is being read.
+        attempt: The record of the attempt at work; None: there is none.
+        concealed: Makes a text fit to be written: without values of the environment.
+        memory: What the process may hold, for what watches it; None: nothing is limited.
+        is_watched: Whether anything does.
+    """
+
+    def __init__(self) -> None:
+        self.note = NOTHING
+        self.attempt: Path | None = None
+        self.concealed: Callable[[str], str] = str
+        self.memory: MemoryLimit | None = None
+        self.is_watched = False
+        self._descriptor = -1
+
+    def keep_beside(self, attempt: Path) -> None:
+        """Write notes into a file beside the record of an attempt from now on; if there can be none, go on."""
+        if attempt == self.attempt:
+            return
+        self.forget()
+        with suppress(OSError):
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+            self._descriptor = os.open(note_path(attempt), flags, 0o600)
+            self.attempt = attempt
+
+    def forget(self) -> None:
+        """Remove the file: the attempt has ended with a word of its own."""
+        if self.attempt is not None:
+            with suppress(OSError):
+                os.close(self._descriptor)
+                note_path(self.attempt).unlink()
+        self.attempt, self._descriptor, self.note = None, -1, NOTHING
+
+    def put(self, note: Note) -> None:
+        """Note what is being read from now on."""
+        self.note = note
+        if self.attempt is not None:
+            with suppress(OSError):  # the line is short: one write brings all of it
+                os.lseek(self._descriptor, 0, os.SEEK_SET)
+                os.write(self._descriptor, json.dumps(self.concealed(str(note))).encode() + b"\n")
+
+
+NOTES = CrashNotes()
+
+
+def note_path(attempt: Path) -> Path:
+    """Return where the notes of an attempt are, from the path of its record."""
+    return attempt.with_name(f".{attempt.stem}.reading")
+
+
+def noted(attempt: Path) -> str:
+    """Return what an attempt was reading when its process ended, in words; empty if that is not known."""
+    with suppress(OSError, ValueError):
+        text = json.loads(note_path(attempt).read_bytes().partition(b"\n")[0])
+        return text if isinstance(text, str) else ""
+    return ""
+
+
+@contextmanager
+def reading(file: object, name: str = "") -> Iterator[None]:
+    """Note that one file is being read within the context, and what was being read before afterwards.
+
+    Args:
+        file: Its path.
+        name: Name of the input in messages; empty: as before.
+    """
+    with _noting(Note((str(file),), name or NOTES.note.input)):
+        yield
+
+
+@contextmanager
+def opening(file: object, name: str = "") -> Iterator[None]:
+    """Note that a file or folder is being opened, which takes no time unless its disk does not answer."""
+    with _noting(Note((str(file),), name or NOTES.note.input, time.monotonic())):
+        yield
+
+
+@contextmanager
+def _noting(note: Note) -> Iterator[None]:
+    before = NOTES.note
+    NOTES.put(note)
+    try:
+        yield
+    finally:
+        NOTES.put(before)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline.metrics.before_after.assumption import predicted
-from pipeline.metrics.before_after.audit import audited_precision, combined_precision
+from pipeline.metrics.before_after.estimates import audited_precision, combined_precision
 from pipeline.metrics.before_after.sensitivity import kappa_variance, placebo_ratio
 
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtr
 
-from pipeline.metrics.comparison.bootstrap_t import bootstrap_t
 from pipeline.metrics.comparison.paired import (
     EVENT_COUNTS,
     paired_ratios,
@@ -32,6 +31,7 @@ from pipeline.metrics.comparison.paired import (
     wilcoxon_signed_rank,
 )
 from pipeline.metrics.comparison.pooled import effective_counts, pooled_ratios, standard_errors
+from pipeline.metrics.comparison.significance import bootstrap_t
 from pipeline.metrics.posteriors import BetaPosterior, probability_greater
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.metrics.comparison.bootstrap_t import bootstrap_of_pairs
 from pipeline.metrics.comparison.paired import paired_t, randomization_test
 from pipeline.metrics.comparison.pooled import effective_units, jackknife_errors, pooled_ratios
+from pipeline.metrics.comparison.significance import bootstrap_of_pairs
 from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_areas, true_point_shifts
 from pipeline.metrics.uncertainty.clusters import area_interval
 from pipeline.metrics.uncertainty.jackknife import leave_one_out

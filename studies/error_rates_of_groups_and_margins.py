@@ -23,7 +23,7 @@ from coverage_of_comparisons import matcher
 from scipy.special import ndtr
 
 from pipeline.metrics.comparison.paired import EVENT_COUNTS
-from pipeline.stages.compare import pairs, unpaired
+from pipeline.stages.compare import pairs
 from pipeline.stages.compare.contract import CompareParameters
 from pipeline.stages.compare.rows import PairOfSystems, margin_rows
 
@@ -102,7 +102,7 @@ def means(datasets: int, rng: Generator) -> None:
             rates = Rates()
             for _ in range(datasets):
                 a, b = VALUES[of_a][0](rng, n_a), VALUES[of_b][0](rng, n_b)
-                rates.add(unpaired.compare_values(pair, "x", a, b), 0.0, VALUES[of_a][1] / VALUES[of_b][1])
+                rates.add(pairs.compare_unpaired_values(pair, "x", a, b), 0.0, VALUES[of_a][1] / VALUES[of_b][1])
             print(f"{of_a} | {of_b:<24}{n_a:>5}{n_b:>5}  {rates.shown(datasets)}", flush=True)
 
 
@@ -135,7 +135,7 @@ def shares(datasets: int, rng: Generator) -> None:
                 true = truth_of(sizes, reaches[0]), truth_of(sizes, reaches[1])
                 for _ in range(datasets):
                     a, b = documents(rng, n_a, sizes, reaches[0]), documents(rng, n_b, sizes, reaches[1])
-                    for number, compared in enumerate(unpaired.compare_counts(pair, POOLED, a, b, (n_a, n_b))):
+                    for number, compared in enumerate(pairs.compare_unpaired_counts(pair, POOLED, a, b, (n_a, n_b))):
                         gap = float(true[0][number] - true[1][number])
                         rates[number].add(compared, gap, true[0][number] / true[1][number])
                 for name, of_name in zip(POOLED, rates, strict=True):
@@ -150,7 +150,7 @@ def events(datasets: int, rng: Generator) -> None:
             rates = [Rates() for _ in POOLED]
             for _ in range(datasets):
                 sides = [_events(rng, number, variation) for number in (n_a, n_b)]
-                both = unpaired.compare_matchers(pair, POOLED, sides[0], sides[1], (n_a, n_b))
+                both = pairs.compare_unpaired_matchers(pair, POOLED, sides[0], sides[1], (n_a, n_b))
                 for number, compared in enumerate(both):
                     rates[number].add(compared, 0.0, 1.0)
             for name, of_name in zip(POOLED, rates, strict=True):
@@ -211,7 +211,7 @@ def margins(datasets: int, rng: Generator) -> None:
                     a, b = direction * draw(rng, units) - worse, direction * draw(rng, units)
                     gap = direction * (draw(rng, units) - VALUES[name][1]) - worse
                     for kind, compared in (
-                        ("different units", unpaired.compare_values(apart, "x", a, b)),
+                        ("different units", pairs.compare_unpaired_values(apart, "x", a, b)),
                         ("same units", pairs.compare_values(same, "x", gap, 0 * gap)),
                     ):
                         for row in margin_rows(compared_params(kind, same, apart), compared):

@@ -33,7 +33,7 @@ from before_after_counts import Setting, simulate, truth
 
 from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import intervals
-from pipeline.metrics.comparison.student import Estimates, p_values_below, p_values_of_drop
+from pipeline.metrics.comparison.pooled import Estimates, p_values_below, p_values_of_drop
 from pipeline.metrics.uncertainty.clusters import effective_number
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, intervals_of_rows
 from pipeline.runs import runner

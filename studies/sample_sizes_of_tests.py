@@ -21,7 +21,7 @@ import numpy as np
 from sample_sizes import LEVEL, Draw, Means, Shares
 from scipy import stats
 
-from pipeline.metrics.comparison.student import Estimates, p_values_of_change
+from pipeline.metrics.comparison.pooled import Estimates, p_values_of_change
 from pipeline.metrics.planning.pilot import (
     cautious,
     factor_for_difference,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipeline.queries import kept
+from pipeline.queries import dialect
 from pipeline.queries.dialect import _rendered
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ MOST_SECONDS = 0.8
 def kept_trees_stay_as_they_are() -> Generator[None]:
     """At the end of a session no kept tree may have been changed since its text was written."""
     yield
-    assert not list(changed_trees()), "a kept tree was changed, see pipeline/queries/kept.py: copy it first"
+    assert not list(changed_trees()), "a kept tree was changed, see pipeline/queries/dialect.py: copy it first"
 
 
 def changed_trees(seconds: float = MOST_SECONDS) -> Iterator[tuple[str, str]]:
@@ -34,11 +34,11 @@ def changed_trees(seconds: float = MOST_SECONDS) -> Iterator[tuple[str, str]]:
         seconds: How long trees are looked at, in random order; those that are left are not.
     """
     deadline = time.monotonic() + seconds
-    trees = {number: tree for tree, number in kept._by_id.values()}
-    keys = [key for key in kept._texts if isinstance(key, tuple) and key[0] in trees]
-    for number, dialect, pretty in random.Random(0).sample(keys, len(keys)):  # noqa: S311 - a sample, no secret
-        now = _rendered(trees[number], dialect, pretty=pretty, copy=True)
-        before = kept._texts[number, dialect, pretty]
+    trees = {number: tree for tree, number in dialect._by_id.values()}
+    keys = [key for key in dialect._texts if isinstance(key, tuple) and key[0] in trees]
+    for number, language, pretty in random.Random(0).sample(keys, len(keys)):  # noqa: S311 - a sample, no secret
+        now = _rendered(trees[number], language, pretty=pretty, copy=True)
+        before = dialect._texts[number, language, pretty]
         if now != before:
             yield before, now
         if time.monotonic() > deadline:

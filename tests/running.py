@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pipeline.runs.evaluation import Evaluation
-    from pipeline.storage.cache import AnswerCache
+    from pipeline.storage.state import AnswerCache
 
 KIND = "before_after"
 SWEEP = "threshold_sweep"

@@ -21,7 +21,7 @@ ROOT = PACKAGE.parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 KINDS = [entry.kind for entry in STAGES]
 ENGINE_HOMES = (
-    *("engines/", "storage/", "cli/showing.py", "api/running.py", "api/rows.py"),
+    *("engines/", "storage/", "cli/showing.py", "api/running.py", "api/functions.py"),
     *("sources/frames.py", "sources/frames.py"),
 )
 HEAVY = ("polars", "duckdb", "scipy", "pyarrow", "pydantic", "numpy", "sqlglot", "vl_convert", "http")

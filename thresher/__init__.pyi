@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pipeline.api.planned import Planned as Planned
-from pipeline.api.planned import plan_sample as plan_sample
-from pipeline.api.result import Result as Result
-from pipeline.api.rows import InputRows
+from pipeline.api.explained import Planned as Planned
+from pipeline.api.explained import plan_sample as plan_sample
+from pipeline.api.functions import InputRows
+from pipeline.api.functions import Result as Result
 from pipeline.api.running import open_results as open_results
 from pipeline.api.running import run as run
 from pipeline.api.sampling import sample as sample

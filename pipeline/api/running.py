@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError, ThresherError
+from ..paths import path_text, shortened
 from ..runs import runner
 from ..runs.config import Config, load_config, overridden, parse_config
 from ..runs.stage_results import StageResults
-from ..sources.paths import path_text, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ def run(
     try:
         checked = _checked(config, set, vars).only(only)
     except ThresherError:
-        from ..runs.gates.files import remove_of_faulty  # noqa: PLC0415 - only a faulty config needs it
+        from ..runs.gate_outcomes import remove_of_faulty  # noqa: PLC0415 - only a faulty config needs it
 
         remove_of_faulty(config, set, vars)
         raise
@@ -100,7 +100,7 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
         NoInputError: no run was published there.
         DataError: a file of the latest run is lost or damaged.
     """
-    from ..runs.results_location import results_at  # noqa: PLC0415 - runs do without
+    from ..runs.written import results_at  # noqa: PLC0415 - runs do without
     from ..storage import catalog  # noqa: PLC0415 - likewise
 
     with results_at(path_text(results, what="results")) as folder:

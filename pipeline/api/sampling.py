@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ThresherError
 from ..runs.config import parse_config
 from ..runs.sampling import SCORE, Wish, drawn_sheet
-from .functions import as_rows
-from .python_words import in_python
+from .functions import as_rows, in_python
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import polars as pl
 
-    from .rows import InputRows
+    from .functions import InputRows
 
 _INPUTS = ("predictions", "pairs", "events", "articles")
 

@@ -10,12 +10,22 @@ import typer
 from typer.core import TyperGroup
 
 from ..errors import Note, ThresherError, UsageError
-from ..sources.paths import is_remote, local_path
+from ..paths import is_remote, local_path
 from ..stages import STAGES, StageEntry, find_stage
 from . import reading
-from .session import cleaned_faults, echo, execute, reporting, usage_errors_as_json
-from .terminal import LOG_FORMATS, asks_for_json, forgive_full_stderr, open_closed_streams
-from .watchdog import watched
+from .session import (
+    LOG_FORMATS,
+    asks_for_json,
+    cleaned_faults,
+    echo,
+    execute,
+    forgive_full_stderr,
+    open_closed_streams,
+    reporting,
+    usage_errors_as_json,
+    watched,
+    write,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +80,7 @@ class _Commands(TyperGroup):
         entry = find_stage(cmd_name.replace("-", "_"))
         if entry is None:
             return None
-        from .stage_command import placeholder, stage_command  # noqa: PLC0415 - loads the stage
+        from .running import placeholder, stage_command  # noqa: PLC0415 - loads the stage
 
         return placeholder(entry) if self._listing else stage_command(entry)
 
@@ -158,7 +168,7 @@ def run(
     with reporting(ctx, quiet=quiet, log_format=log_format) as console:
         from ..runs.config import load_config  # noqa: PLC0415
         from ..runs.written import of_options  # noqa: PLC0415
-        from .backfill import run_days  # noqa: PLC0415 - help needs none of it
+        from .running import run_days  # noqa: PLC0415 - help needs none of it
 
         paths = {"output": output, "gates_json": gates_json, "gates_junit": gates_junit}
         overrides = _overrides(settings, engine=engine, **paths) | ({"cache": False} if no_cache else {})
@@ -168,7 +178,7 @@ def run(
                 with of_options(paths):
                     checked = load_config(config, overrides=overrides, values=values).only(only or [])
             except ThresherError:
-                from ..runs.gates.files import remove_of_faulty  # noqa: PLC0415 - only a faulty config needs it
+                from ..runs.gate_outcomes import remove_of_faulty  # noqa: PLC0415 - only a faulty config needs it
 
                 remove_of_faulty(config, overrides, values)
                 raise
@@ -185,7 +195,7 @@ def check(ctx: typer.Context, config: ConfigPath, variables: Vars = None, settin
     Example:  thresher check nightly.toml
     """
     with reporting(ctx):
-        from ..report.words import counted  # noqa: PLC0415
+        from ..report.summary import counted  # noqa: PLC0415
         from ..runs.config import load_config  # noqa: PLC0415
         from ..runs.opening import open_inputs  # noqa: PLC0415
         from ..sources.bindings import bindings_in_words  # noqa: PLC0415
@@ -277,7 +287,6 @@ def doctor(
     with reporting(ctx):
         from ..runs.proposing import diagnose  # noqa: PLC0415 - only here
         from ..sources.formats import checked_keys  # noqa: PLC0415 - only here
-        from .terminal import write  # noqa: PLC0415 - only here
 
         character, kind = checked_keys(delimiter, format_)
         write(diagnose((entry.load() for entry in STAGES), files, Path.cwd(), character, kind))

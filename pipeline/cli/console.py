@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Interrupted, UsageError
 from ..visible_text import rows_in_words
-from .terminal import cleaned, json_line, numbers_of
+from .session import cleaned, json_line, numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -154,7 +154,7 @@ class Console:
 
     def _tell_gates(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write what gates found: failures that make the run exit with 3 as errors, which --quiet leaves."""
-        from ..report.text.summary import summary_of_gates  # noqa: PLC0415 - see watching
+        from ..report.summary import summary_of_gates  # noqa: PLC0415 - see watching
         from ..runs.stage_results import is_failure  # noqa: PLC0415 - likewise
 
         if self._json:
@@ -188,7 +188,7 @@ class Console:
         from rich.console import Console as RichConsole  # noqa: PLC0415 - only for terminals
         from rich.text import Text  # noqa: PLC0415
 
-        from ..report.text import plain, summary  # noqa: PLC0415 - an error message must not load results
+        from ..report import summary, text  # noqa: PLC0415 - likewise
 
         rich = RichConsole(stderr=True)
         shown = [stage for stage in run.stages if not stage.carried]  # of the others the warnings tell
@@ -198,8 +198,8 @@ class Console:
         blocks += summary.blocks_of_gates(run.gates)
         for block in blocks:
             style = STYLES.get(getattr(block, "tone", ""), "")
-            text = "\n".join(plain.lines_of(block, rich.width))
-            rich.print(Text(f"{text}\n", style=style), soft_wrap=True)
+            lines = "\n".join(text.lines_of(block, rich.width))
+            rich.print(Text(f"{lines}\n", style=style), soft_wrap=True)
         for stage in run.stages:
             for words in stage.reused:
                 rich.print(Text(cleaned(f"{stage.name}  {words}"), style="dim"))

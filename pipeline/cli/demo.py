@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..errors import UsageError
-from ..report.page.page import write_report
+from ..paths import local_path, read_file
+from ..report.page import write_report
 from ..report.published import latest_run
 from ..runs import runner
 from ..runs.config import load_config
-from ..safe_files import read_file
-from ..sources.paths import local_path
 from ..stages import STAGES
 from ..storage.layout import make_folder, write_whole
 

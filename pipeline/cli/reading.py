@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import Note, UsageError
-from ..sources.paths import local_path
-from .session import echo, reporting
-from .terminal import width_of_output, write
+from ..paths import local_path
+from .session import echo, reporting, width_of_output, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..report.figures.pictures import PictureFormat
-    from ..report.published import PublishedRun
+    from ..report.pictures import PictureFormat
     from .console import Console
 
 
@@ -39,17 +37,10 @@ RunName = Annotated[
 def reading(ctx: typer.Context, results: str) -> Iterator[Path]:
     """Give the folder in which results can be read, and report errors as `reporting` does."""
     with reporting(ctx):
-        from ..runs.results_location import results_at  # noqa: PLC0415 - help needs none of it
+        from ..runs.written import results_at  # noqa: PLC0415 - help needs none of it
 
         with results_at(results) as folder:
             yield folder
-
-
-def published_run(results: Path, name: str | None) -> PublishedRun:
-    """Return a kept run, or the latest where none is named."""
-    from ..report.published import kept_run, latest_run  # noqa: PLC0415 - help needs none of it
-
-    return latest_run(results) if name is None else kept_run(results, name)
 
 
 @app.command()
@@ -89,7 +80,8 @@ def show(
     Example:  thresher show results --format markdown
     """
     with reading(ctx, results) as folder:
-        from .showing import check_format, show_run  # noqa: PLC0415 - help needs none of it
+        from ..report.published import published_run  # noqa: PLC0415 - help needs none of it
+        from .showing import check_format, show_run  # noqa: PLC0415
 
         check_format(format_)
         show_run(published_run(folder, run), tuple(stages or ()), format_, methods_only=methods)
@@ -115,7 +107,7 @@ def diff(
     Example:  thresher diff results 41 42
     """
     with reading(ctx, results) as folder, ExitStack() as others:
-        from ..runs.results_location import results_at  # noqa: PLC0415
+        from ..runs.written import results_at  # noqa: PLC0415
         from .showing import diff_runs  # noqa: PLC0415 - help needs none of it
 
         second = None if with_results is None else others.enter_context(results_at(with_results, what="--with"))
@@ -135,8 +127,8 @@ def verify(
     Example:  thresher verify results
     """
     with reporting(ctx) as console:
-        from ..report.words import counted  # noqa: PLC0415 - help needs none of it
-        from ..runs.results_location import verify_at  # noqa: PLC0415
+        from ..report.summary import counted  # noqa: PLC0415 - help needs none of it
+        from ..runs.written import verify_at  # noqa: PLC0415
 
         verified = verify_at(results, repair=repair)
         for note in verified.notes:
@@ -186,8 +178,9 @@ def explain(
     Example:  thresher explain results before_after --threshold 6.5 --group source=north
     """
     with reading(ctx, results) as folder:
-        from ..report.explain.evidence import Wish  # noqa: PLC0415
-        from ..report.explain.explaining import Shown, explain  # noqa: PLC0415
+        from ..report.evidence import Wish  # noqa: PLC0415
+        from ..report.explaining import Shown, explain  # noqa: PLC0415
+        from ..report.published import published_run  # noqa: PLC0415
         from .showing import write_checked, write_explanation  # noqa: PLC0415
 
         wanted = tuple(name.strip() for name in columns.split(",") if name.strip())
@@ -260,14 +253,10 @@ def plan(
     thresher plan --metric precision --expected 0.9 --width 0.05
     """
     with reporting(ctx):
-        from ..report.explain.evidence import Wish  # noqa: PLC0415 - help needs none of it
-        from ..report.planning.pilots import Goal  # noqa: PLC0415
-        from ..report.planning.planning import (  # noqa: PLC0415
-            Asked,
-            Expectation,
-            plans_of,
-        )
-        from ..report.planning.writing import check_format, written  # noqa: PLC0415
+        from ..report.evidence import Wish  # noqa: PLC0415 - help needs none of it
+        from ..report.pilots import Goal  # noqa: PLC0415
+        from ..report.planned import check_format, written  # noqa: PLC0415
+        from ..report.planning import Asked, Expectation, plans_of  # noqa: PLC0415
 
         check_format(format_)
         asked = Asked(
@@ -303,12 +292,17 @@ def report(
     Example:  thresher report results
     """
     with reading(ctx, results) as folder:
+        from ..report.published import published_run  # noqa: PLC0415 - help needs none of it
+
         path = None if output is None else local_path(output, Path.cwd(), what="--output")
         published = published_run(folder, run)
-        from ..report.page.page import FILE_NAME, write_report  # noqa: PLC0415 - help needs none of it
+        from ..report.page import FILE_NAME, write_report  # noqa: PLC0415 - help needs none of it
         from ..runs.recorded import refuse_written  # noqa: PLC0415 - likewise
-        from ..runs.results_location import put_beside  # noqa: PLC0415 - likewise
-        from ..runs.written import PAGE, OwnFile  # noqa: PLC0415 - likewise
+        from ..runs.written import (  # noqa: PLC0415 - likewise
+            PAGE,
+            OwnFile,
+            put_beside,
+        )
 
         if path is not None and path.resolve() != folder.resolve() / FILE_NAME:
             refuse_written(published.record, published.folder, OwnFile("--output", path, PAGE))
@@ -345,10 +339,12 @@ def plot(
     Example:  thresher plot results by_threshold --to figures --format png
     """
     with reading(ctx, results) as results_here:
+        from ..report.published import published_run  # noqa: PLC0415 - help needs none of it
+
         picture_format = _format(form)
         values = dict(_group_value(text) for text in group or ())
         published = published_run(results_here, run)
-        from ..report.figures.pictures import figures_of, wanted, write_plots  # noqa: PLC0415 - help needs none of it
+        from ..report.pictures import figures_of, wanted, write_plots  # noqa: PLC0415 - help needs none of it
         from ..runs.recorded import refuse_written  # noqa: PLC0415 - likewise
         from ..runs.written import PICTURE, OwnFile  # noqa: PLC0415 - likewise
 
@@ -400,13 +396,13 @@ def expire(
     Example:  thresher expire results --keep 30 --keep-days 90
     """
     with reporting(ctx) as console:
-        from ..runs.results_location import expire_at  # noqa: PLC0415 - help needs none of it
-        from ..storage.verify import Keeping  # noqa: PLC0415 - help needs none of it
+        from ..runs.written import expire_at  # noqa: PLC0415 - help needs none of it
+        from ..storage.publish import Keeping  # noqa: PLC0415 - help needs none of it
 
         expired = expire_at(results, Keeping(keep, keep_days), dry_run=dry_run)
         for note in expired.notes:
             console.log("info", note, event="expire")
-        from ..report.words import counted  # noqa: PLC0415 - help needs none of it
+        from ..report.summary import counted  # noqa: PLC0415 - help needs none of it
 
         for name in expired.removed:
             echo(f"{'would remove' if dry_run else 'removed'} {name}")

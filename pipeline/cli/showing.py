@@ -13,14 +13,14 @@ import polars as pl
 
 from ..errors import UsageError
 from ..queries.load import page
-from ..report.diff.diff import blocks_of, run_difference
-from ..report.explain.evidence import checked_rows
-from ..report.explain.writing import written
-from ..report.published import kept_run, latest_run, run_before
-from ..report.text import latex, markdown, plain, summary
-from ..report.text.summary import Paragraph, cells_of
+from ..report import summary, text
+from ..report.diff import blocks_of, run_difference
+from ..report.evidence import checked_rows
+from ..report.explanation import written
+from ..report.published import published_run, run_before
+from ..report.summary import Paragraph, cells_of
 from ..storage.catalog import omitted_tables, open_results
-from .terminal import cleaned, width_of_output, write
+from .session import cleaned, width_of_output, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from duckdb.sqltypes import DuckDBPyType
 
-    from ..report.explain.explaining import Explanation
+    from ..report.explaining import Explanation
     from ..report.published import PublishedRun
-    from ..report.text.summary import Block
+    from ..report.summary import Block
 
 
 FORMATS = ("text", "markdown", "latex")
@@ -66,12 +66,12 @@ def check_format(format_: str, formats: Sequence[str] = FORMATS) -> None:
 def write_blocks(blocks: Iterable[Block], format_: str) -> None:
     """Write blocks to stdout; text is fitted to the terminal, and in a pipe to COLUMNS, or to 80."""
     if format_ == "markdown":
-        text = markdown.text_of(blocks)
+        written = text.markdown_text(blocks)
     elif format_ == "latex":
-        text = latex.text_of(blocks)
+        written = text.latex_text(blocks)
     else:
-        text = plain.text_of(blocks, width_of_output() or plain.WIDTH_OF_PIPES)
-    sys.stdout.write(text)
+        written = text.plain_text(blocks, width_of_output() or text.WIDTH_OF_PIPES)
+    sys.stdout.write(written)
 
 
 # `thresher explain`: where a published number comes from, and the verdicts of a filled-in sheet, on stdout.
@@ -130,7 +130,7 @@ def diff_runs(results: Path, before: str | None, after: str | None, with_results
         UsageError: there is no such run or format.
     """
     check_format(format_, DIFF_FORMATS)
-    second = _run(with_results or results, after)
+    second = published_run(with_results or results, after)
     if before is None and with_results is None:
         first = run_before(results, second)
         if first is None:
@@ -140,7 +140,7 @@ def diff_runs(results: Path, before: str | None, after: str | None, with_results
             )
             return
     else:
-        first = _run(results, before)
+        first = published_run(results, before)
     if first.folder == second.folder:
         _say(f"Both are the run {first.folder.name}: nothing changed.", format_)
         return
@@ -149,10 +149,6 @@ def diff_runs(results: Path, before: str | None, after: str | None, with_results
         sys.stdout.write(f"{json.dumps(asdict(difference), indent=2, ensure_ascii=False)}\n")
     else:
         write_blocks(blocks_of(difference, first, second), format_)
-
-
-def _run(results: Path, name: str | None) -> PublishedRun:
-    return latest_run(results) if name is None else kept_run(results, name)
 
 
 def _say(sentence: str, format_: str) -> None:
@@ -281,15 +277,15 @@ def _write_json(answer: pl.DataFrame) -> None:
 
 def _write_table(answer: pl.DataFrame) -> None:
     """Write a table, or, on a terminal that is too narrow for it, one record below the other."""
-    cells = plain.cleaned_cells(cells_of(answer.head(MOST_TABLE_ROWS), _cell))
-    widths = plain.natural_widths(cells.headers, cells.rows)
+    cells = text.cleaned_cells(cells_of(answer.head(MOST_TABLE_ROWS), _cell))
+    widths = text.natural_widths(cells.headers, cells.rows)
     width = width_of_output()
     shown = len(cells.rows)
-    if width is None or plain.total_width(widths) <= width:
-        _write_lines_of(plain.table_lines(cells.headers, cells.rows, widths, cells.flush_right))
+    if width is None or text.total_width(widths) <= width:
+        _write_lines_of(text.table_lines(cells.headers, cells.rows, widths, cells.flush_right))
     else:
         shown = min(shown, MOST_RECORDS)
-        _write_lines_of(plain.record_lines(cells.headers, cells.rows[:shown], width))
+        _write_lines_of(text.record_lines(cells.headers, cells.rows[:shown], width))
     if answer.height > shown:
         sys.stdout.write(f"{shown} of {answer.height:,} rows; --format csv for all\n")
 
@@ -320,6 +316,6 @@ _WRITERS: dict[str, Callable[[pl.DataFrame], None]] = {
     "json": _write_json,
     "jsonl": lambda answer: write("".join(f"{row}\n" for row in _objects(answer))),
     "parquet": lambda answer: answer.write_parquet(sys.stdout.buffer),
-    "markdown": lambda answer: _write_typeset(answer, markdown.table_lines),
-    "latex": lambda answer: _write_typeset(answer, latex.table_lines),
+    "markdown": lambda answer: _write_typeset(answer, text.markdown_table),
+    "latex": lambda answer: _write_typeset(answer, text.latex_table),
 }

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import duckdb
 import sqlglot.expressions as exp
 
-from ..crash_notes import NOTES, NOTHING, Note
 from ..errors import (
     DataError,
     InvalidQueryError,
@@ -26,10 +25,11 @@ from ..errors import (
     os_error_number,
     os_fault,
 )
-from ..queries.dialect import apart, column, render, table
-from ..queries.kept import number_of
-from ..queries.kept import text as kept_text
+from ..interrupts import NOTES, NOTHING, Note
+from ..queries.dialect import apart, column, number_of, render, table
+from ..queries.dialect import text as kept_text
 from ..records import dataclass
+from .engine import MIB, default_limit, process_limit, scratch_folder
 from .file_rows import (
     REMEDY,
     broken_text,
@@ -41,7 +41,6 @@ from .file_rows import (
     patterns,
     read_every_value_through,
 )
-from .limits import MIB, default_limit, process_limit, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

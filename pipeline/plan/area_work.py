@@ -21,8 +21,7 @@ from ..metrics.curves.ordered_areas import (
     Totals,
 )
 from ..metrics.curves.trapezoidal_area import AreaCells, CellGrid, Extremes, finer, rounded_outwards
-from ..queries.dialect import column
-from ..queries.kept import kept
+from ..queries.dialect import column, kept
 from ..queries.load import expand, load
 from ..records import dataclass
 from ..sources.bins import BLOCK

@@ -14,8 +14,7 @@ import sqlglot.expressions as exp
 from ..errors import DataError, Note
 from ..metrics.calibration.bins import Cells
 from ..metrics.curves.trapezoidal_area import rounded_outwards
-from ..queries.dialect import column, double, is_finite
-from ..queries.kept import kept, part
+from ..queries.dialect import column, double, is_finite, kept, part
 from ..queries.load import expand, load
 from ..records import dataclass
 from ..sources.bins import ProbabilityCells

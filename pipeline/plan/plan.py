@@ -12,7 +12,7 @@ from ..engines.file_rows import files_query, hides_numbers, one_by_one, partitio
 from ..queries.dialect import render
 from ..queries.load import file_of, fill
 from ..records import dataclass
-from ..sources.rows import TABLE
+from ..sources.inputs import TABLE
 from .counts import Query, Sweep, Transform
 from .nodes import Phase, Relation, Statement
 

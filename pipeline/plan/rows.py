@@ -10,13 +10,11 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ..errors import DataError
-from ..queries.dialect import column, is_finite
-from ..queries.kept import kept, number_of, parts
+from ..queries.dialect import column, is_finite, kept, number_of, parts
 from ..queries.load import Query, expand, statement
 from ..records import dataclass
 from ..sources.bins import block_of, cell_in_block, piecewise_cells
-from ..sources.inputs import Field
-from ..sources.rows import mapping_of_expression
+from ..sources.inputs import Field, mapping_of_expression
 from ..sources.source import canonical_relation
 from ..sources.types import as_mapping, as_renaming, in_expression
 from ..tables.columns import IN_TIME

@@ -12,8 +12,7 @@ import sqlglot.expressions as exp
 from ..metrics.curves.influence import Influences, Steps, influences_of_thresholds, influences_of_ties, steps_of_scores
 from ..metrics.curves.ordered_areas import ROW_AREAS, Rows
 from ..metrics.curves.trapezoidal_area import AreaCells, CellGrid, Extremes, finer, rounded_outwards
-from ..queries.dialect import column
-from ..queries.kept import kept
+from ..queries.dialect import column, kept
 from ..queries.load import expand, load
 from ..records import dataclass
 from ..sources.bins import BLOCK

@@ -1,4 +1,4 @@
-"""SQL as trees and as text: names, dialects of DuckDB and Spark, digests of rows, and long lists as relations."""
+"""SQL as trees and as text, kept in this process: names, dialects of DuckDB and Spark, digests of rows, long lists."""
 
 from __future__ import annotations
 
@@ -8,19 +8,81 @@ from dataclasses import field, replace
 from datetime import date
 from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import UnsupportedError
 
 from ..records import dataclass
-from . import kept
-from .kept import number_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     import pyarrow as pa
+
+
+# Trees of SQL and their text, kept in this process by what they were built from: building takes longer than running.
+#
+# A kept tree is shared, so nobody may change it. It has a number that is never given again: a key made of numbers names
+# what it was made of, also after everything was dropped.
+
+
+T = TypeVar("T", bound="exp.Expr")
+
+MOST = 2000
+_numbers = count()
+_trees: dict[Hashable, exp.Expr] = {}
+_by_id: dict[int, tuple[exp.Expr, int]] = {}
+_texts: dict[Hashable, str] = {}
+
+
+def kept(key: Hashable | None, build: Callable[[], T]) -> T:
+    """Return the tree of a key, built the first time it is asked for; None as key: it is built, and not kept."""
+    if key is None:
+        return build()
+    tree = cast("T | None", _trees.get(key))
+    if tree is None:
+        if len(_trees) >= MOST:
+            _trees.clear()
+            _by_id.clear()
+            _texts.clear()
+        tree = build()
+        if id(tree) not in _by_id:
+            _by_id[id(tree)] = tree, next(_numbers)
+        _trees[key] = tree
+    return tree
+
+
+def number_of(tree: exp.Expr) -> int | None:
+    """Return the number of a kept tree; None: it is not kept."""
+    numbered, number = _by_id.get(id(tree), (None, None))
+    return number if numbered is tree else None
+
+
+def part(value: object) -> Hashable:
+    """Return what stands for a part of a key: the number of a kept tree, the text of another, the value itself."""
+    if isinstance(value, exp.Expression):
+        number = number_of(value)
+        return ("tree", number) if number is not None else ("text", value.sql("duckdb", comments=False))
+    return value
+
+
+def parts(values: Mapping[str, object] | None) -> Hashable:
+    """Return what stands for a mapping in a key; its order counts."""
+    return None if values is None else tuple((name, part(value)) for name, value in values.items())
+
+
+def text(key: Hashable | None, make: Callable[[], str]) -> str:
+    """Return the text of a key, made the first time it is asked for."""
+    if key is None:
+        return make()
+    if key not in _texts:
+        _texts[key] = make()
+    return _texts[key]
+
+
+# SQL as trees and as text: names, dialects of DuckDB and Spark, digests of rows, and long lists as relations.
 
 
 # What SQL is written otherwise for DuckDB, to have the same result sooner.
@@ -267,9 +329,9 @@ def render(tree: exp.Expr, dialect: str = "duckdb", *, pretty: bool = True, copy
 
     Without `copy` the tree may change meanwhile: for trees that were made to be written once.
     """
-    number = kept.number_of(tree)
+    number = number_of(tree)
     key = None if number is None else (number, dialect, pretty)
-    return kept.text(key, lambda: _rendered(tree, dialect, pretty=pretty, copy=copy or number is not None))
+    return text(key, lambda: _rendered(tree, dialect, pretty=pretty, copy=copy or number is not None))
 
 
 def _rendered(tree: exp.Expr, dialect: str, *, pretty: bool, copy: bool) -> str:

@@ -17,8 +17,7 @@ from sqlglot import exp, parse
 
 from ..errors import ThresherError
 from ..records import dataclass
-from .dialect import column, double, mark_sums
-from .kept import kept, number_of, parts
+from .dialect import column, double, kept, mark_sums, number_of, parts
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence

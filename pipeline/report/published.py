@@ -7,11 +7,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, UsageError
+from ..paths import read_file
 from ..records import dataclass
-from ..runs.config_faults import near
 from ..runs.recorded import configured_again, notice_of, recorded_tables
 from ..runs.stage_results import StageResult, canonical_stage
-from ..safe_files import read_file
+from ..runs.variables import near
 from ..stages import find_stage
 from ..storage.layout import RUN_RECORD, Layout, generation_of
 from ..storage.state import read_state, require_latest
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..stages.figures import Figure
     from ..stages.stage import Stage
-    from ..storage.manifest import KeptRun
+    from ..storage.layout import KeptRun
 
 
 FEWEST_DIGITS = 4  # of a number that may be the start of a run id
@@ -141,6 +141,11 @@ def latest_run(results: Path) -> PublishedRun:
     """
     _, kept, manifest = require_latest(Layout(results))
     return read_run(kept.folder, manifest.published_at)
+
+
+def published_run(results: Path, run: str | None) -> PublishedRun:
+    """Read back a kept run, or the latest where none is named; see `kept_run` and `latest_run`."""
+    return latest_run(results) if run is None else kept_run(results, run)
 
 
 def kept_run(results: Path, run: str) -> PublishedRun:

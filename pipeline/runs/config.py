@@ -16,14 +16,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, fi
 
 from ..engines.spark_session import SparkSettings, check_spark
 from ..errors import ConfigError, NoInputError, os_fault, together
+from ..paths import SpecialFileError, abridged, check_texts, is_open_pipe, is_remote, local_path, read_file, shortened
 from ..records import dataclass
-from ..safe_files import SpecialFileError, is_open_pipe, read_file
-from ..sources.paths import abridged, check_texts, is_remote, local_path, shortened
 from ..stages import STAGES, find_stage
-from ..stages.units import UpstreamParameters, UpstreamStage
-from .config_faults import explain, near, unwritable
+from ..stages.stage import UpstreamParameters, UpstreamStage
 from .opening import check_names
-from .variables import NO_VARIABLES, substituted
+from .variables import NO_VARIABLES, explain, near, substituted, unwritable
 from .written import check_written, gate_files
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
     from ..stages.parameters import StageParameters
     from ..stages.stage import Stage
     from ..storage.mirror import ResultsStore
-    from .gates.settings import Gate
+    from .gates import Gate
     from .variables import Variables
     from .written import OwnFile
 
@@ -380,7 +378,7 @@ class Config:
         """
         if not is_remote(os.fspath(output)):
             return replace(self, output=local_path(output, self.base, what=what).resolve(), store=None)
-        from .results_location import store_of  # noqa: PLC0415 - only where results live elsewhere
+        from .written import store_of  # noqa: PLC0415 - only where results live elsewhere
 
         store = store_of(output, what=what, limits=self.resources)
         return replace(self, output=self.output if store is None else store.work, store=store)
@@ -501,7 +499,7 @@ def parse_config(
     by_name = {stage.params.name: (stage.stage, stage.params) for stage in stages}
     gates: tuple[Gate, ...] = ()
     if settings.gates:
-        from .gates.settings import parse_gates  # noqa: PLC0415 - only where there are gates
+        from .gates import parse_gates  # noqa: PLC0415 - only where there are gates
 
         gates = parse_gates(settings.gates, by_name, origin, _validated)
     with variables.concealing():

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from ..engines.duckdb import DuckDB, Resources
-from ..engines.engine import InputFile
+from ..engines.engine import InputFile, bytes_of
 from ..engines.expression_types import DuckDBWithoutRows
-from ..engines.limits import bytes_of
 from ..engines.spark_session import SETTINGS_OF_SESSIONS
 from ..errors import Note, ResourceError
 from ..interrupts import StopRequest, stop_requests
@@ -26,8 +25,8 @@ from ..plan.checks import naming_user_sql
 from ..plan.count_tables import after_results, begin, count
 from ..plan.plan import render_stage, schemas_of_transforms
 from ..records import dataclass
+from ..sources.inputs import is_passed_in
 from ..sources.parquet_files import DataFile
-from ..sources.rows import is_passed_in
 from ..stages.stage import counts_table
 from ..storage.layout import own_sha256
 from ..tables.groupings import in_users_names
@@ -43,8 +42,8 @@ if TYPE_CHECKING:
     from ..engines.per_file_cache import Reuse
     from ..plan.accounting import InputAccount
     from ..plan.count_tables import Counted
-    from ..storage.cache import AnswerCache
     from ..storage.layout import Layout
+    from ..storage.state import AnswerCache
     from ..tables.schemas import Table
     from .config import Config
     from .opening import OpenedStage
@@ -293,7 +292,7 @@ def states_of(config: Config, layout: Layout, stages: Iterable[OpenedStage]) -> 
     has_several = any(len(source.files) > 1 for stage in stages for source in stage.sources.values())
     if not config.cache or not has_several or layout.states.is_symlink():
         return None
-    from ..storage.cache import AnswerCache  # noqa: PLC0415 - only where results are published
+    from ..storage.state import AnswerCache  # noqa: PLC0415 - only where results are published
 
     return AnswerCache(layout.states, bytes_of(config.resources.cache_limit or CACHE_LIMIT))
 

@@ -14,16 +14,13 @@ import polars as pl
 from ..errors import DataError, NoInputError
 from ..records import dataclass
 from ..sources.bindings import fit, is_usual_name, proposed
-from ..sources.finding import Search
+from ..sources.finding import Search, find_files
 from ..sources.formats import ENDINGS, TEXTS, format_of, is_read, keys_of_file
 from ..sources.frames import tables_of
-from ..sources.inputs import Field, Input, InputContract
-from ..sources.listing import find_files
+from ..sources.inputs import Field, Input, InputContract, lists_of_tags
 from ..sources.parquet_files import DataFile
-from ..sources.rows import lists_of_tags
-from ..sources.text_casts import text_cast
 from ..sources.types import TEXTS as ARROW_TEXTS
-from ..sources.types import canonical_type, in_expression
+from ..sources.types import canonical_type, in_expression, text_cast
 from ..sources.unnesting import ROW
 
 if TYPE_CHECKING:
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..sources.inputs import Format, Kind
-    from ..sources.text_casts import TextCast
+    from ..sources.types import TextCast
 
 ID, SCORE, INVALID_SCORES, MOST_ROWS = "id", "score", "invalid_scores", 100_000
 UNNEST, TAGS = "unnest", "tags"

@@ -12,21 +12,18 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..engines.engine import bytes_of, limit_of, limit_process
 from ..engines.expression_types import truths, type_of
-from ..engines.limits import bytes_of, limit_of, limit_process
 from ..errors import ConfigError, DataError, NoInputError, Note, ResourceError, together
+from ..paths import is_remote, read_file
 from ..records import dataclass
-from ..safe_files import read_file
 from ..sources.bindings import Binding
 from ..sources.finding import RENAME, skipped_words
-from ..sources.inputs import Expression, Input
+from ..sources.inputs import EngineRows, Expression, Input, is_passed_in, relabelled
 from ..sources.parquet_files import DataFile
-from ..sources.paths import is_remote
-from ..sources.rows import EngineRows, is_passed_in, relabelled
 from ..sources.source import judged_by_itself, open_source, with_others
 from ..sources.types import as_mapping, as_renaming, in_expression
-from ..stages.stage import counts_table
-from ..stages.units import UpstreamParameters, UpstreamStage
+from ..stages.stage import UpstreamParameters, UpstreamStage, counts_table
 from ..storage.layout import RUN_RECORD, Layout, own_sha256
 from ..storage.state import require_latest
 from ..tables.schemas import result_names
@@ -36,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ..plan.plan import Plan
-    from ..sources.remote.reading import Copies
-    from ..sources.rows import Looks, Rows
+    from ..sources.inputs import Looks, Rows
+    from ..sources.remote import Copies
     from ..sources.source import Source
     from ..stages.parameters import StageParameters
     from ..stages.stage import Stage
@@ -359,7 +356,7 @@ def _aligned(
     align = getattr(params, "align", None)  # of entity_recognition
     if align is None:
         return sources, ()
-    from ..sources.token_alignment import aligned  # noqa: PLC0415 - loads polars
+    from ..sources.line_formats import aligned  # noqa: PLC0415 - loads polars
 
     gold, predicted, cut = aligned(
         sources["gold"], sources["predicted"], align, config.resources.scratch, judged="documents" in sources
@@ -459,7 +456,7 @@ def _copies(limits: ResourceLimits, spec: Input) -> Copies | None:
     """Where objects of remote stores are copied to; None where the input names none."""
     if not any(isinstance(text, str) and is_remote(text) for text in spec.path):
         return None
-    from ..sources.remote.reading import DEFAULT_LIMIT, Copies  # noqa: PLC0415 - most inputs lie here
+    from ..sources.remote import DEFAULT_LIMIT, Copies  # noqa: PLC0415 - most inputs lie here
 
     return Copies(limits.copies, DEFAULT_LIMIT if limits.copies_limit is None else bytes_of(limits.copies_limit))
 

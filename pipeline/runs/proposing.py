@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import UsageError
 from ..sources.bindings import USUAL
-from ..sources.rows import tags_in_words
+from ..sources.inputs import tags_in_words
 from ..sources.types import TEXTS as ARROW_TEXTS
 from ..sources.types import in_expression
 from ..sources.unnesting import ROW

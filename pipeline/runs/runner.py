@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ThresherError, system_fault
 from ..interrupts import stop_requests
 from ..records import dataclass
-from ..storage.layout import FORMAT_VERSION, Layout, json_bytes, new_run_id
-from ..storage.manifest import Manifest
-from ..storage.publish import Staging, exclusive, make_results_folder
+from ..storage.layout import FORMAT_VERSION, Layout, Manifest, json_bytes, new_run_id
+from ..storage.publish import Healed, Staging, clear_staging, exclusive, heal, make_results_folder
 from ..storage.state import Attempt, process_facts, utc_now
-from ..storage.verify import Healed, clear_staging, heal
-from .carry_forward import LastRun, last_run, repeats
 from .evaluation import refuse_after_fork, states_of
-from .stage_by_stage import PUBLISH_OTHERS, Ready, StageByStage, check_unmoved
+from .stage_by_stage import PUBLISH_OTHERS, LastRun, Ready, StageByStage, check_unmoved, last_run, repeats
 from .stage_results import (
     Run,
     StageResults,
@@ -39,13 +36,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..interrupts import StopRequest
-    from .announcing.announcement import Announcement
+    from .announcing import Announcement
     from .config import Config
     from .evaluation import Evaluation
-    from .results_location import OnStore
+    from .recorded import Verification
     from .stage_by_stage import Failure
     from .stage_results import StageResult
-    from .verifying import Verification
+    from .written import OnStore
 
     Rows = tuple[Mapping[str, Any], ...]
 
@@ -67,7 +64,7 @@ def run(config: Config, watcher: Watcher | None = None, evaluation: Evaluation |
         refuse_after_fork()
         if config.store is None:
             return _run_once(config, watcher, evaluation)
-        from .results_location import tried_again  # noqa: PLC0415 - only where results live on a store
+        from .written import tried_again  # noqa: PLC0415 - only where results live on a store
 
         return tried_again(config.store, lambda: _run_once(config, watcher, evaluation))
 
@@ -76,13 +73,13 @@ def _run_once(config: Config, watcher: Watcher, evaluation: Evaluation | None) -
     layout, on_store = Layout(config.output), None
     with stop_requests() as stop, _announced(config, stop) as announcement:
         if config.store is not None:
-            from .results_location import OnStore  # noqa: PLC0415 - only where results live on a store
+            from .written import OnStore  # noqa: PLC0415 - only where results live on a store
 
             on_store = OnStore(config.store, stop)
         make_results_folder(layout, "output" if on_store is None else "resources.copies")
         with _attempt(layout, config, announcement, on_store) as attempt, exclusive(layout):
             if config.gate_files:
-                from .gates.files import remove  # noqa: PLC0415 - only where the config names files
+                from .gate_outcomes import remove  # noqa: PLC0415 - only where the config names files
 
                 remove(config.gate_files)
             watcher.on_run(attempt.record["run_id"])
@@ -100,7 +97,7 @@ def _gate_files_kept_by_success(config: Config) -> AbstractContextManager[None]:
     """Remove the files of the gates, if the config names any, where a run fails."""
     if not config.gate_files:
         return nullcontext()
-    from .gates.files import kept_by_success  # noqa: PLC0415 - likewise
+    from .gate_outcomes import kept_by_success  # noqa: PLC0415 - likewise
 
     return kept_by_success(config.gate_files)
 
@@ -109,7 +106,7 @@ def _announced(config: Config, stop: StopRequest) -> AbstractContextManager[Anno
     """Announce what becomes of the attempt wherever the config says; None where it says nothing."""
     if not config.is_announced:
         return nullcontext()
-    from .announcing.announcement import announced  # noqa: PLC0415 - optional extras
+    from .announcing import announced  # noqa: PLC0415 - optional extras
 
     return announced(config, stop)
 
@@ -183,7 +180,7 @@ class _Job:
                 self.watcher.on_crash(sentence)
         self.last = last_run(self.healed.state.latest_run)
         if self.config.verify_inputs != "none":
-            from .verifying import verification  # noqa: PLC0415 - only where the config asks for it
+            from .recorded import verification  # noqa: PLC0415 - only where the config asks for it
 
             self.verified = verification(self.config.verify_inputs, self.layout, self.last)
         ready, earlier = self._ready(), self._to_repeat()
@@ -221,7 +218,7 @@ class _Job:
         rows: Rows = ()
         warnings = {} if self.verified is None else {**self.verified.warnings}
         if self.config.gates:
-            from .gates.outcomes import judge_gates  # noqa: PLC0415 - only a config with gates needs it
+            from .gate_outcomes import judge_gates  # noqa: PLC0415 - only a config with gates needs it
 
             rows, said = judge_gates(self.config, staging, self.healed.state, inputs, self.attempt.record)
             for stage, of_gates in said.items():
@@ -304,7 +301,7 @@ class _Job:
         gates = tuple(record.get("gates", ()))
         unwritten: tuple[str, ...] = ()
         if self.config.gate_files:
-            from .gates.files import write  # noqa: PLC0415 - only where the config names files
+            from .gate_outcomes import write  # noqa: PLC0415 - only where the config names files
 
             unwritten = write(self.config.gate_files, record, status, exit_code(failures, gates))
         crashes = self.healed.crashes if self.watcher.on_crash is None else ()

@@ -18,9 +18,8 @@ import polars as pl
 
 from ..queries.load import resource_folder
 from ..records import dataclass
-from ..sources.rows import EngineRows, is_passed_in
-from ..storage.layout import RUNS
-from ..storage.manifest import PublishedFile, published_file
+from ..sources.inputs import EngineRows, is_passed_in
+from ..storage.layout import RUNS, PublishedFile, published_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

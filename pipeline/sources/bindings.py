@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Literal
 import sqlglot.expressions as exp
 
 from ..errors import DataError, InvalidQueryError, UncomputableError
+from ..paths import shortened
 from ..queries.dialect import column, data_type
 from ..records import dataclass
 from ..tables.groupings import shown_name
 from . import predicates
-from .inputs import Expression
-from .paths import shortened
+from .inputs import Expression, columns_in_words, is_partition, partition_column
 from .predicates import partition_type
-from .rows import columns_in_words, is_partition, partition_column
 from .types import finite, refused
 
 if TYPE_CHECKING:
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from .inputs import InputContract, Kind, Mapped
-    from .rows import Rows
+    from .inputs import InputContract, Kind, Mapped, Rows
     from .source import Source
 
 

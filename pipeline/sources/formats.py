@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from ..errors import DataError, UsageError, os_error_number, os_fault
 from .inputs import DATABASES, Format
 from .parquet_files import MAGIC
-from .types import RowsError, not_utf8
+from .types import RowsError, in_expression, not_utf8, text_cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -440,9 +440,6 @@ def _hint(frame: pl.LazyFrame, column: str, kind: Kind, value: str) -> str:
         kind: What its field expects.
         value: The first that does not fit.
     """
-    from .text_casts import text_cast  # noqa: PLC0415 - see convert
-    from .types import in_expression  # noqa: PLC0415 - see convert
-
     expression = ""
     if (cast := text_cast(frame, column, kind)) is not None and not cast.is_plain and not cast.has_decimal_commas:
         expression = cast.sql

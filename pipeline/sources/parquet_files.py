@@ -12,8 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from ..crash_notes import opening, reading
 from ..errors import DataError, os_error_number, os_fault
+from ..interrupts import opening, reading
 from ..records import dataclass
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from ..errors import ConfigError
+from ..paths import shortened
 from ..queries.dialect import ROUNDS, column, data_type, mark
-from .paths import shortened
 from .types import column_type
 
 if TYPE_CHECKING:

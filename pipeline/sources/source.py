@@ -12,19 +12,16 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from ..errors import ConfigError, DataError, ThresherError, together
-from ..queries.dialect import Partition, column, double, is_finite
-from ..queries.kept import kept
+from ..queries.dialect import Partition, column, double, is_finite, kept
 from ..records import dataclass
 from ..visible_text import listed
 from . import predicates
 from .bindings import Binding, Bindings, UserSql, bound, check_twins, shown_items
+from .finding import find_files
 from .frames import FrameRows
-from .inputs import Expression
-from .listing import find_files
-from .parquet_files import DataFile
-from .predicates import none_known, partition_type, settled
-from .rows import (
+from .inputs import (
     EngineRows,
+    Expression,
     columns_in_words,
     elements_in_words,
     is_index,
@@ -32,6 +29,8 @@ from .rows import (
     mapping_of_expression,
     partition_column,
 )
+from .parquet_files import DataFile
+from .predicates import none_known, partition_type, settled
 from .types import (
     ACCEPTS,
     TIME_TYPES,
@@ -54,10 +53,9 @@ if TYPE_CHECKING:
 
     from .bindings import TypeOf
     from .finding import Skipped
-    from .inputs import Field, Input, InputContract, Kind
+    from .inputs import Field, Input, InputContract, Kind, Looks, Rows
     from .predicates import Truths
-    from .remote.reading import Copies
-    from .rows import Looks, Rows
+    from .remote import Copies
     from .table_formats import TableVersion
 
 
@@ -200,7 +198,7 @@ class Source:
         away = [file for file in self.files if isinstance(file, DataFile) and file.fetch is not None]
         if not away:
             return
-        from .remote.reading import together  # noqa: PLC0415 - only where an input lies elsewhere
+        from .remote import together  # noqa: PLC0415 - only where an input lies elsewhere
 
         mapped = (column for name in self.spec.columns if self.is_mapped(name) for column in self.columns_read(name))
         columns = {*names, *self.where_columns, *(self.shown or ()), *mapped}

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import sqlglot.expressions as exp
 
 from ..errors import ConfigError, DataError, NoInputError, ThresherError, os_error_number, os_fault
+from ..paths import shortened
 from ..queries.dialect import data_type
 from ..records import dataclass
 from .frames import SPOOLED, TemporaryFolder, spooling, write_batches
 from .parquet_files import DataFile
-from .paths import shortened
 from .types import column_type, plain_schema
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _faults(path: str, kind: str, name: str) -> Iterator[None]:
         text = _TREE.sub(": ", _CREDENTIALS.sub("//…@", str(error))).strip() or type(error).__name__
         reason = shortened(text.splitlines()[0])
         if "://" in path:
-            from .remote.store import fault_of_text  # noqa: PLC0415 - only where a table is on a store
+            from .stores import fault_of_text  # noqa: PLC0415 - only where a table is on a store
 
             told = fault_of_text(f"input {name}: reading {path}", text)
             if told is not None:

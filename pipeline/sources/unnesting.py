@@ -12,8 +12,8 @@ from .bindings import is_usual_name
 from .formats import TOKENS as OF_TOKENS
 from .formats import typed
 from .frames import spooled
+from .inputs import TOKENS, columns_in_words
 from .parquet_files import DataFile, open_file
-from .rows import TOKENS, columns_in_words
 from .types import refused
 
 if TYPE_CHECKING:
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from .finding import Listing
     from .frames import FrameRows
-    from .inputs import Input
-    from .listing import Listing
-    from .rows import Rows
+    from .inputs import Input, Rows
 
 
 _BY_ORDER = (

@@ -1,23 +1,30 @@
-"""What `explain` shows of a stage, as data: formulas, rows behind a number, and conventions of other tools."""
+"""What is said of a stage beside its tables, as data: what `explain` shows, and sentences for a methods section."""
 
 from __future__ import annotations
 
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
+from ..metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY, MEANINGS
 from ..records import dataclass
 from ..tables.columns import lowest_retrieved
-from ..tables.groupings import internal_name
+from ..tables.groupings import TOTAL, group_text, internal_name
+from ..tables.schemas import GROUPING
+from ..visible_text import listed, percent, percent_limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import polars as pl
     import sqlglot.expressions as exp
 
     from ..plan.nodes import Node
     from ..plan.plan import Plan
     from ..sources.source import Source
+
+
+# What `explain` shows of a stage, as data: formulas, rows behind a number, and conventions of other tools.
 
 
 # Where the numbers of a stage come from: formulas and sections of rows, as data, which `explain` shows.
@@ -249,3 +256,234 @@ class Profile:
     units: tuple[str, str, tuple[str, ...]] | None = None
     all_scores: bool = False
     refuses: Callable[[Any], str] = lambda _params: ""
+
+
+# Sentences for a methods section that several stages share: what was measured, on what, how, and what came out.
+
+
+MOST_GROUPS = 4  # whose numbers are given
+CHOSEN = "At a threshold of {threshold:.4g}"
+RATIO_NAMES = {"precision": "precision", "recall": "recall", "f1": "F1"}
+MOST_THRESHOLDS = 6  # that are listed
+BOOTSTRAP = "Efron and Tibshirani 1993; Cameron, Gelbach and Miller 2008; Hall 1988"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A stage of a published run, from which its methods are told.
+
+    Attributes:
+        parameters: Its parameters as the run record holds them.
+        facts: What it decided from its inputs, by name.
+        bindings: What every `input.field` is read from: its source, column or expression.
+        accounts: Rows of every input: by what became of them, and `rows_in`.
+        tables: Its result tables by name, grouping columns under the names that they have inside a run.
+    """
+
+    parameters: Mapping[str, Any]
+    facts: Mapping[str, str]
+    bindings: Mapping[str, Mapping[str, str]]
+    accounts: Mapping[str, Mapping[str, int]]
+    tables: Mapping[str, pl.DataFrame]
+
+    @property
+    def confidence(self) -> str:
+        """The level of the intervals."""
+        return f"{100 * self.parameters['confidence']:.10g}%"
+
+    def has(self, field: str) -> bool:
+        """Whether `input.field` is read from the files."""
+        return self.bindings.get(field, {}).get("source") in {"mapped", "named"}
+
+    def used(self, name: str) -> int:
+        """Number of rows of an input that were used."""
+        return self.accounts[name].get("used", 0)
+
+    def most(self, numbers: pl.Series) -> str:
+        """Return the largest of the numbers of groups, as text that says so if there are groups."""
+        values = set(numbers)
+        return "no" if not values else f"{max(values):,}" if len(values) == 1 else f"up to {max(values):,}"
+
+
+# What was measured ---------------------------------------------------------------------------------------------------
+
+
+# rows without a label, or that nobody judged, stand behind those that were drawn
+_NOT_LEFT_OUT = {"used", "rows_in", "not_labelled", "not_judged"}
+
+
+def left_out(measured: Measured, nouns: Mapping[str, str]) -> str:
+    """Say which rows were not used and why; empty if all were.
+
+    Args:
+        measured: The stage.
+        nouns: What a row of an input is called, several of them, by input.
+    """
+    phrases = []
+    for name, noun in nouns.items():
+        account = measured.accounts.get(name, {})
+        reasons = {status: n for status, n in account.items() if n and status not in _NOT_LEFT_OUT}
+        if reasons:
+            words = listed(f"{n:,} {status.replace('_', ' ')}" for status, n in sorted(reasons.items()))
+            phrases.append(f"{sum(reasons.values()):,} of {account['rows_in']:,} {noun} ({words})")
+    return f"Left out were {listed(phrases)}." if phrases else ""
+
+
+def thresholds(measured: Measured) -> str:
+    """Say at which thresholds: `at 99 evenly spaced thresholds from 0.01 to 0.99`."""
+    values = measured.parameters["thresholds"]
+    if isinstance(values, dict):
+        return f"at {values['count']:,} evenly spaced thresholds from {values['start']:g} to {values['stop']:g}"
+    if isinstance(values, list) and len(values) <= MOST_THRESHOLDS:
+        noun = "thresholds" if len(values) > 1 else "threshold"
+        return f"at the {noun} {listed(f'{value:g}' for value in values)}"
+    if isinstance(values, list):
+        return f"at {len(values):,} thresholds from {values[0]:g} to {values[-1]:g}"
+    return "at every distinct score"
+
+
+def at_or_above(measured: Measured) -> str:
+    """Say which scores a threshold retrieves."""
+    return "at or above" if measured.parameters["boundary"] == ">=" else "above"
+
+
+def scored_predictions(measured: Measured) -> str:
+    """Say which predictions count at a threshold."""
+    return f"Predictions with a score {at_or_above(measured)} a threshold count, {thresholds(measured)}."
+
+
+def invalid_scores(measured: Measured, noun: str) -> str:
+    """Say what became of rows without a score, if that was asked for; else empty."""
+    rule = measured.parameters.get("invalid_scores", "error")
+    if rule == "drop":
+        return f"{noun} without a valid score were left out."
+    return f"{noun} without a valid score counted as below every threshold." if rule == "missed" else ""
+
+
+def criteria(measured: Measured) -> str:
+    """Say how thresholds were chosen."""
+    asked = measured.parameters["operating_points"]
+    fixed = [f"{criterion['threshold']:.10g}" for criterion in asked if criterion.get("threshold") is not None]
+    phrases = [_criterion(criterion) for criterion in asked if criterion.get("threshold") is None]
+    sentences = []
+    if phrases:
+        sentences.append(
+            f"Thresholds were chosen on the same data: {listed(phrases)}; of equally good ones the lowest."
+        )
+    if fixed:
+        words = "A threshold of {} was" if len(fixed) == 1 else "Thresholds of {} were"
+        sentences.append(f"{words.format(listed(fixed))} given beforehand.")
+    return " ".join(sentences)
+
+
+def _criterion(criterion: Mapping[str, Any]) -> str:
+    if (beta := criterion["beta"]) is not None:
+        return f"the one with the highest F{beta:g}"
+    if (most := criterion.get("max_alerts")) is not None:
+        return f"the lowest one that retrieves at most {most:,}"
+    if (share := criterion.get("max_alert_share")) is not None:
+        return f"the lowest one that retrieves at most {100 * share:.10g}% of all"
+    if (cost := criterion.get("cost")) is not None:
+        return f"the one with the lowest cost, {_cost(cost)}"
+    name, best = ("precision", "recall") if criterion["min_precision"] is not None else ("recall", "precision")
+    minimum = f"the one with the highest {best} at a {name} of at least {criterion[f'min_{name}']:.10g}"
+    level = criterion["confidence"]
+    return minimum if level is None else f"{minimum}, which holds on new data with {100 * level:.10g}% confidence"
+
+
+def _cost(cost: Mapping[str, float]) -> str:
+    words = {"fp": "a false positive", "fn": "a false negative", "tp": "a true positive", "tn": "a true negative"}
+    return listed([f"{cost[name]:.10g} for {what}" for name, what in words.items() if cost[name]])
+
+
+# Intervals -----------------------------------------------------------------------------------------------------------
+
+
+def intervals(measured: Measured, units: str, closed_forms: str) -> str:
+    """Say how limits were computed.
+
+    Args:
+        measured: The stage.
+        units: What is independent, several of them.
+        closed_forms: The sentence on limits of the default, after `Limits of 95% confidence …`.
+    """
+    parameters = measured.parameters
+    if parameters["uncertainty"] == "none":
+        return "No intervals were computed."
+    if parameters["uncertainty"] == "bootstrap":
+        return (
+            f"Limits of {measured.confidence} confidence are those of the studentised bootstrap with "
+            f"{parameters['resamples']:,} resamples of {units} ({BOOTSTRAP}; seed {parameters['seed']})."
+        )
+    return f"Limits of {measured.confidence} confidence {closed_forms}."
+
+
+def units_in_words(measured: Measured, nouns: Mapping[str, str]) -> str:
+    """Say what is independent, several of them, from the columns that identify it."""
+    columns = measured.facts["independent"].split(" and ")
+    return listed(nouns.get(column, f"values of {column}") for column in columns)
+
+
+# Results -------------------------------------------------------------------------------------------------------------
+
+
+def of_first_criterion(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the operating points of the first criterion."""
+    return points if points.is_empty() else points.filter(pl.col("criterion") == points["criterion"][0])
+
+
+def headline_rows(rows: pl.DataFrame) -> tuple[list[dict[str, Any]], int]:
+    """Return the rows whose numbers are given, the total or else the first groups, and how many groups are not."""
+    total = rows.filter(pl.col(GROUPING.name) == TOTAL)
+    chosen = rows.head(MOST_GROUPS) if total.is_empty() else total.head(1)
+    return chosen.to_dicts(), rows.height - chosen.height
+
+
+def results(rows: pl.DataFrame, words: Mapping[str, str], level: str, where: str = "") -> Iterator[str]:
+    """Give ratios with their limits, in a sentence for the total or for each of the first groups.
+
+    Args:
+        rows: One row for each group.
+        words: The ratios by column, with what they are called.
+        level: Level of the intervals.
+        where: Where on the curve, a format of the threshold: `At a threshold of {threshold:.4g}`.
+    """
+    shown, n_more = headline_rows(rows)
+    for row in shown:
+        phrases = [f"{word} was {estimate(row, name, level)}" for name, word in words.items() if row[name] is not None]
+        start = filled(where, row)
+        group = named_group(row)
+        head = ", ".join(filter(None, (start, group and f"for {group}")))
+        head = f"{head}, cross-fitted" if row.get("_choice") == "other_data" else head
+        body = listed(phrases) if phrases else f"no {listed(words.values(), 'or')} is defined"
+        yield f"{head}, {body}." if head else f"{body}."
+    if n_more > 0 and shown and shown[0][GROUPING.name] != TOTAL:
+        yield f"Numbers of {n_more:,} further groups are in the tables."
+    yield from doubts(shown)
+
+
+def named_group(row: Mapping[str, Any]) -> str:
+    """Name the group of a row with its grouping; empty for the total."""
+    return "" if row[GROUPING.name] == TOTAL else f"{row[GROUPING.name]} {group_text(row)}"
+
+
+def filled(where: str, row: Mapping[str, Any]) -> str:
+    """Fill in the threshold of a row; empty where it has none."""
+    threshold = row.get("threshold", 0.0)
+    return "" if threshold is None else where.format(threshold=threshold)
+
+
+def estimate(row: Mapping[str, Any], name: str, level: str) -> str:
+    """Give a ratio with its limits: `90.1% (95% CI 86.8–92.6%)`."""
+    lower, upper = row.get(f"{name}_lower"), row.get(f"{name}_upper")
+    value = percent(row[name])
+    if lower is None or upper is None:
+        return value
+    return f"{value} ({level} CI {percent_limits(lower, upper, 1)}%)"
+
+
+def doubts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Say which limits of some rows cannot be vouched for."""
+    for quality in DOUBTFUL:
+        if any(row.get(INTERVAL_QUALITY) == quality for row in rows):
+            yield f"These limits are doubtful: {MEANINGS[quality]}."

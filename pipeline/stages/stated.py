@@ -15,7 +15,7 @@ from ..tables.columns import THRESHOLD, divide, nulls, ratio_of
 from ..tables.formulas import value_of
 from ..tables.ratios import Count, Ratio, scales
 from .sections import Measure
-from .units import Counted, SampleSizes
+from .stage import Counted, SampleSizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

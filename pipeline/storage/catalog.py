@@ -21,7 +21,7 @@ import duckdb
 from duckdb import BinderException, CatalogException, ConversionException, TransactionException
 
 from ..errors import DataError, StorageError, os_error_number, os_fault
-from ..safe_files import read_file, remove_own
+from ..paths import read_file, remove_own
 from ..tables.run_tables import RUNS
 from . import catalog_tables
 from .catalog_tables import (
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .catalog_tables import View
-    from .manifest import KeptRun
+    from .layout import KeptRun
     from .state import Pointer
 
 

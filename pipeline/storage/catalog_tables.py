@@ -19,16 +19,14 @@ from ..queries.load import macro_names, macros
 from ..records import dataclass
 from ..tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
 from ..tables.schemas import DESCRIPTION
-from .layout import read_record
-from .manifest import attempts_frame, empty_frame, history_frame, in_history, record_frames, runs_frame
+from .layout import attempts_frame, empty_frame, history_frame, in_history, read_record, record_frames, runs_frame
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from ..tables.schemas import Column
-    from .layout import Layout
-    from .manifest import Manifest, PublishedFile
+    from .layout import Layout, Manifest, PublishedFile
 
 
 # Statements that create and fill the tables of a catalog, as text; those of equal arguments are made once.

@@ -39,9 +39,9 @@ from ..errors import (
     ThresherError,
     UnavailableError,
 )
+from ..paths import remove_own
 from ..records import dataclass
-from ..safe_files import remove_own
-from ..sources.remote.store import CHUNK_BYTES, Bucket, T
+from ..sources.stores import CHUNK_BYTES, Bucket, T
 from .layout import (
     ATTEMPTS,
     CATALOG,
@@ -52,23 +52,25 @@ from .layout import (
     RUNS,
     DamagedError,
     Layout,
+    Manifest,
+    faults,
     generation_of,
     make_folder,
     own_sha256,
+    parse_manifest,
     read_own,
     run_id_of,
     storage_errors,
     write_whole,
 )
-from .manifest import Manifest, faults, parse_manifest
 from .publish import LostRaceError
 from .state import CRASHED, PUBLISHED, READINGS, RUNNING, UNFINISHED, Pointer, parse_pointer, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..sources.remote.store import Address
-    from .manifest import PublishedFile
+    from ..sources.stores import Address
+    from .layout import PublishedFile
 
 
 # A folder on a store for results to live in: objects are put whole, and one can be replaced on a condition.

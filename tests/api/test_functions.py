@@ -17,7 +17,7 @@ from cases.reading import case_folders, prepare
 import pipeline
 import thresher
 from api.generating import STUB, stub
-from pipeline.api.python_words import in_python
+from pipeline.api.functions import in_python
 from pipeline.stages import STAGES
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import thresher
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.api.result import Result
+    from pipeline.api.functions import Result
 
 HOUR = dt.datetime(2026, 1, 1, 3, tzinfo=dt.UTC)
 FRAME = pl.DataFrame(

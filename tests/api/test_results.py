@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipeline.api.result import Result
+    from pipeline.api.functions import Result
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 

@@ -15,8 +15,8 @@ import pipeline
 from cases.reading import case_folders, case_name, prepare, read_expected
 from pipeline.engines import duckdb as engine
 from pipeline.queries.dialect import render
+from pipeline.sources.finding import find_files
 from pipeline.sources.frames import Frame
-from pipeline.sources.listing import find_files
 from pipeline.sources.parquet_files import DataFile
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from cli.calls import at_terminal, call, spawn
-from pipeline.cli.terminal import cleaned
+from pipeline.cli.session import cleaned
 
 if TYPE_CHECKING:
     from pathlib import Path

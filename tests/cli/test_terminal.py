@@ -22,7 +22,7 @@ import pipeline
 from cli.calls import at_terminal, at_terminal_of_its_own, call
 from pipeline.cli.app import main
 from pipeline.cli.console import Console
-from pipeline.cli.terminal import json_line
+from pipeline.cli.session import json_line
 from pipeline.engines import spark_session
 from pipeline.report.published import read_run
 from pipeline.stages import STAGES

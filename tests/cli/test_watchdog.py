@@ -14,9 +14,9 @@ from runs.inputs.workplace import Workplace, workplace
 from storage.promises import assert_results_ok, attempts
 
 from cli.calls import call, spawn
-from pipeline.cli.watchdog import pause_until_full, resident_bytes
-from pipeline.crash_notes import NOTES, NOTHING, CrashNotes, Note, noted, opening, reading
-from pipeline.engines.limits import MIB, ceiling
+from pipeline.cli.session import pause_until_full, resident_bytes
+from pipeline.engines.engine import MIB, ceiling
+from pipeline.interrupts import NOTES, NOTHING, CrashNotes, Note, noted, opening, reading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ __all__ = ["workplace"]
 
 WORKING = """
 import hashlib, os, signal, sys, time
-from pipeline.cli import watchdog
+from pipeline.cli import session
 from pipeline.engines import duckdb
 from pipeline.runs import evaluation
 from thresher.__main__ import main
@@ -99,7 +99,7 @@ def test_a_process_that_holds_more_than_its_limit_is_stopped(workplace: Workplac
 
 
 def test_a_disk_that_does_not_answer_ends_the_run(workplace: Workplace) -> None:
-    hung = "watchdog.OPENING_SECONDS = 0.5\nfrom pipeline.sources import parquet_files\n"
+    hung = "session.OPENING_SECONDS = 0.5\nfrom pipeline.sources import parquet_files\n"
     hung += "parquet_files._footer = lambda *words, **options: time.sleep(60)"
     called = spawn("check", workplace.config(), script=working("pass", hung))
     assert called.code == 74

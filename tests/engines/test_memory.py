@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipeline.engines.limits import MIB, default_limit, process_limit
+from pipeline.engines.engine import MIB, default_limit, process_limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +75,7 @@ def test_a_limit_of_the_address_space_counts(tmp_path: Path) -> None:
 import resource, sys
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_AS, ({2 * GIB}, {2 * GIB}))
-from pipeline.engines.limits import process_limit
+from pipeline.engines.engine import process_limit
 print(process_limit(Path(sys.argv[1])))
 """
     done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipeline.engines import limits
-from pipeline.engines.limits import scratch_folder
+from pipeline.engines import engine
+from pipeline.engines.engine import scratch_folder
 from pipeline.errors import ThresherError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def usual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that is taken where nobody was before, in a folder for temporary files of this test."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    limits._fresh.cache_clear()
+    engine._fresh.cache_clear()
     return tmp_path / f"thresher-{os.getuid()}"
 
 

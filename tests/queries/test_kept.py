@@ -11,7 +11,7 @@ from sqlglot import exp, parse_one
 from stage_examples import EXAMPLES
 
 import thresher
-from pipeline.queries import dialect, kept
+from pipeline.queries import dialect
 from pipeline.queries.dialect import render
 from pipeline.queries.load import expand, load, statement
 
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def _nothing_kept_before(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     for name in ("_trees", "_by_id", "_texts"):
-        monkeypatch.setattr(kept, name, {})
+        monkeypatch.setattr(dialect, name, {})
     load.cache_clear()
     yield
     load.cache_clear()
 
 
 def test_a_tree_is_built_once_for_its_key_and_never_without_one() -> None:
-    built = [kept.kept(key, lambda: exp.select("a")) for key in ("one", "one", "two", None, None)]
+    built = [dialect.kept(key, lambda: exp.select("a")) for key in ("one", "one", "two", None, None)]
     assert built[0] is built[1]
     assert len({id(tree) for tree in built}) == 4
-    assert [kept.number_of(tree) is None for tree in built] == [False, False, False, True, True]
+    assert [dialect.number_of(tree) is None for tree in built] == [False, False, False, True, True]
 
 
 def test_numbers_are_never_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MOST", 3)
-    numbers = [kept.number_of(kept.kept(number, lambda: exp.select("a"))) for number in range(10)]
+    monkeypatch.setattr(dialect, "MOST", 3)
+    numbers = [dialect.number_of(dialect.kept(number, lambda: exp.select("a"))) for number in range(10)]
     assert len(set(numbers)) == 10
     assert None not in numbers
 
 
 def test_a_key_tells_trees_apart_that_are_written_otherwise() -> None:
     small, large = parse_one("SELECT a"), parse_one("SELECT A")
-    assert kept.part(small) != kept.part(large)
-    assert kept.parts({"a": small, "b": large}) != kept.parts({"b": large, "a": small})
+    assert dialect.part(small) != dialect.part(large)
+    assert dialect.parts({"a": small, "b": large}) != dialect.parts({"b": large, "a": small})
 
 
 @pytest.mark.parametrize("dialect", ["duckdb", "spark"])

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from running import stage_config
 
-from pipeline.report.page.page import write_report
+from pipeline.report.page import write_report
 from pipeline.report.published import latest_run
 from pipeline.runs import runner
 from pipeline.runs.config import parse_config

@@ -5,8 +5,8 @@ from __future__ import annotations
 import altair as alt
 import pytest
 
-from pipeline.report.figures.charts import chart, panels
-from pipeline.report.figures.pictures import picture_specification
+from pipeline.report.charts import chart, panels
+from pipeline.report.pictures import picture_specification
 from report.test_charts import ALL, FIGURE, OTHER_KINDS
 
 FIGURES = {"line": FIGURE, **OTHER_KINDS}

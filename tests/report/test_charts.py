@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.report.figures.charts import Group, in_hex, looks, panels
-from pipeline.report.figures.pictures import inert, page_svg
-from pipeline.report.page.drawing import Lists, encoded
-from pipeline.report.words import described
+from pipeline.report.charts import Group, in_hex, looks, panels
+from pipeline.report.drawing import Lists, encoded
+from pipeline.report.pictures import inert, page_svg
+from pipeline.report.summary import described
 from pipeline.stages.figures import Axis, Figure, Rule, Series
 
 ALL = Group("all", "all")

@@ -15,11 +15,11 @@ from cli.calls import call
 from rich.cells import cell_len
 from runs.inputs.workplace import assert_error
 
-from pipeline.report.diff.diff import blocks_of, record_changes, run_difference
-from pipeline.report.diff.tested import SharedUnits, differences_of
+from pipeline.report.diff import blocks_of, record_changes, run_difference
+from pipeline.report.diff_tests import SharedUnits, differences_of
 from pipeline.report.published import PublishedRun, kept_run
-from pipeline.report.text import plain
-from pipeline.stages.compare.group_units import are_times
+from pipeline.report.text import plain_text
+from pipeline.stages.compare.pairs import are_times
 from pipeline.stages.stage import UnitTable
 from report.made_stages import queries, stage_of
 
@@ -116,7 +116,7 @@ def test_of_very_many_tests_and_numbers_the_first_are_shown_and_the_others_count
         replace(kept_run(two_runs, name), stages=(replace(stage, name="ranking"),))
         for name, stage in zip("12", stages, strict=True)
     ]
-    text = plain.text_of(blocks_of(run_difference(*runs), *runs), 120)
+    text = plain_text(blocks_of(run_difference(*runs), *runs), 120)
     assert "100 further tests are left out" in text
     assert text.count("0.") > 20 * 3
 
@@ -133,7 +133,7 @@ def test_tests_that_could_not_be_made_are_not_counted(two_runs: Path) -> None:
         replace(kept_run(two_runs, name), stages=(replace(stage, name="ranking"),))
         for name, stage in zip("12", stages, strict=True)
     ]
-    text = plain.text_of(blocks_of(run_difference(*runs), *runs), 200)
+    text = plain_text(blocks_of(run_difference(*runs), *runs), 200)
     assert "3 of 3 differences that were tested on shared units are significant" in text
 
 

@@ -9,9 +9,9 @@ from stage_examples import EXAMPLES
 
 import pipeline
 from pipeline.errors import UsageError
-from pipeline.report.explain.evidence import Wish
-from pipeline.report.explain.explaining import Explanation, Shown, explain
-from pipeline.report.explain.writing import blocks_of, other_measures
+from pipeline.report.evidence import Wish
+from pipeline.report.explaining import Explanation, Shown, explain
+from pipeline.report.explanation import blocks_of, other_measures
 from pipeline.report.published import PublishedRun, latest_run
 
 KINDS = ("before_after", "ranking", "threshold_sweep")

@@ -15,8 +15,8 @@ from stage_examples import EXAMPLES
 
 import pipeline
 from pipeline.errors import UsageError
-from pipeline.report.explain.evidence import Wish
-from pipeline.report.explain.explaining import Explanation, Shown, explain
+from pipeline.report.evidence import Wish
+from pipeline.report.explaining import Explanation, Shown, explain
 from pipeline.report.published import PublishedRun, PublishedStage, latest_run
 
 if TYPE_CHECKING:

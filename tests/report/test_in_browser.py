@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipeline.report.page.page import report
+from pipeline.report.page import report
 from pipeline.report.published import latest_run
 from report.conftest import COLUMN, HOSTILE, opened
 

@@ -11,9 +11,9 @@ from running import read_table, run_stages, stage_config
 from stage_examples import EXAMPLES
 
 import pipeline
-from pipeline.metrics.geocoding.accuracy import error_statistics, errors_without
-from pipeline.report.explain.evidence import Wish
-from pipeline.report.explain.explaining import Shown, explain
+from pipeline.metrics.geocoding import error_statistics, errors_without
+from pipeline.report.evidence import Wish
+from pipeline.report.explaining import Shown, explain
 from pipeline.report.published import PublishedRun, latest_run
 from pipeline.stages import STAGES
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pipeline.report.explain.explaining import Explanation
+    from pipeline.report.explaining import Explanation
 
 KINDS = {entry.kind: entry.load() for entry in STAGES}
 BY_KIND = {example.kind: example for example in EXAMPLES}

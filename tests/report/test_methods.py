@@ -12,10 +12,10 @@ import pytest
 from cli.calls import call
 
 from pipeline.report.published import PublishedRun, kept_run, latest_run
-from pipeline.report.text.summary import paragraph_of
-from pipeline.stages import STAGES, methods
+from pipeline.report.summary import paragraph_of
+from pipeline.stages import STAGES, sections
 from pipeline.stages.mentions import rule_in_words
-from pipeline.stages.methods import Measured
+from pipeline.stages.sections import Measured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -144,13 +144,13 @@ def measured(**parameters: Any) -> Measured:  # noqa: ANN401
     ],
 )
 def test_thresholds_in_words(thresholds: object, words: str) -> None:
-    assert methods.thresholds(measured(thresholds=thresholds)) == words
+    assert sections.thresholds(measured(thresholds=thresholds)) == words
 
 
 def test_criteria_in_words() -> None:
     none = {"beta": None, "min_precision": None, "min_recall": None, "confidence": None}
     points = [{**none, "beta": 0.5}, {**none, "min_precision": 0.9, "confidence": 0.95}, {**none, "min_recall": 0.8}]
-    words = methods.criteria(measured(operating_points=points))
+    words = sections.criteria(measured(operating_points=points))
     assert "the one with the highest F0.5, " in words
     assert "recall at a precision of at least 0.9, which holds on new data with 95% confidence" in words
     assert "and the one with the highest precision at a recall of at least 0.8;" in words
@@ -160,12 +160,12 @@ def test_costs_capacities_and_given_thresholds_in_words() -> None:
     cost = {"fp": 1.0, "fn": 20.0, "tp": -2.5, "tn": 0.0}
     asked: list[dict[str, Any]] = [{"cost": cost}, {"max_alerts": 5000}, {"max_alert_share": 0.01}, {"threshold": 6.54}]
     none = {"beta": None, "min_precision": None, "min_recall": None, "confidence": None}
-    words = methods.criteria(measured(operating_points=[{**none, **point} for point in asked]))
+    words = sections.criteria(measured(operating_points=[{**none, **point} for point in asked]))
     assert "the lowest cost, 1 for a false positive, 20 for a false negative and -2.5 for a true positive" in words
     assert "the lowest one that retrieves at most 5,000" in words
     assert "the lowest one that retrieves at most 1% of all;" in words
     assert words.endswith("A threshold of 6.54 was given beforehand.")
-    alone = methods.criteria(measured(operating_points=[{**none, "threshold": at} for at in (1.0, 2.0)]))
+    alone = sections.criteria(measured(operating_points=[{**none, "threshold": at} for at in (1.0, 2.0)]))
     assert alone == "Thresholds of 1 and 2 were given beforehand."
 
 
@@ -180,7 +180,7 @@ def test_only_the_first_groups_are_given_and_the_others_counted() -> None:
             "interval_quality": ["good"] * 5 + ["few_clusters"],
         }
     )
-    sentences = list(methods.results(rows, {"precision": "precision"}, "90%"))
+    sentences = list(sections.results(rows, {"precision": "precision"}, "90%"))
     assert sentences == [
         "for g <0>, precision was 50.0% (90% CI 40.0\u201360.0%).",
         "for g <1>, no precision is defined.",

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.report.diff.diff import compared_columns, metric_changes
+from pipeline.report.diff import compared_columns, metric_changes
 from pipeline.stages import STAGES
 from report.made_stages import stage_of
 

@@ -17,10 +17,10 @@ from stage_examples import EXAMPLES
 
 import thresher
 from pipeline.errors import ThresherError, UsageError
-from pipeline.report.explain.evidence import Wish
-from pipeline.report.planning.pilots import Goal
-from pipeline.report.planning.planning import plan_run, plan_stage
-from pipeline.report.planning.writing import FORMATS, written
+from pipeline.report.evidence import Wish
+from pipeline.report.pilots import Goal
+from pipeline.report.planned import FORMATS, written
+from pipeline.report.planning import plan_run, plan_stage
 from pipeline.report.published import PublishedRun, latest_run
 from pipeline.runs import runner
 from pipeline.runs.config import parse_config
@@ -28,7 +28,7 @@ from pipeline.runs.config import parse_config
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.report.planning.writing import SamplePlan
+    from pipeline.report.planned import SamplePlan
 
 COLUMN, HOSTILE = "<i>s=[c]</i>", "</script><img onerror=x>\n\x1b[31m"
 AUDIT = {"threshold": 5.0, "size": 8, "seed": 3}

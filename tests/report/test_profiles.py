@@ -16,14 +16,14 @@ from sklearn import metrics
 
 import pipeline
 from pipeline.errors import UsageError
-from pipeline.report.explain.evidence import Wish
-from pipeline.report.explain.explaining import Explanation, Shown, explain
+from pipeline.report.evidence import Wish
+from pipeline.report.explaining import Explanation, Shown, explain
 from pipeline.report.published import PublishedRun, latest_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.report.explain.explaining import Compared
+    from pipeline.report.explaining import Compared
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 DIGITS = 0.5001e-4  # of what trec_eval prints

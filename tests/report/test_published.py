@@ -13,10 +13,10 @@ import pytest
 
 from pipeline.errors import DataError, NoInputError, UsageError
 from pipeline.report.published import PublishedStage, kept_run, latest_run, named_runs, read_run
-from pipeline.report.text.plain import text_of
-from pipeline.report.text.summary import Paragraph, blocks_of_stage, paragraph_of
+from pipeline.report.summary import Paragraph, blocks_of_stage, paragraph_of
+from pipeline.report.text import plain_text
 from pipeline.stages import STAGES, find_stage
-from pipeline.storage.manifest import KeptRun
+from pipeline.storage.layout import KeptRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,7 +124,7 @@ def said_of(folder: Path, kind: str) -> tuple[PublishedStage, str]:
     run = read_run(folder)
     stage = next(stage for stage in run.stages if stage.stage.kind == kind)
     captions = [Paragraph(figure.caption) for figure in stage.figures()]
-    text = text_of([*blocks_of_stage(stage.result()), Paragraph(paragraph_of(run, stage)), *captions], 100)
+    text = plain_text([*blocks_of_stage(stage.result()), Paragraph(paragraph_of(run, stage)), *captions], 100)
     return stage, " ".join(text.split())
 
 

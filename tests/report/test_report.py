@@ -14,14 +14,14 @@ import pytest
 import vl_convert
 from cli.calls import call
 
-from pipeline.report.figures.charts import Group, Panels, panels
-from pipeline.report.figures.pictures import chosen_group
-from pipeline.report.page import page as page_module
-from pipeline.report.page.drawing import drawing_script, multiples, stage_content
-from pipeline.report.page.markup import element, escaped, inert_json
-from pipeline.report.page.page import page_data, report
+from pipeline.report import page as page_module
+from pipeline.report.charts import Group, Panels, panels
+from pipeline.report.drawing import drawing_script, multiples, stage_content
+from pipeline.report.page import page_data, report
+from pipeline.report.pictures import chosen_group
 from pipeline.report.published import kept_run, latest_run, named_runs
-from pipeline.report.words import headline, limits_text, value_text
+from pipeline.report.summary import headline, limits_text, value_text
+from pipeline.report.text import element, escaped, inert_json
 from pipeline.stages.figures import Axis, Figure, KeyNumber, Series
 from pipeline.tables.groupings import values_text
 from report.conftest import COLUMN, publish

@@ -10,7 +10,7 @@ import pytest
 import scipy
 
 from pipeline.metrics.comparison.paired import compare_matchers
-from pipeline.report.diff.tested import paired_differences
+from pipeline.report.diff_tests import paired_differences
 from report.made_stages import documents, queries, stage_of
 
 

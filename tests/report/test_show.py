@@ -10,9 +10,9 @@ from cli.calls import call
 from rich.cells import cell_len
 from runs.inputs.workplace import assert_error
 
+from pipeline.report import summary
 from pipeline.report.published import latest_run
-from pipeline.report.text import summary
-from pipeline.report.text.summary import Cells, Paragraph
+from pipeline.report.summary import Cells, Paragraph
 from pipeline.runs.stage_results import StageResult
 from pipeline.stages.stage import Summary
 

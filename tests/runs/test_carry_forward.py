@@ -13,14 +13,13 @@ from storage.promises import assert_results_ok, attempts
 
 import thresher
 from pipeline.errors import ConfigError, Interrupted, NoInputError
-from pipeline.report.page.drawing import stage_content
-from pipeline.report.page.page import stage_section, warning_box
+from pipeline.report.drawing import stage_content
+from pipeline.report.page import stage_section, warning_box
 from pipeline.report.published import latest_run
 from pipeline.runs import evaluation, stage_by_stage, stage_results
 from pipeline.runs.stage_by_stage import failure_of
 from pipeline.storage.layout import Layout
-from pipeline.storage.publish import exclusive
-from pipeline.storage.verify import heal, verify
+from pipeline.storage.publish import exclusive, heal, verify
 from runs.nights import STAGES, Nights, files_of, record_of
 
 if TYPE_CHECKING:

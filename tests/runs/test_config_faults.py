@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from pipeline.errors import ConfigError
 from pipeline.runs.config import ResourceLimits, load_config, parse_config
-from pipeline.runs.config_faults import explain, toml
+from pipeline.runs.variables import explain, toml
 from pipeline.stages import STAGES
 
 if TYPE_CHECKING:

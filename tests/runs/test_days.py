@@ -16,11 +16,11 @@ from polars.testing import assert_frame_equal
 from storage.promises import assert_results_ok, read_json
 
 import pipeline
-from pipeline.cli.backfill import run_days
 from pipeline.cli.console import Console
+from pipeline.cli.running import run_days
 from pipeline.errors import ConfigError
 from pipeline.storage.layout import Layout
-from pipeline.storage.verify import verify
+from pipeline.storage.publish import verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -18,10 +18,9 @@ from storage.promises import assert_results_ok, assert_tidy
 import pipeline
 from pipeline.errors import StorageError
 from pipeline.runs import evaluation, stage_by_stage
-from pipeline.runs.carry_forward import finished_stages, take_over
+from pipeline.runs.stage_by_stage import finished_stages, take_over
 from pipeline.storage.layout import Layout
-from pipeline.storage.publish import Staging, exclusive
-from pipeline.storage.verify import heal
+from pipeline.storage.publish import Staging, exclusive, heal
 from runs.nights import STAGES, Nights, files_of, record_of
 
 if TYPE_CHECKING:

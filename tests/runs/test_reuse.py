@@ -19,8 +19,8 @@ from pipeline.engines.duckdb import DuckDB
 from pipeline.errors import DataError, StorageError, ThresherError
 from pipeline.runs import evaluation, runner
 from pipeline.runs.config import parse_config
-from pipeline.storage import cache as storing
-from pipeline.storage.cache import AnswerCache
+from pipeline.storage import state as storing
+from pipeline.storage.state import AnswerCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable

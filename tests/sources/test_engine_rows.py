@@ -17,8 +17,7 @@ from pipeline.runs.evaluation import render_opened
 from pipeline.runs.opening import open_inputs
 from pipeline.runs.recorded import open_recorded
 from pipeline.runs.stage_results import input_records, stage_fingerprints
-from pipeline.sources.inputs import Input
-from pipeline.sources.rows import is_address
+from pipeline.sources.inputs import Input, is_address
 
 if TYPE_CHECKING:
     from pipeline.runs.opening import OpenedStage

@@ -9,8 +9,8 @@ import pytest
 from running import read_table, rows_by_status, run_before_after, run_stages
 
 from pipeline.errors import DataError, NoInputError
+from pipeline.sources.finding import find_files
 from pipeline.sources.inputs import Field, Input, InputContract
-from pipeline.sources.listing import find_files
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.source import open_source
 

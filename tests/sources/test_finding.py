@@ -15,14 +15,14 @@ from running import before_after_config, read_table, run_before_after
 
 import pipeline
 from pipeline.errors import ConfigError, DataError, NoInputError, PermissionDenied, StorageError
+from pipeline.paths import local_path
+from pipeline.sources.finding import find_files
 from pipeline.sources.inputs import Input
-from pipeline.sources.listing import find_files
-from pipeline.sources.paths import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipeline.sources.listing import FoundFiles
+    from pipeline.sources.finding import FoundFiles
 
 PAIRS = pl.DataFrame({"event_id": [1, 2], "score": [0.9, 0.2], "lag_hours": [1.0, -1.0]})
 

@@ -22,8 +22,8 @@ import pipeline
 import thresher
 from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.runs.config import parse_config
+from pipeline.sources.finding import find_files
 from pipeline.sources.inputs import Field, Input, InputContract, Kind
-from pipeline.sources.listing import find_files
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.source import open_source
 

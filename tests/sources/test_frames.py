@@ -21,8 +21,8 @@ from running import run_stages
 import pipeline
 from pipeline.errors import DataError, NoInputError, ThresherError
 from pipeline.sources.frames import Frame, FrameRows, is_frame, labelled, open_frame
+from pipeline.sources.inputs import EngineRows
 from pipeline.sources.parquet_files import DataFile, open_file
-from pipeline.sources.rows import EngineRows
 from pipeline.sources.types import plain, plain_schema, refused
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import thresher
 from pipeline.errors import ConfigError, DataError
+from pipeline.sources.finding import find_files
 from pipeline.sources.inputs import Input
-from pipeline.sources.listing import find_files
 
 if TYPE_CHECKING:
     from pathlib import Path

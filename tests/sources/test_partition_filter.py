@@ -13,8 +13,8 @@ from running import run_stages, stage_config
 import pipeline
 from pipeline.engines.expression_types import truths
 from pipeline.errors import DataError, NoInputError
+from pipeline.sources.finding import find_files
 from pipeline.sources.inputs import Input
-from pipeline.sources.listing import find_files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -130,8 +130,8 @@ def test_too_many_open_files_while_inputs_are_read_is_told_so(tmp_path: Path) ->
     script = (
         "import os, sys, resource\n"
         "import pipeline.runs.runner, pipeline.cli.app, pyarrow.parquet\n"
-        "from pipeline.sources import listing\n"
-        "original = listing.open_file\n"
+        "from pipeline.sources import finding\n"
+        "original = finding.open_file\n"
         "def lowered(*words, **keys):\n"
         "    limit = len(os.listdir('/proc/self/fd')) - 1\n"
         "    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))\n"
@@ -140,7 +140,7 @@ def test_too_many_open_files_while_inputs_are_read_is_told_so(tmp_path: Path) ->
         "    finally:\n"
         "        high = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
         "        resource.setrlimit(resource.RLIMIT_NOFILE, (high, high))\n"
-        "listing.open_file = lowered\n"
+        "finding.open_file = lowered\n"
         "sys.argv[0] = 'thresher'\n"
         "pipeline.cli.app.main()\n"
     )

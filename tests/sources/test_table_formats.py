@@ -26,8 +26,8 @@ from running import run_stages, stage_config
 import pipeline
 from pipeline.engines.expression_types import truths
 from pipeline.errors import ConfigError, DataError, NoInputError
+from pipeline.sources.finding import FoundFiles, find_files
 from pipeline.sources.inputs import Input
-from pipeline.sources.listing import FoundFiles, find_files
 from pipeline.sources.parquet_files import DataFile
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pipeline.errors import DataError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.api.result import Result
+    from pipeline.api.functions import Result
 
 GOLD = "A B-PER\nB O\n\nC B-PER\nD B-LOC\n"
 CUT = GOLD.replace("B O\n", "")

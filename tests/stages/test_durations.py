@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from pipeline.stages.change_points.contract import MarginSides, in_positions
-from pipeline.stages.durations import Window, microseconds, parse_hours, parse_microseconds
+from pipeline.stages.parameters import Window, microseconds, parse_hours, parse_microseconds
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 

@@ -14,8 +14,19 @@ from stage_examples import EXAMPLES
 
 from pipeline.metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS
 from pipeline.stages import STAGES
-from pipeline.stages.figures import MOST_POINTS, Axis, Series, intervals, of_best, thinned, with_limits
-from pipeline.stages.standard_figures import MOST_GROUPS, across_groups, group_labels, histogram
+from pipeline.stages.figures import (
+    MOST_GROUPS,
+    MOST_POINTS,
+    Axis,
+    Series,
+    across_groups,
+    group_labels,
+    histogram,
+    intervals,
+    of_best,
+    thinned,
+    with_limits,
+)
 from pipeline.tables.groupings import internal_name, values_text
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout, new_run_id, run_name
-from pipeline.storage.verify import verify
+from pipeline.storage.publish import verify
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,10 +14,10 @@ from polars.testing import assert_frame_equal
 from runs.inputs.workplace import Workplace, assert_error
 
 import pipeline
-from pipeline.storage import catalog, catalog_tables, manifest, state
+from pipeline.storage import catalog, catalog_tables, layout, state
 from pipeline.storage.layout import Layout
+from pipeline.storage.publish import verify
 from pipeline.storage.state import point_to_latest
-from pipeline.storage.verify import verify
 from pipeline.tables.schemas import DESCRIPTION
 from storage.promises import assert_results_ok, attempts
 
@@ -84,7 +84,7 @@ def test_a_catalog_that_was_mailed_is_whole(nights: Workplace, tmp_path: Path) -
 
 @pytest.mark.wide
 def test_large_tables_are_views_and_say_so(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest, "HISTORY_ROWS", 60)
+    monkeypatch.setattr(layout, "HISTORY_ROWS", 60)
     for most_rows in (100, 60):  # a table of the first run that the second makes a view
         monkeypatch.setattr(catalog_tables, "TABLE_ROWS", most_rows)
         workplace.publish(boundary=">=" if not workplace.results.exists() else ">")

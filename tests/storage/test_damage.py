@@ -15,8 +15,8 @@ from cli.calls import call, spawn
 from runs.inputs.workplace import Workplace, assert_error
 
 from pipeline.errors import DataError
+from pipeline.storage.publish import verify
 from pipeline.storage.state import process_facts
-from pipeline.storage.verify import verify
 from storage.promises import assert_results_ok, attempts, read_json, sha256
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def test_an_old_manifest_that_is_damaged_stops_nothing_but_its_own_rows(
 def test_a_damaged_manifest_that_is_not_looked_at_in_this_run_hinders_no_new_catalog(
     copy: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.storage.verify.OLDER_RUNS", 0)
+    monkeypatch.setattr("pipeline.storage.publish.OLDER_RUNS", 0)
     no_json(folders(copy)[1] / "manifest.json")
     (copy.results / "catalog.duckdb").unlink()
     assert "was missing, and was built again" in again(copy)
@@ -394,7 +394,7 @@ def test_a_folder_that_nobody_has_seen_is_removed_by_one_rename(
     unseen = copy.results / "runs" / "00000004-0123456789ab"
     shutil.copytree(folders(copy)[-1], unseen)
     with monkeypatch.context() as patch:
-        patch.setattr("pipeline.safe_files.shutil.rmtree", stop)
+        patch.setattr("pipeline.paths.shutil.rmtree", stop)
         assert_error(copy.run(), 74, os.strerror(errno.EIO))
     assert not unseen.exists()
     again(copy)

@@ -19,7 +19,7 @@ from runs.inputs.workplace import assert_error
 
 import thresher
 from pipeline.storage.layout import Layout
-from pipeline.storage.verify import Keeping, expire, verify
+from pipeline.storage.publish import Keeping, expire, verify
 from storage.promises import assert_results_ok, attempts
 
 if TYPE_CHECKING:

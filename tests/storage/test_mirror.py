@@ -19,10 +19,10 @@ from object_store import Fault, ObjectStore, Running
 
 import pipeline
 from pipeline.errors import BusyError, ConfigError, PermissionDenied, ThresherError, UnavailableError
-from pipeline.runs import results_location
+from pipeline.runs import written
 from pipeline.runs.config import parse_config
-from pipeline.runs.results_location import put_beside, results_at, store_of
-from pipeline.sources.remote import store as remote
+from pipeline.runs.written import put_beside, results_at, store_of
+from pipeline.sources import stores as remote
 from pipeline.storage import mirror
 from pipeline.storage.mirror import Mirror
 
@@ -108,7 +108,7 @@ def results(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(remote, "FIRST_PAUSE", remote.FIRST_PAUSE / 200)
     monkeypatch.setattr(remote, "LONGEST_PAUSE", remote.FIRST_PAUSE)
-    monkeypatch.setattr(results_location, "PAUSE", 0.001)
+    monkeypatch.setattr(written, "PAUSE", 0.001)
     monkeypatch.setattr("pipeline.runs.stage_results.RACY_SECONDS", 0.0)
     server.requests.clear()
     yield RemoteResults(server, tmp_path, re.sub(r"\W", "_", request.node.name)[:60])
@@ -205,7 +205,7 @@ def test_of_two_runs_at_a_time_none_is_lost(results: RemoteResults) -> None:
 
 
 def test_races_that_are_always_lost_end(results: RemoteResults, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results_location, "TRIES", 2)
+    monkeypatch.setattr(written, "TRIES", 2)
     results.faults(lambda method, key: Fault(412, "") if (method, key) == ("PUT", "CURRENT") else None)
     with pytest.raises(
         BusyError, match=f"2 times another run was published first to {results.address} while"

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from ...records import dataclass
-from ..before_after.audit import audited_precision
+from ..before_after.estimates import audited_precision
 
 if TYPE_CHECKING:
     from collections.abc import Callable

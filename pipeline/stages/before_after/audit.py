@@ -12,7 +12,7 @@ import sqlglot.expressions as exp
 
 from ...errors import ConfigError, DataError
 from ...metrics.before_after.assumption import predicted
-from ...metrics.before_after.audit import audited_precision, combined_precision
+from ...metrics.before_after.estimates import audited_precision, combined_precision
 from ...metrics.before_after.sensitivity import LogRatio, kappa_limits, kappa_variance, placebo_ratio
 from ...metrics.uncertainty.limits import with_quality
 from ...plan import rows
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...metrics.before_after.assumption import Prediction
-    from ...metrics.before_after.audit import AuditedPrecision
+    from ...metrics.before_after.estimates import AuditedPrecision
     from ...metrics.uncertainty.cube import Cube
     from ...metrics.uncertainty.interval_quality import Reason
     from ...sources.bins import Grid

@@ -13,8 +13,7 @@ from ...sources.bindings import KeyMatch
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from ...tables.groupings import unlike_but_for_case
-from ..durations import Window
-from ..parameters import StageParameters, ascending
+from ..parameters import StageParameters, Window, ascending
 from .lags import N_COLUMNS
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from ...errors import DataError
 from ...metrics.before_after.estimates import RATIOS, reference_rows, with_ratios, with_recalls
 from ...tables.columns import THRESHOLD, lowest_retrieved
 from ...tables.schemas import GROUPING
-from ..durations import EVERYTHING
+from ..parameters import EVERYTHING
 from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section, Sheet
-from ..units import WITHOUT, by_influence
+from ..stage import WITHOUT, by_influence
 from .audit import KEY, SAMPLE
 from .inputs import USED_PAIRS
 from .lags import N_COLUMNS

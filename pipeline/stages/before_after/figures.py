@@ -14,10 +14,16 @@ from ..figures import (
     Figure,
     Rule,
     Series,
+    Wanted,
+    by_threshold,
     caption,
     drawn,
     intervals,
+    key_numbers_of,
     keys_of,
+    on_other_data,
+    precision_recall,
+    ratios_of_groups,
     rising,
     shares,
     shown,
@@ -26,7 +32,6 @@ from ..figures import (
     with_limits,
 )
 from ..stage import number
-from ..standard_figures import Wanted, by_threshold, key_numbers_of, on_other_data, precision_recall, ratios_of_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,7 +10,7 @@ import scipy
 import sqlglot.expressions as exp
 
 from ...errors import DataError, Note
-from ...metrics.before_after.audit import AuditedPrecision
+from ...metrics.before_after.estimates import AuditedPrecision
 from ...metrics.few_labels.curve import estimated_curve
 from ...metrics.few_labels.design import worth_of_rows_alike
 from ...metrics.few_labels.rows import Labelled, Population

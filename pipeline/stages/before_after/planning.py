@@ -28,7 +28,7 @@ from ...records import dataclass
 from ...sources.bins import Grid
 from ...tables.columns import SECOND_REPLICATE
 from ...visible_text import listed
-from ..durations import EVERYTHING
+from ..parameters import EVERYTHING
 from . import assumption, audit, contract, gold, inputs, judged, lags, strata
 from .evidence import check_grouping, has, resolve_compared
 from .inputs import PAIR, USED_PAIRS, UsedPairs, every_used_pair

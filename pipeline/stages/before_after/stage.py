@@ -19,10 +19,21 @@ from ...tables.columns import REPLICATE, THRESHOLD, at_or_above
 from ...tables.groupings import TOTAL, group_text
 from ...tables.schemas import GROUPING
 from ...visible_text import listed, of_every
-from .. import methods
-from ..stage import Stage, Summary, UnitTable, f1_curve, integer, interval, number, of_group
-from ..standard_figures import CHOICE, SAME_DATA, on_other_data, words_of_choice
-from ..units import Counted, Labelled, SampleSizes
+from .. import sections
+from ..figures import CHOICE, SAME_DATA, on_other_data, words_of_choice
+from ..stage import (
+    Counted,
+    Labelled,
+    SampleSizes,
+    Stage,
+    Summary,
+    UnitTable,
+    f1_curve,
+    integer,
+    interval,
+    number,
+    of_group,
+)
 from . import assumption, audit, figures, gold, inputs, planning, strata, uncertainty
 from .contract import (
     ARTICLES,
@@ -43,7 +54,7 @@ if TYPE_CHECKING:
 
     from ...metrics.planning.pilot import Scale
     from ...metrics.uncertainty.interval_quality import Quality
-    from ..methods import Measured
+    from ..sections import Measured
 
 
 # What a methods section says of before_after.
@@ -73,23 +84,23 @@ def sentences(measured: Measured) -> Iterator[str]:
         "1978)."
     )
     yield _data(measured)
-    yield methods.left_out(measured, NOUNS)
+    yield sections.left_out(measured, NOUNS)
     yield _window(measured.parameters["window"])
     yield COMPARED[measured.facts["compared"]]
     yield (
-        f"A pair is a match if its score is {methods.at_or_above(measured)} a threshold; estimates were made "
-        f"{methods.thresholds(measured)}."
+        f"A pair is a match if its score is {sections.at_or_above(measured)} a threshold; estimates were made "
+        f"{sections.thresholds(measured)}."
     )
-    yield methods.invalid_scores(measured, "Pairs")
+    yield sections.invalid_scores(measured, "Pairs")
     yield _reference(measured.parameters["recall_reference"])
-    units = methods.units_in_words(measured, UNITS)
+    units = sections.units_in_words(measured, UNITS)
     parents = " over both (Cameron, Gelbach and Miller 2011)" if " and " in measured.facts["independent"] else ""
-    yield methods.intervals(measured, units, CLOSED_FORMS.format(units=units, parents=parents))
-    yield methods.criteria(measured)
+    yield sections.intervals(measured, units, CLOSED_FORMS.format(units=units, parents=parents))
+    yield sections.criteria(measured)
     points = measured.tables["before_after_operating_points"]
     chosen = points.filter(pl.col("criterion") != "recall_reference")
-    rows = methods.of_first_criterion(points if chosen.is_empty() else chosen)
-    yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)
+    rows = sections.of_first_criterion(points if chosen.is_empty() else chosen)
+    yield from sections.results(rows, sections.RATIO_NAMES, measured.confidence, sections.CHOSEN)
     yield _placebo(measured.tables)
 
 

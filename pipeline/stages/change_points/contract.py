@@ -17,8 +17,7 @@ from ...sources.inputs import Input, InputContract
 from ...tables.groupings import unlike_but_for_case
 from ...tables.ratios import Count, Ratio, columns_of
 from ...tables.schemas import Column, Table, limits_of, of_chosen_row
-from ..durations import parse_microseconds
-from ..parameters import EvenThresholds, StageParameters
+from ..parameters import EvenThresholds, StageParameters, parse_microseconds
 from ..stage import CLUSTER
 
 ANNOTATOR = "annotator_id"

@@ -38,7 +38,7 @@ from ...tables.columns import IN_TIME, THRESHOLD, add_up, as_key, at_or_above, b
 from ...tables.groupings import Grouping, grouping_columns
 from ...tables.schemas import GROUPING
 from ...visible_text import of_every
-from ..figures import keys_of
+from ..figures import CHOICE, SAME_DATA, beside_best, keys_of, on_other_data, words_of_choice
 from ..stage import (
     CLUSTER,
     Summary,
@@ -51,7 +51,6 @@ from ..stage import (
     percent,
     summary_of,
 )
-from ..standard_figures import CHOICE, SAME_DATA, beside_best, on_other_data, words_of_choice
 from ..stated import at_folds, counted, f_beta_of_row, limited_of, outcomes_of, outcomes_of_row
 from .contract import ALARMS, AREAS, CURVE, DELAYS, RATE, SERIES_COLUMNS, SERIES_ID, STATED
 from .points import RUN, alarm_tables, with_ratios

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import sqlglot.expressions as exp
 
+from ...metrics.curves.operating_points import CRITERION
 from ...plan.counts import Query, Transform
 from ...plan.nodes import Relation
 from ...queries.dialect import column, double
@@ -16,22 +17,33 @@ from ...queries.load import statement
 from ...tables.columns import THRESHOLD
 from ...tables.ratios import scales
 from ...visible_text import listed
-from .. import methods
+from .. import sections
 from ..figures import (
-    CRITERION,
+    BIN,
     GAP,
+    NUMBER,
     Axis,
     Figure,
     Rule,
     Series,
+    Wanted,
+    across_groups,
+    by_threshold,
     caption,
     chosen_rows,
     drawn,
+    histogram,
+    histogram_of_shares,
     intervals,
+    key_numbers_of,
     keys_of,
     of_best,
     of_points,
     of_thinned,
+    on_other_data,
+    path_of_thresholds,
+    precision_recall,
+    ratios_of_groups,
     rising,
     shares,
     shown,
@@ -39,23 +51,8 @@ from ..figures import (
     with_limits,
 )
 from ..sections import EXPLAINED_ROWS, Convention, Evidence, Measure, Profile, Section
-from ..stage import Stage, UnitTable
-from ..standard_figures import (
-    BIN,
-    NUMBER,
-    Wanted,
-    across_groups,
-    by_threshold,
-    histogram,
-    histogram_of_shares,
-    key_numbers_of,
-    on_other_data,
-    path_of_thresholds,
-    precision_recall,
-    ratios_of_groups,
-)
+from ..stage import Stage, UnitTable, untold, with_influence
 from ..stated import measures_of, sample_sizes_of
-from ..units import untold, with_influence
 from .contract import (
     ALARM_POINTS,
     ALARMS,
@@ -84,8 +81,7 @@ if TYPE_CHECKING:
 
     from ...plan.nodes import Node
     from ..figures import KeyNumber
-    from ..methods import Measured
-    from ..sections import Asked
+    from ..sections import Asked, Measured
 
 
 # What there is to look at of change_points: curves, delays, spread over series, numbers at the best threshold.
@@ -296,8 +292,8 @@ def results(measured: Measured) -> Iterator[str]:
     """Give the rate of false alarms and the leads at the chosen thresholds."""
     if not _has_alarms(measured):
         return
-    points = methods.of_first_criterion(measured.tables[ALARM_POINTS.name])
-    shown, _ = methods.headline_rows(points)
+    points = sections.of_first_criterion(measured.tables[ALARM_POINTS.name])
+    shown, _ = sections.headline_rows(points)
     per = measured.parameters.get("per")
     unit = "hours" if measured.facts["positions"] == "times" else "positions"
     for row in shown:
@@ -307,14 +303,14 @@ def results(measured: Measured) -> Iterator[str]:
                 f"there were {_with_limits(row, 'false_alarm_rate', measured)} false alarms per {_length(per)}"
             )
         if row["median_lead"] is not None:
-            ahead = methods.estimate(row, "share_ahead", measured.confidence)
+            ahead = sections.estimate(row, "share_ahead", measured.confidence)
             lead = _with_limits(row, "median_lead", measured)
             phrases.append(
                 f"{ahead} of the alerted true points were told ahead of time, the median lead being {lead} {unit}"
             )
         if phrases:
-            group = methods.named_group(row)
-            head = ", ".join(filter(None, (methods.filled(methods.CHOSEN, row), group and f"for {group}")))
+            group = sections.named_group(row)
+            head = ", ".join(filter(None, (sections.filled(sections.CHOSEN, row), group and f"for {group}")))
             body = listed(phrases)
             yield f"{head}, {body}." if head else f"{body[0].upper()}{body[1:]}."
 
@@ -355,17 +351,17 @@ def sentences(measured: Measured) -> Iterator[str]:
         f"{measured.used('predictions'):,} predicted change points were compared with {measured.used('annotations'):,} "
         f"annotated ones on {measured.most(areas['n_series'])} series."
     )
-    yield methods.left_out(measured, NOUNS)
+    yield sections.left_out(measured, NOUNS)
     lasting = measured.facts.get("true_points") == "incidents"
     yield f"True positives are {RULES[measured.facts['matching']]}; {_margin(parameters, lasting=lasting)}."
     yield ANNOTATORS[parameters["annotators"]]
     yield from rules(measured)
     if measured.has("predictions.score"):
-        yield methods.scored_predictions(measured)
-        yield methods.invalid_scores(measured, "Predictions")
-        yield methods.criteria(measured)
-    units = methods.units_in_words(measured, {"series_id": "series"})
-    yield methods.intervals(
+        yield sections.scored_predictions(measured)
+        yield sections.invalid_scores(measured, "Predictions")
+        yield sections.criteria(measured)
+    units = sections.units_in_words(measured, {"series_id": "series"})
+    yield sections.intervals(
         measured,
         units,
         f"are those of proportions whose counts are divided by the design effect, by the jackknife over {units}",
@@ -373,10 +369,10 @@ def sentences(measured: Measured) -> Iterator[str]:
     yield from limits(measured)
     # give the chosen point, or without scores the counts of all predictions
     points = measured.tables["change_points_operating_points"]
-    rows = on_other_data(methods.of_first_criterion(points))
+    rows = on_other_data(sections.of_first_criterion(points))
     if rows.is_empty():
         rows = measured.tables["change_points_curve"].filter(pl.col("threshold").is_null())
-    yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)
+    yield from sections.results(rows, sections.RATIO_NAMES, measured.confidence, sections.CHOSEN)
     yield from results(measured)
 
 

@@ -17,16 +17,23 @@ from ...sources.inputs import Input, InputContract
 from ...tables.groupings import Grouping
 from ...tables.schemas import GROUPING, STAGE_COLUMN, Column, Table, limits_of, limits_of_share
 from .. import STAGES, find_stage
-from ..stage import CLUSTER
-from ..units import UpstreamParameters
-from .group_units import MARKS, stages_with
-from .rows import EVENT_COUNTS, NEEDS_GROUPS, NEEDS_PAIRS, PAIRED_TESTS, POOLED, UNPAIRED_TESTS, Test
+from ..stage import CLUSTER, UpstreamParameters
+from .rows import (
+    EVENT_COUNTS,
+    MARKS,
+    NEEDS_GROUPS,
+    NEEDS_PAIRS,
+    PAIRED_TESTS,
+    POOLED,
+    UNPAIRED_TESTS,
+    Test,
+    stages_with,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..stage import UnitTable
-    from ..units import UpstreamStage
+    from ..stage import UnitTable, UpstreamStage
 
 
 # Result tables of compare.
@@ -321,7 +328,7 @@ class CompareParameters(UpstreamParameters):
         if isinstance(value, list | tuple) and "dirichlet" in value:
             message = (
                 "dirichlet compares single items, which tables of units do not hold: give the items as units, with a "
-                'metric of 0 and 1, and use "sign"; or call pipeline.metrics.posteriors.probability_better'
+                'metric of 0 and 1, and use "sign"; or call pipeline.metrics.comparison.significance.probability_better'
             )
             raise ValueError(message)
         return value

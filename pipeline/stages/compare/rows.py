@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import polars as pl
 
 from ...metrics import posteriors
 from ...metrics.comparison.pooled import effective_counts, pooled_ratios
@@ -24,16 +26,17 @@ from ...metrics.uncertainty.limits import quality_of_events, quality_of_sizes
 from ...metrics.uncertainty.serial import may_neighbours_be_alike
 from ...records import dataclass
 from ...tables.columns import RATIOS
+from ...tables.schemas import GROUPING
 from ..stage import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ...metrics.comparison.pooled import Clusters, EffectiveCounts, Ratio
+    from ...metrics.comparison.pooled import Clusters, EffectiveCounts, Inference, Ratio, Student
     from ...metrics.comparison.significance import Claim
-    from ...metrics.comparison.student import Inference, Student
     from ...metrics.uncertainty.interval_quality import Quality
     from ...metrics.uncertainty.jackknife import Floats
+    from ..stage import UpstreamStage
     from .contract import CompareParameters
 
 
@@ -62,7 +65,6 @@ PAIRED_TESTS: tuple[Test, ...] = ("paired_t", "bootstrap_t", "randomization", "b
 UNPAIRED_TESTS: tuple[Test, ...] = ("welch_t", "jackknife_t", "bayes")
 NEEDS_PAIRS: tuple[Test, ...] = ("paired_t", "wilcoxon", "sign", "randomization")
 NEEDS_GROUPS: tuple[Test, ...] = ("welch_t", "permutation")
-WITH_INTERVAL: tuple[Test, ...] = ("paired_t", "bootstrap_t", "jackknife_t", "welch_t")
 
 _PAIRED: dict[Compared, tuple[Test, ...]] = {
     "mean": ("paired_t", "bootstrap_t", "wilcoxon", "sign", "randomization"),
@@ -501,3 +503,45 @@ def _posterior(ratio: str, counts: Floats, pair: PairOfSystems) -> tuple[posteri
     if ratio == "f1":
         return posteriors.f1_posterior(worth.hits, worth.misses, 0.0, params.prior), worth
     return posteriors.precision_posterior(worth.hits, worth.misses, params.prior), worth
+
+
+# What is known of the numbers of systems beside their units: the difference of numbers that are far off is so, too.
+
+
+MARKS: dict[str, Quality] = {  # by key of the parameters
+    "failed": "assumption_failed",
+    "correlated": "correlated_days",
+}
+NUMBERS = {"before_after": "before_after_estimates"}  # that have the marks, by kind of stage
+
+
+def stages_with(mark: Quality, upstream: Sequence[UpstreamStage], grouping: str) -> Iterator[str]:
+    """Yield the stages whose numbers have a mark, or whose clusters have an order that their units do not tell.
+
+    Args:
+        mark: The mark.
+        upstream: The stages, whose tables are not there yet while a config is only checked.
+        grouping: Their grouping whose units are compared.
+    """
+    for stage in upstream:
+        path = Path(stage.file(NUMBERS[stage.kind])) if stage.kind in NUMBERS else None
+        is_marked = path is not None and path.exists() and has_mark(pl.read_parquet(path), grouping, mark)
+        is_untold = mark == MARKS["correlated"] and stage.cluster_order is not None
+        if is_marked or is_untold:
+            yield stage.name
+
+
+def has_mark(numbers: pl.DataFrame, grouping: str, mark: Quality) -> bool:
+    """Whether the numbers of a grouping have a mark."""
+    quality = dict(numbers.group_by(GROUPING.name).agg(INTERVAL_QUALITY).iter_rows()).get(grouping, [])
+    return mark in quality
+
+
+def marked(row: Row, params: CompareParameters) -> Row:
+    """A row about two systems, with the marks of either; a row without limits has none."""
+    if row[INTERVAL_QUALITY] is None:
+        return row
+    systems = {row["system_a"], row["system_b"], *(params.of if len(params.of) == 1 else ())}
+    stages = {mark: getattr(params, key) for key, mark in MARKS.items()}
+    marks = [mark for mark, names in stages.items() if not systems.isdisjoint(names)]
+    return row | {INTERVAL_QUALITY: worst([row[INTERVAL_QUALITY], *marks])}

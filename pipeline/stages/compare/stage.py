@@ -13,7 +13,7 @@ from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS
 from ...tables.groupings import TOTAL, group_text, grouping_columns
 from ...tables.schemas import GROUPING, polars_types
 from ...visible_text import listed
-from .. import methods
+from .. import sections
 from ..figures import (
     RATIO_NAMES,
     RATIO_ROLES,
@@ -31,13 +31,12 @@ from ..figures import (
     shown,
     with_limits,
 )
-from ..stage import Stage, number
-from ..units import Counted, SampleSizes
+from ..stage import Counted, SampleSizes, Stage, number
 from . import planning, summary
 from .contract import COUNTS, MARGINS, POSTERIORS, TABLES, TESTS, UNITS, CompareParameters, further_columns
-from .group_units import marked, units_of_group, with_order
+from .pairs import units_of_group, with_order
 from .planning import EVIDENCE, IN_ORDER
-from .rows import POOLED, margin_rows, with_decisions
+from .rows import POOLED, margin_rows, marked, with_decisions
 from .summary import (
     MAIN,
     claims_of_pairs,
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
 
     from ...tables.schemas import Column
     from ..figures import Format
-    from ..methods import Measured
+    from ..sections import Measured
     from .rows import Row
 
 
@@ -439,7 +438,7 @@ def sentences(measured: Measured) -> Iterator[str]:
         yield f"{len(systems):,} systems{names} were compared on {units}{_with_baseline(parameters)}."
     if "cluster" in measured.facts:
         yield f"Units with one value of {measured.facts['cluster']} were one cluster, and clusters independent."
-    yield methods.left_out(measured, {"units": "rows of units"})
+    yield sections.left_out(measured, {"units": "rows of units"})
     made = list(dict.fromkeys(tests["test"])) + (["bayes"] if has_rows(measured.tables, "compare_posteriors") else [])
     asked = [name for name in parameters["tests"] if name in made]
     if asked:
@@ -489,7 +488,7 @@ def _results(tests: pl.DataFrame, test: str, level: str) -> Iterator[str]:
     yield from (_difference(row, level) for row in shown if row["difference"] is not None)
     if first.height > MOST_SENTENCES:
         yield f"The other {first.height - MOST_SENTENCES:,} comparisons are in the tables."
-    yield from methods.doubts(shown)
+    yield from sections.doubts(shown)
 
 
 def _difference(row: Mapping[str, object], level: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ...metrics.comparison.bootstrap_t import skewness_error
+from ...metrics.comparison.significance import skewness_error
 from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, N_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS
 from ...metrics.uncertainty.limits import warnings_of_marks
 from ...tables.groupings import TOTAL, group_text, grouping_columns

@@ -22,37 +22,53 @@ from ...tables.groupings import grouping_columns
 from ...tables.ratios import F1, PRECISION, RECALL, scales
 from ...tables.schemas import GROUPING, polars_types
 from ...visible_text import listed, of_every
-from .. import methods
-from ..figures import Axis, Figure, caption, drawn, intervals, keys_of, of_best, ratio_series, rising, shares, shown
+from .. import sections
+from ..figures import (
+    CHOICE,
+    OTHER_DATA,
+    SAME_DATA,
+    Axis,
+    Figure,
+    Wanted,
+    beside_best,
+    by_threshold,
+    caption,
+    drawn,
+    histogram_of_shares,
+    intervals,
+    key_numbers_of,
+    keys_of,
+    of_best,
+    on_other_data,
+    precision_recall,
+    ratio_series,
+    ratios_of_groups,
+    rising,
+    shares,
+    shown,
+    words_of_choice,
+)
 from ..mentions import DOCUMENT, rule_in_words
 from ..sections import EXPLAINED_ROWS, Convention, Evidence, Measure, Profile, Section
 from ..stage import (
+    WITHOUT,
+    Counted,
+    SampleSizes,
     Stage,
     Summary,
     UnitTable,
+    by_influence,
     f1_curve,
     groups_without,
     integer,
     interval_cells,
+    nouns_of,
     number,
     summary_of,
-)
-from ..standard_figures import (
-    CHOICE,
-    OTHER_DATA,
-    SAME_DATA,
-    Wanted,
-    beside_best,
-    by_threshold,
-    histogram_of_shares,
-    key_numbers_of,
-    on_other_data,
-    precision_recall,
-    ratios_of_groups,
-    words_of_choice,
+    untold,
+    with_influence,
 )
 from ..stated import at_folds, f_beta_of_row, outcomes_of_row
-from ..units import WITHOUT, Counted, SampleSizes, by_influence, nouns_of, untold, with_influence
 from .contract import (
     CHOSEN,
     COUNT_NAMES,
@@ -83,8 +99,7 @@ if TYPE_CHECKING:
     from ...metrics.uncertainty.jackknife import Floats, Limits
     from ...metrics.uncertainty.proportions import Confusion
     from ..figures import KeyNumber
-    from ..methods import Measured
-    from ..sections import Asked
+    from ..sections import Asked, Measured
     from .documents import Group
 
 
@@ -128,7 +143,6 @@ def candidates(
 # What follows from the counts of entity_recognition: scores, counts per document, and words.
 
 
-DOC_ID = "doc_id"
 _ONE, _POOLED = "_one", "_pooled"
 
 
@@ -482,11 +496,11 @@ def sentences(measured: Measured) -> Iterator[str]:
         f"{measured.used('predicted'):,} predicted mentions were compared with {measured.used('gold'):,} gold mentions "
         f"in {measured.most(scores['n_documents'])} documents, by matching {rule_in_words(parameters)}."
     )
-    yield methods.left_out(measured, NOUNS)
+    yield sections.left_out(measured, NOUNS)
     if measured.facts["scores"] == "yes":
-        yield methods.scored_predictions(measured)
-        yield methods.invalid_scores(measured, "Predictions")
-        yield methods.criteria(measured)
+        yield sections.scored_predictions(measured)
+        yield sections.invalid_scores(measured, "Predictions")
+        yield sections.criteria(measured)
     yield f"Precision, recall and F1 are given {listed(AVERAGES[name] for name in parameters['averages'])}."
     if parameters["judged"] is not None:
         n_judged, n_listed = (measured.accounts["documents"].get(name, 0) for name in ("used", "rows_in"))
@@ -497,8 +511,8 @@ def sentences(measured: Measured) -> Iterator[str]:
         )
         yield from _results(measured)
         return
-    units = methods.units_in_words(measured, {"doc_id": "documents"})
-    yield methods.intervals(
+    units = sections.units_in_words(measured, {"doc_id": "documents"})
+    yield sections.intervals(
         measured,
         units,
         f"are those of proportions whose counts are divided by the design effect, by the jackknife over {units}",
@@ -509,10 +523,10 @@ def sentences(measured: Measured) -> Iterator[str]:
 def _results(measured: Measured) -> Iterator[str]:
     """The chosen point of all mentions, or without scores the first average."""
     points, scores = (measured.tables[f"entity_recognition_{name}"] for name in ("operating_points", "scores"))
-    rows = on_other_data(methods.of_first_criterion(points))
+    rows = on_other_data(sections.of_first_criterion(points))
     if rows.is_empty():
         rows = scores.filter(pl.col("average") == measured.parameters["averages"][0], pl.col("threshold").is_null())
-    yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)
+    yield from sections.results(rows, sections.RATIO_NAMES, measured.confidence, sections.CHOSEN)
 
 
 # What the numbers of entity_recognition rest on: documents, with their mentions.

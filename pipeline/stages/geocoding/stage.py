@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...metrics.geocoding.accuracy import ERRORS as CONTRIBUTED
-from ...metrics.geocoding.accuracy import errors_without
+from ...metrics.geocoding import ERRORS as CONTRIBUTED
+from ...metrics.geocoding import errors_without
 from ...metrics.uncertainty.cube import Cube
 from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY
 from ...metrics.uncertainty.limits import (
@@ -22,14 +22,41 @@ from ...metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from ...tables.columns import IN_TIME, THRESHOLD, divide, lowest_retrieved
 from ...tables.schemas import GROUPING
 from ...visible_text import listed
-from .. import methods
-from ..figures import Axis, Figure, Rule, Series, caption, drawn, intervals, keys_of, ratio_series, shares, shown
+from .. import sections
+from ..figures import (
+    Axis,
+    Figure,
+    Rule,
+    Series,
+    Wanted,
+    caption,
+    drawn,
+    intervals,
+    key_numbers_of,
+    keys_of,
+    ratio_series,
+    ratios_of_groups,
+    shares,
+    shown,
+)
 from ..mentions import rule_in_words
 from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
-from ..stage import Stage, Summary, UnitTable, groups_without, integer, interval_cells, number, summary_of
-from ..standard_figures import Wanted, key_numbers_of, ratios_of_groups
+from ..stage import (
+    OF_COUNTS,
+    WITHOUT,
+    Stage,
+    Summary,
+    UnitTable,
+    by_influence,
+    groups_without,
+    integer,
+    interval_cells,
+    number,
+    summary_of,
+    untold,
+    with_influence,
+)
 from ..stated import counted, limited_of, measures_of, outcomes_of, sample_sizes_of, with_ratios
-from ..units import OF_COUNTS, WITHOUT, by_influence, untold, with_influence
 from .contract import (
     COUNTS,
     DOCUMENTS,
@@ -52,8 +79,7 @@ if TYPE_CHECKING:
     from ...metrics.uncertainty.limits import Interval
     from ...tables.columns import Boundary
     from ..figures import KeyNumber
-    from ..methods import Measured
-    from ..sections import Asked
+    from ..sections import Asked, Measured
 
 
 # What follows from the counts of geocoding: scores at every tolerance, and words.
@@ -265,7 +291,7 @@ def sentences(measured: Measured) -> Iterator[str]:
         f"{measured.used('predicted'):,} predicted places were compared with {measured.used('gold'):,} gold places; "
         f"mentions were aligned {aligned}, and distances measured {DISTANCES[parameters['distance']]}."
     )
-    yield methods.left_out(measured, NOUNS)
+    yield sections.left_out(measured, NOUNS)
     yield CANDIDATES[parameters["candidates"]]
     within = "at most" if parameters["tolerance_boundary"] == "<=" else "less than"
     tolerances = listed((f"{value:g}" for value in parameters["tolerances_km"]), "or")
@@ -273,8 +299,8 @@ def sentences(measured: Measured) -> Iterator[str]:
         f"A place is right if it lies {within} {tolerances} km from the gold place; precision is the share of right "
         "ones among the located mentions, recall among all gold mentions."
     )
-    units = methods.units_in_words(measured, {"doc_id": "documents", "rows": "mentions"})
-    yield methods.intervals(
+    units = sections.units_in_words(measured, {"doc_id": "documents", "rows": "mentions"})
+    yield sections.intervals(
         measured,
         units,
         "of ratios are those of proportions whose counts are divided by the design effect, by the jackknife over "
@@ -286,11 +312,11 @@ def sentences(measured: Measured) -> Iterator[str]:
 def _results(measured: Measured) -> Iterator[str]:
     scores = at_usual_tolerance(measured.tables[SCORES.name])
     within = f"Within {scores[TOLERANCE][0]:g} km" if not scores.is_empty() else ""
-    yield from methods.results(scores, methods.RATIO_NAMES, measured.confidence, within)
-    shown, _ = methods.headline_rows(measured.tables[ERRORS.name])
+    yield from sections.results(scores, sections.RATIO_NAMES, measured.confidence, within)
+    shown, _ = sections.headline_rows(measured.tables[ERRORS.name])
     for row in shown:
         if row["mean_km"] is not None:
-            group = methods.named_group(row)
+            group = sections.named_group(row)
             limits = (
                 ""
                 if row["mean_km_lower"] is None

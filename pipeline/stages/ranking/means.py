@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from ...metrics.ranking.grid import shifted_lognormal_tail
 from ...metrics.ranking.measures import is_measure
 from ...metrics.ranking.random_selection import (
     average_precision_moments_of,
@@ -17,6 +16,7 @@ from ...metrics.ranking.random_selection import (
     hits_moments,
     hits_p_value,
     monte_carlo_tail_of_mean,
+    shifted_lognormal_tail,
     zhang_su_2012_moments,
 )
 from ...metrics.uncertainty.bootstrap import MOST_UNITS, otherwise, share_limits

@@ -18,15 +18,19 @@ from ...tables.columns import REPLICATE, as_key
 from ...tables.groupings import TOTAL, Grouping
 from ...tables.schemas import GROUPING
 from ...visible_text import listed, of_every
-from .. import methods
+from .. import sections
 from ..figures import (
     RATIO_NAMES,
     Axis,
     Figure,
     Series,
+    Wanted,
+    across_groups,
     caption,
     drawn,
+    histogram_of_shares,
     intervals,
+    key_numbers_of,
     keys_of,
     level,
     shares,
@@ -37,6 +41,7 @@ from ..figures import (
 from ..sections import EXPLAINED_ROWS, Convention, Evidence, Measure, Profile, Section
 from ..stage import (
     CLUSTER,
+    SampleSizes,
     Stage,
     Summary,
     UnitTable,
@@ -47,8 +52,6 @@ from ..stage import (
     percent,
     summary_of,
 )
-from ..standard_figures import Wanted, across_groups, histogram_of_shares, key_numbers_of
-from ..units import SampleSizes
 from .contract import (
     COUNTS,
     CUTOFF_MEANS,
@@ -86,8 +89,7 @@ if TYPE_CHECKING:
 
     from ...tables.schemas import Column
     from ..figures import KeyNumber
-    from ..methods import Measured
-    from ..sections import Asked
+    from ..sections import Asked, Measured
 
 
 # What follows from the measures of every ranking: values of queries, values at cutoffs, means, and words.
@@ -451,28 +453,28 @@ def sentences(measured: Measured) -> Iterator[str]:
         f"(Buckley and Voorhees 2000), a document counting as relevant from a relevance of "
         f"{parameters['relevance_level']:g} on."
     )
-    yield methods.left_out(measured, {"ranking": "retrieved documents", "relevance": "judgements"})
+    yield sections.left_out(measured, {"ranking": "retrieved documents", "relevance": "judgements"})
     yield f"Documents were ordered by {measured.facts['order']}, {TIES[parameters['ties']]}."
     yield MISSING[parameters["missing_queries"]]
     treated = "count as 0" if parameters["no_relevant"] == "zero" else "are left out of the means"
     yield f"Queries without a relevant document {treated}."
     yield from _definitions(measure_names(measured.tables))
-    units = methods.units_in_words(measured, {}) if "independent" in measured.facts else "queries"
-    yield methods.intervals(
+    units = sections.units_in_words(measured, {}) if "independent" in measured.facts else "queries"
+    yield sections.intervals(
         measured,
         units,
         f"of means over queries are beta quantiles of a share with the variance between {units}, with the tails of "
         "Student's t",
     )
-    shown, _ = methods.headline_rows(summary)
+    shown, _ = sections.headline_rows(summary)
     for row in shown:
-        group = methods.named_group(row)
+        group = sections.named_group(row)
         n_queries = row["n_queries"]
         words = "is 1 query" if n_queries == 1 else f"are {n_queries:,} queries"
         yield f"There {words}{f' of {group}' if group else ''}."
     names = {"map": "mean average precision", "r_precision": "R-precision", "reciprocal_rank": "mean reciprocal rank"}
     names |= {name: f"mean {name}" for name in measure_names(measured.tables)}
-    yield from methods.results(with_measures(measured.tables), names, measured.confidence)
+    yield from sections.results(with_measures(measured.tables), names, measured.confidence)
     expected = [percent(row["map_expected"]) for row in shown if row["map_expected"] is not None]
     if expected:
         values = listed(dict.fromkeys(expected))

@@ -54,9 +54,9 @@ from ...tables.columns import (
 )
 from ...tables.schemas import COUNT_TABLE, GROUPING, Column, Table, limits_of, limits_of_share, polars_types
 from ...visible_text import percent
-from .. import methods
+from .. import sections
 from ..figures import Axis, Figure, Rule, Series, caption, drawn, intervals, keys_of, level, shares, with_limits
-from ..methods import named_group
+from ..sections import named_group
 from ..stage import groups_with
 from .contract import CROSSED, CROSSED_CALIBRATION, HEAVIEST
 from .uncertainty import kind_of_counts, with_heaviest
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from .contract import ThresholdSweepParameters
 
     Ints = NDArray[np.int64]
-    from ..methods import Measured
+    from ..sections import Measured
 
 
 # Whether scores are probabilities: sums by cells, their tables, figures and words.
@@ -753,9 +753,9 @@ def calibration_sentences(measured: Measured) -> Iterator[str]:
         return
     is_tested = measured.parameters["uncertainty"] != "none"
     yield HOW.format(bins=measured.parameters["calibration_bins"], bands=BANDS if is_tested else "")
-    shown, _ = methods.headline_rows(rows)
+    shown, _ = sections.headline_rows(rows)
     for row in shown:
-        group = methods.named_group(row)
+        group = sections.named_group(row)
         yield f"The expected calibration error (Naeini et al. 2015){f' of {group}' if group else ''} was {_error(row)}."
 
 

@@ -12,7 +12,7 @@ from ...queries.load import statement
 from ...tables.columns import THRESHOLD
 from ...tables.ratios import FURTHER, OF_LABELS
 from ..sections import EXPLAINED_ROWS, Convention, Evidence, Measure, Profile, Section
-from ..units import untold, with_influence
+from ..stage import untold, with_influence
 from .calibration import CALIBRATION_TABLE, RELIABILITY_TABLE
 from .contract import DRAWN
 from .outcomes import INPUTS, identity, location_of_known

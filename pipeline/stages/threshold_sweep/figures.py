@@ -9,29 +9,27 @@ import polars as pl
 from ...tables.columns import THRESHOLD, divide
 from ...visible_text import listed
 from ..figures import (
+    QUALITY_IN_SAMPLE,
     Axis,
     Figure,
     Rule,
     Series,
+    Wanted,
+    across_groups,
+    by_threshold,
     caption,
     drawn,
     intervals,
+    key_numbers_of,
     keys_of,
+    on_other_data,
+    path_of_thresholds,
+    precision_recall,
     rising,
     shares,
     shown,
     visible,
     with_limits,
-)
-from ..standard_figures import (
-    QUALITY_IN_SAMPLE,
-    Wanted,
-    across_groups,
-    by_threshold,
-    key_numbers_of,
-    on_other_data,
-    path_of_thresholds,
-    precision_recall,
 )
 from .bands import with_band
 from .calibration import calibration_figures
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ..figures import KeyNumber
-    from ..methods import Measured
+    from ..sections import Measured
 
 
 # Figures and words of decisions: net benefit, other prevalences, groups put together.

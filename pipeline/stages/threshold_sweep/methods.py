@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...tables.ratios import OF_LABELS, scales
-from .. import methods
-from ..standard_figures import on_other_data
-from ..units import Counted, SampleSizes, nouns_of
+from .. import sections
+from ..figures import on_other_data
+from ..stage import Counted, SampleSizes, nouns_of
 from .calibration import calibration_sentences
 from .figures import decisions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..methods import Measured
+    from ..sections import Measured
 
 
 # What a methods section says of threshold_sweep.
@@ -50,11 +50,11 @@ def sentences(measured: Measured) -> Iterator[str]:
         counted, estimated = f"{scored:,} {weighted}scored predictions", "estimated"
         counted += f", of which a sample of {measured.used('predictions'):,} is labelled,"
     yield (
-        f"Precision, recall and F1 of {counted} were {estimated} {methods.thresholds(measured)}; a prediction counts "
-        f"as positive if its score is {methods.at_or_above(measured)} the threshold."
+        f"Precision, recall and F1 of {counted} were {estimated} {sections.thresholds(measured)}; a prediction counts "
+        f"as positive if its score is {sections.at_or_above(measured)} the threshold."
     )
-    yield methods.left_out(measured, {"predictions": "predictions"})
-    yield methods.invalid_scores(measured, "Predictions")
+    yield sections.left_out(measured, {"predictions": "predictions"})
+    yield sections.invalid_scores(measured, "Predictions")
     yield (
         "Average precision is the step sum of precision over recall, tied scores entering together (Buckley and "
         "Voorhees 2000), and the ROC area counts ties as half (Mann and Whitney 1947)."
@@ -67,15 +67,15 @@ def sentences(measured: Measured) -> Iterator[str]:
     yield _intervals(measured)
     if measured.parameters["bands"]:
         yield BANDS.format(level=measured.confidence)
-    yield methods.criteria(measured)
+    yield sections.criteria(measured)
     yield from decisions(measured)
     yield from _sizes(areas, "labelled predictions" if _is_sample(measured) else "predictions")
     names = {"average_precision": "average precision", "roc_auc": "the ROC area"}
-    yield from methods.results(areas, names, measured.confidence)
+    yield from sections.results(areas, names, measured.confidence)
     yield from calibration_sentences(measured)
     points = measured.tables["threshold_sweep_operating_points"]
-    rows = on_other_data(methods.of_first_criterion(points))
-    yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)
+    rows = on_other_data(sections.of_first_criterion(points))
+    yield from sections.results(rows, sections.RATIO_NAMES, measured.confidence, sections.CHOSEN)
 
 
 def _intervals(measured: Measured) -> str:
@@ -85,11 +85,11 @@ def _intervals(measured: Measured) -> str:
     fixed = FIXED if measured.parameters["class_sizes"] == "fixed" else ""
     if independent == "rows":
         closed_forms = PROPORTIONS.format(design="", clusters=" and independent rows")
-        return methods.intervals(measured, "rows", closed_forms) + fixed
-    units = methods.units_in_words(measured, {})
+        return sections.intervals(measured, "rows", closed_forms) + fixed
+    units = sections.units_in_words(measured, {})
     two = " over both parents (Cameron, Gelbach and Miller 2011)" if " and " in independent else ""
     design = f" of counts divided by the design effect (Kish 1965), by the jackknife over {units}{two}"
-    return methods.intervals(measured, units, PROPORTIONS.format(design=design, clusters=f" between {units}"))
+    return sections.intervals(measured, units, PROPORTIONS.format(design=design, clusters=f" between {units}"))
 
 
 def _is_sample(measured: Measured) -> bool:
@@ -97,9 +97,9 @@ def _is_sample(measured: Measured) -> bool:
 
 
 def _sizes(areas: pl.DataFrame, noun: str) -> Iterator[str]:
-    shown, _ = methods.headline_rows(areas)
+    shown, _ = sections.headline_rows(areas)
     for row in shown:
-        group = methods.named_group(row)
+        group = sections.named_group(row)
         yield f"{row['n_positive']:,} of {row['n']:,} {noun}{f' of {group}' if group else ''} are positive."
 
 

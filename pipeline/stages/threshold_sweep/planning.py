@@ -24,11 +24,10 @@ from ...plan.count_tables import losses_of_scores
 from ...plan.counts import Fineness, LossesOfCells, Query, Sums, Sweep, SweptCells
 from ...plan.nodes import Check, Relation
 from ...plan.plan import OptionalTable, Plan, Sample
-from ...queries.dialect import column, double, is_finite
-from ...queries.kept import kept
+from ...queries.dialect import column, double, is_finite, kept
 from ...queries.load import statement
 from ...records import dataclass
-from ...sources.rows import is_passed_in
+from ...sources.inputs import is_passed_in
 from ...sources.source import SCORE_GIVEN
 from ...tables.columns import SECOND_REPLICATE
 from . import calibration

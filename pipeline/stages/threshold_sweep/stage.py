@@ -13,6 +13,7 @@ from ...tables.columns import IN_TIME, THRESHOLD, beside, divide, nothing, ratio
 from ...tables.groupings import group_text
 from ...tables.schemas import GROUPING
 from ...visible_text import of_every
+from ..figures import CHOICE, QUALITY_IN_SAMPLE, SAME_DATA, on_other_data, words_of_choice
 from ..stage import (
     Stage,
     Summary,
@@ -25,7 +26,6 @@ from ..stage import (
     number,
     of_group,
 )
-from ..standard_figures import CHOICE, QUALITY_IN_SAMPLE, SAME_DATA, on_other_data, words_of_choice
 from . import figures, methods, planning
 from .areas import AREAS, areas_table
 from .averages import averages_table

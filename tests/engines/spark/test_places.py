@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pipeline.engines.spark_session import SparkSettings
-    from pipeline.sources.rows import Looks
+    from pipeline.sources.inputs import Looks
 
 START = datetime(2026, 11, 1)  # noqa: DTZ001 - a time without a zone
 DAYS = pl.DataFrame({"event_id": [1, 2, 3, 4], "n_before": [90] * 4, "n_after": [80] * 4})

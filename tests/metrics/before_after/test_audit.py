@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.metrics.before_after.assumption import Prediction, predicted
-from pipeline.metrics.before_after.audit import (
+from pipeline.metrics.before_after.estimates import (
     VAGUE_WEIGHT,
     _Prior,
     _with_doubt,

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from pipeline.metrics.comparison.bootstrap_t import bootstrap_t, skewness, skewness_error
 from pipeline.metrics.comparison.paired import paired_t
+from pipeline.metrics.comparison.significance import bootstrap_t, skewness, skewness_error
 
 VALUES = st.lists(st.integers(-9, 9), min_size=4, max_size=12).filter(lambda values: len(set(values)) > 1)
 

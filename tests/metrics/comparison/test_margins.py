@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.metrics.comparison.bootstrap_t import bootstrap_of_groups, bootstrap_of_pairs
-from pipeline.metrics.comparison.paired import paired_t
-from pipeline.metrics.comparison.separate import means_of
-from pipeline.metrics.comparison.significance import claims_within, level_of_claims
-from pipeline.metrics.comparison.student import Inference, Student, difference_of
+from pipeline.metrics.comparison.paired import means_of, paired_t
+from pipeline.metrics.comparison.pooled import Inference, Student, difference_of
+from pipeline.metrics.comparison.significance import (
+    bootstrap_of_groups,
+    bootstrap_of_pairs,
+    claims_within,
+    level_of_claims,
+)
 
 RNG = np.random.default_rng(5)
 A, B = RNG.normal(0.52, 0.2, 25), RNG.normal(0.5, 0.1, 25)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.metrics.comparison.student import (
+from pipeline.metrics.comparison.pooled import (
     Estimates,
     confidence_for,
     p_values_above,

@@ -10,12 +10,12 @@ from scipy import stats
 
 from pipeline.metrics.comparison.pooled import (
     Ratio,
+    Student,
     ratio_of_independent,
     ratio_of_jackknifed,
     ratio_of_no_hits,
     ratio_on_same_units,
 )
-from pipeline.metrics.comparison.student import Student
 
 RNG = np.random.default_rng(2)
 SHARED = RNG.beta(4, 3, 40)

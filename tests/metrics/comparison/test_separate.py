@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.metrics.comparison.bootstrap_t import bootstrap_of_groups
-from pipeline.metrics.comparison.pooled import pooled_ratios
-from pipeline.metrics.comparison.separate import (
+from pipeline.metrics.comparison.paired import (
     event_estimates,
     largest_skewness,
     means_of,
@@ -20,7 +18,8 @@ from pipeline.metrics.comparison.separate import (
     pooled_estimates,
     skewness_of_difference,
 )
-from pipeline.metrics.comparison.student import difference_of
+from pipeline.metrics.comparison.pooled import difference_of, pooled_ratios
+from pipeline.metrics.comparison.significance import bootstrap_of_groups
 
 RNG = np.random.default_rng(11)
 A, B = RNG.normal(1.0, 0.5, 12), RNG.exponential(1.3, 30)

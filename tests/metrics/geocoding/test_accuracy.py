@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference_toponyms import tolerance_counts
 
-from pipeline.metrics.geocoding.accuracy import error_statistics, log_error_auc
+from pipeline.metrics.geocoding import error_statistics, log_error_auc
 
 ERRORS = st.lists(st.one_of(st.just(math.nan), st.sampled_from([0.0, 10.0, 161.0]), st.floats(0, 20037)), max_size=12)
 TOLERANCES = [161.0, 10.0, 0.0]

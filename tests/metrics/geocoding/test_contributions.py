@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from pipeline.metrics.geocoding.accuracy import ERRORS, error_contributions, error_statistics
+from pipeline.metrics.geocoding import ERRORS, error_contributions, error_statistics
 
 if TYPE_CHECKING:
-    from pipeline.metrics.geocoding.accuracy import Missing
+    from pipeline.metrics.geocoding import Missing
 
 
 @pytest.mark.parametrize("missing", ["exclude", "max_error"])

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import ConfigError
-from pipeline.metrics.geocoding.accuracy import EARTH_RADIUS_KM, geodesic, haversine, likely_swapped, valid_coordinates
+from pipeline.metrics.geocoding import EARTH_RADIUS_KM, geodesic, haversine, likely_swapped, valid_coordinates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

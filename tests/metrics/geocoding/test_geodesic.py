@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import ellipe
 
-from pipeline.metrics.geocoding.accuracy import EARTH_RADIUS_KM, geodesic, haversine
+from pipeline.metrics.geocoding import EARTH_RADIUS_KM, geodesic, haversine
 
 TOLERANCE_M = 5e-8
 FLATTENING = 1 / 298.257223563

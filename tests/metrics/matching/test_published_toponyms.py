@@ -12,7 +12,7 @@ import pytest
 from reference_mentions import document_counts
 from reference_toponyms import tolerance_counts
 
-from pipeline.metrics.geocoding.accuracy import error_statistics, haversine, log_error_auc
+from pipeline.metrics.geocoding import error_statistics, haversine, log_error_auc
 from pipeline.metrics.matching.spans import (
     Mentions,
     averages,

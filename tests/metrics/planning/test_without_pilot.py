@@ -6,17 +6,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.metrics.before_after.audit import audited_precision
-from pipeline.metrics.planning.pilot import detectable_now, error_of_difference, factor_for_difference, other_run
-from pipeline.metrics.planning.power import Question, labels_for, power_of, width_with_labels
-from pipeline.metrics.planning.without_pilot import (
+from pipeline.metrics.before_after.estimates import audited_precision
+from pipeline.metrics.planning.pilot import (
     auc_error,
+    detectable_now,
+    error_of_difference,
+    factor_for_difference,
     of_expected_share,
+    other_run,
     rows_for_auc,
     rows_for_share,
     rows_for_share_assured,
     units_for_mean,
 )
+from pipeline.metrics.planning.power import Question, labels_for, power_of, width_with_labels
 from pipeline.metrics.uncertainty.jackknife import binomial_limits, logit_interval, tail
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, hypergeom, poisson
 
-from pipeline.metrics.ranking.hypergeometric import hypergeometric_pmf, hypergeometric_tail
+from pipeline.metrics.ranking.average_precision import hypergeometric_pmf, hypergeometric_tail
 
 
 @st.composite

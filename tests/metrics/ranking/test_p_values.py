@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.metrics.ranking.grid import remainder_moments, shifted_lognormal_tail
 from pipeline.metrics.ranking.random_selection import (
     average_precision_moments,
     average_precision_p_value,
     average_precision_p_values,
     null_method,
+    remainder_moments,
+    shifted_lognormal_tail,
 )
 
 SIZES = (1e-3, 0.003, 0.01, 0.05, 0.2, 0.5, 0.9)

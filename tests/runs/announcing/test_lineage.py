@@ -11,9 +11,9 @@ import pytest
 from openlineage.client.serde import Serde
 
 from pipeline.errors import DataError, Interrupted
-from pipeline.runs.announcing.announcement import announced
-from pipeline.runs.announcing.lineage import PARENT, Job, input_datasets
+from pipeline.runs.announcing import announced
 from pipeline.runs.config import parse_config
+from pipeline.runs.lineage import PARENT, Job, input_datasets
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import InputDataset, RunEvent

@@ -10,8 +10,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pipeline.errors import NoInputError
-from pipeline.runs.announcing import prometheus
-from pipeline.runs.announcing.prometheus import epoch, metrics_text
+from pipeline.runs import prometheus
+from pipeline.runs.prometheus import epoch, metrics_text
 from runs.announcing.nights import HOSTILE
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from storage.promises import assert_results_ok
 import pipeline
 from pipeline.errors import ConfigError, Interrupted
 from pipeline.runs import config
-from pipeline.runs.announcing.announcement import Announcement
-from pipeline.runs.announcing.lineage import KEY, TIMEOUT, Job, post
+from pipeline.runs.announcing import Announcement
+from pipeline.runs.lineage import KEY, TIMEOUT, Job, post
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

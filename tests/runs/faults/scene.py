@@ -26,7 +26,7 @@ from pipeline.errors import ThresherError
 from pipeline.queries.load import load, query_names
 from pipeline.runs.config import load_config
 from pipeline.runs.stage_results import code_sha256, versions
-from pipeline.storage.verify import verify
+from pipeline.storage.publish import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,12 +38,12 @@ QUERIES = {"before_after", "ranking", "checks", "inputs", "replicates", "areas",
 MODULES = (
     "encodings.ascii",
     "pipeline.cli.app",
-    "pipeline.cli.backfill",
     "pipeline.cli.console",
     "pipeline.cli.reading",
+    "pipeline.cli.running",
     "pipeline.report.published",
     "pipeline.runs.runner",
-    "pipeline.storage.verify",
+    "pipeline.storage.publish",
     "polars._utils.parquet",
     "sqlglot.generators.duckdb",
     "thresher.__main__",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipeline.runs.gates.outcomes import History, day_of
+from pipeline.runs.gate_outcomes import History, day_of
 from pipeline.storage.layout import Layout, run_name
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from cli.calls import call
 
 import pipeline
 from pipeline.errors import ConfigError, UnavailableError
-from pipeline.sources.remote import store as remote
+from pipeline.sources import stores as remote
 from pipeline.storage.layout import Layout
 from pipeline.storage.publish import exclusive
 

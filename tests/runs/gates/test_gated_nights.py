@@ -14,7 +14,7 @@ from cli.calls import Called, call
 from storage.promises import assert_results_ok
 
 import pipeline
-from pipeline.report.page.page import gate_box
+from pipeline.report.page import gate_box
 from pipeline.report.published import latest_run
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipeline.runs.gates.judging import JudgedRow, Numbers, Verdict, judge
-from pipeline.runs.gates.outcomes import sentence, sentences_of_warnings
-from pipeline.runs.gates.settings import Gate
+from pipeline.runs.gate_outcomes import sentence, sentences_of_warnings
+from pipeline.runs.gates import Gate, JudgedRow, Numbers, Verdict, judge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from pipeline.runs.gates.judging import group_of, judged_rows
-from pipeline.runs.gates.settings import Gate
+from pipeline.runs.gates import Gate, group_of, judged_rows
 from pipeline.stages import find_stage
 
 if TYPE_CHECKING:
-    from pipeline.runs.gates.judging import Group, JudgedRow
+    from pipeline.runs.gates import Group, JudgedRow
     from pipeline.stages.stage import Stage
 
 LIMITS = {"precision": 0.5, "precision_lower": 0.4, "precision_upper": 0.6, "interval_quality": "good"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from object_store import SECRET, ObjectStore, Running
 
-from pipeline.sources.remote import store as remote
+from pipeline.sources import stores as remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipeline.sources.finding import Search
-from pipeline.sources.remote.store import fixed_part, match_keys
+from pipeline.sources.stores import fixed_part, match_keys
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,8 @@ from object_store import SECRET, Fault, ObjectStore
 from running import run_stages, stage_config
 
 import pipeline
+from pipeline.engines.engine import bytes_of
 from pipeline.engines.expression_types import truths
-from pipeline.engines.limits import bytes_of
 from pipeline.errors import (
     ConfigError,
     DataError,
@@ -29,14 +29,14 @@ from pipeline.errors import (
     ThresherError,
     UnavailableError,
 )
+from pipeline.sources.finding import FoundFiles, find_files
 from pipeline.sources.inputs import Input
-from pipeline.sources.listing import FoundFiles, find_files
 from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.remote.reading import Copies
+from pipeline.sources.remote import Copies
 
 if TYPE_CHECKING:
     from pipeline.runs.stage_results import Run
-    from pipeline.sources.rows import Rows
+    from pipeline.sources.inputs import Rows
 
 ROWS = pl.DataFrame({"id": [1, 2], "score": [0.9, 0.2], "label": [True, False]})
 NAMES = ("day=1/a b%20ü.parquet", "day=2/x.parquet", "day=2/y.PARQUET", "day=3/z.parquet")

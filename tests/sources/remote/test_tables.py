@@ -20,11 +20,11 @@ from running import run_stages, stage_config
 import pipeline
 from pipeline.engines.expression_types import truths
 from pipeline.errors import DataError, NoInputError, PermissionDenied, UnavailableError
+from pipeline.sources.finding import FoundFiles, find_files
 from pipeline.sources.inputs import Input
-from pipeline.sources.listing import FoundFiles, find_files
 from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.remote.reading import Copies
-from pipeline.sources.remote.store import Address, Bucket, Objects, address_in_table
+from pipeline.sources.remote import Copies
+from pipeline.sources.stores import Address, Bucket, Objects, address_in_table
 
 if TYPE_CHECKING:
     from pathlib import Path

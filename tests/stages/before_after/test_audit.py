@@ -12,7 +12,7 @@ from running import read_table, rows_by_status, run_before_after
 from scipy import stats
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.before_after.audit import audited_precision
+from pipeline.metrics.before_after.estimates import audited_precision
 from pipeline.metrics.before_after.sensitivity import DOUBT
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from cli.calls import call
 
 import thresher
 from pipeline.errors import ConfigError, DataError, UsageError
-from pipeline.metrics.before_after.audit import AuditedPrecision
+from pipeline.metrics.before_after.estimates import AuditedPrecision
 from pipeline.stages.before_after.judged import alike
 
 from .test_audit import frames

@@ -15,10 +15,10 @@ import pipeline
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.change_points.alarms import poisson_limits
 from pipeline.metrics.change_points.windows import Margin
-from pipeline.report.explain.evidence import Wish
-from pipeline.report.explain.explaining import Shown, explain
+from pipeline.report.evidence import Wish
+from pipeline.report.explaining import Shown, explain
 from pipeline.report.published import PublishedRun, latest_run
-from pipeline.report.text.summary import paragraph_of
+from pipeline.report.summary import paragraph_of
 
 if TYPE_CHECKING:
     from pathlib import Path

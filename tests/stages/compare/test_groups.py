@@ -11,7 +11,7 @@ import pytest
 from comparing import of_counts, of_values, units_compared
 from deriving import figures_of, stage_of
 
-from pipeline.metrics.comparison.separate import pooled_estimates
+from pipeline.metrics.comparison.paired import pooled_estimates
 from pipeline.stages.compare import planning
 from pipeline.stages.compare.contract import CompareParameters
 from pipeline.stages.compare.rows import UNPAIRED_TESTS

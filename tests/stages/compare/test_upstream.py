@@ -21,7 +21,7 @@ from pipeline.simulations import before_after
 from pipeline.stages import STAGES
 from pipeline.stages.compare.contract import CompareParameters, units_of
 from pipeline.stages.compare.rows import POOLED
-from pipeline.stages.units import UpstreamStage
+from pipeline.stages.stage import UpstreamStage
 
 if TYPE_CHECKING:
     from pipeline.runs.stage_results import Run

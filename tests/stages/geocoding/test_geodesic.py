@@ -11,7 +11,7 @@ from geographiclib.geodesic import Geodesic
 from reference_toponyms import tolerance_counts
 from running import read_table, run_stages, stage_config
 
-from pipeline.metrics.geocoding.accuracy import error_statistics
+from pipeline.metrics.geocoding import error_statistics
 
 if TYPE_CHECKING:
     from pathlib import Path

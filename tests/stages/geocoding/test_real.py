@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from running import read_table, run_stages
 
-from pipeline.metrics.geocoding.accuracy import log_error_auc
+from pipeline.metrics.geocoding import log_error_auc
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ from reference_toponyms import tolerance_counts
 from running import read_table, rows_by_status, run_stages, stage_config
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.geocoding.accuracy import error_statistics, haversine
+from pipeline.metrics.geocoding import error_statistics, haversine
 from pipeline.metrics.uncertainty.jackknife import log_interval
-from pipeline.stages.geocoding import places, planning
+from pipeline.stages.geocoding import planning
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,7 +141,7 @@ def test_distances_on_the_ellipsoid_go_another_way_to_the_same_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, candidates: str
 ) -> None:
     """With the sphere in place of the ellipsoid the two ways, SQL and arrays, agree."""
-    monkeypatch.setattr(places, "geodesic", haversine)
+    monkeypatch.setattr(planning, "geodesic", haversine)
     monkeypatch.setattr(planning, "geodesic", haversine)
     gold, predicted = random_places(np.random.default_rng(3), 60)
     keys = {"by": ["system"], "candidates": candidates, "tolerances_km": TOLERANCES}

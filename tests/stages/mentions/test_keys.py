@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from running import read_table, run_stages, stage_config
 
-from pipeline.metrics.geocoding.accuracy import haversine
-from pipeline.stages.geocoding import places, planning
+from pipeline.metrics.geocoding import haversine
+from pipeline.stages.geocoding import planning
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +57,7 @@ def test_documents_of_any_key_type(tmp_path: Path, types: int, kind: int) -> Non
 def test_mentions_of_any_key_type(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gold_type: pl.DataType, predicted_type: pl.DataType
 ) -> None:
-    for module in (places, planning):
+    for module in (planning, planning):
         monkeypatch.setattr(module, "geodesic", haversine)
     gold, predicted = keyed(gold_type, predicted_type)
     inputs = {

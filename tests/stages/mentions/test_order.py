@@ -13,7 +13,7 @@ from running import read_table, run_stages, stage_config
 
 from pipeline.errors import DataError
 from pipeline.stages.geocoding.contract import GeocodingParameters
-from pipeline.stages.geocoding.places import by_matching
+from pipeline.stages.geocoding.planning import by_matching
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

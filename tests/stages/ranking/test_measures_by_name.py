@@ -12,12 +12,12 @@ from running import COMPARE, RANKING, ranked, read_table, run_stages, stage_conf
 import pipeline
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.comparison.significance import adjust_p_values
-from pipeline.report.explain.evidence import Wish
-from pipeline.report.explain.explaining import Shown, explain
+from pipeline.report.evidence import Wish
+from pipeline.report.explaining import Shown, explain
 from pipeline.report.published import latest_run
-from pipeline.stages.methods import Measured
 from pipeline.stages.ranking.contract import MEANS_OF_MEASURES, QUERIES
 from pipeline.stages.ranking.stage import STAGE
+from pipeline.stages.sections import Measured
 
 if TYPE_CHECKING:
     from pathlib import Path

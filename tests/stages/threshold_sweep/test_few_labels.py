@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.api.rows import InputRows
+    from pipeline.api.functions import InputRows
 
 N_ROWS = 4_000
 THRESHOLDS = [0.05, 0.2, 0.5]
@@ -316,13 +316,16 @@ def test_a_judge_is_corrected_by_what_people_say() -> None:
 
 
 def test_a_judge_can_be_written_as_one() -> None:
-    values: dict[str, Any] = {"kind": "threshold_sweep", "name": "a", "predictions": {"path": "p.parquet"}}
+    def written_as(**inputs: object) -> ThresholdSweepParameters:
+        predictions = {"path": "p.parquet"}
+        return ThresholdSweepParameters.model_validate({"name": "a", "predictions": predictions, **inputs})
+
     judge = {"labels": {"path": "l.csv"}, "checked": {"path": "c.csv"}}
-    assert ThresholdSweepParameters(**values, judge=judge) == ThresholdSweepParameters(**values, **judge)
+    assert written_as(judge=judge) == written_as(**judge)
     with pytest.raises(ValueError, match=r"write \{ labels = …, checked = … \}"):
-        ThresholdSweepParameters(**values, judge={"labels": {"path": "l.csv"}})
+        written_as(judge={"labels": {"path": "l.csv"}})
     with pytest.raises(ValueError, match="judge names labels, which stands beside it"):
-        ThresholdSweepParameters(**values, judge=judge, labels={"path": "l.csv"})
+        written_as(judge=judge, labels={"path": "l.csv"})
 
 
 def test_bands_and_costs_know_the_design() -> None:

@@ -18,7 +18,7 @@ import pipeline
 from pipeline.errors import DataError
 from pipeline.metrics.calibration.bins import LEAST
 from pipeline.metrics.uncertainty.jackknife import binomial_limits
-from pipeline.stages.methods import Measured
+from pipeline.stages.sections import Measured
 from pipeline.stages.threshold_sweep.calibration import calibration_sentences
 
 if TYPE_CHECKING:

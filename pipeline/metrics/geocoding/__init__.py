@@ -1,1 +1,0 @@
-"""Distances on the Earth, and accuracy within tolerances."""

@@ -1,1 +1,0 @@
-"""Where a published number comes from, and the rows behind it."""

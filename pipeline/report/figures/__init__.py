@@ -1,1 +1,0 @@
-"""Figures drawn: as charts of the page, and as files."""

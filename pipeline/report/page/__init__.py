@@ -1,1 +1,0 @@
-"""The report, one page that needs nothing but itself."""

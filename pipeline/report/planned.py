@@ -1,0 +1,414 @@
+"""Plans in words: the answer in a sentence, and what must be known of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, field
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from ..errors import UsageError
+from ..records import dataclass
+from . import text
+from .summary import Block, Cells, Heading, Items, Paragraph
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from .pilots import Goal, Measured
+    from .text import Markup
+
+
+_DIGITS = 3
+ON_THE_SAFE_SIDE = (
+    "on the safe side: in about 80 of 100 pilots like this one the true spread is no larger than this number allows for"
+)
+
+
+def about(number: int) -> str:
+    """A number of units, rounded up to three digits."""
+    step = 10 ** max(len(str(number)) - _DIGITS, 0)
+    return f"{math.ceil(number / step) * step:,}"
+
+
+def times(factor: float) -> str:
+    """A factor with two digits, or three from ten on."""
+    return f"{factor:,.0f}" if factor >= 100 else f"{factor:.3g}" if factor >= 10 else f"{factor:.2g}"  # noqa: PLR2004
+
+
+def amount(value: float) -> str:
+    """A width or a difference with three digits."""
+    return f"{value:.3g}"
+
+
+def level(confidence: float) -> str:
+    """A level as a percentage."""
+    return f"{100 * confidence:.6g}%"
+
+
+def answer(measured: Measured, needed: tuple[int | None, float], cautious: float | None) -> str:
+    """Say how many units are needed, beside the pilot.
+
+    Args:
+        measured: The pilot.
+        needed: How many, None where the pilot's number is not known, and how many times the pilot's.
+        cautious: How many times the pilot's to be on the safe side; None if no number is enough.
+    """
+    number, factor = needed
+    noun, now = measured.noun, measured.now
+    if number is None or now is None:
+        safe = "" if cautious is None else f" ({times(cautious)} times to be on the safe side)"
+        return f"about {times(factor)} times the {noun} of the pilot are needed{safe}"
+    safe = "" if cautious is None else f" ({about(math.ceil(cautious * now))} to be on the safe side)"
+    return f"about {about(number)} {noun} are needed{safe}, {times(factor)} times the {now:,} of the pilot"
+
+
+def sentence_of_width(measured: Measured, goal: Goal, needed: tuple[int | None, float], cautious: float | None) -> str:
+    """Say how many units an interval needs; `goal` is what is wanted, other arguments are as for `answer`."""
+    pilot = measured.pilot
+    of_what = f"the {measured.metric}" if "metric" in measured.choice.row else measured.metric
+    interval = f"a {level(goal.level(pilot.confidence))} interval of {of_what}"
+    said = answer(measured, needed, cautious)
+    if needed[1] > 1:
+        return f"For {interval} that is {amount(goal.wanted)} wide, {said}, whose interval is {_now(measured)} wide."
+    return (
+        f"The {measured.noun} of the pilot are enough: its interval is {_now(measured)} wide. For {interval} that is "
+        f"{amount(goal.wanted)} wide, {said}."
+    )
+
+
+def _now(measured: Measured) -> str:
+    return amount(measured.pilot.width)
+
+
+def sentence_of_pair(
+    measured: Measured, goal: Goal, needed: tuple[int | None, float], cautious: float | None, now: float | None
+) -> str:
+    """Say how many shared units a test of two systems needs; arguments as for `answer`.
+
+    Args:
+        measured: The pilot.
+        goal: What is wanted.
+        needed: As for `answer`.
+        cautious: Likewise.
+        now: What the units of the pilot would show; None where nothing.
+    """
+    row = measured.choice.row
+    first, second = str(row["system_a"]), str(row["system_b"])
+    metric = str(row["metric"])
+    truth = "are equally good" if not goal.difference else f"truly differ by {amount(abs(goal.difference))}"
+    if goal.margin is None:
+        claim = f"To find a difference of {amount(abs(goal.wanted))} in {metric} between {first} and {second}"
+    elif goal.claim == "equivalent":
+        claim = (
+            f"To show that {first} and {second}, if they {truth}, differ by less than {amount(goal.margin)} in {metric}"
+        )
+    else:
+        claim = (
+            f"To show that one of {first} and {second}, if they {truth}, is not worse than the other by "
+            f"{amount(goal.margin)} in {metric}"
+        )
+    said = answer(measured, needed, cautious)
+    shown = "" if now is None else f", with which {amount(now)} would be shown"
+    where = f"on {measured.noun} of their own" if is_unpaired(row) else f"on the same {measured.noun}"
+    return f"{claim}, with a probability of {level(goal.power)} and {where}, {said}{shown}."
+
+
+def is_unpaired(row: Mapping[str, Any]) -> bool:
+    """Whether the two systems of a row have units of their own."""
+    of_both = (row.get("n_units_a"), row.get("n_units_b"))
+    return None not in of_both and row["n_units"] == sum(number or 0 for number in of_both)
+
+
+def sentence_of_two_runs(
+    measured: Measured, goal: Goal, needed: tuple[int | None, float], cautious: float | None, now: float | None
+) -> str:
+    """Say how many units each of two runs needs; arguments as for `sentence_of_pair`."""
+    said = answer(measured, needed, cautious)
+    shown = "" if now is None else f"; two runs of its size show a difference of {amount(now)}"
+    return (
+        f"To tell two runs apart whose {measured.metric} differs by {amount(abs(goal.wanted))}, each on "
+        f"{measured.noun} of its own, with a probability of {level(goal.power)}, in each {said}{shown}."
+    )
+
+
+def notes_of_test(goal: Goal, confidence: float) -> Iterator[str]:
+    """Say which test is planned."""
+    side = level(1 - confidence)
+    if goal.margin is None:
+        yield f"the test is two-sided at the {side} level"
+    elif goal.claim == "equivalent":
+        inner = level(max(2 * confidence - 1, 0.0))
+        yield f"two one-sided tests at the {side} level: the {inner} interval must lie within the margin on both sides"
+    else:
+        yield f"the test is one-sided at the {side} level"
+
+
+def note_of_rows(measured: Measured, wanted: float, narrowed: tuple[float, float], enough: float) -> str:
+    """Say what more rows in the same clusters would do, beside more clusters.
+
+    Args:
+        measured: The pilot.
+        wanted: The width that is wanted.
+        narrowed: Width with twice the rows in the same clusters, and with ever so many.
+        enough: How many times the rows would do; infinite if no number does.
+    """
+    noun, rows = measured.noun, measured.rests_on
+    twice, most = (amount(width) for width in narrowed)
+    if math.isinf(enough):
+        return (
+            f"more {noun}, not more of each: twice the {rows} in each of the same {noun} would give a width of "
+            f"{twice}, and ever so many {most}, which is more than {amount(wanted)}"
+        )
+    return f"{times(enough)} times the {rows} in each of the same {noun} would do, too; twice would give {twice}"
+
+
+def note_of_unlike_rows(measured: Measured) -> str:
+    """Say that more rows in the same clusters do as much as more clusters."""
+    noun, rows = measured.noun, measured.rests_on
+    return (
+        f"more {rows} in the same {noun} narrow the interval as much as more {noun} do: within the {noun} of the pilot "
+        "they are no more alike than others"
+    )
+
+
+def note_of_few(effective: float, fewest: int) -> str:
+    """Say that intervals of so few units are not to be trusted."""
+    return (
+        f"so few count as {effective:.1f} of equal size: below {fewest} intervals are marked few_clusters, as they may "
+        "hold the truth less often than they say"
+    )
+
+
+def note_of_cut(limit: float) -> str:
+    """Say what stands for a limit that is cut off."""
+    return f"a limit of the pilot is cut off at {amount(limit)}; the distance of the other one stands for it"
+
+
+# Plans as text, Markdown, LaTeX, CSV, JSON or HTML.
+
+
+_NOTHING = "–"
+
+
+def written(plans: Plans, format_: str, width: int | None = None) -> str:
+    """Return plans as text in a format.
+
+    Args:
+        plans: The plans.
+        format_: `text`, `markdown`, `latex`, `csv` (a row for each thing that is planned) or `json` (everything).
+        width: Columns of the terminal, for `text`; None: of a pipe.
+
+    Raises:
+        UsageError: the format is unknown.
+    """
+    check_format(format_)
+    return _WRITERS[format_](plans, width)
+
+
+def check_format(format_: str) -> None:
+    """Refuse an unknown format before anything is read.
+
+    Raises:
+        UsageError: it is none of the formats.
+    """
+    if format_ not in _WRITERS:
+        message = f"unknown format {format_!r}"
+        raise UsageError(message, remedy=f"Choose one of {', '.join(_WRITERS)}.")
+
+
+def markup_of(plans: Plans) -> Markup:
+    """Return plans as HTML that needs no style sheet."""
+    return text.markup_of(blocks_of(plans))
+
+
+def blocks_of(plans: Plans) -> Iterator[Block]:
+    """Return plans as blocks: the answer, the table, what must be known."""
+    for number, plan in enumerate(plans.plans):
+        yield Heading(_title(plan), 1 if number == 0 else 2)
+        yield Paragraph(plan.sentence)
+        yield _cells(plan)
+        if plan.notes:
+            yield Items("Notes", plan.notes)
+    if plans.refused:
+        yield Items("Not planned:", tuple(f"{name}: {reason}" for name, reason in plans.refused.items()))
+
+
+def _title(plan: SamplePlan) -> str:
+    value = "" if plan.value is None else f" = {amount(plan.value)}"
+    if not plan.stage:
+        return f"Plan: {plan.metric}{value}, as expected"
+    if plan.lower is not None and plan.upper is not None:
+        value += f" ({amount(plan.lower)} to {amount(plan.upper)})"
+    at = "" if plan.threshold is None else f" at {plan.threshold:g}"
+    whose = "all groups together" if plan.group == "all" else f"group {plan.group}"
+    return f"{plan.stage}: {plan.metric}{value}{at}, {whose}"
+
+
+def _cells(plan: SamplePlan) -> Cells:
+    headers = ("unit", "now", "needed", "cautious", "times", f"{plan.goal} now", f"{plan.goal} wanted", "basis")
+    rows = tuple(_row(plan, units, is_first=number == 0) for number, units in enumerate(plan.units))
+    flush = (False, True, True, True, True, True, True, False)
+    kept = [
+        index
+        for index in range(len(headers))
+        if index in {0, 2} or any(row[index] not in {"", _NOTHING} for row in rows)
+    ]
+    return Cells(
+        tuple(headers[index] for index in kept),
+        tuple(tuple(row[index] for index in kept) for row in rows),
+        tuple(flush[index] for index in kept),
+    )
+
+
+def _row(plan: SamplePlan, units: PlannedUnits, *, is_first: bool) -> tuple[str, ...]:
+    """The cells of a row; what is the same in all of them stands in the first."""
+    counts = (_count(units.now), _count(units.needed), _count(units.needed_cautious))
+    factor = _NOTHING if plan.factor is None else times(plan.factor)
+    now = _NOTHING if plan.now is None else amount(plan.now)
+    shared = (factor, now, amount(plan.wanted)) if is_first else ("", "", "")
+    return (units.unit, *counts, *shared, units.basis)
+
+
+def _count(number: int | None) -> str:
+    return _NOTHING if number is None else f"{number:,}"
+
+
+def _text(plans: Plans, width: int | None) -> str:
+    return text.plain_text(blocks_of(plans), width or text.WIDTH_OF_PIPES)
+
+
+def _json(plans: Plans, _width: int | None) -> str:
+    return f"{json.dumps(plans.to_dict(), ensure_ascii=False, default=str, indent=2)}\n"
+
+
+_WRITERS: dict[str, Callable[[Plans, int | None], str]] = {
+    "text": _text,
+    "markdown": lambda plans, _width: text.markdown_text(blocks_of(plans)),
+    "latex": lambda plans, _width: text.latex_text(blocks_of(plans)),
+    "csv": lambda plans, _width: plans.table.write_csv(),
+    "json": _json,
+}
+FORMATS = tuple(_WRITERS)
+
+
+# A plan as data: how many units are needed, and on what that rests.
+
+
+@dataclass(frozen=True)
+class PlannedUnits:
+    """How many there must be of one thing.
+
+    Attributes:
+        unit: What it is, several of them.
+        now: How many the pilot has; None: not known, or no pilot.
+        needed: How many are needed if the pilot is right; None: not known.
+        needed_cautious: How many are needed to be on the safe side.
+        basis: What that rests on.
+    """
+
+    unit: str
+    now: int | None
+    needed: int | None
+    needed_cautious: int | None
+    basis: str
+
+
+@dataclass(frozen=True)
+class SamplePlan:
+    """How many units a wanted interval or test needs.
+
+    Attributes:
+        stage: Name of the stage; empty without a pilot.
+        kind: Its task, likewise.
+        metric: The number.
+        group: Its group in words; empty without a pilot.
+        threshold: Its threshold; None where it has none.
+        value: The number, or what is expected of it; None where nothing is.
+        lower: Lower limit of the pilot; None without one.
+        upper: Upper limit of the pilot.
+        confidence: Level of the planned interval, or 1 less the level of the test.
+        goal: What is wanted: `width`, `difference` or `margin`.
+        now: What the pilot reaches of it: the width of its interval, or what it would find; None without one.
+        wanted: What is wanted of it.
+        power: Of the test; None for a width.
+        factor: Units that are needed over those of the pilot; None without one.
+        factor_cautious: The same on the safe side.
+        units: How many of each thing; what is independent stands first.
+        sentence: The answer in words.
+        notes: What must be known of it.
+        design_effect: Variance of the pilot over that of independent rows; None where it is not known.
+        correlation: Of two rows of a cluster; None where it is not known.
+    """
+
+    stage: str
+    kind: str
+    metric: str
+    group: str
+    threshold: float | None
+    value: float | None
+    lower: float | None
+    upper: float | None
+    confidence: float
+    goal: str
+    now: float | None
+    wanted: float
+    power: float | None
+    factor: float | None
+    factor_cautious: float | None
+    units: tuple[PlannedUnits, ...]
+    sentence: str
+    notes: tuple[str, ...] = ()
+    design_effect: float | None = None
+    correlation: float | None = None
+
+
+@dataclass(frozen=True)
+class Plans:
+    """Plans of a run, or of what is expected.
+
+    Attributes:
+        run: Name of the folder of the run; empty without one.
+        plans: A plan for each stage that was asked for.
+        refused: Why there is none, by stage.
+    """
+
+    run: str
+    plans: tuple[SamplePlan, ...]
+    refused: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def goal(self) -> str:
+        """What is wanted in all plans: `width`, `difference` or `margin`."""
+        return self.plans[0].goal
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """All plans, one row for each thing that is planned."""
+        rows = [_plan_row(plan, units) for plan in self.plans for units in plan.units]
+        return pl.DataFrame(rows, schema=_schema(self.goal), orient="row")
+
+    def to_dict(self) -> dict[str, Any]:
+        """All plans as JSON holds them."""
+        return {"run": self.run or None, "plans": [_facts(plan) for plan in self.plans], "refused": self.refused}
+
+
+def _facts(plan: SamplePlan) -> dict[str, Any]:
+    facts = asdict(plan)
+    return {name: value if value != "" else None for name, value in facts.items()}
+
+
+def _schema(goal: str) -> dict[str, pl.DataType]:
+    words, numbers, counts = pl.String(), pl.Float64(), pl.Int64()
+    about = {"stage": words, "metric": words, "group": words, "threshold": numbers, "unit": words}
+    needed = dict.fromkeys(("now", "needed", "needed_cautious"), counts)
+    reached = dict.fromkeys(("factor", "factor_cautious", f"{goal}_now", f"{goal}_wanted"), numbers)
+    return {**about, **needed, **reached, "basis": words}
+
+
+def _plan_row(plan: SamplePlan, units: PlannedUnits) -> Sequence[object]:
+    about = (plan.stage or None, plan.metric, plan.group or None, plan.threshold, units.unit)
+    numbers = (units.now, units.needed, units.needed_cautious, plan.factor, plan.factor_cautious)
+    return (*about, *numbers, plan.now, plan.wanted, units.basis)

@@ -1,1 +1,0 @@
-"""Gates: limits on published numbers, judged with their sampling error."""
