@@ -18,7 +18,7 @@ from pipeline.plan.count_tables import begin, run_nodes
 from pipeline.plan.nodes import Phase
 from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
-from pipeline.tables.groupings import Grouping
+from pipeline.tables.schemas import Grouping
 
 
 def main() -> None:

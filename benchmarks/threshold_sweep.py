@@ -20,7 +20,7 @@ from pipeline.plan.area_work import Areas, areas
 from pipeline.plan.count_tables import count
 from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
-from pipeline.tables.groupings import Grouping
+from pipeline.tables.schemas import Grouping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

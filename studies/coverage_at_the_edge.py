@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 from scipy.stats import binom, t
 
-from pipeline.metrics.curves.cross_fitting import (
+from pipeline.metrics.curves.decisions import (
     at_choices,
     by_fold,
     cross_fitted,

@@ -31,7 +31,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 from pipeline.metrics.curves.bands import CURVES, RATIOS, Band, Draws, band_of_clusters, band_of_rows, spread_out
-from pipeline.metrics.curves.cross_fitting import keeps_precision
+from pipeline.metrics.curves.decisions import keeps_precision
 from pipeline.metrics.uncertainty.limits import quality_of_sizes
 from pipeline.metrics.uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
 

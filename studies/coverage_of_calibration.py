@@ -26,8 +26,7 @@ import numpy as np
 import polars as pl
 from scipy.special import expit, logit, ndtri
 
-from pipeline.metrics.calibration.bins import BIN, BINNINGS, LOWER, UPPER
-from pipeline.metrics.calibration.errors import calibration_errors
+from pipeline.metrics.calibration.bins import BIN, BINNINGS, LOWER, UPPER, calibration_errors
 from pipeline.metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows, joined
 from pipeline.metrics.uncertainty.clusters import effective_number
 from pipeline.metrics.uncertainty.interval_quality import FEWEST_CLUSTERS, FEWEST_EVENTS

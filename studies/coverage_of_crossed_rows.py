@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from scipy.special import expit
 
-from pipeline.metrics.curves.cross_fitting import FOLDS, cross_fitted, keeps_precision, keeps_recall
+from pipeline.metrics.curves.decisions import FOLDS, cross_fitted, keeps_precision, keeps_recall
 from pipeline.metrics.curves.operating_points import f_beta_of_counts, ratios_of_counts
 from pipeline.metrics.curves.ordered_areas import ROW_AREAS, Estimates, OrderedAreas, Rows, Totals
 from pipeline.metrics.uncertainty.clusters import Spread, area_interval, replicate_of_both

@@ -24,11 +24,10 @@ from pipeline.metrics.comparison.paired import paired_t, randomization_test
 from pipeline.metrics.comparison.pooled import effective_units, jackknife_errors, pooled_ratios
 from pipeline.metrics.comparison.significance import bootstrap_of_pairs
 from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_areas, true_point_shifts
-from pipeline.metrics.uncertainty.clusters import area_interval
+from pipeline.metrics.uncertainty.clusters import area_interval, may_neighbours_be_alike, over_time
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, may_days_be_alike
-from pipeline.metrics.uncertainty.serial import may_neighbours_be_alike, over_time
-from pipeline.tables.ratios import RATIO_OF
+from pipeline.tables.columns import RATIO_OF
 
 THRESHOLDS = np.linspace(-2.0, 4.0, 25)
 AT = 14  # the threshold whose ratios are shown

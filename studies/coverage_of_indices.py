@@ -14,9 +14,8 @@ import sys
 import numpy as np
 from scipy.special import expit, logit
 
-from pipeline.metrics.uncertainty.indices import index_limits_of_clusters, index_limits_of_rows, index_of
-from pipeline.metrics.uncertainty.proportions import Confusion
-from pipeline.tables.ratios import INDEX_OF
+from pipeline.metrics.uncertainty.proportions import Confusion, index_limits_of_clusters, index_limits_of_rows, index_of
+from pipeline.tables.columns import INDEX_OF
 
 ROWS = [
     (50, 0.5, 0.8, 0.2),

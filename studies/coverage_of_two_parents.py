@@ -20,8 +20,7 @@ import numpy as np
 from pipeline.metrics.before_after.assumption import NearAndFar, placebo, placebo_joint
 from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import intervals
-from pipeline.metrics.uncertainty.clusters import CELLS_OF_BOTH, replicate_of_both
-from pipeline.metrics.uncertainty.serial import Cycle, InTime
+from pipeline.metrics.uncertainty.clusters import CELLS_OF_BOTH, Cycle, InTime, replicate_of_both
 from pipeline.stages.before_after.uncertainty import MOST_REPLICATES
 
 if TYPE_CHECKING:

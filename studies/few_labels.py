@@ -20,7 +20,9 @@ import numpy as np
 from scipy.special import expit, logit, ndtri
 
 from pipeline.metrics.few_labels.curve import Judge, estimated_curve
-from pipeline.metrics.few_labels.design import (
+from pipeline.metrics.few_labels.draws import (
+    Labelled,
+    Population,
     allocation,
     further,
     places,
@@ -28,7 +30,6 @@ from pipeline.metrics.few_labels.design import (
     worth_after_labels,
     worth_of_cells,
 )
-from pipeline.metrics.few_labels.rows import Labelled, Population
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from deriving import derived, saved_counts
 
-from pipeline.tables.groupings import internal_name
+from pipeline.tables.schemas import internal_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,8 +10,7 @@ import polars as pl
 
 from pipeline.stages import STAGES
 from pipeline.tables.columns import REPLICATE, THRESHOLD
-from pipeline.tables.groupings import TOTAL, internal_name
-from pipeline.tables.schemas import COUNT_TABLE, GROUPING, conform, empty_table, polars_types
+from pipeline.tables.schemas import COUNT_TABLE, GROUPING, TOTAL, conform, empty_table, internal_name, polars_types
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -29,7 +29,7 @@ from ..runs.evaluation import evaluate_in_memory
 from ..sources.frames import is_frame
 from ..sources.inputs import Input
 from ..stages import find_stage
-from ..tables.groupings import users_name
+from ..tables.schemas import users_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -22,8 +22,7 @@ from ..sources.source import SCORE_STATE
 from ..sources.types import as_where, in_expression
 from ..tables.columns import THRESHOLD
 from ..visible_text import cleaned, percent, rows_in_words, with_edges
-from .checks import missing_words, or_map
-from .nodes import Phase, first_place
+from .nodes import Phase, first_place, missing_words, or_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from ..engines.engine import Engine
     from ..sources.bindings import KeyMatch
     from ..sources.source import Source
-    from ..tables.groupings import Grouping
+    from ..tables.schemas import Grouping
     from .counts import Query
     from .nodes import Progress, Statement
     from .plan import Plan

@@ -26,8 +26,7 @@ from ..queries.load import expand, load
 from ..records import dataclass
 from ..sources.bins import BLOCK
 from ..tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, doubles
-from ..tables.groupings import Grouping
-from ..tables.schemas import COUNT_TABLE, GROUPING
+from ..tables.schemas import COUNT_TABLE, GROUPING, Grouping
 from .count_tables import BIN, SIDES
 from .counts import HIGHEST, LOWEST, cells_of
 from .nodes import Phase, Statement

@@ -15,8 +15,7 @@ from ..metrics.calibration.bins import NEAREST
 from ..metrics.uncertainty.clusters import replicate_of_both
 from ..records import dataclass
 from ..tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, add_up_in_order
-from ..tables.groupings import Grouping
-from ..tables.schemas import COUNT_TABLE, GROUPING
+from ..tables.schemas import COUNT_TABLE, GROUPING, Grouping
 from .accounting import (
     InputAccount,
     account,

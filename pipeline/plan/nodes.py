@@ -1,7 +1,8 @@
-"""What can be asked of an engine: every node runs, and shows the SQL that it runs."""
+"""What can be asked of an engine: every node runs, and shows the SQL that it runs; faults that only a scan shows."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import field
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -9,13 +10,17 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import sqlglot.expressions as exp
 
 from ..engines.engine import ReadsPlaces
-from ..errors import DataError, InvalidQueryError, ThresherError
+from ..errors import DataError, InvalidQueryError, Note, ThresherError, UncomputableError
 from ..queries.dialect import column
+from ..queries.load import load, statement
 from ..records import dataclass
-from ..sources.inputs import Field
-from ..sources.source import canonical_relation
+from ..sources.bindings import WHERE, in_words, uncomputable
+from ..sources.inputs import Expression, Field
+from ..sources.source import MOST_EXACT, PASSES_WHERE, canonical_relation
+from ..sources.types import as_mapping, in_expression
 from ..tables.columns import nothing
-from ..tables.groupings import users_name
+from ..tables.schemas import users_name
+from ..visible_text import listed, rows_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +30,12 @@ if TYPE_CHECKING:
     from ..engines.engine import Engine
     from ..sources.source import Scan, Source
     from .count_tables import CountTables
+    from .plan import Plan
+    from .rows import Grouped
+
+
+# What can be asked of an engine: every node runs, and shows the SQL that it runs.
+
 
 Parameters = dict[str, float]
 
@@ -386,3 +397,299 @@ class After:
             yield from self.relation.statements(by)
         yield from shown_reads(self.reads, self.into, self.function)
         yield Statement(f"rows for table {self.into}", self.query, params=params, function=self.function)
+
+
+# Faults that only a scan shows, as queries whose rows are the fault; the same for every stage.
+
+
+Faults = list[dict[str, object]]
+
+
+def shown_name(source: Source, name: str) -> str:
+    """What people call a column of the canonical relation of an input: the name it has in the files."""
+    return source.source_name(users_name(name))
+
+
+def doubtful_groups(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterator[str]:
+    """Notes on floating-point numbers as grouping columns."""
+    by_name = {source.name: source for source in sources}
+    for grouped in by:
+        if by_name[grouped.source].types(grouped.column, grouped.field) == "DOUBLE":
+            yield Note(f"grouping column {grouped.label!r} is a floating number: NaN and infinite values count as NULL")
+
+
+REPEATED_KEY = "checks/repeated_key"
+OF_THRESHOLDS = "they are compared with the thresholds as DOUBLE"
+OF_ORDER = "scores that are equal in it are ties"
+_SYSTEMS = "A column that tells systems apart belongs in by."
+
+
+def doubtful_scores(source: Source, consequence: str = OF_THRESHOLDS) -> Iterator[str]:
+    """Warnings of scores that are rounded, or were, so that some which differ are equal.
+
+    Args:
+        source: An input that has scores.
+        consequence: What follows of single precision.
+    """
+    if source.has_float32("score"):
+        yield Note(f"scores are single precision (FLOAT): {consequence}")
+    if source.is_beyond_doubles("score"):
+        yield (
+            f"scores of input {source.name} have more digits than a DOUBLE, which rounds whole numbers beyond "
+            f"{MOST_EXACT:,}, and decimal ones likewise: some that differ become equal; map an expression with fewer "
+            "digits, such as score // 1000"
+        )
+
+
+@dataclass(frozen=True)
+class ShownNames:
+    """What people call the columns that a check of sql/ reads: `names[column]` in its message.
+
+    Attributes:
+        source: The input that the fault is in.
+        columns: Columns of its canonical relation by the names that the file gives them; default: the same name.
+    """
+
+    source: Source
+    columns: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> str:
+        """The name in the files."""
+        return shown_name(self.source, self.columns.get(name, name))
+
+
+def file_check(
+    name: str,
+    source: Source,
+    segment: Sequence[str] = (),
+    *,
+    relations: Mapping[str, str | exp.Query] | None = None,
+    columns: Mapping[str, str] | None = None,
+    values: Mapping[str, float | str] | None = None,
+    words: Callable[[Faults], Mapping[str, object]] | None = None,
+    located: bool = True,
+) -> Check:
+    """A check of sql/: its query, with the message and the remedy of its header.
+
+    The placeholders of these texts are `input`, the name of the input; `names[column]`, what people call a column;
+    `rows`, the column `n_rows` in words; the columns of the first row; the values of the parameters; and `words`.
+    The rows that the message locates are those of the first group or, where the query does not group, those that
+    satisfy its condition.
+
+    Args:
+        name: `<stage>/checks/<file>`, or `checks/<file>`.
+        source: The input that the fault is in.
+        segment: The columns of a key: what stands where the file says `segment`.
+        relations: The relation to read, or its query, by the name that the file gives it; `input_read` is that of the
+            input.
+        columns: The column to read, by the name that the file gives it; default: the same name.
+        values: Values of the parameters.
+        words: Further words for the texts, from the rows.
+        located: Whether the message tells where the first fault is.
+    """
+    canonical, columns = f"{source.name}_read", columns or {}
+    query = statement(
+        name, segment, relations={"input_read": canonical, **(relations or {})}, columns=columns, values=values or {}
+    )
+
+    def explain(faults: Faults) -> tuple[str, str]:
+        fault = faults[0] | {alias: faults[0].get(column_name) for alias, column_name in columns.items()}
+        rows = {"rows": rows_in_words(fault["n_rows"])} if "n_rows" in fault else {}
+        texts = {"input": source.name, "names": ShownNames(source, columns), **fault, **rows, **(values or {})}
+        texts |= words(faults) if words is not None else {}
+        header = load(name).header
+        return header["message"].format_map(texts), header["remedy"].format_map(texts)
+
+    if not located:
+        return Check(query, explain)
+    return Check(query, explain, source, lambda faults: _faulty_rows(query, canonical, faults[0]))
+
+
+def _faulty_rows(query: exp.Query, canonical: str, fault: Mapping[str, object]) -> exp.Expr:
+    """The condition of the rows of an input that a check is about; none where it does not read these rows alone."""
+    group, where = query.args.get("group"), query.args.get("where")
+    if group is not None:
+        return _with_key(fault, [key.name for key in group.expressions])
+    tables = list(query.find_all(exp.Table))
+    if where is None or not tables or tables[0].name != canonical:
+        return exp.false()
+    first, joins = tables[0].alias_or_name, query.args.get("joins") or []
+    terms = [
+        term.copy()
+        for term in (where.this.flatten() if isinstance(where.this, exp.And) else [where.this])
+        if not (isinstance(term, exp.Column) and term.name == PASSES_WHERE and term.table in {"", first})
+    ]
+    if len(tables) == 1:
+        return exp.and_(*terms).transform(lambda node: column(node.name) if isinstance(node, exp.Column) else node)
+    if len(tables) != len(joins) + 1 or len(joins) > 1 or joins[0].side:
+        return exp.false()
+    met = exp.select(exp.convert(1)).from_(tables[1].copy()).where(joins[0].args["on"].copy(), *terms)
+    return exp.Exists(this=met).transform(lambda node: _of_rows(node, first))
+
+
+def _of_rows(node: exp.Expr, first: str) -> exp.Expr:
+    """A column of the rows of an input where a query that reads other rows, too, names it."""
+    return column(node.name, ROWS) if isinstance(node, exp.Column) and node.table == first else node
+
+
+def missing_check(source: Source, name: str) -> Check:
+    """Check that a required column is nowhere NULL or not finite."""
+    words = {"missing": missing_words(source, name), "or_map": or_map(source, name)}
+    return file_check("checks/missing", source, columns={"value": name}, words=lambda _: words)
+
+
+def missing_words(source: Source, name: str) -> str:
+    """What a required column is where it is NULL in the canonical relation."""
+    field = source.contract.field(name)
+    return "NULL, or neither 0 nor 1," if field is not None and field.kind == "boolean" else "NULL or not finite"
+
+
+def or_map(source: Source, name: str) -> str:
+    """How other numbers than 0 and 1 are mapped to a boolean; empty for other columns, and for booleans."""
+    field, file_column = source.contract.field(name), source.binding(name).column
+    if field is None or field.kind != "boolean" or file_column is None or not source.is_integer(name):
+        return ""
+    mapped = as_mapping(name, f"{in_expression(file_column)} = 1")
+    return f" Of other numbers say which are true: {mapped}."
+
+
+def negative_check(source: Source, name: str) -> Check:
+    """Check that no count is below zero."""
+    return file_check("checks/negative", source, columns={"value": name})
+
+
+def outside_check(source: Source, name: str, low: float, high: float) -> Check:
+    """Check that no number lies below or above its range."""
+    limits = {"lowest": float(low), "highest": float(high)}
+    return file_check("checks/outside_range", source, columns={"value": name}, values=limits)
+
+
+def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str, of_systems: bool = False) -> Check:
+    """Check that no key repeats; the message names two that do, how many more there are, and where the first is.
+
+    Args:
+        source: The input.
+        keys: The columns of the key.
+        remedy: What the user can do.
+        of_systems: Whether rows may be those of several systems, so that keys may repeat by a column that names them.
+    """
+
+    def words(faults: Faults) -> dict[str, object]:
+        return _repeats(source, keys, faults) | {"remedy": f"{remedy} {_SYSTEMS}" if of_systems else remedy}
+
+    return file_check(REPEATED_KEY, source, keys, words=words)
+
+
+def repeats_check(source: Source, keys: Sequence[str], consequence: str) -> CrossCheck:
+    """Warn of keys that repeat, where every row counts all the same.
+
+    Args:
+        source: The input.
+        keys: The columns of the key.
+        consequence: What follows, and what the user can do.
+    """
+
+    def words(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+        found = frames["repeated"].to_dicts()
+        if not found:
+            return ()
+        texts = _repeats(source, keys, found)
+        return (f"input {source.name}: {texts['keys']} repeat: {texts['examples']}{texts['others']}. {consequence}",)
+
+    query = statement(REPEATED_KEY, keys, relations={"input_read": f"{source.name}_read"})
+    return CrossCheck({"repeated": query}, words)
+
+
+def _repeats(source: Source, keys: Sequence[str], faults: Faults) -> dict[str, object]:
+    """The words about keys that repeat: two of them, and how many more there are."""
+    examples = "; ".join(
+        ", ".join(f"{shown_name(source, key)} = {fault[key]}" for key in keys) + f" ({rows_in_words(fault['n_rows'])})"
+        for fault in faults
+    )
+    more = int(str(faults[0]["n_keys"])) - len(faults)
+    return {
+        "keys": listed(shown_name(source, key) for key in keys),
+        "repeat": "repeats" if len(keys) == 1 else "repeat",
+        "examples": examples,
+        "others": f"; and {more:,} more" if more else "",
+    }
+
+
+def one_cluster_check(source: Source, relation: str, key: str, cluster: str) -> Check:
+    """Check that every unit lies in one cluster: the rows of a unit in two would count twice."""
+    words = {"cluster": users_name(cluster)}
+    return file_check(
+        "checks/several_clusters",
+        source,
+        relations={"units": relation},
+        columns={"unit": key},
+        words=lambda _: words,
+    )
+
+
+def _with_key(fault: Mapping[str, object], keys: Sequence[str]) -> exp.Expr:
+    """The rows that have the key of a fault; none if a value is neither number nor text, which no literal can say."""
+    if not all(isinstance(fault[key], int | str) for key in keys):
+        return exp.false()
+    return exp.and_(*(column(key).eq(exp.convert(fault[key])) for key in keys))
+
+
+# Whose fault it is that an engine could not compute a value: that of SQL of the user, or of a file.
+
+
+@contextmanager
+def naming_user_sql(engine: Engine, plan: Plan) -> Iterator[None]:
+    """Name the input and its `where`, or the expression of a column, when that could not be computed for some row.
+
+    Which one it was is asked for only then: each is computed by itself, and must fail where its columns can be read.
+
+    Raises:
+        DataError: names the input, its SQL and what the engine says.
+    """
+    try:
+        yield
+    except UncomputableError:
+        sources = {each.source.name: each.source for each in plan.relations if each.source is not None}
+        for source in sources.values():
+            for words, field, reads in _user_sql(source):
+                _compute(engine, source, words, field, reads)
+        raise
+
+
+def _user_sql(source: Source) -> Iterator[tuple[str, Field | None, tuple[str, ...]]]:
+    """Every piece of SQL of an input, in words, with the field that it is mapped to and the columns that it reads."""
+    if source.spec.where is not None:
+        yield in_words(WHERE, source.spec.where), None, source.where_columns
+    for name, mapped in source.spec.columns.items():
+        if isinstance(mapped, Expression):
+            field = source.contract.field(name) or Field(name, "any", "a column")
+            yield in_words(name, mapped.sql), field, source.columns_read(name)
+
+
+def _compute(engine: Engine, source: Source, words: str, field: Field | None, reads: tuple[str, ...]) -> None:
+    wanted = {} if field is None else {field.name: field}
+    for scan in source.scans:
+        register(engine, scan)
+    rows = canonical_relation(source, wanted).subquery("rows_of_files")
+    if field is None:
+        query = exp.select(exp.Count(this=exp.Star())).from_(rows).where(column("passes_where"))
+    else:
+        query = exp.select(exp.Count(this=column(field.name))).from_(rows)
+    try:
+        engine.fetch(query)
+    except UncomputableError as error:
+        if not _is_readable(engine, source, reads):
+            return
+        raise uncomputable(source.name, words, error.reason) from error
+
+
+def _is_readable(engine: Engine, source: Source, reads: tuple[str, ...]) -> bool:
+    for scan, files in zip(source.scans, source.groups, strict=True):
+        columns = {name.lower() for name in files[0].schema.names}  # other names are those of folders
+        read = [name for name in reads if name.lower() in columns]
+        try:
+            if read:
+                engine.fetch(exp.select(exp.Max(this=engine.bucket(read, 2))).from_(exp.to_table(scan.name)))
+        except DataError:
+            return False
+    return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 import polars as pl
 import sqlglot.expressions as exp
 
-from ..engines.file_rows import files_query, hides_numbers, one_by_one, partition_column, patterns, written_list
+from ..engines.duckdb import files_query, hides_numbers, one_by_one, partition_column, patterns, written_list
 from ..queries.dialect import render
 from ..queries.load import file_of, fill
 from ..records import dataclass

@@ -18,7 +18,7 @@ from ..sources.inputs import Field, mapping_of_expression
 from ..sources.source import canonical_relation
 from ..sources.types import as_mapping, as_renaming, in_expression
 from ..tables.columns import IN_TIME
-from ..tables.groupings import cluster_name, internal_name, users_name
+from ..tables.schemas import cluster_name, internal_name, users_name
 from .nodes import Frame, Relation
 
 if TYPE_CHECKING:
@@ -358,11 +358,11 @@ class FirstCells:
             names: The grouping columns.
             grid: The grid in which the relation has its cells now.
         """
-        for (asked, grid_of_rows, finer), rows in self._fetched.items():
-            if asked == query.name and grid_of_rows == grid and set(names) < set(finer):
+        for (asked, grid_of_rows, fine), rows in self._fetched.items():
+            if asked == query.name and grid_of_rows == grid and set(names) < set(fine):
                 # what the cells of finer groups have together in each group
                 keys = [*names, *CELL]
-                values = [name for name in rows.columns if name not in {*finer, *CELL}]
+                values = [name for name in rows.columns if name not in {*fine, *CELL}]
                 merged = rows.group_by(keys).agg(_MERGED.get(name, pl.Expr.sum)(pl.col(name)) for name in values)
                 return merged.sort(keys, nulls_last=True).select(*keys, *values)
         rows = self.engine.fetch(expand(query, names))

@@ -9,8 +9,7 @@ import polars as pl
 
 from ..metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY
 from ..records import dataclass
-from ..tables.groupings import TOTAL, group_text, users_name
-from ..tables.schemas import GROUPING
+from ..tables.schemas import GROUPING, TOTAL, group_text, users_name
 from ..visible_text import cleaned
 
 if TYPE_CHECKING:

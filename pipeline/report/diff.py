@@ -9,9 +9,8 @@ from ..metrics.uncertainty.interval_quality import DESIGN_EFFECT, INTERVAL_QUALI
 from ..records import dataclass
 from ..stages.stage import DOUBT
 from ..tables.columns import THRESHOLD
-from ..tables.groupings import TOTAL, group_text, internal_name
 from ..tables.run_tables import metric_columns, metric_key, metric_rows
-from ..tables.schemas import GROUPING
+from ..tables.schemas import GROUPING, TOTAL, group_text, internal_name
 from .diff_tests import is_doubtful, paired_differences
 from .summary import Cells, Heading, Items, Paragraph, heading_of, setting
 from .text import UNBROKEN

@@ -18,8 +18,7 @@ from ..records import dataclass
 from ..stages.compare.pairs import are_times
 from ..stages.compare.rows import MARKS, NUMBERS, has_mark, jackknifed, quality_of_days
 from ..tables.columns import RATIOS
-from ..tables.groupings import TOTAL, group_text, internal_name
-from ..tables.schemas import GROUPING
+from ..tables.schemas import GROUPING, TOTAL, group_text, internal_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -22,8 +22,7 @@ from ..sources.remote import folder_for_caches
 from ..stages.figures import Axis, Figure, Rule, Series
 from ..storage.layout import Layout, generation_of
 from ..storage.state import read_state
-from ..tables.groupings import TOTAL
-from ..tables.schemas import GROUPING
+from ..tables.schemas import GROUPING, TOTAL
 from .charts import BAND_OPACITY, GRID, GROUP, INK, Group, Panels, is_flat, key_of, looks, numbered, panels
 from .published import PublishedRun, read_run
 from .summary import counted, described, keys_on_request, value_text

@@ -13,17 +13,15 @@ import sqlglot.expressions as exp
 from ..engines.duckdb import DuckDB, Resources
 from ..errors import DataError, NoInputError, UsageError, os_fault
 from ..paths import read_file
-from ..plan.checks import naming_user_sql
 from ..plan.count_tables import begin
-from ..plan.nodes import Phase
+from ..plan.nodes import Phase, naming_user_sql
 from ..queries.dialect import column
 from ..queries.load import statement
 from ..records import dataclass
 from ..runs.variables import near
 from ..sources.bindings import columns_without_role, shown_columns
 from ..tables.columns import THRESHOLD
-from ..tables.groupings import TOTAL, Grouping, group_text, internal_name, shown_name, spellings, users_name
-from ..tables.schemas import GROUPING
+from ..tables.schemas import GROUPING, TOTAL, Grouping, group_text, internal_name, shown_name, spellings, users_name
 from .explanation import at_threshold, other_measures
 
 if TYPE_CHECKING:

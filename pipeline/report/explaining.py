@@ -18,7 +18,7 @@ from ..runs.stage_results import code_sha256
 from ..runs.variables import near
 from ..stages.figures import CROSS_FITTED
 from ..stages.sections import Asked, Recounted
-from ..tables.groupings import users_name
+from ..tables.schemas import users_name
 from .evidence import (
     MOST_ROWS,
     Choice,

@@ -14,7 +14,7 @@ from ..errors import UsageError
 from ..metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS
 from ..records import dataclass
 from ..stages.sections import Measure
-from ..tables.formulas import names_in, value_of
+from ..tables.columns import names_in, value_of
 from ..visible_text import cleaned
 from .summary import Block, Heading, Items, Paragraph, cells_of, setting, time_of
 from .text import (

@@ -16,7 +16,7 @@ from ..records import dataclass
 from ..runs.variables import near
 from ..runs.written import PICTURE, OwnFile
 from ..storage.layout import make_folder
-from ..tables.groupings import values_text, written_groups
+from ..tables.schemas import values_text, written_groups
 from ..visible_text import cleaned
 from .charts import Group, Panels, chart, in_hex, panels
 from .summary import described, utc_time

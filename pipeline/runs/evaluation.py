@@ -21,17 +21,16 @@ from ..engines.expression_types import DuckDBWithoutRows
 from ..engines.spark_session import SETTINGS_OF_SESSIONS
 from ..errors import Note, ResourceError
 from ..interrupts import StopRequest, stop_requests
-from ..plan.checks import naming_user_sql
 from ..plan.count_tables import after_results, begin, count
+from ..plan.nodes import naming_user_sql
 from ..plan.plan import render_stage, schemas_of_transforms
 from ..records import dataclass
 from ..sources.inputs import is_passed_in
 from ..sources.parquet_files import DataFile
 from ..stages.stage import counts_table
 from ..storage.layout import own_sha256
-from ..tables.groupings import in_users_names
 from ..tables.run_tables import BINDINGS, INPUTS, METRICS, metrics_table
-from ..tables.schemas import COUNT_TABLE, conform, empty_table
+from ..tables.schemas import COUNT_TABLE, conform, empty_table, in_users_names
 from .opening import open_inputs
 from .stage_results import RACY_SECONDS, StageResult, Watcher, code_sha256, settings, versions
 

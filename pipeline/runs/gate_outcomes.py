@@ -35,9 +35,8 @@ from ..storage.layout import (
     storage_errors,
 )
 from ..storage.state import utc_now
-from ..tables.groupings import TOTAL, values_text
 from ..tables.run_tables import GATES
-from ..tables.schemas import polars_types
+from ..tables.schemas import TOTAL, polars_types, values_text
 from ..visible_text import cleaned, percent, rows_in_words
 from .config import Config
 from .gates import DEFAULT_LEVEL, OF_DIFFERENCES, PREVIOUS, SAME_WEEKDAY, Numbers, Verdict, judge, judged_rows

@@ -30,9 +30,8 @@ from ..metrics.uncertainty.limits import UNDEFINED_INTERVAL
 from ..records import dataclass
 from ..stages.parameters import NAME
 from ..tables.columns import THRESHOLD
-from ..tables.groupings import TOTAL, values_text, written_groups
 from ..tables.run_tables import CRITERION, metric_key, quality_of
-from ..tables.schemas import GROUPING
+from ..tables.schemas import GROUPING, TOTAL, values_text, written_groups
 from .variables import near
 
 if TYPE_CHECKING:

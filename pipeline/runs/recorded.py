@@ -26,8 +26,7 @@ from ..sources.parquet_files import DataFile, PageFaultError, check_pages
 from ..stages import find_stage
 from ..stages.parameters import RECORDED
 from ..storage.layout import MANIFEST, parse_manifest
-from ..tables.groupings import internal_name
-from ..tables.schemas import COUNT_TABLE, empty_table, polars_types
+from ..tables.schemas import COUNT_TABLE, empty_table, internal_name, polars_types
 from .config import Config, ConfiguredStage, ResourceLimits
 from .evaluation import count_and_derive
 from .opening import columns_read, open_inputs

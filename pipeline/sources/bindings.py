@@ -15,7 +15,7 @@ from ..errors import DataError, InvalidQueryError, UncomputableError
 from ..paths import shortened
 from ..queries.dialect import column, data_type
 from ..records import dataclass
-from ..tables.groupings import shown_name
+from ..tables.schemas import shown_name
 from . import predicates
 from .inputs import Expression, columns_in_words, is_partition, partition_column
 from .predicates import partition_type

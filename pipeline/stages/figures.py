@@ -14,8 +14,7 @@ from ..metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY
 from ..metrics.uncertainty.limits import of_chosen
 from ..records import dataclass
 from ..tables.columns import RATIOS, THRESHOLD, nothing, nulls
-from ..tables.groupings import TOTAL, group_text, grouping_columns
-from ..tables.schemas import GROUPING
+from ..tables.schemas import GROUPING, TOTAL, group_text, grouping_columns
 from .stage import ON_SAME_DATA
 
 if TYPE_CHECKING:

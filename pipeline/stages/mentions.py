@@ -24,15 +24,14 @@ from ..metrics.matching.spans import (
 )
 from ..metrics.sorting import rising_order
 from ..plan import rows
-from ..plan.checks import file_check, missing_check, repeats_check
-from ..plan.nodes import CrossCheck, Relation
+from ..plan.nodes import CrossCheck, Relation, file_check, missing_check, repeats_check
 from ..queries.dialect import column
 from ..queries.load import statement
 from ..records import dataclass
 from ..sources.inputs import Field as InputField
 from ..sources.source import SCORE_STATE
 from ..tables.columns import REPLICATE
-from ..tables.groupings import internal_name
+from ..tables.schemas import internal_name
 from .parameters import StageParameters
 
 if TYPE_CHECKING:

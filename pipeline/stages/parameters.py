@@ -17,7 +17,7 @@ from ..metrics.uncertainty.bootstrap import DEFAULT_RESAMPLES, FEWEST_RESAMPLES,
 from ..sources.bins import Grid
 from ..sources.types import as_renaming
 from ..tables.columns import Boundary
-from ..tables.groupings import TOTAL, Grouping, cluster_name, internal_name, unlike_but_for_case
+from ..tables.schemas import TOTAL, Grouping, cluster_name, internal_name, unlike_but_for_case
 
 # Durations in configs, and the window around an event.
 

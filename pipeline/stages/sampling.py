@@ -15,7 +15,7 @@ import sqlglot.expressions as exp
 from pydantic import Field
 
 from ..errors import DataError, NoInputError, Note
-from ..metrics.few_labels.design import allocation, further, places, worth_after_labels, worth_of_cells
+from ..metrics.few_labels.draws import allocation, further, places, worth_after_labels, worth_of_cells
 from ..plan import rows
 from ..plan.count_tables import begin, run_nodes
 from ..plan.nodes import Frame, Phase, Relation, Statement
@@ -24,7 +24,7 @@ from ..queries.load import statement
 from ..records import dataclass
 from ..sources.inputs import Field as InputField
 from ..sources.inputs import Input, InputContract
-from ..tables.groupings import internal_name
+from ..tables.schemas import internal_name
 from ..visible_text import rows_in_words
 from .parameters import StageParameters
 from .threshold_sweep.few_labels import Worth, labels_of, shares_of_groups, strata_of

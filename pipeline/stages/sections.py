@@ -10,8 +10,7 @@ import polars as pl
 from ..metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY, MEANINGS
 from ..records import dataclass
 from ..tables.columns import lowest_retrieved
-from ..tables.groupings import TOTAL, group_text, internal_name
-from ..tables.schemas import GROUPING
+from ..tables.schemas import GROUPING, TOTAL, group_text, internal_name
 from ..visible_text import listed, percent, percent_limits
 
 if TYPE_CHECKING:

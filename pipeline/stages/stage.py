@@ -15,10 +15,8 @@ from ..errors import DataError, Note
 from ..metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY, Quality
 from ..records import dataclass
 from ..tables import columns
-from ..tables.columns import REPLICATE, THRESHOLD, among
-from ..tables.groupings import TOTAL, group_text
-from ..tables.ratios import RATIO_OF
-from ..tables.schemas import COUNT_TABLE, CRITERION, GROUPING, Column, Table
+from ..tables.columns import RATIO_OF, REPLICATE, THRESHOLD, among
+from ..tables.schemas import COUNT_TABLE, CRITERION, GROUPING, TOTAL, Column, Table, group_text
 from .parameters import StageParameters
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from ..plan.plan import Plan
     from ..sources.inputs import InputContract
     from ..sources.source import Source
-    from ..tables.ratios import Ratio
+    from ..tables.columns import Ratio
     from .figures import Figure, KeyNumber, MakesFigures
     from .sections import Asked, Evidence, Measured
 

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from ..metrics.curves.cross_fitting import at_choices
+from ..metrics.curves.decisions import at_choices
 from ..metrics.curves.operating_points import Outcomes
 from ..metrics.uncertainty.proportions import Confusion
-from ..tables.columns import THRESHOLD, divide, nulls, ratio_of
-from ..tables.formulas import value_of
-from ..tables.ratios import Count, Ratio, scales
+from ..tables.columns import THRESHOLD, Count, Ratio, divide, nulls, ratio_of, scales, value_of
 from .sections import Measure
 from .stage import Counted, SampleSizes
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..metrics.curves.cross_fitting import Ints
+    from ..metrics.curves.decisions import Ints
     from ..metrics.planning.pilot import Scale
     from ..metrics.uncertainty.cube import Cube, GroupCounts
     from ..tables.schemas import Column

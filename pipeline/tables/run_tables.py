@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from .columns import THRESHOLD
-from .groupings import TOTAL, internal_name
-from .schemas import GROUPING, STAGE_COLUMN, Column, Table, polars_types
+from .schemas import GROUPING, STAGE_COLUMN, TOTAL, Column, Table, internal_name, polars_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,7 +11,7 @@ import sqlglot.expressions as exp
 from pipeline.errors import DataError
 from pipeline.plan import counts as count_nodes
 from pipeline.plan.count_tables import CountTables
-from pipeline.tables.groupings import Grouping
+from pipeline.tables.schemas import Grouping
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

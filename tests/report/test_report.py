@@ -23,7 +23,7 @@ from pipeline.report.published import kept_run, latest_run, named_runs
 from pipeline.report.summary import headline, limits_text, value_text
 from pipeline.report.text import element, escaped, inert_json
 from pipeline.stages.figures import Axis, Figure, KeyNumber, Series
-from pipeline.tables.groupings import values_text
+from pipeline.tables.schemas import values_text
 from report.conftest import COLUMN, publish
 
 if TYPE_CHECKING:

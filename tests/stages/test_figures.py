@@ -27,7 +27,7 @@ from pipeline.stages.figures import (
     thinned,
     with_limits,
 )
-from pipeline.tables.groupings import internal_name, values_text
+from pipeline.tables.schemas import internal_name, values_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.stages.stated import counted, f_beta_of_row, outcomes_of, ratios_of, with_ratios
-from pipeline.tables.ratios import Count, Ratio
+from pipeline.tables.columns import Count, Ratio
 
 ROOT = Path(__file__).parents[2]
 STATEMENT = '    Ratio("jaccard", ("tp",), ("fp", "fn"), "nothing at all", "share of all"),\n'

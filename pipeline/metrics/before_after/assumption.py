@@ -11,9 +11,19 @@ import scipy
 
 from ...records import dataclass
 from ..uncertainty.clusters import combined
-from ..uncertainty.jackknife import dispersion, negative_binomial_quantile, p_value, sign_flip_test, t_quantile, tail
+from ..uncertainty.jackknife import (
+    dispersion,
+    mid_p_odds,
+    mid_p_tail,
+    negative_binomial_quantile,
+    p_value,
+    paired_dispersion,
+    paired_squares,
+    sign_flip_test,
+    t_quantile,
+    tail,
+)
 from ..uncertainty.limits import Interval, union
-from ..uncertainty.pairing import mid_p_odds, mid_p_tail, paired_dispersion, paired_squares
 from .estimates import Sums
 from .intervals import FEW_MATCHES, MIN_REPLICATES, as_interval
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...tables.columns import Boundary
+    from ..uncertainty.clusters import InTime
     from ..uncertainty.jackknife import Floats
-    from ..uncertainty.serial import InTime
     from .assumption import Prediction
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...records import dataclass
-from ..uncertainty.clusters import JackknifeSpread
+from ..uncertainty.clusters import JackknifeSpread, serial_correlation
 from ..uncertainty.jackknife import covariance, leave_one_out
-from ..uncertainty.serial import serial_correlation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
+    from ..uncertainty.clusters import SerialCorrelation
     from ..uncertainty.jackknife import Floats
-    from ..uncertainty.serial import SerialCorrelation
     from .estimates import Sides
 
 

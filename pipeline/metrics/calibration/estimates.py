@@ -1,13 +1,4 @@
-"""Limits of the share of true rows in bins, of its gap to the mean score, and bands that hold for all bins together.
-
-Limits of a share are those of proportions, see `uncertainty.proportions`. The gap of a share y and a mean score s
-varies with y - s: its limits lie as far from it as those of the share from the share, times the standard error of the
-gap over that of the share, which keeps limits of few events as wide, and as uneven, as they must be.
-
-Bands have limits of the level confidence^(1/K) in each of K bins, so that all K hold together with at least the
-confidence (Šidák 1967): exactly if bins are independent, as bins of independent rows are, and more often if clusters
-make them alike.
-"""
+"""Limits of the share of true rows in bins and of its gap to the mean score, bands of all bins, and tests."""
 
 from __future__ import annotations
 
@@ -15,17 +6,12 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import scipy
 
 from ...records import dataclass
+from ..uncertainty.clusters import ONE_WAY, over_time
 from ..uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
-from .bins import group_of_bins, spread_of_means
-from .errors import Variances
-from .significance import (
-    hosmer_lemeshow_of_clusters,
-    hosmer_lemeshow_of_rows,
-    spiegelhalter_of_clusters,
-    spiegelhalter_of_rows,
-)
+from .bins import Variances, group_of_bins, pooled, spread_of_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,10 +22,213 @@ if TYPE_CHECKING:
     from ..uncertainty.clusters import Spread
     from ..uncertainty.jackknife import Limits
     from .bins import BinSums, Ints, Moments
-    from .significance import Tested
+
+
+# Tests of the hypothesis that scores are probabilities of their labels.
+#
+# - *Spiegelhalter* (1986): the sum of (y - s) (1 - 2 s), which is the excess of the Brier score over what is expected,
+#   over its standard error. Scores that are too extreme raise it, scores that are too near to 1/2 lower it.
+# - *Hosmer & Lemeshow* (1980): squares of what true rows in bins exceed the scores by, over their variances, added up.
+#
+# Where rows are independent the scores give the variances, and the sum of squares is held against a scaled chi-square
+# distribution with its mean and its variance (Satterthwaite 1946), after bins in which hardly a true row is expected
+# have been put together with their neighbours (`pooling`). Weights may depend on labels: with them Spiegelhalter's
+# variance is the sum of squares of what rows add. Where only clusters are independent, the standard error is that
+# between clusters, with Student's t. Either is at least what scores say of independent rows: samples in which by chance
+# no true row occurs show no spread.
+#
+# Where even all rows together hold less than one row's worth of chance, no distribution with a density comes near. The
+# p-value is then at least the largest that any distribution with their variance can have, 1 / z² (Chebyshev).
 
 
 Floats: TypeAlias = "NDArray[np.float64]"
+Tested: TypeAlias = "tuple[Floats, Floats]"  # the statistic and its two-sided p-value
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def spiegelhalter_of_rows(sums: BinSums, starts: NDArray[np.int64]) -> Tested:
+    """Statistic z and p-value of every group where rows are independent; nan where no score tells.
+
+    Args:
+        sums: Of bins with a weight above 0, those of one group one after the other.
+        starts: Index of the first bin of every group, rising.
+    """
+    groups = sums.of_groups(starts)
+    least = groups.test_variance_if_calibrated()
+    variance = np.maximum(groups.test_variance, least)
+    z = np.where(variance > 0, groups.weighted.test_sum / np.sqrt(variance), np.nan)
+    return z, _guarded_test(2 * scipy.special.ndtr(-np.abs(z)), groups, least)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def spiegelhalter_of_clusters(sums: BinSums, clusterings: Sequence[Moments]) -> Tested:
+    """Statistic and p-value of one group where only replicates are independent, shape (1,); nan without a spread.
+
+    Args:
+        sums: Of the bins of the group, shape (K,).
+        clusterings: Sums by replicate and bin, shape (G, K): of the one clustering, or of both parents and of both.
+    """
+    if _replicates(clusterings) == 1:
+        return np.full(1, np.nan), np.full(1, np.nan)
+    group = sums.of_groups(_START)
+    weight = group.weighted.weight
+    spread = spread_of_means(lambda moments: moments.test_sum, [moments.over_bins() for moments in clusterings])
+    least = group.test_variance_if_calibrated()
+    variance = np.maximum(weight**2 * spread.variance, least)
+    statistic = np.where(variance > 0, group.weighted.test_sum / np.sqrt(variance), np.nan)
+    return statistic, _guarded_test(2 * scipy.special.stdtr(spread.degrees, -np.abs(statistic)), group, least)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def hosmer_lemeshow_of_rows(sums: BinSums, variance: Floats, starts: NDArray[np.int64]) -> Tested:
+    """Statistic and p-value of every group where rows are independent; arguments as for `spiegelhalter_of_rows`.
+
+    Args:
+        sums: As for `spiegelhalter_of_rows`.
+        variance: Of the surplus of each bin, see `BinSums.variance_if_calibrated`.
+        starts: As for `spiegelhalter_of_rows`.
+    """
+    pools, first = pooled(_counted(sums, variance), starts)
+    is_excluded = np.logical_or.reduceat(_is_excluded(sums, variance), starts)
+    sums, variance = sums.of_groups(pools), np.add.reduceat(variance, pools)
+    terms, spread = (
+        np.where(variance > 0, values, 0.0) for values in (sums.weighted.surplus**2 / variance, _spread(sums, variance))
+    )
+    statistic, mean, of_statistic = (
+        np.add.reduceat(values, first) for values in (terms, (variance > 0).astype(np.float64), spread)
+    )
+    statistic = np.where(is_excluded, np.inf, statistic)
+    chance = np.maximum.reduceat(_counted(sums, variance), first)
+    return statistic, _guarded(_chi_square(statistic, mean, of_statistic), statistic, chance)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def hosmer_lemeshow_of_clusters(sums: BinSums, least: Floats, clusterings: Sequence[Moments]) -> Tested:
+    """Statistic and p-value of one group where only replicates are independent, shape (1,).
+
+    Variances are those of independent rows times the design effect of all bins together, which is at least 1 (Rao &
+    Scott 1981); with weights, in each bin that between replicates if it is larger. Correlations between bins are those
+    between the sums of replicates.
+
+    Args:
+        sums: Of the bins of the group, shape (K,).
+        least: Variance of the surplus of each bin if rows were independent, see `BinSums.variance_if_calibrated`.
+        clusterings: As for `spiegelhalter_of_clusters`.
+    """
+    replicates = _replicates(clusterings)
+    if replicates == 1:
+        return np.full(1, np.nan), np.full(1, np.nan)
+    if _is_excluded(sums, least).any():
+        return np.full(1, np.inf), np.zeros(1)
+    pools, _ = pooled(_counted(sums, least), _START)
+    sums, least = sums.of_groups(pools), np.add.reduceat(least, pools)
+    together = _between([moments.of_groups(pools) for moments in clusterings])
+    # one design effect for all bins: those of single bins with few true rows say little, but weights make them differ
+    effect = max(np.trace(together) / least.sum(), 1.0) if least.any() else 1.0
+    variance = np.maximum(np.diag(together), least) if sums.is_weighted else effect * least
+    used = variance > 0
+    if not used.any():
+        return np.full(1, np.nan), np.full(1, np.nan)
+    correlation = together[np.ix_(used, used)] / np.sqrt(np.outer(variance[used], variance[used]))
+    statistic = np.array([np.sum(sums.weighted.surplus[used] ** 2 / variance[used])])
+    count = used.sum()
+    squares = np.sum(correlation**2) - np.sum(np.diag(correlation) ** 2)
+    # squares of correlations that are 0 are 1 / G on average
+    squares = max((replicates * squares - count * (count - 1)) / (replicates - 1), 0.0)
+    spread = 2 * squares + np.sum(_spread(sums, variance)[used])
+    p_value = _chi_square(statistic, np.array([float(count)]), np.array([spread]))
+    of_rows = np.sum(sums.weighted.surplus[used] ** 2 / least[used], keepdims=True)
+    return statistic, _guarded(p_value, of_rows, _counted(sums, least).max(keepdims=True))
+
+
+def _guarded_test(p_value: Floats, groups: BinSums, least: Floats) -> Floats:
+    """The p-value of Spiegelhalter's test, see `_guarded`; `least` is `test_variance_if_calibrated`."""
+    positive, negative = groups.test_expected
+    return _guarded(p_value, groups.weighted.test_sum**2 / least, (positive + negative) ** 2 / least)
+
+
+def _replicates(clusterings: Sequence[Moments]) -> int:
+    """Fewest replicates of any clustering."""
+    return min(len(moments.weight) for moments in clusterings)
+
+
+def _between(clusterings: Sequence[Moments]) -> Floats:
+    """Products of the surpluses of bins, summed over replicates: over each parent less over both, or over the one.
+
+    Those of replicates in time are raised by what neighbours add to the variances.
+    """
+    products = [moments.surplus.T @ moments.surplus for moments in clusterings]
+    if len(products) == ONE_WAY:
+        root = np.sqrt(over_time(clusterings[0].surplus).factor) if clusterings[0].in_time else 1.0
+        return np.asarray(products[0] * np.multiply.outer(root, root))
+    together = products[0] + products[1] - products[2]
+    of_one = np.minimum(np.diag(products[0]), np.diag(products[1]))
+    np.fill_diagonal(together, np.maximum(np.diag(together), of_one))
+    return together
+
+
+def _is_excluded(sums: BinSums, variance: Floats) -> NDArray[np.bool_]:
+    """Whether a bin has a label that its scores, all 0 or 1, exclude."""
+    return (variance <= 0) & (np.abs(sums.weighted.surplus) > _ROUNDING)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _counted(sums: BinSums, variance: Floats) -> Floats:
+    """Variance of the number of true rows that the surplus is worth: without weights and clusters Σ s (1 - s)."""
+    return np.where(variance > 0, sums.weighted.expected_variance**2 / variance, 0.0)
+
+
+@np.errstate(divide="ignore")
+def _guarded(p_value: Floats, square: Floats, chance: Floats) -> Floats:
+    """The p-value of a statistic; where it holds less than one row's worth of chance at least that of Chebyshev.
+
+    Args:
+        p_value: Of the statistic by a distribution with a density.
+        square: The squared sum over its variance if scores are probabilities and rows independent.
+        chance: Variance of the number of rows that the sum is worth then.
+    """
+    return np.where(chance < 1, np.maximum(p_value, np.minimum(1 / square, 1.0)), p_value)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _spread(sums: BinSums, variance: Floats) -> Floats:
+    """Variance of the squared surplus of bins over its variance: 2 if it is normal, and its excess kurtosis.
+
+    Without weights the fourth cumulant is Σ p q (1 - 6 p q) of probabilities p and q = 1 - p, which follows from the
+    sums of p q and of p q (1 - 4 p q). With weights the kurtosis is that of a binomial count with the variance of the
+    share.
+    """
+    if not sums.is_weighted:
+        fourth = 1.5 * sums.test_variance - 0.5 * sums.weighted.expected_variance
+        return np.maximum(2 + fourth / variance**2, _LEAST_SPREAD)
+    product = sums.weighted.expected_variance / sums.weighted.weight
+    kurtosis = (1 - 6 * product) / _counted(sums, variance)
+    return np.maximum(2 + kurtosis, _LEAST_SPREAD)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _chi_square(statistic: Floats, mean: Floats, variance: Floats) -> Floats:
+    """Probability of more than the statistic under the scaled chi-square distribution with a mean and a variance."""
+    degrees = 2 * mean**2 / variance
+    return np.where(np.isinf(statistic), 0.0, scipy.special.chdtrc(degrees, statistic * degrees / mean))
+
+
+_START = np.zeros(1, dtype=np.int64)  # of the bins of one group
+_ROUNDING = 1e-12  # sums of decimals that are 0 but for their last digits
+_LEAST_SPREAD = 0.01
+
+
+# Limits of the share of true rows in bins, of its gap to the mean score, and bands that hold for all bins together.
+#
+# Limits of a share are those of proportions, see `uncertainty.proportions`. The gap of a share y and a mean score s
+# varies with y - s: its limits lie as far from it as those of the share from the share, times the standard error of the
+# gap over that of the share, which keeps limits of few events as wide, and as uneven, as they must be.
+#
+# Bands have limits of the level confidence^(1/K) in each of K bins, so that all K hold together with at least the
+# confidence (Šidák 1967): exactly if bins are independent, as bins of independent rows are, and more often if clusters
+# make them alike.
+
+
 _SHARE = "precision"  # the proportion of hits among hits and misses
 
 

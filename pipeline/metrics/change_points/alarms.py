@@ -23,11 +23,10 @@ import scipy
 
 from ...records import dataclass
 from ..uncertainty.bootstrap import otherwise, ratio_limits, studentised
-from ..uncertainty.clusters import effective_number, spread_of_shifts, stretches
+from ..uncertainty.clusters import effective_number, may_neighbours_be_alike, spread_of_shifts, stretches
 from ..uncertainty.cube import MOST_CELLS
 from ..uncertainty.jackknife import gamma_interval, leave_one_out, t_quantile, tail
 from ..uncertainty.proportions import Confusion, intervals_of_clusters
-from ..uncertainty.serial import may_neighbours_be_alike
 from .windows import (
     FirstAlarms,
     Incidents,

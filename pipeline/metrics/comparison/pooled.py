@@ -10,8 +10,8 @@ import numpy as np
 import scipy
 
 from ...records import dataclass
-from ...tables.columns import RATIOS
-from ...tables.ratios import RATIO_OF
+from ...tables.columns import RATIO_OF, RATIOS
+from ..uncertainty.clusters import over_time
 from ..uncertainty.jackknife import (
     binomial_limits,
     covariance,
@@ -21,7 +21,6 @@ from ..uncertainty.jackknife import (
     t_quantile,
     tail,
 )
-from ..uncertainty.serial import over_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,14 +17,14 @@ from ...records import dataclass
 from ...tables.columns import RATIOS, THRESHOLD, beside, nothing
 from ...tables.schemas import Column, limits_of_share
 from ..uncertainty.limits import limit_names, of_chosen
-from .cross_fitting import by_fold, cross_fitted, keeps_precision, keeps_recall
+from .decisions import by_fold, cross_fitted, keeps_precision, keeps_recall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ...tables.columns import Boundary
     from ..uncertainty.jackknife import Floats, Limits
-    from .cross_fitting import Bools, Ints
+    from .decisions import Bools, Ints
 
 
 # Thresholds chosen by a criterion: best F-beta, a ratio that is high enough, lowest cost, a capacity, or given.

@@ -26,8 +26,7 @@ import numpy as np
 
 from ...records import dataclass
 from ..sorting import in_rising_order
-from .influence import CLASSES, ClassMoments, ReplicateSums, degrees_of_rows, variance_of_rows
-from .running_sums import running_sums
+from .influence import CLASSES, ClassMoments, ReplicateSums, degrees_of_rows, running_sums, variance_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ...records import dataclass
-from ...tables.ratios import INDEX_OF, RATIO_OF
-from ..uncertainty.indices import index_of
-from ..uncertainty.proportions import Confusion
+from ...tables.columns import INDEX_OF, RATIO_OF
+from ..uncertainty.proportions import Confusion, index_of
 from .draws import Design, Totals
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..curves.decisions import Payoffs
-    from .rows import Labelled, Population
+    from .draws import Labelled, Population
 
     Floats: TypeAlias = NDArray[np.float64]
 

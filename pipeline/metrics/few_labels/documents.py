@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ...records import dataclass
-from .draws import merged_strata, scaled
-from .rows import Population
+from .draws import Population, merged_strata, scaled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -1,20 +1,4 @@
-"""Totals of a stratified sample at falling cuts, and draws that say how far they can be trusted.
-
-Of every stratum the number of rows at or above each cut is known; labels are known of a sample. With weights that add
-up to the size N of the stratum, a share p = Σ w y / N of its rows is true, and of its rows at or above a cut
-
-    tp = p N(cut) + c Σ (y - p) w [score ≥ cut],    c = 1 + (1 - n / N) / (n - 1)
-
-are: the difference estimator with p in the place of every label that is not known (Cochran 1977, chapter 7), where c
-takes account of p being estimated from the same rows. It is unbiased whether or not p is the same throughout the
-stratum. A proxy f, known of every row, takes p's place: y is λ f plus a rest, the total of f is known, and the rest is
-estimated. λ is tuned by stratum (PPI++, Angelopoulos, Duchi & Zrnic 2023), with the help of all strata where one has
-few rows that tell it, and shrunk as far as the sample cannot tell it from 0.
-
-Draws are those of the Bayesian bootstrap (Rubin 1981), which is the Pólya posterior of a finite population (Ghosh &
-Meeden 1997): each row of a stratum, or each cluster, gets a gamma weight. Sampling without replacement shrinks them by
-the root of 1 - n / N.
-"""
+"""A stratified sample of rows: which to label, what is known of them, its totals at falling cuts, and draws."""
 
 from __future__ import annotations
 
@@ -27,10 +11,106 @@ from ...records import dataclass
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .rows import Labelled, Population
-
     Floats: TypeAlias = NDArray[np.float64]
     Integers: TypeAlias = NDArray[np.int64]
+
+
+# What is known of all rows, and of the labelled ones.
+
+
+@dataclass(frozen=True)
+class Population:
+    """Sizes of strata, in the order of their scores within a group, so that neighbours are alike.
+
+    Attributes:
+        cuts: Shape (K,): falling scores. A row is retrieved by a cut if its score is at least as high. For average
+            precision they include the scores of all labelled rows.
+        retrieved: Shape (H, K): rows of each stratum that each cut retrieves, or their weights.
+        size: Shape (H,): rows of each stratum, or their weights, those below all cuts included.
+        rows: Shape (H,): numbers of rows, where the others are weights; else None.
+        proxy: Shape (H, K): sums of the proxy over the rows that each cut retrieves, or None.
+        proxy_size: Shape (H,): sums of the proxy over all rows of each stratum, or None.
+    """
+
+    cuts: Floats
+    retrieved: Floats
+    size: Floats
+    rows: Floats | None = None
+    proxy: Floats | None = None
+    proxy_size: Floats | None = None
+
+    @property
+    def numbers(self) -> Floats:
+        """Shape (H,): how many rows each stratum has."""
+        return self.size if self.rows is None else self.rows
+
+    def merged(self, into: Integers) -> Population:
+        """The sizes of merged strata; `into` is the new number of every stratum, from 0."""
+        member = np.arange(int(into.max()) + 1)[:, None] == into
+
+        def added(values: Floats | None) -> Floats | None:
+            return None if values is None else np.asarray(member @ values, dtype=np.float64)
+
+        return Population(
+            self.cuts,
+            np.asarray(member @ self.retrieved, dtype=np.float64),
+            np.asarray(member @ self.size, dtype=np.float64),
+            added(self.rows),
+            added(self.proxy),
+            added(self.proxy_size),
+        )
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """The rows that were drawn and labelled, in any order.
+
+    Attributes:
+        stratum: Shape (n,): index of the stratum.
+        score: Shape (n,).
+        label: Shape (n,): whether the row is true.
+        weight: Shape (n,): how heavy a row is beside others of its stratum: its own weight over its probability of
+            being drawn; all 1 where rows of a stratum are drawn alike and weigh the same.
+        proxy: Shape (n,), or None.
+        cluster: Shape (n,): whatever was drawn together has one number; None where rows were drawn one by one.
+    """
+
+    stratum: Integers
+    score: Floats
+    label: NDArray[np.bool_]
+    weight: Floats
+    proxy: Floats | None = None
+    cluster: Integers | None = None
+
+    def take(self, order: Integers) -> Labelled:
+        """The rows in another order."""
+        return Labelled(
+            self.stratum[order],
+            self.score[order],
+            self.label[order],
+            self.weight[order],
+            None if self.proxy is None else self.proxy[order],
+            None if self.cluster is None else self.cluster[order],
+        )
+
+
+# Totals of a stratified sample at falling cuts, and draws that say how far they can be trusted.
+#
+# Of every stratum the number of rows at or above each cut is known; labels are known of a sample. With weights that add
+# up to the size N of the stratum, a share p = Σ w y / N of its rows is true, and of its rows at or above a cut
+#
+#     tp = p N(cut) + c Σ (y - p) w [score ≥ cut],    c = 1 + (1 - n / N) / (n - 1)
+#
+# are: the difference estimator with p in the place of every label that is not known (Cochran 1977, chapter 7), where c
+# takes account of p being estimated from the same rows. It is unbiased whether or not p is the same throughout the
+# stratum. A proxy f, known of every row, takes p's place: y is λ f plus a rest, the total of f is known, and the rest
+# is estimated. λ is tuned by stratum (PPI++, Angelopoulos, Duchi & Zrnic 2023), with the help of all strata where one
+# has few rows that tell it, and shrunk as far as the sample cannot tell it from 0.
+#
+# Draws are those of the Bayesian bootstrap (Rubin 1981), which is the Pólya posterior of a finite population (Ghosh &
+# Meeden 1997): each row of a stratum, or each cluster, gets a gamma weight. Sampling without replacement shrinks them
+# by the root of 1 - n / N.
+
 
 FEWEST = 5  # labels of a stratum, below which it is taken together with a neighbour
 _LEAST_SHAPE = 0.2  # of a gamma weight, where a stratum has hardly a row
@@ -255,3 +335,163 @@ def scaled(weight: Floats, stratum: Integers, size: Floats) -> Floats:
 
 def _without_zeros(values: Floats | Integers) -> Floats:
     return np.where(values == 0, np.inf, values)
+
+
+# Which rows to label: strata by score, how many rows of each, and in which order.
+#
+# A row that is true with probability p is worth √(p (1 - p)) labels: strata of equal sums with equally many labels are
+# those of Dalenius & Hodges (1959), and their allocation is Neyman's (1934). What scores say of p may be wrong, and a
+# stratum that is thought to hold no true row is what makes recall doubtful: a third of the labels goes to rows alike.
+
+
+_ALIKE = 1 / 3  # of the labels, for rows whatever their scores
+_MOST_STRATA = 16
+PER_STRATUM = 10  # labels, at least, if there are several strata
+_NOTHING = 1e-300
+
+
+def worth_of_cells(score: Floats, rows: Integers) -> Floats:
+    """How many of all labels a cell of rows is worth, shape (C,); adds up to 1.
+
+    Args:
+        score: Shape (C,): rising scores. If all lie between 0 and 1, they are taken as probabilities; else a row is
+            worth the inverse of its rank from the top, so that each tenfold of rows is worth as much.
+        rows: Shape (C,): numbers of rows with these scores.
+    """
+    if not len(score):
+        return np.zeros(0)
+    is_share = bool(score[0] >= 0 and score[-1] <= 1)
+    above = np.cumsum(rows[::-1])[::-1]
+    worth = np.sqrt(score * (1 - score)) * rows if is_share else _of_ranks(above - rows, above)
+    return _with_rows_alike(worth, rows)
+
+
+def worth_of_rows_alike(score: Floats, rows: Integers) -> Floats:  # noqa: ARG001 - called as `worth_of_cells`
+    """How many of all labels a cell is worth where a row is worth as much as any other, shape (C,); adds up to 1."""
+    return np.asarray(rows / max(rows.sum(), 1))
+
+
+def worth_of_documents(mentions: Floats, rows: Integers) -> Floats:
+    """How many of all drawn documents a cell of them is worth, shape (C,); adds up to 1.
+
+    What is wrong of m mentions varies by about the root of m, and mentions that are missed by something where there is
+    none.
+
+    Args:
+        mentions: Shape (C,): predicted mentions of each document.
+        rows: Shape (C,): documents.
+    """
+    return _with_rows_alike(np.sqrt(mentions + 1) * rows, rows)
+
+
+def worth_after_labels(worth: Floats, rows: Integers, labels: Integers, trues: Integers) -> Floats:
+    """The worth of strata, half from earlier labels and half as before, shape (H,); adds up to 1.
+
+    Strata whose few labels happen to hold no true row would else get no more, and limits would be too low: of average
+    precision they held the truth in .88 of samples. The share of true rows in a stratum is that of its labels and of
+    one more row, which is as true as all rows are on average.
+
+    Args:
+        worth: Shape (H,): before there were labels.
+        rows: Shape (H,): numbers of rows.
+        labels: Shape (H,): labelled rows.
+        trues: Shape (H,): true ones among them.
+    """
+    seen = labels > 0
+    average = (rows[seen] @ (trues[seen] / labels[seen]) + 0.5) / (rows[seen].sum() + 1) if seen.any() else 0.5
+    share = (trues + average) / (labels + 1)
+    from_labels = _with_rows_alike(np.sqrt(share * (1 - share)) * rows, rows)
+    return np.asarray((from_labels + worth / max(worth.sum(), _NOTHING)) / 2)
+
+
+def strata_of_cells(worth: Floats, size: int) -> Integers:
+    """The stratum of each cell, from 0 at the lowest scores: 1, 2, 4, 8 or 16 of about equal worth.
+
+    Strata for more labels lie within strata for fewer, so that rows drawn at random from these are random there.
+
+    Args:
+        worth: Shape (C,): in rising order of scores.
+        size: How many labels there are.
+    """
+    strata = 1
+    while 2 * strata <= min(_MOST_STRATA, size // PER_STRATUM):
+        strata *= 2
+    middle = np.cumsum(worth) - worth / 2
+    finest = np.minimum((middle / max(worth.sum(), _NOTHING) * _MOST_STRATA).astype(np.int64), _MOST_STRATA - 1)
+    return np.asarray(np.unique(finest * strata // _MOST_STRATA, return_inverse=True)[1], dtype=np.int64)
+
+
+def allocation(worth: Floats, rows: Integers, size: int) -> Integers:
+    """How many rows of each stratum to label, shape (H,): in proportion to their worth, five at least, all at most.
+
+    Args:
+        worth: Shape (H,).
+        rows: Shape (H,): numbers of rows.
+        size: How many labels there are; more than there are rows means all rows.
+    """
+    least = np.minimum(rows, FEWEST)
+    return _shared_out(worth, rows, size, least if least.sum() <= size else np.zeros_like(rows))
+
+
+def _shared_out(worth: Floats, rows: Integers, size: int, least: Integers) -> Integers:
+    """Whole numbers in proportion to worth, each between `least` and `rows`, that add up to `size` or to all rows."""
+    size = min(size, int(rows.sum()))
+    shares = least.astype(np.float64)
+    free = rows > 0
+    while free.any():  # whatever a stratum cannot have, or has to have, is no longer shared out
+        left = size - shares[~free].sum()
+        by = worth if worth[free].sum() > _NOTHING else rows
+        wanted = np.where(free, left * (by / by[free].sum()), shares)
+        too_much, too_few = free & (wanted > rows), free & (wanted < least)
+        fixed = too_much if (wanted - rows)[too_much].sum() >= (least - wanted)[too_few].sum() else too_few
+        shares = np.where(too_much, rows, np.where(too_few, least, wanted)) if fixed.any() else wanted
+        if not fixed.any():
+            break
+        free &= ~fixed
+    return _rounded(shares, rows, size)
+
+
+def further(worth: Floats, rows: Integers, drawn: Integers, size: int) -> Integers:
+    """How many more rows of each stratum to label, shape (H,), where some have been drawn before.
+
+    Args:
+        worth: Shape (H,).
+        rows: Shape (H,): numbers of rows.
+        drawn: Shape (H,): how many of them were drawn before.
+        size: How many more labels there are.
+    """
+    lacking = np.maximum(allocation(worth, rows, int(drawn.sum()) + size) - drawn, 0)
+    return _shared_out(lacking.astype(np.float64), rows - drawn, size, np.zeros_like(rows))
+
+
+def places(stratum: Integers, rank: Integers, numbers: Integers) -> Floats:
+    """Where each row stands in the sheet: sorted by these, the first k rows hold every stratum in its share.
+
+    Args:
+        stratum: Shape (n,): of each drawn row.
+        rank: Shape (n,): its rank in the random order of its stratum, from 0.
+        numbers: Shape (H,): how many rows of each stratum are drawn.
+    """
+    return np.asarray((rank + 0.5) / numbers[stratum])
+
+
+def _of_ranks(below: Floats | Integers, upto: Floats | Integers) -> Floats:
+    """Σ 1 / rank over the ranks of each cell, by the logarithm."""
+    return np.asarray(np.log((upto + 0.5) / (below + 0.5)))
+
+
+def _with_rows_alike(worth: Floats | Integers, rows: Integers) -> Floats:
+    alike = rows / max(rows.sum(), 1)
+    total = worth.sum()
+    return np.asarray(alike if total <= 0 else (1 - _ALIKE) * worth / total + _ALIKE * alike)
+
+
+def _rounded(shares: Floats, rows: Integers, size: int) -> Integers:
+    """Whole numbers that add up to `size`, by the largest remainders."""
+    numbers = np.floor(shares + 1e-9).astype(np.int64)
+    order = np.argsort(-(shares - numbers), kind="stable")
+    for stratum in [*order, *order]:
+        if numbers.sum() >= size:
+            break
+        numbers[stratum] += numbers[stratum] < rows[stratum]
+    return numbers

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...tables.columns import Boundary
-    from .serial import Cycle
+    from .clusters import Cycle
 
 Counts: TypeAlias = "NDArray[Any]"  # int64, or float64 for decimals and doubles
 Floats: TypeAlias = "NDArray[np.float64]"

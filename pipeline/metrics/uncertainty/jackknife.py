@@ -1,10 +1,4 @@
-"""Standard errors and intervals from replicate sums: the delete-a-group jackknife, shared by all stages.
-
-Rows are not independent, clusters are. Every cluster lies in one of G replicates and the counts are known per
-replicate, so a statistic can be taken again without each replicate in turn: the spread of these G values is its
-sampling variance, with G - 1 degrees of freedom (Quenouille 1956; Tukey 1958; delete-a-group: Kott 2001). Arrays have
-the replicates on axis 0.
-"""
+"""Standard errors and intervals from replicate sums: the delete-a-group jackknife, and quantiles of beta."""
 
 from __future__ import annotations
 
@@ -14,12 +8,145 @@ import numpy as np
 import scipy
 
 from ...records import dataclass
-from .beta import beta_quantile
+from ..sorting import on_all_cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+
+# Quantiles of beta distributions, of which limits of proportions are made: many at once.
+#
+# SciPy searches for each of them. Where both shapes are large, the logarithm of the odds is so nearly normal that the
+# expansion of Cornish & Fisher (1938) in its cumulants, which are polygamma functions, is wrong by a few millionths of
+# a standard deviation, and one step of Halley's method makes it right to the last digits. Where the step is longer, and
+# for small shapes, SciPy is asked, once for equal arguments.
+
+
 Floats: TypeAlias = "NDArray[np.float64]"
+
+_LARGE_SHAPE = 200.0  # smaller ones take SciPy no longer
+_LEAST_LEVEL = 1e-4  # below, differences of probabilities have too few digits
+_LONGEST_STEP = 3e-5  # in standard deviations; what it leaves is of the order of its cube
+_SMALLEST_LOG, _HALVINGS = -745.0, 80  # of doubles above 0; enough halvings for the last bit
+
+
+def beta_quantile(a: Floats, b: Floats, probability: Floats | float, *, above: bool = False) -> Floats:
+    """The value below or above which a beta distribution has some probability.
+
+    Args:
+        a: First shape, > 0, any shape of array; nan gives nan.
+        b: Second shape, likewise.
+        probability: Between 0 and 1, of a shape that broadcasts.
+        above: Whether it is the probability of larger values.
+    """
+    arrays = np.broadcast_arrays(np.asarray(a, np.float64), b, np.asarray(probability, np.float64))
+    columns = [array.ravel() for array in arrays]
+    begins = np.ones(columns[0].size, dtype=np.bool_)  # rows unlike the row before: along a curve, counts stay the same
+    begins[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    quantiles = _of_rows(*(column[begins] for column in columns), above=above)
+    return np.asarray(quantiles[begins.cumsum() - 1].reshape(arrays[0].shape))
+
+
+def _of_rows(a: Floats, b: Floats, tail: Floats, *, above: bool) -> Floats:
+    level = 1 - tail if above else tail
+    is_large = (np.minimum(a, b) >= _LARGE_SHAPE) & (np.abs(level - 0.5) <= 0.5 - _LEAST_LEVEL)
+    quantiles = np.full(a.shape, np.nan)
+    quantiles[is_large] = on_all_cores(_of_large_shapes, a[is_large], b[is_large], level[is_large])
+    lacking = np.isnan(quantiles)
+    quantiles[lacking] = _searched(a[lacking], b[lacking], tail[lacking], above=above)
+    return quantiles
+
+
+def _of_large_shapes(a: Floats, b: Floats, level: Floats) -> Floats:
+    """Quantiles from a normal distribution of the log odds; nan where that is not exact.
+
+    Of X and 1 - X the one that is smaller on average is looked for, since it has more digits.
+    """
+    swapped = a > b
+    small, large = np.where(swapped, b, a), np.where(swapped, a, b)
+    level = np.where(swapped, 1 - level, level)
+    log_odds, deviation = _cornish_fisher(small, large, scipy.special.ndtri(level))
+    value = scipy.special.expit(log_odds)
+    density = np.exp(small * log_odds + (small + large) * np.log1p(-value) - scipy.special.betaln(small, large))
+    newton = (scipy.special.betainc(small, large, value) - level) / density
+    step = newton / (1 - newton * (small - (small + large) * value) / 2)
+    value = scipy.special.expit(log_odds - step)
+    return np.where(np.abs(step) <= _LONGEST_STEP * deviation, np.where(swapped, 1 - value, value), np.nan)
+
+
+def _cornish_fisher(a: Floats, b: Floats, normal: Floats) -> tuple[Floats, Floats]:
+    """The quantile of the log odds for a quantile of the standard normal distribution, and their standard deviation.
+
+    The cumulant of order r is the polygamma function of order r - 1 of `a`, and that of `b`, less it for odd r. The
+    expansion has the terms to the third order (Abramowitz & Stegun 1964, 26.2.49).
+    """
+    mean, variance, third, fourth, fifth = (
+        of_a + sign * of_b for of_a, of_b, sign in zip(_polygammas(a), _polygammas(b), (-1, 1, -1, 1, -1), strict=True)
+    )
+    deviation = np.sqrt(variance)
+    skewness, excess, tailed = third / deviation**3, fourth / variance**2, fifth / deviation**5
+    square = normal * normal
+    first = skewness * (square - 1) / 6
+    second = normal * (excess * (square - 3) / 24 - skewness**2 * (2 * square - 5) / 36)
+    of_fifth = tailed * ((square - 6) * square + 3) / 120
+    of_both = skewness * excess * ((square - 5) * square + 2) / 24
+    of_cube = skewness**3 * ((12 * square - 53) * square + 17) / 324
+    return mean + deviation * (normal + first + second + of_fifth - of_both + of_cube), deviation
+
+
+def _polygammas(shape: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Polygamma functions of order 0 to 4 of a large number, by their series in 1 / (shape - 1/2)."""
+    inverse = 1 / (shape - 0.5)
+    square = inverse * inverse
+    return (
+        square * (1 / 24 - square * 7 / 960) - np.log(inverse),
+        inverse * (1 - square * (1 / 12 - square * 7 / 240)),
+        -square * (1 - square * (1 / 4 - square * 7 / 48)),
+        2 * inverse * square * (1 - square / 2),
+        -6 * square * square * (1 - square * 5 / 6),
+    )
+
+
+def _searched(a: Floats, b: Floats, probability: Floats, *, above: bool) -> Floats:
+    """The quantiles of SciPy; where it finds none, by bisection."""
+    (a, b, probability), row_of_each = _once(a, b, probability)
+    quantiles = on_all_cores(scipy.special.betainccinv if above else scipy.special.betaincinv, a, b, probability)
+    lacking = np.isnan(quantiles) & ~(np.isnan(a) | np.isnan(b) | np.isnan(probability))
+    if lacking.any():
+        shapes = (b[lacking], a[lacking]) if above else (a[lacking], b[lacking])
+        bisected = _bisected(*shapes, probability[lacking])
+        quantiles = quantiles.copy()
+        quantiles[lacking] = 1 - bisected if above else bisected
+    return np.asarray(quantiles[row_of_each])
+
+
+def _once(*columns: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """Rows of numbers without repetitions, a column each, and which of them each row is: small groups repeat counts."""
+    table = np.stack(columns, axis=1)
+    # rows are compared by their bytes, which is several times as fast as number by number
+    as_bytes = table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()
+    _, row_of_unique, row_of_each = np.unique(as_bytes, return_index=True, return_inverse=True)
+    return table[row_of_unique].T, row_of_each
+
+
+def _bisected(a: Floats, b: Floats, probability: Floats) -> Floats:
+    """Beta quantiles by bisection on the log scale."""
+    low, high = np.full(len(a), _SMALLEST_LOG), np.zeros(len(a))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        is_above = scipy.special.betainc(a, b, np.exp(middle)) >= probability
+        low, high = np.where(is_above, low, middle), np.where(is_above, middle, high)
+    return np.exp(high)
+
+
+# Standard errors and intervals from replicate sums: the delete-a-group jackknife, shared by all stages.
+#
+# Rows are not independent, clusters are. Every cluster lies in one of G replicates and the counts are known per
+# replicate, so a statistic can be taken again without each replicate in turn: the spread of these G values is its
+# sampling variance, with G - 1 degrees of freedom (Quenouille 1956; Tukey 1958; delete-a-group: Kott 2001). Arrays have
+# the replicates on axis 0.
+
+
 Limits: TypeAlias = "tuple[Floats, Floats]"
 
 _FEW_COUNTS = 10.0
@@ -318,3 +445,138 @@ def sign_flip_test(contributions: Floats, observed: Floats, *, flips: int = 999,
     largest = np.abs(signs @ (contributions[:, used] / scale[used])).max(axis=1)
     extreme = largest >= observed[used].max() - 1e-9
     return float((1 + extreme.sum()) / (1 + flips))
+
+
+# Two counts of the same replicates compared: their dispersion, and a test with limits for the share of one of them.
+#
+# Given their sum, one of two counts is binomial if rows are independent. Rows that come together, or replicates that
+# differ in the ratio of both, make the difference vary more, by the dispersion φ, and both counts are divided by φ
+# before the binomial distribution is used. A test has the size that it is said to have only if φ is neither rounded up
+# nor taken for better known than it is:
+#
+# - φ is not raised to 1 although it is 1 at least. It is as often too low by chance as too high, and Student's t
+# already allows for both; to raise it as well counts the doubt twice. - The replicates' residuals are centred before
+# they are squared. Squares about 0 hold the square of the difference that is tested, so that they are largest where it
+# is; t is right for squares about the mean. - Degrees of freedom are one less than there are replicates, also where few
+# of them make up most of φ. Fewer would be right if the difference and φ were independent, but what makes φ large makes
+# the difference large, too, so that t keeps its size whatever the tails of symmetric residuals are (Efron 1969). - The
+# tail is that of the mid-p value (Lancaster 1961): half of the probability of what was observed, and all of what is
+# farther out. Tails that hold all of it (Clopper & Pearson 1934) reject true hypotheses less often than they say, of
+# ten counts in one or two of a hundred samples instead of five.
+
+
+_LEAST_DISPERSION = 0.5  # what is estimated below it is chance: counts are never half as regular as independent ones
+_TINY = 1e-300  # a probability that stands for smaller ones
+_PRECISION = 1e-12  # relative, of limits
+_STEPS = 100  # of Newton's method; bisection takes over where it leaves the bracket
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def paired_squares(
+    first: Floats, second: Floats, expected: Floats, means: Floats, residuals: Floats
+) -> tuple[Floats, Floats]:
+    """Variance over mean of the comparison of two nested counts of the same replicates, and its degrees of freedom.
+
+    The sum of squared residuals rises with their sum where counts are few and more are expected of the first. There,
+    squares that weigh both alike take its place. With both counts in a replicate, a² + b² - (e + 1 / e) a b is free of
+    its rate; with one of them, the square about its mean is taken.
+
+    Args:
+        first: Shape (G, T).
+        second: Shape (G, T).
+        expected: Shape (G, 1): what is expected of the second over what is expected of the first; 0 or infinite where
+            one of them cannot occur.
+        means: Shape (G, T): what is expected of both together if all replicates have one rate.
+        residuals: Shape (G, T): second less what is expected of it, scaled so that their sum has the variance of the
+            count if that is Poisson.
+    """
+    replicates = len(first)
+    count, jackknifed = (first + second).sum(axis=0), leave_one_out(residuals)
+    product = np.where((first > 0) & (second > 0), (expected + 1 / expected) * (first * second), 0.0)
+    has_both = (expected > 0) & np.isfinite(expected)
+    alike = np.where(has_both, first**2 + second**2 - product, (first + second - means) ** 2).sum(axis=0)
+    centred = (alike - residuals.sum(axis=0) ** 2 / replicates) * (replicates / (replicates - 1))
+    few = np.nan_to_num(np.minimum(2.5 * count / (count + ((first + second) ** 2).sum(axis=0)), 1.0))
+    observed = (few * centred + (1 - few) * covariance(jackknifed)) / np.maximum(count, 1.0)
+    return observed, effective_degrees(jackknifed)
+
+
+def paired_dispersion(observed: Floats, count: Floats) -> Floats:
+    """φ for a test: as `jackknife.dispersion`, but neither raised to 1 nor cautious.
+
+    Args:
+        observed: Shape (T,): variance over mean at each threshold; anything where the count is 0.
+        count: Shape (T,), not rising.
+    """
+    observed, borrowed = np.where(count > 0, observed, 1.0), borrowed_dispersion(observed, count)
+    phi = borrowed.weight * observed + (1 - borrowed.weight) * borrowed.value
+    return np.asarray(np.maximum(phi, _LEAST_DISPERSION))
+
+
+def mid_p_tail(hits: Floats, misses: Floats, probability: Floats | float) -> Floats:
+    """The smaller mid-p tail of hits among hits and misses, at most 1/2.
+
+    P(X > k) + P(X = k) / 2 = (I_p(k, m + 1) + I_p(k + 1, m)) / 2 with the incomplete beta function I, which is defined
+    for numbers that are not whole, too; the other tail is what it lacks of 1 (Lancaster 1961).
+
+    Args:
+        hits: k ≥ 0, any shape; overdispersed counts are divided by their dispersion before.
+        misses: m ≥ 0, likewise.
+        probability: p, strictly between 0 and 1.
+    """
+    above = _mid_p_above(hits, misses, probability)
+    return np.asarray(np.minimum(above, 1 - above))
+
+
+def _mid_p_above(hits: Floats, misses: Floats, probability: Floats | float) -> Floats:
+    at_least = np.where(hits > 0, scipy.special.betainc(np.where(hits > 0, hits, 1.0), misses + 1, probability), 1.0)
+    more = np.where(misses > 0, scipy.special.betainc(hits + 1, np.where(misses > 0, misses, 1.0), probability), 0.0)
+    return np.asarray((at_least + more) / 2)
+
+
+@np.errstate(divide="ignore")
+def mid_p_odds(hits: Floats, misses: Floats, tail_probability: Floats | float) -> Limits:
+    """The odds p / (1 - p) of the probabilities that have this mid-p tail on each side.
+
+    What `mid_p_tail` does not reject lies between them. Odds, because a probability beside 1 is rounded to it.
+    Arguments as for `mid_p_tail`. The lower limit is 0 without a hit, the upper one infinite without a miss, and
+    likewise where the tail is so small that the probability, or that of a miss, would be below 1e-300.
+    """
+    starts = binomial_limits(hits, misses, tail_probability)
+    tails = np.broadcast_to(np.asarray(tail_probability, dtype=np.float64), hits.shape)
+    lower = np.maximum(_mid_p_lower(hits, misses, tails, starts[0]), _TINY)
+    beyond = np.maximum(_mid_p_lower(misses, hits, tails, 1 - starts[1]), _TINY)
+    return (
+        np.where((hits > 0) & (lower > _TINY), lower / (1 - lower), 0.0),
+        np.where((misses > 0) & (beyond > _TINY), (1 - beyond) / beyond, np.inf),
+    )
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def _mid_p_lower(hits: Floats, misses: Floats, tails: Floats, start: Floats) -> Floats:
+    """The probability at which `_mid_p_above`, which rises with it, is a tail, by Newton's method in a bracket."""
+    points = np.clip(start, _TINY, 1 - 1e-16)
+    unsolved = np.flatnonzero((hits > 0) & np.isfinite(misses + tails + points))
+    low, high = np.zeros(len(unsolved)), np.ones(len(unsolved))
+    for _ in range(_STEPS):
+        point = points[unsolved]
+        excess = _mid_p_above(hits[unsolved], misses[unsolved], point) - tails[unsolved]
+        low, high = np.where(excess < 0, point, low), np.where(excess < 0, high, point)
+        step = point - excess / _mid_p_slope(hits[unsolved], misses[unsolved], point)
+        step = np.where(np.isfinite(step), step, -1.0)  # the slope may underflow
+        is_far = (np.abs(step - point) > _PRECISION * point) & (high - low > _PRECISION * point)
+        points[unsolved] = np.where(is_far & ((step <= low) | (step >= high)), (low + high) / 2, step)
+        unsolved, low, high = unsolved[is_far], low[is_far], high[is_far]
+        if not len(unsolved):
+            break
+    return points
+
+
+def _mid_p_slope(hits: Floats, misses: Floats, probability: Floats) -> Floats:
+    """The derivative of `_mid_p_above` by the probability, for hits above 0."""
+    on_hits, on_misses = np.log(probability), np.log1p(-probability)
+    at_least = np.exp((hits - 1) * on_hits + misses * on_misses - scipy.special.betaln(hits, misses + 1))
+    more = np.exp(
+        hits * on_hits + (misses - 1) * on_misses - scipy.special.betaln(hits + 1, np.where(misses > 0, misses, 1.0))
+    )
+    return np.asarray((at_least + np.where(misses > 0, more, 0.0)) / 2)

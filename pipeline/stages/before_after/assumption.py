@@ -16,13 +16,12 @@ from ...metrics.uncertainty.cube import GroupCounts
 from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, Quality
 from ...plan.counts import CountFunction, Query
 from ...tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls, texts
-from ...tables.groupings import TOTAL, grouping_columns
-from ...tables.schemas import GROUPING
+from ...tables.schemas import GROUPING, TOTAL, grouping_columns
 from ...visible_text import percent
 from ..stage import number
-from .lags import pairs_by_day
+from .inputs import pairs_by_day
+from .tables import chosen_threshold
 from .uncertainty import groups_of
-from .units import chosen_threshold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from ...metrics.uncertainty.cube import Cube
     from ...metrics.uncertainty.interval_quality import Reason
     from .contract import BeforeAfterParameters, Compared
+    from .tables import Matchers
     from .uncertainty import EstimatedGroup
-    from .units import Matchers
 
 
 # The table `before_after_placebo`: the near against the far part of the time before the event.

@@ -16,9 +16,8 @@ from ...metrics.before_after.estimates import audited_precision, combined_precis
 from ...metrics.before_after.sensitivity import LogRatio, kappa_limits, kappa_variance, placebo_ratio
 from ...metrics.uncertainty.limits import with_quality
 from ...plan import rows
-from ...plan.checks import duplicate_check, file_check, missing_check
 from ...plan.counts import Query, Sweep
-from ...plan.nodes import After, Check, CrossCheck, Node, Relation
+from ...plan.nodes import After, Check, CrossCheck, Node, Relation, duplicate_check, file_check, missing_check
 from ...plan.plan import Plan
 from ...queries.load import statement
 from ...tables.columns import THRESHOLD, at_or_above, doubles, lowest_retrieved, nulls

@@ -12,15 +12,15 @@ from ...metrics.curves.operating_points import MAX_DECIMALS, Criterion, each_onc
 from ...sources.bindings import KeyMatch
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
-from ...tables.groupings import unlike_but_for_case
+from ...tables.schemas import unlike_but_for_case
 from ..parameters import StageParameters, Window, ascending
-from .lags import N_COLUMNS
+from .inputs import N_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ...sources.source import Source
-    from .lags import Lag
+    from .inputs import Lag
 
 
 # Inputs and parameters of before_after.

@@ -14,9 +14,8 @@ from ...metrics.uncertainty.cube import Cube, jackknifed
 from ...metrics.uncertainty.jackknife import covariance, t_quantile
 from ...metrics.uncertainty.limits import with_quality
 from ...plan import rows
-from ...plan.checks import missing_check
 from ...plan.counts import Query, Sweep
-from ...plan.nodes import CrossCheck, Relation
+from ...plan.nodes import CrossCheck, Relation, missing_check
 from ...plan.plan import Plan
 from ...queries.load import statement
 from ...tables.columns import THRESHOLD, by_group, doubles, nulls
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from ...sources.bins import Grid
     from ...sources.source import Source
     from .contract import BeforeAfterParameters
+    from .tables import Matchers
     from .uncertainty import EstimatedGroup
-    from .units import Matchers
 
 
 # Gold labels beside the gold-free estimate: precision and recall on coded articles, on the same window.

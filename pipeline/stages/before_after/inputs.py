@@ -1,4 +1,4 @@
-"""The pairs that take part, with the columns of their events and articles, and whether all these fit each other."""
+"""The pairs that take part, with the columns of their events and articles, lags, and pairs that are compared."""
 
 from __future__ import annotations
 
@@ -9,22 +9,30 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...errors import DataError
-from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around
+from ...errors import ConfigError, DataError
+from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between, lag_agreement
+from ...plan import rows
+from ...plan.counts import CountFunction
 from ...plan.nodes import CrossCheck, Relation
 from ...queries.dialect import column, double
 from ...queries.load import statement
 from ...records import dataclass
+from ...tables.columns import REPLICATE, SECOND_REPLICATE
 from ...visible_text import rows_in_words, with_edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from ...metrics.before_after.timelines import Span
     from ...plan.rows import Grouped
     from ...sources.source import Source
     from .contract import Compared
-    from .lags import Lag
+    from .tables import Matchers
+
+
+# The pairs that take part, with the columns of their events and articles, and whether all these fit each other.
 
 
 # The pairs that take part: rows of pairs with the columns of their events and articles.
@@ -273,3 +281,383 @@ def fit_given_numbers(events: pl.DataFrame, articles: pl.DataFrame, span: Span) 
     counted = int(counts_around(events["event_time"].to_numpy(), times, span)["n_before"].sum())
     given = int(events["n_before"].sum())
     return abs(counted - given) <= MOST_APART * given
+
+
+# Lags and compared pairs: from columns, from times, or counted from the two timelines.
+
+
+# Where the lag of a pair comes from: a column, or the times of its event and its article, looked up if need be.
+
+
+GIVEN = ("lag_hours", "lag_days")
+EVENT_TIMES, ARTICLE_TIMES = "event_times", "article_times"
+MOST_CROSSED = 0.001
+SAMPLED_ROWS, FEWEST_OF_A_FILE = 20_000, 100
+Holder = Literal["pairs", "events", "articles"]
+
+
+@dataclass(frozen=True)
+class Lag:
+    """How the lag of a pair is known.
+
+    Attributes:
+        pairs: The pairs.
+        events: The events, if given.
+        articles: The articles, if given.
+        column: The column of pairs that holds it; None: it is the difference of the two times.
+        event_time: The input that has the time of the event; None: it is not known.
+        article_time: The input that has the time of the article; None: it is not known.
+    """
+
+    pairs: Source
+    events: Source | None
+    articles: Source | None
+    column: str | None
+    event_time: Holder | None
+    article_time: Holder | None
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether both times are known."""
+        return self.event_time is not None and self.article_time is not None
+
+    @property
+    def words(self) -> str:
+        """What it is taken from."""
+        return self.column or f"{self.article_time}.article_time - {self.event_time}.event_time"
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Columns of pairs that it needs, and those it is compared with."""
+        times = {"event_time": self.event_time, "article_time": self.article_time} if self.is_timed else {}
+        keys = ["article_id"] if self.is_timed and self.article_time == "articles" else []
+        column_ = [] if self.column is None else [self.column]
+        return (*column_, *(name for name, holder in times.items() if holder == "pairs"), *keys)
+
+    @property
+    def looks_up_events(self) -> bool:
+        """Whether pairs find the times of their events in the input events."""
+        return self.column is None and self.event_time == "events"
+
+    @property
+    def looks_up_articles(self) -> bool:
+        """Whether pairs find the times of their articles in the input articles."""
+        return self.column is None and self.article_time == "articles"
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether it is given and the two times are known as well."""
+        return self.column is not None and self.is_timed
+
+    def in_microseconds(self) -> exp.Expr:
+        """The lag of a pair as a DOUBLE of whole microseconds, the unit in which it is held against the window.
+
+        A column of hours or days is rounded to the nearest: what a number with a decimal fraction of up to a
+        microsecond means, exactly, for lags of up to 2^51 microseconds, which is 71 years.
+        """
+        if self.column is None:
+            # the difference of the times of a canonical pair and of what it has looked up, in
+            # microseconds
+            article = column("article_time", "canonical" if self.article_time == "pairs" else "a")
+            event = column("event_time", "canonical" if self.event_time == "pairs" else "e")
+            return exp.cast(exp.paren(article - event), "DOUBLE")
+        unit = MICROSECONDS_PER_HOUR * (24 if self.column == "lag_days" else 1)
+        return exp.func("round", column(self.column) * double(unit))
+
+    def lookups(self) -> list[rows.Lookup]:
+        """The relations in which pairs find times, before their lag is computed."""
+        return [
+            *([rows.Lookup(EVENT_TIMES, "event_id", "e")] if self.looks_up_events else []),
+            *([rows.Lookup(ARTICLE_TIMES, "article_id", "a")] if self.looks_up_articles else []),
+        ]
+
+    def relations(self) -> Iterator[Relation]:
+        """The times of events and of articles by their keys, one row each, as far as pairs find their times there."""
+        if not self.is_timed:
+            return
+        if self.event_time == "events":
+            yield Relation(EVENT_TIMES, statement("before_after/event_times"), keep=self.column is None)
+        if self.article_time == "articles":
+            yield Relation(ARTICLE_TIMES, statement("before_after/article_times"), keep=self.column is None)
+
+    def cross_check(self) -> CrossCheck:
+        """The lags of the first rows of every file beside the times of the same pairs."""
+        n_rows = max(SAMPLED_ROWS // max(self.pairs.n_files, 1), FEWEST_OF_A_FILE)
+        pairs = {"pairs_read": self._pairs_with_times()}
+        sample = statement("before_after/lags_and_times", relations=pairs, values={"n_rows_of_file": n_rows})
+        return CrossCheck({"sample": sample}, self._compare)
+
+    def _pairs_with_times(self) -> str | exp.Query:
+        """The relation of the pairs, with the times that they have to look up."""
+        pairs: str | exp.Query = "pairs_read"
+        names = ["passes_where", "file_row_number", "event_id", "lag", *self.fields]
+        for holder, times, thing in (
+            (self.event_time, EVENT_TIMES, "event"),
+            (self.article_time, ARTICLE_TIMES, "article"),
+        ):
+            if holder != "pairs":
+                relations, columns = (
+                    {"pairs_read": pairs, "times": times},
+                    {"key": f"{thing}_id", "time": f"{thing}_time"},
+                )
+                segment = tuple(dict.fromkeys(names))
+                pairs = statement("before_after/pairs_with_times", segment, relations=relations, columns=columns)
+                names.append(f"{thing}_time")
+        return pairs
+
+    def _compare(self, frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+        unit = "days" if self.column == "lag_days" else "hours"
+        lag_name = self.pairs.source_name(str(self.column))
+        agreement = lag_agreement(frames["sample"], in_days=unit == "days", dates=self._has_dates)
+        if agreement is None:
+            return tuple(self._other_side(frames["sample"], lag_name))
+        words = (
+            f"input pairs: the lag {lag_name!r}, read as {unit} from event to article, contradicts the times "
+            f"({self._times_in_words()}) in {agreement.n_apart:,} of {agreement.n_rows:,} sampled rows: "
+            f"{agreement.cause}; for example event {agreement.event}: {lag_name} says {agreement.lag:g} hours, the "
+            f"times say {agreement.from_times:g}"
+        )
+        if agreement.is_rare:
+            return (words,)
+        remedy = agreement.remedy.format(column=lag_name) or "Mend the lag or the times."
+        raise DataError(
+            words, remedy=f"{remedy} columns = {{ {self.column} = false }} computes the lag from the times."
+        )
+
+    def _other_side(self, sample: pl.DataFrame, lag_name: str) -> Iterator[str]:
+        """Rounded lags that put articles on the other side of their event."""
+        crossed = sample.filter((pl.col("given") >= 0) != (pl.col("from_times") >= 0)).height
+        if crossed > MOST_CROSSED * sample.height:
+            yield (
+                f"input pairs: the lag {lag_name!r} is rounded, and in {crossed:,} of {sample.height:,} sampled rows "
+                f"it puts the article on the other side of the event than the times do ({self._times_in_words()}); "
+                f"columns = {{ {self.column} = false }} computes the lag from the times"
+            )
+
+    def _times_in_words(self) -> str:
+        return f"{self.article_time}.article_time minus {self.event_time}.event_time"
+
+    @property
+    def _has_dates(self) -> bool:
+        holders = {"pairs": self.pairs, "events": self.events, "articles": self.articles}
+        timed = ((self.event_time, "event_time"), (self.article_time, "article_time"))
+        sources = ((holders[holder], name) for holder, name in timed if holder is not None)
+        return any(source is not None and source.is_date(name) for source, name in sources)
+
+    def inapplicable(self) -> dict[str, str]:
+        """Why mapped columns of lags and times are not read."""
+        if self.column is None:
+            return {}
+        why = f"the lag is {self.column}, and without both times there is nothing to compare"
+        others = {name: f"the lag is {self.column}" for name in GIVEN if name != self.column}
+        times = {} if self.is_timed else dict.fromkeys(("event_time", "article_time"), why)
+        return {f"pairs.{name}": reason for name, reason in (others | times).items()}
+
+
+def resolve(pairs: Source, events: Source | None, articles: Source | None) -> Lag:
+    """Find the lag: a mapped column, mapped times, a column by its name, times, times looked up by key.
+
+    Raises:
+        ConfigError: it is mapped twice.
+        DataError: it is known in no way.
+    """
+    mapped = [name for name in GIVEN if pairs.is_mapped(name)]
+    if len(mapped) > 1:
+        message = "input pairs: lag_hours and lag_days are both mapped, and one of them would not be used"
+        raise ConfigError(message, remedy="Map one; the other can be set to false.")
+    named = [name for name in GIVEN if pairs.has(name)]
+    keyed = articles is not None and articles.has("article_id") and pairs.has("article_id")
+    event_time = _holder("event_time", pairs, "events", events)
+    article_time = _holder("article_time", pairs, "articles", articles if keyed else None)
+    times_mapped = pairs.is_mapped("event_time") and pairs.is_mapped("article_time")
+    chosen = mapped[0] if mapped else None if times_mapped or not named else named[0]
+    lag = Lag(pairs, events, articles, chosen, event_time, article_time)
+    if chosen is None and not lag.is_timed:
+        message = (
+            "input pairs: neither lag_hours, nor lag_days, nor both event_time (in pairs or events) and article_time "
+            "(in pairs, or in articles by article_id) are there"
+        )
+        raise DataError(message, remedy='Map one of them, for example columns = { lag_hours = "hourdiff" }.')
+    return lag
+
+
+def _holder(name: str, pairs: Source, other: Holder, source: Source | None) -> Holder | None:
+    if pairs.has(name):
+        return "pairs"
+    return other if source is not None and source.has(name) else None
+
+
+# Compared pairs from the timelines of events and articles: counted, or held against given numbers.
+
+
+N_COLUMNS = ("n_before", "n_after")
+COUNTS_AROUND = (*N_COLUMNS, "n_near")
+
+
+def timeline_counts(
+    events: pl.DataFrame, articles: pl.DataFrame, span: Span, segment: Sequence[str], names: Sequence[str]
+) -> pl.DataFrame:
+    """Compared pairs by segment and replicate.
+
+    Args:
+        events: Columns `event_time` (microseconds), `replicate` and grouping columns of events.
+        articles: Columns `article_time` and grouping columns of articles.
+        span: The window.
+        segment: Grouping columns of the result.
+        names: The counts that are wanted of n_before, n_after and n_near.
+    """
+    moments = events["event_time"].to_numpy()
+    groups, group_of_event = _groups(events, segment)
+    sums = [_no_counts(events, articles, segment, names)]
+    for times, labels in _archives(articles, segment):
+        counts = counts_around(moments, times, span)
+        of_groups = [_summed(name, counts[name], group_of_event, groups.height) for name in names]
+        sums.append(_beside(groups, labels, of_groups)[[*segment, REPLICATE, *names]])
+    return pl.concat(sums)
+
+
+def _groups(events: pl.DataFrame, segment: Sequence[str]) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """Grouping columns and replicate of the events, a row for each that there is, and which of them an event has."""
+    labels = events.select(*(name for name in segment if name in events.columns), REPLICATE)
+    groups = labels.unique(maintain_order=True).with_row_index("_group")
+    numbers = labels.join(groups, on=labels.columns, how="left", nulls_equal=True, maintain_order="left")["_group"]
+    return groups.drop("_group"), numbers.cast(pl.Int64).to_numpy()
+
+
+def _summed(name: str, counts: NDArray[np.int64], groups: NDArray[np.int64], n_groups: int) -> pl.Series:
+    """The counts of all events of each group."""
+    sums = np.zeros(n_groups, dtype=np.int64)
+    np.add.at(sums, groups, counts)
+    return pl.Series(name, sums)
+
+
+def _beside(groups: pl.DataFrame, labels: Sequence[pl.Series], counts: Sequence[pl.Series]) -> pl.DataFrame:
+    """Groups of events in one archive, with the values that stand for it."""
+    return groups.hstack([*(label.new_from_index(0, groups.height) for label in labels), *counts])
+
+
+def _archives(articles: pl.DataFrame, segment: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], list[pl.Series]]]:
+    """Sorted times of the articles of every value of their grouping columns, and these values."""
+    names = [name for name in segment if name in articles.columns]
+    if not names:
+        yield np.sort(articles["article_time"].to_numpy()), []
+        return
+    for group in articles.sort("article_time").partition_by(names, maintain_order=True):
+        yield np.sort(group["article_time"].to_numpy()), [group[name][:1] for name in names]
+
+
+def crossed_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span, segment: Sequence[str]) -> pl.DataFrame:
+    """Compared pairs by segment, replicate and second replicate.
+
+    Args:
+        events: As for `timeline_counts`.
+        articles: As for `timeline_counts`, and `second_replicate`.
+        span: The window.
+        segment: Grouping columns of the result.
+    """
+    counts = timeline_counts(events, articles, span, (*segment, SECOND_REPLICATE), COUNTS_AROUND)
+    return counts.filter(pl.any_horizontal(pl.col(COUNTS_AROUND) > 0))
+
+
+def pairs_by_day(events: pl.DataFrame, articles: pl.DataFrame, span: Span, segment: Sequence[str]) -> pl.DataFrame:
+    """Compared pairs by segment, replicate and day before the event; days that the window cuts have only their part.
+
+    Args:
+        events: As for `timeline_counts`.
+        articles: As for `timeline_counts`.
+        span: The window.
+        segment: Grouping columns of the result, which also has `lag_days` (-1: the last day before) and `n_pairs`.
+    """
+    day = 24 * MICROSECONDS_PER_HOUR
+    days = range(span.before_start // day, -(-span.before_end // day))
+    edges = [max(number * day, span.before_start) for number in days] + [span.before_end]
+    moments = events["event_time"].to_numpy()
+    groups, group_of_event = _groups(events, segment)
+    sums = [_no_counts(events, articles, segment, ("lag_days", "n_pairs"))]
+    for times, labels in _archives(articles, segment):
+        for number, n_pairs in zip(days, counts_between(moments, times, edges), strict=True):
+            of_day = pl.Series("lag_days", [number], dtype=pl.Int64)
+            of_groups = _summed("n_pairs", n_pairs, group_of_event, groups.height)
+            rows = _beside(groups, [*labels, of_day], [of_groups])
+            sums.append(rows[[*segment, REPLICATE, "lag_days", "n_pairs"]])
+    return pl.concat(sums)
+
+
+def _no_counts(
+    events: pl.DataFrame, articles: pl.DataFrame, segment: Sequence[str], names: Sequence[str]
+) -> pl.DataFrame:
+    types = {**articles.schema, **events.schema, **dict.fromkeys(names, pl.Int64())}
+    return pl.DataFrame(schema={name: types[name] for name in (*segment, REPLICATE, *names)})
+
+
+def events_of_timeline(columns: Sequence[str]) -> exp.Query:
+    """Some columns of the events that take part."""
+    return statement("before_after/timeline_of_events", columns)
+
+
+def articles_of_timeline(columns: Sequence[str] = ("article_time",)) -> exp.Query:
+    """Some columns of the articles."""
+    return statement("before_after/timeline_of_articles", columns)
+
+
+def timelines_by(by: Sequence[Grouped], *of_events: str) -> dict[str, exp.Query]:
+    """Events and articles with their times and grouping columns, events with further columns."""
+    names = {source: [each.name for each in by if each.source == source] for source in ("events", "articles")}
+    return {
+        "events": events_of_timeline([*names["events"], REPLICATE, "event_time", *of_events]),
+        "articles": articles_of_timeline([*names["articles"], "article_time"]),
+    }
+
+
+def compared_pairs(by: Sequence[Grouped], span: Span, names: Sequence[str], matchers: Matchers) -> CountFunction:
+    """Compared pairs per group and replicate, from the two timelines.
+
+    Where they do not fit the numbers that are given, they count for nothing.
+
+    Args:
+        by: The grouping columns.
+        span: The window.
+        names: The counts that are wanted; n_before and n_after are given where they are not among them.
+        matchers: Who compared the pairs.
+    """
+    has_given_numbers = set(N_COLUMNS).isdisjoint(names)
+
+    def compute(frames: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
+        counts = timeline_counts(frames["events"], frames["articles"], span, matchers.known(segment), names)
+        if has_given_numbers and not fit_given_numbers(frames["events"], frames["articles"], span):
+            counts = counts.with_columns(pl.lit(0, dtype=pl.Int64).alias(name) for name in names)
+        return matchers.repeated(counts, frames, segment)
+
+    reads = timelines_by(by, *(["n_before"] if has_given_numbers else [])) | matchers.frames()
+    return CountFunction("before_after/timelines", reads, compute, tuple(names))
+
+
+def given_against_timelines(span: Span) -> CrossCheck:
+    """The given numbers of compared articles beside those that the timelines show."""
+    events = events_of_timeline(("event_id", "event_time", *N_COLUMNS))
+    frames = {"events": events, "articles": articles_of_timeline()}
+    return CrossCheck(frames, lambda frames: compare_counts(frames["events"], frames["articles"], span))
+
+
+def compare_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> tuple[str, ...]:
+    """Where given numbers of compared articles differ from the timelines.
+
+    Args:
+        events: Columns `event_id`, `event_time` (microseconds), `n_before`, `n_after`.
+        articles: Column `article_time`.
+        span: The window.
+    """
+    counts = counts_around(events["event_time"].to_numpy(), np.sort(articles["article_time"].to_numpy()), span)
+    messages = []
+    for name in N_COLUMNS:
+        counted = events.with_columns(pl.Series("counted", counts[name]))
+        differing = counted.filter(pl.col(name) != pl.col("counted")).sort("event_id")
+        if not differing.is_empty():
+            example = differing.row(0, named=True)
+            messages.append(
+                f"{name} of {differing.height:,} of {events.height:,} events differs from the timelines "
+                f"(event {example['event_id']}: given {example[name]:,}, counted {example['counted']:,}): "
+                "it may be of another window, or not every article was compared; where every article is compared with "
+                'every event in its window, compared = "timelines" counts them'
+            )
+    return tuple(messages)

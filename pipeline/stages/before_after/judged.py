@@ -12,8 +12,7 @@ import sqlglot.expressions as exp
 from ...errors import DataError, Note
 from ...metrics.before_after.estimates import AuditedPrecision
 from ...metrics.few_labels.curve import estimated_curve
-from ...metrics.few_labels.design import worth_of_rows_alike
-from ...metrics.few_labels.rows import Labelled, Population
+from ...metrics.few_labels.draws import Labelled, Population, worth_of_rows_alike
 from ...plan import rows
 from ...plan.counts import Query, Sweep
 from ...plan.nodes import Phase, Relation, Statement

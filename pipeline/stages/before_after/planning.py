@@ -11,7 +11,9 @@ from ...errors import ConfigError, DataError
 from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from ...plan import rows
 from ...plan.accounting import UnmappedId, pooled_systems
-from ...plan.checks import (
+from ...plan.counts import CountFunction, Query, Sweep
+from ...plan.nodes import (
+    Relation,
     doubtful_groups,
     doubtful_scores,
     duplicate_check,
@@ -19,8 +21,6 @@ from ...plan.checks import (
     negative_check,
     one_cluster_check,
 )
-from ...plan.counts import CountFunction, Query, Sweep
-from ...plan.nodes import Relation
 from ...plan.plan import Plan
 from ...queries.dialect import double
 from ...queries.load import statement
@@ -29,15 +29,22 @@ from ...sources.bins import Grid
 from ...tables.columns import SECOND_REPLICATE
 from ...visible_text import listed
 from ..parameters import EVERYTHING
-from . import assumption, audit, contract, gold, inputs, judged, lags, strata
-from .evidence import check_grouping, has, resolve_compared
-from .inputs import PAIR, USED_PAIRS, UsedPairs, every_used_pair
-from .lags import N_COLUMNS, compared_pairs, given_against_timelines, timelines_by
+from . import assumption, audit, contract, gold, inputs, judged, strata
+from .figures import check_grouping, has, resolve_compared
+from .inputs import (
+    N_COLUMNS,
+    PAIR,
+    USED_PAIRS,
+    UsedPairs,
+    compared_pairs,
+    every_used_pair,
+    given_against_timelines,
+    timelines_by,
+)
 from .strata import resolve as resolve_strata
-from .tables import COUNT_NAMES
+from .tables import COUNT_NAMES, Matchers, table_of_events
+from .tables import table as units_table
 from .uncertainty import PAIRS_OF_BOTH, Crossing, choose_parent, unknown_parent
-from .units import Matchers, table_of_events
-from .units import table as units_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -48,8 +55,7 @@ if TYPE_CHECKING:
     from ...plan.rows import Grouped, Units
     from ...sources.source import Source
     from .contract import BeforeAfterParameters, Compared, Parent
-    from .inputs import TimedBy
-    from .lags import Lag
+    from .inputs import Lag, TimedBy
     from .strata import Strata
 
 
@@ -284,7 +290,7 @@ class Resolved:
     @cached_property
     def lag(self) -> Lag:
         """How the lag of a pair is known."""
-        return lags.resolve(self.pairs, self.events, self.articles)
+        return inputs.resolve(self.pairs, self.events, self.articles)
 
     @cached_property
     def units(self) -> rows.Units:

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import sqlglot.expressions as exp
 
 from ...errors import ConfigError
-from ...metrics.few_labels.design import worth_of_rows_alike
+from ...metrics.few_labels.draws import worth_of_rows_alike
 from ...plan import rows
-from ...plan.checks import missing_check
-from ...plan.nodes import Relation
+from ...plan.nodes import Relation, missing_check
 from ...plan.plan import Plan
 from ...queries.dialect import column
 from ...queries.load import statement
 from ...sources.inputs import Field as InputField
-from ...tables.groupings import internal_name
+from ...tables.schemas import internal_name
 from ..sampling import SampleParameters, ShownBeside, labelled_contract, nodes_of, nothing_follows
 from ..stage import Stage
 from . import audit

@@ -12,12 +12,11 @@ from ...metrics.before_after import estimates as estimator
 from ...metrics.before_after import sensitivity
 from ...metrics.before_after.sensitivity import with_bands
 from ...metrics.curves.operating_points import COST, cost_column, pick
+from ...metrics.uncertainty.clusters import SHORTEST_SPAN, Cycle
 from ...metrics.uncertainty.cube import Cube
 from ...metrics.uncertainty.limits import warnings_of_marks, with_numbers, with_quality
-from ...metrics.uncertainty.serial import SHORTEST_SPAN, Cycle
 from ...tables.columns import REPLICATE, THRESHOLD, at_or_above
-from ...tables.groupings import TOTAL, group_text
-from ...tables.schemas import GROUPING
+from ...tables.schemas import GROUPING, TOTAL, group_text
 from ...visible_text import listed, of_every
 from .. import sections
 from ..figures import CHOICE, SAME_DATA, on_other_data, words_of_choice
@@ -44,7 +43,7 @@ from .contract import (
     PAIRS,
     BeforeAfterParameters,
 )
-from .evidence import EVIDENCE
+from .figures import EVIDENCE
 from .gold import with_difference
 from .tables import COUNT_NAMES, COUNT_TABLE, TABLES, further_columns
 from .uncertainty import CROSSED, MOST_REPLICATES, with_design_effects, with_intervals, with_safe_limits

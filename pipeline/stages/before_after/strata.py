@@ -28,8 +28,7 @@ from ...records import dataclass
 from ...tables.columns import REPLICATE, THRESHOLD, add_up, by_group, doubles, texts
 from ...tables.schemas import GROUPING
 from . import uncertainty
-from .inputs import TimedBy, time_of_article
-from .lags import N_COLUMNS, timeline_counts
+from .inputs import N_COLUMNS, TimedBy, time_of_article, timeline_counts
 from .uncertainty import MATCHES, groups_of
 
 if TYPE_CHECKING:
@@ -44,8 +43,8 @@ if TYPE_CHECKING:
     from ...sources.bins import Grid
     from ...sources.source import Source
     from .contract import BeforeAfterParameters, Compared
+    from .tables import Matchers
     from .uncertainty import EstimatedGroup
-    from .units import Matchers
 
 
 OF_TIME = ("weekday", "hour", "volume")

@@ -15,10 +15,10 @@ from ...metrics.before_after.assumption import NearAndFar, realised_precision_in
 from ...metrics.before_after.estimates import Sides
 from ...metrics.before_after.intervals import INTERVAL_NAMES, MIN_REPLICATES, intervals, precision_at_least
 from ...metrics.before_after.timelines import correlation_of_days, spread_of
+from ...metrics.uncertainty.clusters import InTime
 from ...metrics.uncertainty.interval_quality import DESIGN_EFFECT, INTERVAL_QUALITY
 from ...metrics.uncertainty.jackknife import leave_one_out
 from ...metrics.uncertainty.limits import Interval, clusters_of_parents, marked, with_limits
-from ...metrics.uncertainty.serial import InTime
 from ...plan import rows
 from ...plan.counts import CountFunction
 from ...plan.nodes import Relation
@@ -26,8 +26,7 @@ from ...queries.load import statement
 from ...records import dataclass
 from ...tables.columns import REPLICATE, THRESHOLD, doubles, nulls
 from .contract import Parent
-from .inputs import fit_given_numbers, time_of_article
-from .lags import COUNTS_AROUND, crossed_counts, timelines_by
+from .inputs import COUNTS_AROUND, crossed_counts, fit_given_numbers, time_of_article, timelines_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from ...metrics.uncertainty.jackknife import Floats
     from .contract import BeforeAfterParameters, Compared
     from .inputs import TimedBy
-    from .units import Matchers
+    from .tables import Matchers
 
 
 # Intervals at every threshold, from the replicates of the count table.

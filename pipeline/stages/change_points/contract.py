@@ -14,9 +14,8 @@ from ...metrics.curves.operating_points import Criterion, cost_columns, criterio
 from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
-from ...tables.groupings import unlike_but_for_case
-from ...tables.ratios import Count, Ratio, columns_of
-from ...tables.schemas import Column, Table, limits_of, of_chosen_row
+from ...tables.columns import Count, Ratio, columns_of
+from ...tables.schemas import Column, Table, limits_of, of_chosen_row, unlike_but_for_case
 from ..parameters import EvenThresholds, StageParameters, parse_microseconds
 from ..stage import CLUSTER
 

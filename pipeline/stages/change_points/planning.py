@@ -12,7 +12,10 @@ import sqlglot.expressions as exp
 from ...errors import DataError, Note
 from ...plan import rows
 from ...plan.accounting import pooled_systems
-from ...plan.checks import (
+from ...plan.counts import Query, Sweep, Transform
+from ...plan.nodes import (
+    CrossCheck,
+    Relation,
     doubtful_groups,
     doubtful_scores,
     duplicate_check,
@@ -21,15 +24,13 @@ from ...plan.checks import (
     negative_check,
     outside_check,
 )
-from ...plan.counts import Query, Sweep, Transform
-from ...plan.nodes import CrossCheck, Relation
 from ...plan.plan import OptionalTable, Plan
 from ...queries.dialect import column
 from ...queries.load import statement
 from ...records import dataclass
 from ...sources.bindings import KeyMatch
 from ...sources.types import TIME_TYPES
-from ...tables.groupings import internal_name, users_name
+from ...tables.schemas import internal_name, users_name
 from ...visible_text import rows_in_words
 from . import results
 from .contract import (
@@ -52,8 +53,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ...plan.checks import Faults
-    from ...plan.nodes import After, Check
+    from ...plan.nodes import After, Check, Faults
     from ...sources.source import Source
     from .contract import ChangePointsParameters
 

@@ -13,7 +13,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ...metrics.change_points.matching import average_precision, roerich_area, trapezoid_area
-from ...metrics.curves.cross_fitting import FOLDS
+from ...metrics.curves.decisions import FOLDS
 from ...metrics.curves.operating_points import (
     Candidates,
     Outcomes,
@@ -35,8 +35,7 @@ from ...metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_c
 from ...plan.nodes import After
 from ...queries.load import statement
 from ...tables.columns import IN_TIME, THRESHOLD, add_up, as_key, at_or_above, by_group, divide, nulls, quotient
-from ...tables.groupings import Grouping, grouping_columns
-from ...tables.schemas import GROUPING
+from ...tables.schemas import GROUPING, Grouping, grouping_columns
 from ...visible_text import of_every
 from ..figures import CHOICE, SAME_DATA, beside_best, keys_of, on_other_data, words_of_choice
 from ..stage import (
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ...metrics.curves.cross_fitting import Ints
+    from ...metrics.curves.decisions import Ints
     from ...metrics.uncertainty.bootstrap import Resampling
     from ...metrics.uncertainty.cube import GroupCounts
     from ...metrics.uncertainty.jackknife import Floats, Limits

@@ -14,8 +14,7 @@ from ...plan.counts import Query, Transform
 from ...plan.nodes import Relation
 from ...queries.dialect import column, double
 from ...queries.load import statement
-from ...tables.columns import THRESHOLD
-from ...tables.ratios import scales
+from ...tables.columns import THRESHOLD, scales
 from ...visible_text import listed
 from .. import sections
 from ..figures import (

@@ -14,8 +14,7 @@ from ...metrics.uncertainty.interval_quality import N_CLUSTERS, QUALITY_COLUMN
 from ...queries.dialect import column, render
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
-from ...tables.groupings import Grouping
-from ...tables.schemas import GROUPING, STAGE_COLUMN, Column, Table, limits_of, limits_of_share
+from ...tables.schemas import GROUPING, STAGE_COLUMN, Column, Grouping, Table, limits_of, limits_of_share
 from .. import STAGES, find_stage
 from ..stage import CLUSTER, UpstreamParameters
 from .rows import (

@@ -49,9 +49,9 @@ from ...metrics.comparison.significance import (
     minimum_detectable_difference,
     skewness,
 )
+from ...metrics.uncertainty.clusters import over_time
 from ...metrics.uncertainty.interval_quality import N_CLUSTERS
 from ...metrics.uncertainty.jackknife import leave_one_out
-from ...metrics.uncertainty.serial import over_time
 from ...records import dataclass
 from ...tables.columns import RATIOS
 from .planning import COUNT, IN_ORDER, METRIC

@@ -11,9 +11,8 @@ import sqlglot.expressions as exp
 
 from ...errors import DataError
 from ...plan import rows
-from ...plan.checks import file_check, missing_check, negative_check, shown_name
 from ...plan.counts import Query
-from ...plan.nodes import Check, Frame, Relation
+from ...plan.nodes import Check, Frame, Relation, file_check, missing_check, negative_check, shown_name
 from ...plan.plan import OptionalTable, Plan
 from ...queries.dialect import column
 from ...queries.load import statement
@@ -21,14 +20,14 @@ from ...records import dataclass
 from ...sources.inputs import Field
 from ...sources.source import PASSES_WHERE
 from ...tables.columns import RATIOS, REPLICATE
-from ...tables.groupings import cluster_name, users_name
+from ...tables.schemas import cluster_name, users_name
 from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section
 from .rows import CELLS, EVENT_COUNTS, POOLED, fitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ...plan.checks import Faults
+    from ...plan.nodes import Faults
     from ...sources.source import Source
     from ..sections import Asked
     from .contract import CompareParameters

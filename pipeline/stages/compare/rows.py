@@ -13,6 +13,7 @@ import polars as pl
 from ...metrics import posteriors
 from ...metrics.comparison.pooled import effective_counts, pooled_ratios
 from ...metrics.comparison.significance import adjust_p_values, claims_within, detectable_difference, level_of_claims
+from ...metrics.uncertainty.clusters import may_neighbours_be_alike
 from ...metrics.uncertainty.interval_quality import (
     FEWEST_CLUSTERS,
     FEWEST_EVENTS,
@@ -23,7 +24,6 @@ from ...metrics.uncertainty.interval_quality import (
 )
 from ...metrics.uncertainty.jackknife import leave_one_out
 from ...metrics.uncertainty.limits import quality_of_events, quality_of_sizes
-from ...metrics.uncertainty.serial import may_neighbours_be_alike
 from ...records import dataclass
 from ...tables.columns import RATIOS
 from ...tables.schemas import GROUPING

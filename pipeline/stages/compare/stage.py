@@ -10,8 +10,7 @@ import polars as pl
 
 from ...metrics.comparison.significance import adjust_p_values
 from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS
-from ...tables.groupings import TOTAL, group_text, grouping_columns
-from ...tables.schemas import GROUPING, polars_types
+from ...tables.schemas import GROUPING, TOTAL, group_text, grouping_columns, polars_types
 from ...visible_text import listed
 from .. import sections
 from ..figures import (

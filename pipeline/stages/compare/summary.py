@@ -9,8 +9,7 @@ import polars as pl
 from ...metrics.comparison.significance import skewness_error
 from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, N_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS
 from ...metrics.uncertainty.limits import warnings_of_marks
-from ...tables.groupings import TOTAL, group_text, grouping_columns
-from ...tables.schemas import GROUPING
+from ...tables.schemas import GROUPING, TOTAL, group_text, grouping_columns
 from ...visible_text import cleaned
 from ..stage import DOUBT, Summary, doubt, integer, number, of_group
 from .rows import POOLED

@@ -12,8 +12,7 @@ from ...metrics.matching.spans import Average
 from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
-from ...tables.columns import RATIOS
-from ...tables.ratios import F1, PRECISION, RECALL
+from ...tables.columns import F1, PRECISION, RATIOS, RECALL
 from ...tables.schemas import Column, Table, of_chosen_row
 from ..mentions import Match, MentionParameters
 from ..parameters import EvenThresholds

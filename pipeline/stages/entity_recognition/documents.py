@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from ...metrics.matching.spans import Average
     from ...metrics.uncertainty.bootstrap import Resampling
     from ...metrics.uncertainty.interval_quality import Reason
-    from ...metrics.uncertainty.proportions import Limits
+    from ...metrics.uncertainty.jackknife import Limits
     from ...sources.bins import Grid
     from ...tables.columns import Boundary
-    from ...tables.groupings import Grouping
+    from ...tables.schemas import Grouping
     from .contract import EntityRecognitionParameters
 
 

@@ -10,8 +10,8 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ...errors import DataError, Note
-from ...metrics.few_labels.design import worth_of_documents
 from ...metrics.few_labels.documents import DocumentDesign, JudgedMentions, estimated_scores
+from ...metrics.few_labels.draws import worth_of_documents
 from ...metrics.uncertainty.limits import Interval, limit_columns
 from ...metrics.uncertainty.proportions import Confusion
 from ...plan import rows

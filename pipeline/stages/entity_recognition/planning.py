@@ -14,16 +14,14 @@ from ...errors import ConfigError, DataError, Note
 from ...metrics.matching.spans import POOLED_AVERAGES
 from ...plan import rows
 from ...plan.accounting import NOT_JUDGED, pooled_systems
-from ...plan.checks import doubtful_groups, doubtful_scores, duplicate_check, missing_check
 from ...plan.counts import Query, Reduction, Sweep, Transform
-from ...plan.nodes import After, Frame, Relation
+from ...plan.nodes import After, Frame, Relation, doubtful_groups, doubtful_scores, duplicate_check, missing_check
 from ...plan.plan import OptionalTable, Plan
 from ...queries.load import statement
 from ...records import dataclass
 from ...sources.bindings import KeyMatch
 from ...tables.columns import lowest_retrieved
-from ...tables.groupings import Grouping
-from ...tables.schemas import GROUPING
+from ...tables.schemas import GROUPING, Grouping
 from ..mentions import DOCUMENT, FILE_ORDER, TYPE, MentionRows, in_order, matched_rows, resolve_by
 from .contract import COUNT_NAMES, OUTCOMES
 from .documents import mentions_of_documents, sums_of_documents

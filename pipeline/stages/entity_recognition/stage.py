@@ -17,10 +17,22 @@ from ...metrics.curves.operating_points import (
 from ...metrics.matching.spans import POOLED_AVERAGES
 from ...metrics.uncertainty.limits import clusters_of, marked, warnings_of_marks, with_numbers, with_quality
 from ...metrics.uncertainty.proportions import intervals_of_clusters
-from ...tables.columns import IN_TIME, RATIOS, REPLICATE, THRESHOLD, add_up, as_key, by_group, ratio_of, ratios
-from ...tables.groupings import grouping_columns
-from ...tables.ratios import F1, PRECISION, RECALL, scales
-from ...tables.schemas import GROUPING, polars_types
+from ...tables.columns import (
+    F1,
+    IN_TIME,
+    PRECISION,
+    RATIOS,
+    RECALL,
+    REPLICATE,
+    THRESHOLD,
+    add_up,
+    as_key,
+    by_group,
+    ratio_of,
+    ratios,
+    scales,
+)
+from ...tables.schemas import GROUPING, grouping_columns, polars_types
 from ...visible_text import listed, of_every
 from .. import sections
 from ..figures import (
@@ -92,7 +104,7 @@ from .planning import plan
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ...metrics.curves.cross_fitting import Ints
+    from ...metrics.curves.decisions import Ints
     from ...metrics.few_labels.documents import EstimatedScores
     from ...metrics.matching.spans import Average
     from ...metrics.uncertainty.bootstrap import Resampling

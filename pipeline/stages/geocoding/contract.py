@@ -9,7 +9,7 @@ from pydantic import field_validator, model_validator
 from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
-from ...tables.ratios import Count, Ratio, columns_of
+from ...tables.columns import Count, Ratio, columns_of
 from ...tables.schemas import Column, Table, limits_of
 from ..mentions import MentionParameters
 from ..parameters import ascending

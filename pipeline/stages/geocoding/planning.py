@@ -14,16 +14,14 @@ from ...errors import ConfigError, DataError
 from ...metrics.geocoding import ERRORS as CONTRIBUTED
 from ...metrics.geocoding import error_contributions, error_statistics, geodesic, haversine, likely_swapped
 from ...metrics.uncertainty.bootstrap import otherwise, ratio_limits
-from ...metrics.uncertainty.clusters import effective_number, spread_of_shifts
+from ...metrics.uncertainty.clusters import effective_number, may_neighbours_be_alike, spread_of_shifts
 from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, worst
 from ...metrics.uncertainty.jackknife import leave_one_out, log_interval, t_quantile
 from ...metrics.uncertainty.limits import quality_of_sizes
-from ...metrics.uncertainty.serial import may_neighbours_be_alike
 from ...plan import rows
 from ...plan.accounting import Roles, UnmappedId, pooled_systems
-from ...plan.checks import doubtful_groups, duplicate_check, file_check, missing_check
 from ...plan.counts import Query, Sweep, Transform
-from ...plan.nodes import After, CrossCheck, Relation
+from ...plan.nodes import After, CrossCheck, Relation, doubtful_groups, duplicate_check, file_check, missing_check
 from ...plan.plan import OptionalTable, Plan
 from ...queries.dialect import column
 from ...queries.load import statement
@@ -32,8 +30,7 @@ from ...sources.bindings import KeyMatch
 from ...sources.bins import Grid
 from ...sources.source import canonical_relation
 from ...tables.columns import REPLICATE, as_key, doubles, lowest_retrieved
-from ...tables.groupings import Grouping, users_name
-from ...tables.schemas import GROUPING, polars_types
+from ...tables.schemas import GROUPING, Grouping, polars_types, users_name
 from ..mentions import (
     DOCUMENT,
     FILE_ORDER,
@@ -52,8 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ...metrics.uncertainty.interval_quality import Quality
-    from ...plan.checks import Faults
-    from ...plan.nodes import Check
+    from ...plan.nodes import Check, Faults
     from ...sources.inputs import Field
     from ...sources.source import Source
     from .contract import GeocodingParameters

@@ -24,16 +24,24 @@ from ...metrics.ranking.measures import (
 )
 from ...plan import rows
 from ...plan.accounting import pooled_systems
-from ...plan.checks import OF_ORDER, doubtful_scores, duplicate_check, file_check, missing_check, one_cluster_check
 from ...plan.counts import Query, RankedAmong, Reduction
-from ...plan.nodes import Check, Relation
+from ...plan.nodes import (
+    OF_ORDER,
+    Check,
+    Relation,
+    doubtful_scores,
+    duplicate_check,
+    file_check,
+    missing_check,
+    one_cluster_check,
+)
 from ...plan.plan import OptionalTable, Plan
 from ...queries.dialect import column, double
 from ...queries.load import page, statement
 from ...records import dataclass
 from ...sources.bindings import KeyMatch
 from ...tables.columns import IN_TIME, REPLICATE, doubles
-from ...tables.groupings import cluster_name, users_name
+from ...tables.schemas import cluster_name, users_name
 from ..stage import CLUSTER
 from .contract import COUNTS, INTERPOLATED, MEASURE_TABLE
 

@@ -15,8 +15,7 @@ from ...metrics.uncertainty.interval_quality import FEWEST_CLUSTERS
 from ...metrics.uncertainty.limits import warnings_of_marks
 from ...queries.load import statement
 from ...tables.columns import REPLICATE, as_key
-from ...tables.groupings import TOTAL, Grouping
-from ...tables.schemas import GROUPING
+from ...tables.schemas import GROUPING, TOTAL, Grouping
 from ...visible_text import listed, of_every
 from .. import sections
 from ..figures import (

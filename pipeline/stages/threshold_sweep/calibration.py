@@ -10,10 +10,20 @@ import numpy as np
 import polars as pl
 
 from ...errors import Note
-from ...metrics.calibration.bins import BIN, BINNING, BINNINGS, BinSums, Moments, bins_of_cells, summed
+from ...metrics.calibration.bins import (
+    BIN,
+    BINNING,
+    BINNINGS,
+    ERRORS,
+    BinSums,
+    Moments,
+    Variances,
+    bins_of_cells,
+    calibration_errors,
+    summed,
+)
 from ...metrics.calibration.bins import LOWER as SCORE_LOWER
 from ...metrics.calibration.bins import UPPER as SCORE_UPPER
-from ...metrics.calibration.errors import ERRORS, Variances, calibration_errors
 from ...metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows, joined
 from ...metrics.uncertainty.cube import MOST_CELLS, Cube
 from ...metrics.uncertainty.interval_quality import (
@@ -33,9 +43,9 @@ from ...metrics.uncertainty.limits import (
     with_numbers,
     with_quality,
 )
-from ...plan.checks import outside_check
 from ...plan.count_tables import LOWER, UPPER
 from ...plan.counts import ProbabilitySums
+from ...plan.nodes import outside_check
 from ...plan.plan import OptionalTable, Unfit
 from ...queries.load import statement
 from ...records import dataclass
@@ -58,8 +68,7 @@ from .. import sections
 from ..figures import Axis, Figure, Rule, Series, caption, drawn, intervals, keys_of, level, shares, with_limits
 from ..sections import named_group
 from ..stage import groups_with
-from .contract import CROSSED, CROSSED_CALIBRATION, HEAVIEST
-from .uncertainty import kind_of_counts, with_heaviest
+from .contract import CROSSED, CROSSED_CALIBRATION, HEAVIEST, kind_of_counts, with_heaviest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -21,9 +21,16 @@ from ...metrics.curves.decisions import Payoffs
 from ...metrics.curves.operating_points import CRITERION
 from ...metrics.few_labels.curve import COUNTS as OUTCOMES
 from ...metrics.few_labels.curve import Judge, estimated_curve
-from ...metrics.few_labels.design import PER_STRATUM, further, strata_of_cells, worth_of_cells
-from ...metrics.few_labels.draws import merged_strata, scaled
-from ...metrics.few_labels.rows import Labelled, Population
+from ...metrics.few_labels.draws import (
+    PER_STRATUM,
+    Labelled,
+    Population,
+    further,
+    merged_strata,
+    scaled,
+    strata_of_cells,
+    worth_of_cells,
+)
 from ...metrics.uncertainty.limits import Interval, limit_columns, limit_series, no_limits, with_quality
 from ...metrics.uncertainty.proportions import PROPORTIONS
 from ...plan.nodes import Phase, Statement
@@ -34,8 +41,8 @@ from ...sources.inputs import Field
 from ...tables.columns import THRESHOLD, by_group, doubles, lowest_retrieved
 from ...visible_text import rows_in_words
 from .contract import DRAWN, OF_DRAWN
-from .decisions.costs import COST_PER_ROW
-from .outcomes import LOCATION
+from .decisions import COST_PER_ROW
+from .units import LOCATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,13 +1,18 @@
-"""What there is to look at of threshold_sweep: curves, areas, calibration, and the numbers at the chosen threshold."""
+"""What there is to look at of threshold_sweep, what is said of its methods, and where its numbers come from."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import polars as pl
+import sqlglot.expressions as exp
 
-from ...tables.columns import THRESHOLD, divide
+from ...queries.dialect import column, double
+from ...queries.load import statement
+from ...tables.columns import FURTHER, OF_LABELS, THRESHOLD, divide, scales
 from ...visible_text import listed
+from .. import sections
 from ..figures import (
     QUALITY_IN_SAMPLE,
     Axis,
@@ -31,15 +36,23 @@ from ..figures import (
     visible,
     with_limits,
 )
-from .bands import with_band
-from .calibration import calibration_figures
-from .decisions.costs import COST_PER_ROW, is_about_cost
+from ..sections import EXPLAINED_ROWS, Convention, Evidence, Measure, Profile, Section
+from ..stage import Counted, SampleSizes, nouns_of, untold, with_influence
+from .areas import with_band
+from .calibration import CALIBRATION_TABLE, RELIABILITY_TABLE, calibration_figures, calibration_sentences
+from .contract import DRAWN
+from .decisions import COST_PER_ROW, is_about_cost
+from .units import INPUTS, identity, location_of_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from ...tables.columns import Index, Ratio
     from ..figures import KeyNumber
-    from ..sections import Measured
+    from ..sections import Asked, Measured, Recounted
+
+
+# What there is to look at of threshold_sweep: curves, areas, calibration, and the numbers at the chosen threshold.
 
 
 # Figures and words of decisions: net benefit, other prevalences, groups put together.
@@ -234,3 +247,312 @@ def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
 
 
 _QUALITY = pl.col("interval_quality").alias("quality_of_areas")
+
+
+# What a methods section says of threshold_sweep, and what its numbers rest on.
+
+
+# What a methods section says of threshold_sweep.
+
+
+PROPORTIONS = (
+    "of precision, recall and F1 are beta quantiles (Clopper and Pearson 1934; Brown, Cai and DasGupta 2001){design}; "
+    "those of areas are symmetric on the logit scale (Boyd, Eng and Page 2013), with standard errors from influence "
+    "functions (for the ROC area those of DeLong, DeLong and Clarke-Pearson 1988){clusters} and degrees of freedom "
+    "after Satterthwaite (1946)"
+)
+OF_SAMPLE = (
+    "of the curve and the areas are quantiles of draws (Rubin 1981; Ghosh and Meeden 1997) that know the strata of the "
+    "labelled sample and how many predictions each has at or above a threshold (difference estimator, Cochran 1977), "
+    "with rows that may have been missed (Fay and Feuer 1997; Kerman 2011)"
+)
+FIXED = " Class sizes are taken as fixed."
+BANDS = (
+    "Bands hold precision and recall, and recall and the false positive rate, at all thresholds together with {level} "
+    "confidence (sup-t bands: Montiel Olea and Plagborg-Møller 2019)."
+)
+
+
+def sentences(measured: Measured) -> Iterator[str]:
+    """Say how labelled scores were evaluated, and what came out."""
+    areas = measured.tables["threshold_sweep_areas"]
+    weighted = "weighted, " if measured.has("predictions.weight") else ""
+    counted, estimated = f"{measured.used('predictions'):,} {weighted}scored and labelled predictions", "computed"
+    if _is_sample(measured):
+        scored = measured.used("predictions") + measured.accounts["predictions"].get("not_labelled", 0)
+        counted, estimated = f"{scored:,} {weighted}scored predictions", "estimated"
+        counted += f", of which a sample of {measured.used('predictions'):,} is labelled,"
+    yield (
+        f"Precision, recall and F1 of {counted} were {estimated} {sections.thresholds(measured)}; a prediction counts "
+        f"as positive if its score is {sections.at_or_above(measured)} the threshold."
+    )
+    yield sections.left_out(measured, {"predictions": "predictions"})
+    yield sections.invalid_scores(measured, "Predictions")
+    yield (
+        "Average precision is the step sum of precision over recall, tied scores entering together (Buckley and "
+        "Voorhees 2000), and the ROC area counts ties as half (Mann and Whitney 1947)."
+    )
+    if measured.parameters["method"] == "binned":
+        width = measured.parameters["width"]
+        bounds = areas.get_column("log_likelihood_min", default=pl.Series([None]))
+        numbers = "Areas" if bounds.is_null().all() else "Areas, log-likelihoods and Brier scores"
+        yield f"{numbers} are midpoints of certain bounds, at most {width:g} apart, from counts in cells of scores."
+    yield _intervals(measured)
+    if measured.parameters["bands"]:
+        yield BANDS.format(level=measured.confidence)
+    yield sections.criteria(measured)
+    yield from decisions(measured)
+    yield from _sizes(areas, "labelled predictions" if _is_sample(measured) else "predictions")
+    names = {"average_precision": "average precision", "roc_auc": "the ROC area"}
+    yield from sections.results(areas, names, measured.confidence)
+    yield from calibration_sentences(measured)
+    points = measured.tables["threshold_sweep_operating_points"]
+    rows = on_other_data(sections.of_first_criterion(points))
+    yield from sections.results(rows, sections.RATIO_NAMES, measured.confidence, sections.CHOSEN)
+
+
+def _intervals(measured: Measured) -> str:
+    independent = measured.facts["independent"]
+    if _is_sample(measured) and measured.parameters["uncertainty"] != "none":
+        return f"Limits of {measured.confidence} confidence {OF_SAMPLE}."
+    fixed = FIXED if measured.parameters["class_sizes"] == "fixed" else ""
+    if independent == "rows":
+        closed_forms = PROPORTIONS.format(design="", clusters=" and independent rows")
+        return sections.intervals(measured, "rows", closed_forms) + fixed
+    units = sections.units_in_words(measured, {})
+    two = " over both parents (Cameron, Gelbach and Miller 2011)" if " and " in independent else ""
+    design = f" of counts divided by the design effect (Kish 1965), by the jackknife over {units}{two}"
+    return sections.intervals(measured, units, PROPORTIONS.format(design=design, clusters=f" between {units}"))
+
+
+def _is_sample(measured: Measured) -> bool:
+    return measured.parameters.get("labels") is not None
+
+
+def _sizes(areas: pl.DataFrame, noun: str) -> Iterator[str]:
+    shown, _ = sections.headline_rows(areas)
+    for row in shown:
+        group = sections.named_group(row)
+        yield f"{row['n_positive']:,} of {row['n']:,} {noun}{f' of {group}' if group else ''} are positive."
+
+
+# What the numbers of threshold_sweep rest on: rows, or clusters of them.
+
+
+_POSITIVES, _KEPT = "positives", "kept predictions"
+_COUNTS = (
+    Counted("predictions", ("tp", "fp", "fn", "tn")),
+    Counted("predictions", ("n",)),
+    Counted(_POSITIVES, ("tp", "fn")),
+    Counted(_POSITIVES, ("n_positive",)),
+    Counted("negatives", ("fp", "tn"), is_listed=False),
+    Counted(_KEPT, ("tp", "fp")),
+    Counted("positive or kept predictions", ("tp", "fp", "fn"), is_listed=False),
+)
+_AREAS = ("average_precision", "pr_auc", "roc_auc")
+SAMPLE_SIZES = SampleSizes(
+    nouns={"rows": "predictions"},
+    counts=_COUNTS,
+    rests_on={**nouns_of(OF_LABELS, _COUNTS), **dict.fromkeys(_AREAS, _POSITIVES)},
+    scales={**scales(OF_LABELS), **dict.fromkeys(_AREAS, "logit")},
+    clusters="threshold_sweep_areas",
+)
+
+
+# Where the numbers of threshold_sweep come from, and what scikit-learn does otherwise.
+
+
+# What scikit-learn does otherwise.
+
+
+_RATIOS = ("precision", "recall", "f1")
+
+
+def _end_point(recounted: Recounted) -> float | None:
+    """What the point (recall 0, precision 1) adds to the area beside (0, precision of the highest score).
+
+    It is half of recall × (1 − precision) there: a triangle on top of the first strip.
+    """
+    curve = recounted.of_group("threshold_sweep_curve").sort(THRESHOLD)
+    if curve.is_empty():
+        return None
+    row = curve.row(-1, named=True)
+    if row["precision"] is None or row["recall"] is None:
+        return None
+    return float(row["recall"] * (1 - row["precision"]) / 2)
+
+
+SCIKIT_LEARN = Profile(
+    name="scikit-learn",
+    tool="scikit-learn 1.9",
+    measures={
+        "precision": "precision_score(label, score >= threshold)",
+        "recall": "recall_score(label, score >= threshold)",
+        "f1": "f1_score(label, score >= threshold)",
+        "average_precision": "average_precision_score(label, score)",
+        "roc_auc": "roc_auc_score(label, score)",
+        "pr_auc": "auc(recall, precision) of precision_recall_curve(label, score)",
+        "brier": "brier_score_loss(label, score)",
+    },
+    conventions=(
+        Convention(
+            "rows without a finite score",
+            "refuses them, so that they must be left out",
+            {"invalid_scores": "drop"},
+            keeps={"invalid_scores": "error"},  # then the run had none
+            section=Section(
+                "without_score",
+                "Rows without a finite score",
+                "Rows that count as below every threshold here, in the order of the files.",
+                "threshold_sweep/explain/without_score",
+                segment=identity,
+                inputs=INPUTS,
+                hides=location_of_known,
+            ),
+        ),
+        Convention(
+            "a score equal to the threshold",
+            "is retrieved",
+            {"boundary": ">="},
+            measures=(*_RATIOS, "pr_auc"),
+            section=Section(
+                "at_threshold",
+                "Rows with a score equal to the threshold",
+                "Rows that are retrieved there and not here, in the order of the files.",
+                "threshold_sweep/explain/at_threshold",
+                segment=identity,
+                inputs=INPUTS,
+                hides=location_of_known,
+            ),
+        ),
+        Convention("areas", "every score, in order", {"method": "exact"}, measures=("average_precision", "roc_auc")),
+        Convention(
+            "thresholds of the area",
+            "every distinct score",
+            {"thresholds": "distinct"},
+            measures=("pr_auc",),
+        ),
+        Convention(
+            "the point at recall 0",
+            "precision is 1",
+            ours="precision is that of the highest score",
+            measures=("pr_auc",),
+            change=_end_point,
+        ),
+        Convention(
+            "nothing retrieved, or nothing to find",
+            "0, with a warning (zero_division)",
+            ours="NULL",
+            measures=_RATIOS,
+            undefined=0.0,
+        ),
+    ),
+    exactly="with sample_weight where rows have weights",
+)
+
+
+# Where the numbers of threshold_sweep come from: errors, rows near the threshold, and clusters that carry them.
+
+
+_CURVE_TABLE, _AREAS_TABLE = "threshold_sweep_curve", "threshold_sweep_areas"
+_OF_BINS = (
+    Measure(
+        "share_positive",
+        RELIABILITY_TABLE.name,
+        ((("share_positive", "weight_positive / weight"),), (("share_positive", "n_positive / n"),)),
+    ),
+    Measure("gap", RELIABILITY_TABLE.name, ((("gap", "share_positive - mean_score"),),)),
+)
+
+
+def _measure(metric: Ratio | Index) -> Measure:
+    """A number of the weights if there are any, else of the counts."""
+    return Measure(
+        metric.name, _CURVE_TABLE, tuple(((metric.name, metric.formula(suffix)),) for suffix in ("_weight", ""))
+    )
+
+
+def _rows(asked: Asked) -> exp.Query:
+    """The predictions that count; those without a valid score may, below every threshold."""
+    score: str | exp.Expr = "score"
+    if asked.params.counts_missed:
+        score = exp.func("coalesce", column("score"), double(-math.inf))
+    relations = {} if asked.params.labels is None else {"predictions_read": DRAWN}
+    return statement(
+        "threshold_sweep/explain/rows", identity(asked), columns={"used_score": score}, relations=relations
+    )
+
+
+def _values(asked: Asked) -> dict[str, float]:
+    threshold = asked.lowest_score if asked.threshold is None else asked.threshold
+    return {"lowest_score": asked.lowest_score, "threshold": threshold}
+
+
+def _clusters(clusters: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
+    if asked.params.labels is not None or asked.plan.sources[0].has("weight"):
+        return with_influence(clusters, asked.measure, "_weight")
+    return with_influence(clusters.select("cluster", "tp", "fp", "fn", "tn"), asked.measure)
+
+
+def _without_clusters(asked: Asked) -> str:
+    if not asked.params.cluster_column:
+        return "the rows are independent: the config names no cluster"
+    return untold(asked, "clusters", tuple(ratio.name for ratio in OF_LABELS))
+
+
+EVIDENCE = Evidence(
+    measures=(
+        *map(_measure, OF_LABELS),
+        *map(_measure, FURTHER),
+        *(
+            Measure(name, _AREAS_TABLE)
+            for name in ("average_precision", "pr_auc", "roc_auc", "log_likelihood", "brier")
+        ),
+        *_OF_BINS,
+        *(Measure(name, CALIBRATION_TABLE.name) for name in ("ece", "mce", "reliability", "spiegelhalter_z")),
+    ),
+    sections=(
+        Section(
+            "false_positives",
+            "False positives",
+            "Rows with a false label and a score that {threshold} retrieves, the highest scores first.",
+            "threshold_sweep/explain/false_positives",
+            segment=identity,
+            inputs=INPUTS,
+            hides=location_of_known,
+        ),
+        Section(
+            "false_negatives",
+            "False negatives",
+            "Rows with a true label and a score below {threshold}, the lowest scores first.",
+            "threshold_sweep/explain/false_negatives",
+            segment=identity,
+            inputs=INPUTS,
+            hides=location_of_known,
+        ),
+        Section(
+            "nearest",
+            "Rows nearest to the threshold",
+            "Rows in the order of their distance from {threshold}: a slightly other threshold turns these.",
+            "threshold_sweep/explain/nearest",
+            segment=identity,
+            inputs=INPUTS,
+            hides=location_of_known,
+        ),
+        Section(
+            "clusters",
+            "Clusters that carry the estimate",
+            "Each cluster with the {measure} that all others have without it; the largest influence first.",
+            "threshold_sweep/explain/clusters",
+            finish=_clusters,
+            ranks=True,
+            columns=lambda asked: {"cluster_key": str(asked.params.cluster_column)},
+            absent=_without_clusters,
+        ),
+    ),
+    rows=lambda asked: {EXPLAINED_ROWS: _rows(asked)},
+    points="threshold_sweep_operating_points",
+    values=_values,
+    profiles=(SCIKIT_LEARN,),
+    decides=("boundary", "thresholds", "invalid_scores", "cluster", "operating_points"),
+)

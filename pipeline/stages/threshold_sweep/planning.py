@@ -12,7 +12,11 @@ from ...plan import rows
 from ...plan.accounting import NOT_LABELLED, STATES, Roles
 from ...plan.area_work import MOST_CELLS as MOST_SINGLE
 from ...plan.area_work import Areas
-from ...plan.checks import (
+from ...plan.count_tables import losses_of_scores
+from ...plan.counts import Fineness, LossesOfCells, Query, Sums, Sweep, SweptCells
+from ...plan.nodes import (
+    Check,
+    Relation,
     doubtful_groups,
     doubtful_scores,
     duplicate_check,
@@ -20,9 +24,6 @@ from ...plan.checks import (
     missing_check,
     outside_check,
 )
-from ...plan.count_tables import losses_of_scores
-from ...plan.counts import Fineness, LossesOfCells, Query, Sums, Sweep, SweptCells
-from ...plan.nodes import Check, Relation
 from ...plan.plan import OptionalTable, Plan, Sample
 from ...queries.dialect import column, double, is_finite, kept
 from ...queries.load import statement
@@ -40,10 +41,8 @@ from .contract import (
     LIGHTEST,
     LIKELIHOOD,
 )
-from .outcomes import POINTS, OutcomeSampler
-from .outcomes import TABLE as OUTCOMES
 from .tables import requested_tables
-from .units import UnitsOfSweep
+from .units import OUTCOMES, POINTS, OutcomeSampler, UnitsOfSweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from ...sources.bins import Grid
     from ...sources.source import Source
     from .contract import ThresholdSweepParameters
+
 
 SCORE_OR_LOWEST = "score_or_lowest"
 MOST_WEIGHT, LEAST_WEIGHT = 1e6, 1e-6

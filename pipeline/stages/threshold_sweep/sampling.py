@@ -9,7 +9,7 @@ from ...plan.plan import Plan
 from ...queries.load import statement
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
-from ...tables.groupings import internal_name
+from ...tables.schemas import internal_name
 from ..sampling import SampleParameters, labelled_contract, nodes_of, nothing_follows
 from ..stage import Stage
 from .stage import STAGE as THRESHOLD_SWEEP

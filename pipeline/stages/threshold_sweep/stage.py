@@ -10,8 +10,7 @@ from ...metrics.curves.operating_points import operating_points
 from ...metrics.uncertainty.cube import Cube
 from ...metrics.uncertainty.limits import warnings_of_marks, with_numbers
 from ...tables.columns import IN_TIME, THRESHOLD, beside, divide, nothing, ratios
-from ...tables.groupings import group_text
-from ...tables.schemas import GROUPING
+from ...tables.schemas import GROUPING, group_text
 from ...visible_text import of_every
 from ..figures import CHOICE, QUALITY_IN_SAMPLE, SAME_DATA, on_other_data, words_of_choice
 from ..stage import (
@@ -26,13 +25,12 @@ from ..stage import (
     number,
     of_group,
 )
-from . import figures, methods, planning
-from .areas import AREAS, areas_table
-from .averages import averages_table
-from .bands import bands_table
+from . import figures, planning
+from .areas import AREAS, areas_table, bands_table
 from .calibration import RELIABILITY_TABLE, calibration_tables, few_outside
 from .contract import (
     CHECKED,
+    CONFUSION,
     COUNT_NAMES,
     COUNTS,
     CROSSED,
@@ -41,15 +39,6 @@ from .contract import (
     OF_DRAWN,
     PREDICTIONS,
     ThresholdSweepParameters,
-)
-from .decisions.costs import COST_PER_ROW, cost_cell, cost_text, is_about_cost
-from .decisions.pooled_points import Swept, not_allocated
-from .decisions.results import at_own_thresholds, decision_tables, with_costs
-from .evidence import EVIDENCE
-from .methods import SAMPLE_SIZES
-from .tables import TABLES, further_columns
-from .uncertainty import (
-    CONFUSION,
     candidates,
     clusters_of_groups,
     f_beta,
@@ -59,6 +48,19 @@ from .uncertainty import (
     with_heaviest,
     with_intervals,
 )
+from .decisions import (
+    COST_PER_ROW,
+    Swept,
+    at_own_thresholds,
+    cost_cell,
+    cost_text,
+    decision_tables,
+    is_about_cost,
+    not_allocated,
+    with_costs,
+)
+from .figures import EVIDENCE, SAMPLE_SIZES
+from .tables import TABLES, averages_table, further_columns
 from .units import COST, UNITS
 
 if TYPE_CHECKING:
@@ -264,7 +266,7 @@ STAGE = Stage(
     summarize=summarize,
     figures=figures.figures,
     key_numbers=figures.key_numbers,
-    methods=methods.sentences,
+    methods=figures.sentences,
     evidence=EVIDENCE,
     further_columns=further_columns,
     sample_sizes=SAMPLE_SIZES,

@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from pipeline.metrics.before_after.assumption import NearAndFar, placebo, placebo_joint
-from pipeline.metrics.uncertainty.jackknife import p_value, sign_flip_test, tail
-from pipeline.metrics.uncertainty.pairing import mid_p_odds, mid_p_tail
+from pipeline.metrics.uncertainty.jackknife import mid_p_odds, mid_p_tail, p_value, sign_flip_test, tail
 
 EVENTS, DAYS, PER_CELL = 60, 24, 12  # every event meets every day; the last six days are near
 

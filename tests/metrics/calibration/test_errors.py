@@ -11,10 +11,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, chi2, norm
 
-from pipeline.metrics.calibration.bins import BinSums, Moments, pooled
-from pipeline.metrics.calibration.errors import Variances, calibration_errors
-from pipeline.metrics.calibration.estimates import _gap_limits, estimates_of_clusters, estimates_of_rows
-from pipeline.metrics.calibration.significance import (
+from pipeline.metrics.calibration.bins import BinSums, Moments, Variances, calibration_errors, pooled
+from pipeline.metrics.calibration.estimates import (
+    _gap_limits,
+    estimates_of_clusters,
+    estimates_of_rows,
     hosmer_lemeshow_of_clusters,
     hosmer_lemeshow_of_rows,
     spiegelhalter_of_clusters,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from pipeline.metrics.curves.cross_fitting import by_fold, cross_fitted, split_rows
+from pipeline.metrics.curves.decisions import by_fold, cross_fitted, split_rows
 from pipeline.metrics.curves.operating_points import f_beta_of_counts
 
 if TYPE_CHECKING:

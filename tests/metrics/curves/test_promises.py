@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from pipeline.metrics.curves.cross_fitting import keeps_precision, keeps_recall
+from pipeline.metrics.curves.decisions import keeps_precision, keeps_recall
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, intervals_of_rows
 
 if TYPE_CHECKING:

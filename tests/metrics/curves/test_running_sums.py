@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.curves.running_sums import running_sums
+from pipeline.metrics.curves.influence import running_sums
 
 VALUES = st.floats(1e-12, 1e12) | st.just(0.0) | st.integers(0, 10**9).map(float)
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.metrics.few_labels.curve import estimated_curve
-from pipeline.metrics.few_labels.design import allocation, strata_of_cells, worth_of_cells
-from pipeline.metrics.few_labels.rows import Labelled, Population
+from pipeline.metrics.few_labels.draws import Labelled, Population, allocation, strata_of_cells, worth_of_cells
 
 ROWS, LABELS, SAMPLES = 5_000, 200, 80
 

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.metrics.few_labels.curve import RATIOS, Judge, estimated_curve
-from pipeline.metrics.few_labels.draws import Design, merged_strata
-from pipeline.metrics.few_labels.rows import Labelled, Population
+from pipeline.metrics.few_labels.draws import Design, Labelled, Population, merged_strata
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.few_labels.design import (
+from pipeline.metrics.few_labels.draws import (
     allocation,
     further,
     places,

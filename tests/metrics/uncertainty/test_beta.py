@@ -10,7 +10,7 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.uncertainty.beta import _LARGE_SHAPE, _bisected, _of_large_shapes, beta_quantile
+from pipeline.metrics.uncertainty.jackknife import _LARGE_SHAPE, _bisected, _of_large_shapes, beta_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

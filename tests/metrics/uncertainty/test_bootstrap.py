@@ -15,7 +15,7 @@ from scipy.special import expit, logit
 from pipeline.metrics.uncertainty import bootstrap
 from pipeline.metrics.uncertainty.bootstrap import Resampling, area_limits, area_quantiles, ratio_limits, share_limits
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS, Confusion, intervals_of_clusters
-from pipeline.tables.ratios import RATIO_OF
+from pipeline.tables.columns import RATIO_OF
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,9 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sklearn
 
-from pipeline.metrics.uncertainty.indices import index_limits_of_clusters, index_limits_of_rows, index_of
-from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_rows
-from pipeline.tables.ratios import ACCURACY, FPR, INDEX_OF, MCC, NPV, RATIO_OF, SPECIFICITY, YOUDEN_J
+from pipeline.metrics.uncertainty.proportions import (
+    Confusion,
+    index_limits_of_clusters,
+    index_limits_of_rows,
+    index_of,
+    intervals_of_rows,
+)
+from pipeline.tables.columns import ACCURACY, FPR, INDEX_OF, MCC, NPV, RATIO_OF, SPECIFICITY, YOUDEN_J
 
 COUNTS = st.tuples(*[st.integers(0, 60)] * 4)
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.metrics.uncertainty.clusters import spread_of_shifts
-from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, may_days_be_alike
-from pipeline.metrics.uncertainty.serial import (
+from pipeline.metrics.uncertainty.clusters import (
     combined_p_value,
     may_neighbours_be_alike,
     over_time,
     p_values_of_neighbours,
+    spread_of_shifts,
 )
+from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, may_days_be_alike
 
 
 def levels(rng: np.random.Generator, days: int, rho: float, columns: int = 1) -> Any:  # noqa: ANN401

@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipeline.metrics.uncertainty.jackknife import covariance, leave_one_out
-from pipeline.metrics.uncertainty.pairing import mid_p_odds, mid_p_tail, paired_dispersion, paired_squares
+from pipeline.metrics.uncertainty.jackknife import (
+    covariance,
+    leave_one_out,
+    mid_p_odds,
+    mid_p_tail,
+    paired_dispersion,
+    paired_squares,
+)
 
 
 def test_squares_of_few_counts_weigh_both_sides_alike_and_are_centred() -> None:

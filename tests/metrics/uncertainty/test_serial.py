@@ -9,9 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.uncertainty.clusters import JackknifeSpread
+from pipeline.metrics.uncertainty.clusters import (
+    FEWEST_NEIGHBOURS,
+    Cycle,
+    InTime,
+    JackknifeSpread,
+    SerialCorrelation,
+    serial_correlation,
+)
 from pipeline.metrics.uncertainty.jackknife import covariance, effective_degrees, leave_one_out
-from pipeline.metrics.uncertainty.serial import FEWEST_NEIGHBOURS, Cycle, InTime, SerialCorrelation, serial_correlation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

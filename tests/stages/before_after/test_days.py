@@ -11,7 +11,7 @@ import pytest
 from running import before_after_config, read_table, run_stages, stage_config
 from stage_examples import EXAMPLES
 
-from pipeline.metrics.uncertainty.serial import Cycle
+from pipeline.metrics.uncertainty.clusters import Cycle
 from pipeline.stages.before_after.contract import BeforeAfterParameters
 from pipeline.stages.before_after.stage import cube_of
 from pipeline.stages.before_after.uncertainty import CROSSED

@@ -12,7 +12,7 @@ from running import COMPARE, RANKING, SWEEP, read_table, run_stages, stage_confi
 from scipy import stats
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.uncertainty.serial import over_time
+from pipeline.metrics.uncertainty.clusters import over_time
 
 if TYPE_CHECKING:
     from pathlib import Path

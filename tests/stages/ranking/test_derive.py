@@ -14,7 +14,7 @@ from pipeline.metrics.uncertainty.jackknife import tail
 from pipeline.metrics.uncertainty.proportions import mean_limits
 from pipeline.stages.ranking.contract import INTERPOLATED
 from pipeline.stages.ranking.means import Groups
-from pipeline.tables.groupings import internal_name
+from pipeline.tables.schemas import internal_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ from sklearn import metrics as sklearn
 import thresher
 from pipeline.errors import ConfigError
 from pipeline.storage.catalog import open_results
-from pipeline.tables.ratios import FURTHER, INDEX_OF, Index
+from pipeline.tables.columns import FURTHER, INDEX_OF, Index
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import pytest
 from deriving import DECIMAL, count_table, derived, figures_of, saved_counts
 from pydantic import ValidationError
 
-from pipeline.stages.threshold_sweep import bands
+from pipeline.stages.threshold_sweep import areas
 from stages.threshold_sweep.test_figures import AREAS, CURVE
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def test_few_clusters_are_marked() -> None:
 
 
 def test_beyond_the_budget_there_is_no_band_but_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bands, "MOST_DRAWN", 1)
+    monkeypatch.setattr(areas, "MOST_DRAWN", 1)
     result = sweep(scores(1, 20), thresholds=[0.5, 0.7])
     assert result["bands"]["undefined_interval"].to_list() == ["budget", "budget"]
     assert result["bands"].select(*LIMITS, *CRITICAL, "method").null_count().row(0) == (2,) * 10
@@ -137,7 +137,7 @@ def test_of_many_thresholds_some_are_chosen_and_counted_as_they_are(
         "operating_points": [{"beta": 1}, {"min_recall": 0.7}],
     }
     every = sweep(rows, **keys)["bands"]
-    monkeypatch.setattr(bands, "MOST_THRESHOLDS", 40)
+    monkeypatch.setattr(areas, "MOST_THRESHOLDS", 40)
     result = sweep(rows, **keys)
     chosen = result["bands"]
     assert every.height == 120

@@ -1,1 +1,0 @@
-"""Tables for decisions: costs, net benefit, groups put together, and other prevalences."""
