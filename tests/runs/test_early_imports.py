@@ -118,7 +118,7 @@ OPTIONAL = (
 
 
 @pytest.mark.first_cases(1)
-@pytest.mark.parametrize(("kind", "most_entered", "most_loaded"), [("call", 75, 111), ("run", 82, 116)])
+@pytest.mark.parametrize(("kind", "most_entered", "most_loaded"), [("call", 62, 89), ("run", 69, 94)])
 def test_a_plain_run_meets_few_modules_and_none_for_what_it_does_not_ask(
     tmp_path: Path, kind: str, most_entered: int, most_loaded: int
 ) -> None:
