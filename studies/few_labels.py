@@ -138,16 +138,15 @@ def scores(setting: Setting, seen: Floats) -> Floats:
 
 def sampled(setting: Setting, rows: Rows, random: np.random.Generator) -> tuple[Integers, Integers]:
     """Strata of all rows, and indices of the labelled ones."""
-    ones = np.ones(setting.rows, dtype=np.int64)
-    if setting.documents:
-        chosen = random.permutation(setting.documents)[: setting.labels * setting.documents // setting.rows]
-        return np.zeros_like(ones), np.flatnonzero(np.isin(rows.document, chosen))
-    if not setting.strata:
-        return np.zeros_like(ones), random.choice(setting.rows, setting.labels, replace=False)
     cell, number = np.unique(rows.score, return_counts=True)
     worth = worth_of_cells(cell, number)
     of_cells = strata_of_cells(worth, setting.labels)
     stratum = np.repeat(of_cells, number)
+    if setting.documents:
+        chosen = random.permutation(setting.documents)[: setting.labels * setting.documents // setting.rows]
+        return stratum, np.flatnonzero(np.isin(rows.document, chosen))
+    if not setting.strata:
+        return stratum, random.choice(setting.rows, setting.labels, replace=False)
     sizes = np.bincount(stratum)
     rank = np.empty(setting.rows, dtype=np.int64)
     for index, size in enumerate(sizes):

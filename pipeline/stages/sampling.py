@@ -27,7 +27,7 @@ from ..sources.inputs import Input, InputContract
 from ..tables.schemas import internal_name
 from ..visible_text import rows_in_words
 from .parameters import StageParameters
-from .threshold_sweep.few_labels import Worth, labels_of, shares_of_groups, strata_of
+from .sheets import Worth, labels_of, shares_of_groups, strata_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..plan.nodes import Node, Progress
     from ..plan.plan import Plan
     from ..sources.source import Source
-    from .threshold_sweep.few_labels import Strata
+    from .sheets import Strata
 
 _MORE_DEVIATIONS = 8.0  # by which digests up to the last one exceed the rows that are needed
 _DIGESTS = 2.0**64

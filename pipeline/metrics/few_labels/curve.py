@@ -331,7 +331,7 @@ class _Unseen:
     def at_the_top(self, drawn: Totals, estimate: Totals) -> Totals:
         """Totals with true rows missed above the cut that finds a quarter of them, which make areas higher."""
         cut = int(np.searchsorted(estimate.tp[0], estimate.positives[0] / 4))
-        missed = self.true_above * np.minimum(self.above, self.above[min(cut, len(self.above) - 1)])
+        missed = self.true_above / 2 * np.minimum(self.above, self.above[min(cut, len(self.above) - 1)])
         return Totals(drawn.tp + missed, drawn.positives + missed[:, -1])
 
     def throughout(self, drawn: Totals) -> Totals:

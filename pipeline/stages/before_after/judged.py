@@ -22,7 +22,7 @@ from ...records import dataclass
 from ...tables.columns import REPLICATE, THRESHOLD, lowest_retrieved
 from ...tables.schemas import GROUPING
 from ...visible_text import rows_in_words
-from ..threshold_sweep.few_labels import drawn_of_these, labels_of, strata_of
+from ..sheets import Sheet, drawn_of_these, labels_of, strata_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +45,6 @@ KEY = ("event_id", "article_id")
 JUDGED, STRATA = "judged_matches", "audit_strata"
 _FOUND, _CELLS, _TO_SAMPLE = "audit_found", "audit_cells", "matches_to_sample"
 _DESIGN = ("probability", "stratum")
-_MISSING = 0.1  # of the matches, for which a sheet may lack rows
 
 
 def is_sheet(audited: Source) -> bool:
@@ -110,13 +109,16 @@ class JudgedMatches:
         strata = strata_of(cells, self.by, judged.height, worth_of_rows_alike)
         keys = [*self.by, "cell"]
         judged = judged.join(strata.cells.select(*keys, "stratum"), on=keys, how="left", nulls_equal=True)
-        judged = judged.with_columns(self._how_drawn(judged, cells).alias("relative"))
+        named = [name for name in _DESIGN if self.audited.has(name)]
+        is_drawn_of_these = drawn_of_these(judged, cells, self.by, named, worth_of_rows_alike)
+        is_alike = not named or judged.is_empty() or is_drawn_of_these
+        judged = judged.with_columns((pl.lit(1.0) if is_alike else self._how_drawn()).alias("relative"))
         found = judged.select(*self.by, REPLICATE, *KEY, "score", "is_match")
         engine.hand_over(_FOUND, found.to_arrow())
         engine.hand_over("audited", judged.select(*KEY, "is_match").to_arrow())
         engine.hand_over(_CELLS, strata.cells.select(*keys, "stratum").to_arrow())
         progress.tables[JUDGED] = judged.select(*self.by, "score", "is_match", "stratum", "relative")
-        progress.warnings += self._warnings(sheet, int(strata.rows.sum()))
+        progress.warnings += self._warnings(sheet, int(strata.rows.sum()), is_drawn_of_these=is_drawn_of_these)
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - its columns are its own
         """The queries, and the relations, which have none."""
@@ -143,43 +145,21 @@ class JudgedMatches:
             DataError: a pair repeats or could not be drawn, a label is no truth value, or a probability is none.
         """
         sheet = sheet.with_columns(labels_of(sheet["label_text"], "audited").alias("is_match"))
-        of_sheet = sheet.unique(["sheet_file", "sheet_row", "label_id"]) if sheet["sheet_row"].count() else sheet
-        _refuse(
-            of_sheet.filter(pl.col("label_id").is_null()),
-            "event_id or article_id is NULL in {rows}",
-            "Fill it in, or leave the rows out with where.",
-        )
-        _refuse(
-            of_sheet.filter(pl.col("label_id").is_duplicated()).unique("label_id", maintain_order=True),
-            "event_id = {event}, article_id = {article} is there more than once",
-            "Keep one row of each pair: of sheets that overlap, or in which one pair was judged twice.",
-        )
-        _refuse(
+        self._beside.check(sheet)
+        self._beside.refuse(
             sheet.filter(pl.col("met_id").is_null()),
-            "{rows}, such as event_id = {event}, article_id = {article}, are no match after their event with a score "
-            "that the audit draws from",
+            "{rows}, such as {row}, are no match after their event with a score that the audit draws from",
             "Give the pairs and the audit that the sheet was drawn with.",
         )
-        if self.audited.has("probability"):
-            probability = pl.col("probability")
-            _refuse(
-                sheet.filter(~((probability > 0) & (probability <= 1)).fill_null(value=False)),
-                "column 'probability' is not above 0 and at most 1 in {rows}, such as that of event_id = {event}, "
-                "article_id = {article}",
-                "It is the share of the matches of its stratum that were drawn.",
-            )
         return sheet
 
-    def _how_drawn(self, judged: pl.DataFrame, cells: pl.DataFrame) -> pl.Expr:
+    def _how_drawn(self) -> pl.Expr:
         """How heavy a judged match is beside others of its stratum.
 
         Raises:
             DataError: nothing says it.
         """
-        named = [name for name in _DESIGN if self.audited.has(name)]
-        if not named or judged.is_empty() or drawn_of_these(judged, cells, self.by, named, worth_of_rows_alike):
-            return pl.lit(1.0)
-        if "probability" in named:
+        if self.audited.has("probability"):
             return 1 / pl.col("probability")
         message = (
             "input audited: nothing says how its rows were drawn: its strata are not those of a sheet of these pairs"
@@ -189,32 +169,23 @@ class JudgedMatches:
         )
         raise DataError(message, remedy=f"{remedy}drawn alike.")
 
-    def _warnings(self, sheet: pl.DataFrame, n_matches: int) -> Iterator[str]:
+    @property
+    def _beside(self) -> Sheet:
+        has_probability = self.audited.has("probability")
+        return Sheet("audited", "matches", "event_id or article_id", _row, has_probability=has_probability)
+
+    def _warnings(self, sheet: pl.DataFrame, n_matches: int, *, is_drawn_of_these: bool) -> Iterator[str]:
         """Matches that nobody has judged, and a sheet that lacks rows."""
-        is_empty, place = pl.col("is_match").is_null(), pl.col("sheet_row")
+        is_empty = pl.col("is_match").is_null()
         if without := sheet.filter(is_empty).height:
             yield Note(f"input audited: {rows_in_words(without)} of {sheet.height:,} have no label, and do not count")
-        if skipped := sheet.filter(is_empty & (place < place.filter(~is_empty).max().over("sheet_file"))).height:
-            yield (
-                f"input audited: {rows_in_words(skipped)} without a label lie before others that have one: if they "
-                "were left out because they are hard to tell, the audit is that of the easy ones"
-            )
-        if self.audited.has("probability") and sheet.height:
-            n_drawn = float((1 / sheet["probability"]).sum())
-            if n_drawn < (1 - _MISSING) * n_matches:
-                yield (
-                    f"input audited: by their probabilities its rows stand for {n_drawn:,.0f} of {n_matches:,} "
-                    "matches: rows of the sheet are missing, or it was drawn from fewer, and the audit is not of all"
-                )
+        yield from self._beside.skipped(sheet, is_empty)
+        if not is_drawn_of_these:
+            yield from self._beside.of_fewer(sheet, n_matches)
 
 
-def _refuse(sheet: pl.DataFrame, words: str, remedy: str) -> None:
-    """Refuse rows of the sheet, if there are any."""
-    if sheet.height:
-        row = sheet.row(0, named=True)
-        texts = {"rows": rows_in_words(sheet.height), "event": row["label_event"], "article": row["label_article"]}
-        message = f"input audited: {words.format(**texts)}"
-        raise DataError(message, remedy=remedy)
+def _row(row: Mapping[str, object]) -> str:
+    return f"event_id = {row['label_event']}, article_id = {row['label_article']}"
 
 
 # What the judged matches say of all matches.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ...sources.source import Source
-    from ..threshold_sweep.few_labels import Worth
+    from ..sheets import Worth
 
 OF_MATCHES = ("pairs", "events", "articles", "window", "compared", "thresholds", "audit", "boundary", "duplicates")
 """The keys of the stage that tell which matches an audit is of."""

@@ -22,7 +22,7 @@ from ...tables.columns import RATIOS, doubles, lowest_retrieved
 from ...tables.schemas import GROUPING
 from ...visible_text import rows_in_words
 from ..mentions import DOCUMENT
-from ..threshold_sweep.few_labels import drawn_of_these, labels_of, strata_of
+from ..sheets import Sheet, drawn_of_these, labels_of, strata_of
 from .contract import WEIGHTS
 from .documents import mentions_of_documents
 
@@ -49,7 +49,6 @@ DESIGN, SIZES, MENTIONS = "judged_documents", "sizes_of_strata", "judged_mention
 _TO_SAMPLE = "corpus_to_sample"
 _MOST_REPLICATES = 1_000
 _DESIGNED = ("probability", "stratum")
-_MISSING = 0.1  # of the documents, for which a sheet may lack rows
 
 
 def judged_relations(relation: Relation, judged: Source, by: Sequence[str], columns: Sequence[str]) -> Iterator[Node]:
@@ -105,11 +104,15 @@ class JudgedDocuments:
         strata = strata_of(cells, self.by, judged.height, worth_of_documents)
         keys = [*self.by, "cell"]
         judged = judged.join(strata.cells.select(*keys, "stratum"), on=keys, how="left", nulls_equal=True)
-        judged = judged.with_columns(self._how_drawn(judged, cells).cast(pl.Float64).alias("relative"))
+        named = [name for name in _DESIGNED if self.judged.has(name)]
+        is_drawn_of_these = drawn_of_these(judged, cells, self.by, named, worth_of_documents)
+        is_alike = judged.height in {0, int(cells["n_rows"].sum())} or is_drawn_of_these
+        relative = pl.lit(1.0) if is_alike else self._how_drawn()
+        judged = judged.with_columns(relative.cast(pl.Float64).alias("relative"))
         engine.hand_over(DESIGN, judged.select("doc_id").to_arrow())
         progress.tables[DESIGN] = judged.select("doc_id", "stratum", "relative")
         progress.tables[SIZES] = pl.DataFrame({"n_documents": strata.rows})
-        progress.warnings += self._warnings(sheet, int(strata.rows.sum()))
+        progress.warnings += self._warnings(sheet, int(strata.rows.sum()), is_drawn_of_these=is_drawn_of_these)
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - its columns are its own
         """The queries, and the relation, which has none."""
@@ -136,59 +139,43 @@ class JudgedDocuments:
         """
         answers = labels_of(sheet["label_text"], "judged", "judged")
         sheet = sheet.with_columns(answers.fill_null(value=False).alias("is_judged"))
-        of_sheet = sheet.unique(["sheet_file", "sheet_row", "label_id"]) if sheet["sheet_row"].count() else sheet
-        _refuse(
-            of_sheet.filter(pl.col("label_id").is_null()),
-            "column 'doc_id' is NULL in {rows}",
-            "Fill it in, or leave the rows out with where.",
-        )
-        _refuse(
-            of_sheet.filter(pl.col("label_id").is_duplicated()).unique("label_id", maintain_order=True),
-            "doc_id {id!r} is there more than once",
-            "Keep one row of each document: of sheets that overlap, for example.",
-        )
-        _refuse(
+        self._beside.check(sheet)
+        self._beside.refuse(
             sheet.filter(pl.col("met_id").is_null()),
-            "{rows}, such as doc_id {id!r}, are of no document that the input documents lists",
+            "{rows}, such as {row}, are of no document that the input documents lists",
             "Name the documents that the sheet was drawn from.",
         )
-        _refuse(
+        self._beside.refuse(
             sheet.filter(pl.col("met_id").is_duplicated()).unique("label_id", maintain_order=True),
-            "doc_id {id!r} is there more than once in the input documents",
+            "{row} is there more than once in the input documents",
             "Keep one row per document there.",
         )
-        if self.judged.has("probability"):
-            probability = pl.col("probability")
-            _refuse(
-                sheet.filter(~((probability > 0) & (probability <= 1)).fill_null(value=False)),
-                "column 'probability' is not above 0 and at most 1 in {rows}, such as that of doc_id {id!r}",
-                "It is the share of the documents of its stratum that were drawn.",
-            )
         return sheet
 
-    def _how_drawn(self, judged: pl.DataFrame, cells: pl.DataFrame) -> pl.Expr:
+    def _how_drawn(self) -> pl.Expr:
         """How heavy a judged document is beside others of its stratum.
 
         Raises:
             DataError: nothing says it.
         """
-        named = [name for name in _DESIGNED if self.judged.has(name)]
-        if judged.height in {0, int(cells["n_rows"].sum())}:
-            return pl.lit(1.0)
-        if drawn_of_these(judged, cells, self.by, named, worth_of_documents):
-            return pl.lit(1.0)
-        if "probability" in named:
+        if self.judged.has("probability"):
             return 1 / pl.col("probability")
-        lacking = "its strata are not those of a sheet of these documents" if named else "it has no probability"
+        has_strata = self.judged.has("stratum")
+        lacking = "its strata are not those of a sheet of these documents" if has_strata else "it has no probability"
         message = f"input judged: nothing says how its documents were drawn: {lacking}"
         remedy = (
             "Map probability, the share of the documents like it that were drawn; one number for all if all were alike."
         )
         raise DataError(message, remedy=remedy)
 
-    def _warnings(self, sheet: pl.DataFrame, n_documents: int) -> Iterator[str]:
+    @property
+    def _beside(self) -> Sheet:
+        has_probability = self.judged.has("probability")
+        return Sheet("judged", "documents", "column 'doc_id'", _row, has_probability, "that are not judged")
+
+    def _warnings(self, sheet: pl.DataFrame, n_documents: int, *, is_drawn_of_these: bool) -> Iterator[str]:
         """Documents that nobody has judged, and a sheet that lacks rows."""
-        is_judged, place = pl.col("is_judged"), pl.col("sheet_row")
+        is_judged = pl.col("is_judged")
         n_judged = sheet.filter(is_judged).height
         yield Note(
             f"{n_judged:,} of {n_documents:,} documents are judged: mentions of the others are left out, and numbers "
@@ -198,25 +185,13 @@ class JudgedDocuments:
             yield Note(
                 f"input judged: {rows_in_words(without)} of {sheet.height:,} are not judged yet, and do not count"
             )
-        if skipped := sheet.filter(~is_judged & (place < place.filter(is_judged).max().over("sheet_file"))).height:
-            yield (
-                f"input judged: {rows_in_words(skipped)} that are not judged lie before others that are: if they were "
-                "left out because they are hard, all numbers are those of the easy ones"
-            )
-        if self.judged.has("probability") and sheet.height:
-            n_drawn = float((1 / sheet["probability"]).sum())
-            if n_drawn < (1 - _MISSING) * n_documents:
-                yield (
-                    f"input judged: by their probabilities its rows stand for {n_drawn:,.0f} of {n_documents:,} "
-                    "documents: rows of the sheet are missing, or it was drawn from fewer, and numbers are not of all"
-                )
+        yield from self._beside.skipped(sheet, ~is_judged)
+        if not is_drawn_of_these:
+            yield from self._beside.of_fewer(sheet, n_documents)
 
 
-def _refuse(sheet: pl.DataFrame, words: str, remedy: str) -> None:
-    """Refuse rows of the sheet, if there are any."""
-    if sheet.height:
-        message = f"input judged: {words.format(rows=rows_in_words(sheet.height), id=sheet['label_id'][0])}"
-        raise DataError(message, remedy=remedy)
+def _row(row: Mapping[str, object]) -> str:
+    return f"doc_id {row['label_id']!r}"
 
 
 # What the judged documents say of all documents.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...sources.source import Source
-    from ..threshold_sweep.few_labels import Worth
+    from ..sheets import Worth
 
 LABELLED = InputContract(
     "labelled",

@@ -9,7 +9,7 @@ of each stratum lie at or above a threshold is counted, and not estimated.
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import polars as pl
@@ -22,14 +22,10 @@ from ...metrics.curves.operating_points import CRITERION
 from ...metrics.few_labels.curve import COUNTS as OUTCOMES
 from ...metrics.few_labels.curve import Judge, estimated_curve
 from ...metrics.few_labels.draws import (
-    PER_STRATUM,
     Labelled,
     Population,
-    further,
     merged_strata,
     scaled,
-    strata_of_cells,
-    worth_of_cells,
 )
 from ...metrics.uncertainty.limits import Interval, limit_columns, limit_series, no_limits, with_quality
 from ...metrics.uncertainty.proportions import PROPORTIONS
@@ -40,12 +36,13 @@ from ...records import dataclass
 from ...sources.inputs import Field
 from ...tables.columns import THRESHOLD, by_group, doubles, lowest_retrieved
 from ...visible_text import rows_in_words
+from ..sheets import Sheet, drawn_of_these, labels_of, strata_of
 from .contract import DRAWN, OF_DRAWN
 from .decisions import COST_PER_ROW
 from .units import LOCATION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -53,157 +50,11 @@ if TYPE_CHECKING:
     from ...metrics.few_labels.curve import Curve
     from ...plan.nodes import Progress
     from ...sources.source import Source
+    from ..sheets import Strata
     from .contract import ThresholdSweepParameters
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
-
-
-# Strata of scores, and what people write into the column of labels; `thresher sample` draws by the same.
-
-
-NUMBERS_OF_STRATA = (1, 2, 4, 8, 16)
-Worth: TypeAlias = "Callable[[Floats, Integers], Floats]"  # of cells with these scores and numbers of rows
-_WORDS = {"true": True, "yes": True, "y": True, "t": True, "1": True, "1.0": True}
-_WORDS |= {"false": False, "no": False, "n": False, "f": False, "0": False, "0.0": False}
-
-
-@dataclass(frozen=True)
-class Strata:
-    """The strata of all groups.
-
-    Attributes:
-        cells: Cells of scores with their group, `stratum` and `n_rows`.
-        worth: Shape (H,): how many of the labels of its group each stratum is worth.
-        rows: Shape (H,).
-        group: Shape (H,): number of the group of each stratum.
-        names: Shape (H,): what each is called in the sheet.
-    """
-
-    cells: pl.DataFrame
-    worth: NDArray[np.float64]
-    rows: NDArray[np.int64]
-    group: NDArray[np.int64]
-    names: tuple[str, ...]
-
-
-def strata_of(cells: pl.DataFrame, groups: Sequence[str], size: int, worth_of: Worth = worth_of_cells) -> Strata:
-    """Put the cells of every group into strata of about equal worth.
-
-    Args:
-        cells: Grouping columns, `cell`, `n_rows`, `lowest` and `highest`, in the order of groups and cells.
-        groups: The grouping columns.
-        size: How many labels all groups have together; 0: each group is one stratum.
-        worth_of: How many labels cells are worth.
-    """
-    framed, worths, sizes, numbers, names = [], [], [], [], []
-    of_groups = _by_groups(cells, groups)
-    rows_of_groups = np.array([group["n_rows"].sum() for group in of_groups], dtype=np.int64)
-    labels = shares_of_groups(rows_of_groups, np.zeros_like(rows_of_groups), size)
-    first = 0
-    for number, group in enumerate(of_groups):
-        worth, n_rows = _worth(group, worth_of)
-        stratum = strata_of_cells(worth, int(labels[number]))
-        framed.append(group.with_columns(pl.Series("stratum", stratum + first)))
-        worths.append(np.bincount(stratum, worth))
-        sizes.append(np.bincount(stratum, n_rows).astype(np.int64))
-        numbers.append(np.full(len(worths[-1]), number))
-        first += len(worths[-1])
-        names += _names(group, groups, len(worths[-1]))
-    return Strata(
-        pl.concat(framed), np.concatenate(worths), np.concatenate(sizes), np.concatenate(numbers), tuple(names)
-    )
-
-
-def _by_groups(cells: pl.DataFrame, groups: Sequence[str]) -> list[pl.DataFrame]:
-    return cells.partition_by(groups, maintain_order=True) if groups and cells.height else [cells]
-
-
-def _worth(group: pl.DataFrame, worth_of: Worth) -> tuple[Floats, Integers]:
-    """The worth of the cells of a group, and their rows."""
-    n_rows = group["n_rows"].to_numpy().astype(np.int64)
-    middle = ((group["lowest"] + group["highest"]) / 2).to_numpy()
-    return worth_of(middle, n_rows), n_rows
-
-
-def _names(group: pl.DataFrame, groups: Sequence[str], number: int) -> list[str]:
-    """What the strata of a group are called in a sheet."""
-    words = [
-        "NULL" if value is None else str(value) for value in (group.select(groups).row(0) if groups and number else ())
-    ]
-    return ["/".join([*words, f"s{index:02}"]) for index in range(1, number + 1)]
-
-
-def _possible_names(cells: pl.DataFrame, groups: Sequence[str], worth_of: Worth) -> pl.DataFrame:
-    """What the stratum of each cell may be called in a sheet, by how many strata its group has, and its rows."""
-    frames = []
-    for group in _by_groups(cells, groups):
-        worth, n_rows = _worth(group, worth_of)
-        for number in NUMBERS_OF_STRATA:
-            stratum = strata_of_cells(worth, number * PER_STRATUM)
-            names = _names(group, groups, int(stratum.max()) + 1)
-            of_strata = pl.Series("stratum_rows", np.bincount(stratum, n_rows))
-            of_cells = (pl.Series("stratum_name", names)[stratum], of_strata[stratum])
-            frames.append(group.select(*groups, "cell").with_columns(*of_cells))
-    return pl.concat(frames).unique()
-
-
-def drawn_of_these(
-    labelled: pl.DataFrame,
-    cells: pl.DataFrame,
-    by: Sequence[str],
-    given: Sequence[str],
-    worth_of: Worth = worth_of_cells,
-) -> bool:
-    """Whether rows are of strata that `thresher sample` draws from these cells, in which they are alike.
-
-    A probability then is that of a whole number of rows of its stratum.
-
-    Args:
-        labelled: The labelled rows with their `cell`, `stratum_name`, `probability` and place in the sheet.
-        cells: The cells of scores.
-        by: The grouping columns.
-        given: Which of `stratum` and `probability` the sheet has.
-        worth_of: How many labels cells are worth.
-    """
-    if "stratum" not in given or labelled.is_empty():
-        return False
-    keys = [*by, "cell", "stratum_name"]
-    named = labelled.with_row_index("_row").join(_possible_names(cells, by, worth_of), on=keys, nulls_equal=True)
-    if "probability" in given:
-        number = pl.col("probability") * pl.col("stratum_rows")
-        named = named.filter((number - number.round()).abs() < _WHOLE)
-    return named["_row"].n_unique() == labelled.height
-
-
-def shares_of_groups(rows_of_groups: NDArray[np.int64], before: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """How many more rows each group gets, in proportion to the roots of their sizes (Bankier 1988).
-
-    Each group is to have limits of its own, and large ones matter more to the whole.
-    """
-    return further(np.sqrt(rows_of_groups), rows_of_groups, before, size)
-
-
-def labels_of(words: pl.Series, source: str, name: str = "label") -> pl.Series:
-    """What people write into the column of labels, as truth values; NULL where it is empty.
-
-    Args:
-        words: What is written.
-        source: The input that it is of, for messages.
-        name: The column, likewise.
-
-    Raises:
-        DataError: something else is written there.
-    """
-    texts = words.cast(pl.String).str.strip_chars().str.to_lowercase()
-    texts = texts.set(texts == "", None)
-    labels = texts.replace_strict(_WORDS, default=None, return_dtype=pl.Boolean)
-    if unknown := words.filter(labels.is_null() & texts.is_not_null()).to_list():
-        where = f"in {rows_in_words(len(unknown))}, such as {str(unknown[0])!r}"
-        message = f"input {source}: column {name!r} says neither true nor false {where}"
-        remedy = "Write true, yes or 1, and false, no or 0; leave it empty where nobody knows."
-        raise DataError(message, remedy=remedy)
-    return labels
 
 
 # The sheet beside the predictions: a relation of labelled rows with weights, and frames of what is known of all rows.
@@ -213,8 +64,6 @@ JUDGED = "judged"
 CELLS, ABOVE, EDGES, LABELLED = "cells_of_strata", "rows_above_edges", "edges", "labelled_rows"
 _EDGES_GIVEN = "edges_given"
 SIMPLE = "simple"
-_WHOLE = 1e-6  # by which a whole number of rows may be off
-_MISSING = 0.1  # of the predictions, for which a sheet may lack rows
 
 
 @dataclass(frozen=True)
@@ -259,8 +108,8 @@ class LabelledRows:
         progress.tables[EDGES], progress.tables[ABOVE] = engine.fetch(_every_edge()), self._above_edges(engine, strata)
         if self.params.checked is not None:
             progress.tables[JUDGED] = _judged(engine.fetch(_CHECKED), sheet)
-        if not is_drawn_of_these and self.labels.has("probability"):
-            progress.warnings += self._of_others(sheet, strata)
+        if not is_drawn_of_these:
+            progress.warnings += self._beside.of_fewer(sheet, int(strata.rows.sum()))
         progress.warnings += self._warnings(sheet, labelled, strata)
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - its columns are its own
@@ -273,6 +122,10 @@ class LabelledRows:
         yield Statement("rows above edges", self._above)
         if self.params.checked is not None:
             yield Statement("rows that people checked", _CHECKED, function=_judged)
+
+    @property
+    def _beside(self) -> Sheet:
+        return Sheet("labels", "predictions", _KEY, _row, has_probability=self.labels.has("probability"))
 
     @property
     def _has_weight(self) -> bool:
@@ -335,48 +188,21 @@ class LabelledRows:
             DataError: an id repeats or is unknown, a label is no truth value, or a probability is none.
         """
         sheet = sheet.with_columns(labels_of(sheet["label_text"], "labels").alias("label"))
-        of_sheet = sheet.unique(["sheet_file", "sheet_row", "label_id"]) if sheet["sheet_row"].count() else sheet
-        _refuse(
-            of_sheet.filter(pl.col("label_id").is_null()),
-            "column 'id' is NULL in {rows}",
-            "Fill it in, or leave the rows out with where.",
-        )
-        _refuse(
-            of_sheet.filter(pl.col("label_id").is_duplicated()).unique("label_id", maintain_order=True),
-            "id {id!r} is there more than once",
-            "Keep one row of each id: of sheets that overlap, or in which one row was labelled twice.",
-        )
-        _refuse(
+        self._beside.check(sheet)
+        self._beside.refuse(
             sheet.filter(pl.col("met_id").is_null() & pl.lit(self.predictions.spec.where is None)),
-            "{rows}, such as id {id!r}, have ids that no row of predictions has",
+            "{rows}, such as {row}, have ids that no row of predictions has",
             "Name the predictions that the sheet was drawn from, or map id to the same column in both.",
         )
         is_repeated = pl.struct("label_id", *self.by).is_duplicated()
-        _refuse(
+        self._beside.refuse(
             sheet.filter(is_repeated).unique("label_id", maintain_order=True),
-            "id {id!r} is that of several predictions, whose label it would be",
+            "{row} is that of several predictions, whose label it would be",
             "Make the ids of the predictions distinct; a column that tells systems apart belongs in by.",
         )
-        if self.labels.has("probability"):
-            probability = pl.col("probability")
-            _refuse(
-                sheet.filter(~((probability > 0) & (probability <= 1)).fill_null(value=False)),
-                "column 'probability' is not above 0 and at most 1 in {rows}, such as that of id {id!r}",
-                "It is the share of the rows of its stratum that were drawn.",
-            )
         return sheet.filter(pl.col("label").is_not_null() & pl.col("cell").is_not_null()).sort(
             *self.by, "score", "label_id"
         )
-
-    def _of_others(self, sheet: pl.DataFrame, strata: Strata) -> Iterator[str]:
-        """A warning of a sheet whose rows stand for far fewer predictions than there are."""
-        n_drawn = float((1 / sheet["probability"]).sum())
-        n_rows = int(strata.rows.sum())
-        if sheet.height and n_drawn < (1 - _MISSING) * n_rows:
-            yield (
-                f"input labels: by their probabilities its rows stand for {n_drawn:,.0f} of {n_rows:,} predictions: "
-                "rows of the sheet are missing, or it was drawn from fewer of them, and numbers are not those of all"
-            )
 
     def _weighted(self, labelled: pl.DataFrame, strata: Strata, *, is_drawn_of_these: bool) -> pl.DataFrame:
         """With `relative`, how heavy a row is beside others of its stratum, and `weight`: how many rows it is for."""
@@ -409,7 +235,7 @@ class LabelledRows:
         if self.params.sampling == SIMPLE:
             differ = labelled.filter(pl.col("probability") != pl.col("probability").first())
             words = 'sampling = "simple" says that all rows were drawn alike, and probability differs in {rows}'
-            _refuse(differ, words, "Leave sampling out: probability says how rows were drawn.")
+            self._beside.refuse(differ, words, "Leave sampling out: probability says how rows were drawn.")
         if self.params.sampling == SIMPLE or labelled.is_empty() or is_drawn_of_these:
             return alike
         if self.labels.has("probability"):
@@ -460,20 +286,11 @@ class LabelledRows:
 
     def _warnings(self, sheet: pl.DataFrame, labelled: pl.DataFrame, strata: Strata) -> Iterator[str]:
         """Rows that nobody has labelled between others, and groups without a label."""
-        place, is_empty = (
-            pl.col("sheet_row"),
-            pl.col("label_text").is_null() | (pl.col("label_text").str.strip_chars() == ""),
-        )
-        last = place.filter(~is_empty).max().over("sheet_file")
-        skipped = sheet.filter(is_empty & (place < last)).height if sheet.height else 0
+        is_empty = pl.col("label_text").is_null() | (pl.col("label_text").str.strip_chars() == "")
         without = sheet.filter(pl.col("met_id").is_null()).height
         if without:
             yield Note(f"input labels: {rows_in_words(without)} are of no prediction that where keeps")
-        if skipped:
-            yield (
-                f"input labels: {rows_in_words(skipped)} without a label lie before others that have one: if they were "
-                "left out because they are hard to tell, all numbers are those of the easy ones"
-            )
+        yield from self._beside.skipped(sheet, is_empty)
         groups = strata.cells.select(self.by).unique() if self.by else None
         if (
             groups is not None
@@ -496,19 +313,22 @@ def _judged(checked: pl.DataFrame, sheet: pl.DataFrame) -> pl.DataFrame:
         DataError: an id repeats, or is that of no row of the sheet.
     """
     people = checked.select(pl.col("id").cast(pl.String).alias("label_id"), labels_of(checked["label"], "checked"))
+    of_people = Sheet("checked", "labels", _KEY, _row)
     repeated = people.filter(pl.col("label_id").is_duplicated())
-    _refuse(repeated, "id {id!r} is there more than once", "Keep one row of each id.", of="checked")
+    of_people.refuse(repeated, "{row} is there more than once", "Keep one row of each id.")
     judge = sheet.select("label_id", labels_of(sheet["label_text"], "labels").alias("said")).unique()
     both = people.drop_nulls("label").join(judge, on="label_id", how="left", maintain_order="left")
-    words = "{rows}, such as id {id!r}, are of no row that labels have a label of"
-    _refuse(
-        both.filter(pl.col("said").is_null()), words, "The judge must have labelled what people check.", of="checked"
+    unknown, words = (
+        both.filter(pl.col("said").is_null()),
+        "{rows}, such as {row}, are of no row that labels have a label of",
     )
+    of_people.refuse(unknown, words, "The judge must have labelled what people check.")
     label, said = pl.col("label"), pl.col("said")
     counts = ((label & said), (label & ~said), (~label & ~said), (~label & said))
     return both.select(count.sum().cast(pl.Int64).alias(name) for name, count in zip(_ANSWERS, counts, strict=True))
 
 
+_KEY = "column 'id'"
 _ANSWERS = ("true_said_true", "true_said_false", "false_said_false", "false_said_true")
 
 
@@ -516,11 +336,8 @@ def _every_edge() -> exp.Query:
     return exp.select("score", "cell").from_(EDGES).order_by("score")
 
 
-def _refuse(rows: pl.DataFrame, words: str, remedy: str, *, of: str = "labels") -> None:
-    """Refuse rows of an input, if there are any."""
-    if rows.height:
-        message = f"input {of}: {words.format(rows=rows_in_words(rows.height), id=rows['label_id'][0])}"
-        raise DataError(message, remedy=remedy)
+def _row(row: Mapping[str, object]) -> str:
+    return f"id {row['label_id']!r}"
 
 
 # What the sample says of all rows: the curve and the areas of every group.
