@@ -1,8 +1,8 @@
 """Sheets of labels: the strata that they are drawn from, what people write into them, and what is refused and said.
 
 A sheet has a row for each row of an input that was drawn to be labelled: a prediction, a match, or a document. Every
-query of a sheet beside what it was drawn from brings `label_id`, by which a row is known in the sheet, `met_id`, by which
-it was found, `sheet_file` and `sheet_row`, its place, and `probability`.
+query of a sheet beside what it was drawn from brings `label_id`, by which a row is known in the sheet, `met_id`, by
+which it was found, `sheet_file` and `sheet_row`, its place, and `probability`.
 """
 
 from __future__ import annotations
