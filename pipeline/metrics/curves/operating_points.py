@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Thresholds chosen by a criterion: best F-beta, a ratio that is high enough, lowest cost, a capacity, or given.
 
 
-CRITERION = "criterion"
+CRITERION, _RATED = "criterion", "_rated"
 NOT_REACHED, NOT_PROMISED = "not_reached", "not_promised"
 MAX_DECIMALS = 9
 MAX_BETA = 1e6  # above, F-beta is practically recall
@@ -229,8 +229,9 @@ def pick(
         row, with NULL in every column but these and `undefined`. Without a confidence in the criterion the quality of
         intervals says that the threshold was chosen on the same data.
     """
-    rating, groups = pl.when(among.fill_null(value=False)).then(best), curve[list(keys)].unique()
-    chosen = curve.filter(rating == (rating.max() if groups.height == 1 else rating.max().over(keys)))
+    groups, highest = curve[list(keys)].unique(), pl.col(_RATED).max()
+    rated = curve.with_columns(pl.when(among.fill_null(value=False)).then(best).alias(_RATED))
+    chosen = rated.filter(pl.col(_RATED) == (highest if groups.height == 1 else highest.over(keys)))
     if chosen.height > 1:
         chosen = chosen.sort(THRESHOLD).unique(subset=list(keys), keep="first", maintain_order=True)
     chosen = chosen[[*keys, *(name for name in curve.columns if name not in keys)]]

@@ -301,7 +301,7 @@ def with_numbers(
     names = (N_CLUSTERS, N_EFFECTIVE)
     if not wanted or not clusters[N_CLUSTERS].count():
         kinds = clusters.schema
-        return table.hstack([column for name in names for column in nothing([name], table.height, kinds[name])])
+        return table.with_columns(column for name in names for column in nothing([name], table.height, kinds[name]))
     return beside(table, clusters[[*keys, *names]], keys)
 
 
@@ -326,7 +326,7 @@ def with_quality(
         fewest: How many of the rarest are not few.
     """
     if all(table[limit].null_count() == table.height for limit in limit_names(names)):
-        return table.hstack(nothing([INTERVAL_QUALITY], table.height, pl.String))
+        return table.with_columns(nothing([INTERVAL_QUALITY], table.height, pl.String))
     is_limited = pl.any_horizontal(pl.col(limit).is_not_null() for limit in limit_names(names))
     clusters = None if clusters is None or not clusters[_OF_CLUSTERS].count() else clusters
     of_clusters = pl.lit(None, dtype=pl.String) if clusters is None else pl.col(_OF_CLUSTERS)
