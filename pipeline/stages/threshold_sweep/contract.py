@@ -569,14 +569,20 @@ def candidates(
             ratios=ratios_of_counts,
             f_beta=f_beta_of_counts,
             outcomes=lambda counts: Outcomes(*counts),
-            **_limits(rows, group, params, counts) if promises and counts is not None else {},
+            **_limits(rows, group, params, counts, estimates) if promises and counts is not None else {},
         )
 
 
 def _limits(
-    rows: pl.DataFrame, group: GroupCounts, params: ThresholdSweepParameters, counts: Sequence[Floats]
+    rows: pl.DataFrame,
+    group: GroupCounts,
+    params: ThresholdSweepParameters,
+    counts: Sequence[Floats],
+    estimates: Estimates | None,
 ) -> dict[str, Callable[..., Any]]:
     """How `Candidates` has its limits."""
+    if estimates is not None:
+        return {"at_folds": partial(_limits_of_sample, rows, estimates)}
     if params.cluster is not None:
         return {"at_folds": partial(_limits_of_clusters, rows, group, params)}
     weighted = rows["tp_weight"].null_count() < rows.height
@@ -629,6 +635,22 @@ def _limits_of_clusters(
     return intervals_of_clusters(
         of_folds, params.confidence, heaviest=heaviest, names=RATIOS, crossed=of_others, resampling=resampling
     )
+
+
+def _limits_of_sample(
+    rows: pl.DataFrame, estimates: Estimates, chosen: Ints, pooled: Sequence[Floats]
+) -> dict[str, Limits]:
+    """Limits of the ratios of a group whose rows are labels of a sample.
+
+    They lie as far from the ratios as those of the middle one of the thresholds lie from its estimates.
+    """
+    ratios = dict(zip(RATIOS, (*ratios_of_counts(pooled), f_beta_of_counts(pooled, 1.0)), strict=True))
+    middle = int(np.sort(chosen)[len(chosen) // 2])
+    limits = {}
+    for name, ratio in ratios.items():
+        estimate, lower, upper = estimates.at(rows, name, middle)
+        limits[name] = np.maximum(ratio + lower - estimate, 0.0), np.minimum(ratio + upper - estimate, 1.0)
+    return limits
 
 
 def _by_fold(

@@ -439,6 +439,12 @@ class Estimates:
         curve = self._curve(rows.select(self.keys).row(0), rows[THRESHOLD], confidence)
         return curve.at[name].lower[::-1]
 
+    def at(self, rows: pl.DataFrame, name: str, index: int) -> tuple[float, float, float]:
+        """A ratio at one of the rising thresholds of a group, and its limits."""
+        numbers = self._curve(rows.select(self.keys).row(0), rows[THRESHOLD]).at[name]
+        of_falling = -1 - index
+        return numbers.estimate[of_falling], numbers.lower[of_falling], numbers.upper[of_falling]
+
     def areas(self, frame: pl.DataFrame, intervals: Mapping[str, Interval]) -> tuple[pl.DataFrame, dict[str, Interval]]:
         """Areas with their standard errors, and their limits.
 

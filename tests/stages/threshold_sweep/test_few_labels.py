@@ -369,6 +369,20 @@ def test_bands_and_costs_know_the_design() -> None:
     assert np.mean(holds_cost) > 0.6
 
 
+def test_limits_of_a_choice_on_other_labels_are_those_of_the_curve_around_it() -> None:
+    predictions = predictions_of()
+    result = swept(predictions, sheet_of(predictions, 400), operating_points=[{"min_recall": 0.5}], calibration=False)
+    point = result.tables["threshold_sweep_operating_points"].row(0, named=True)
+    near = result.curve.filter((pl.col("threshold") - point["threshold"]).abs() < 0.15)
+    for name in ("precision", "recall", "f1"):
+        ratio, lower, upper = (point[f"{name}_cross_fitted{end}"] for end in ("", "_lower", "_upper"))
+        assert 0 <= lower <= ratio <= upper <= 1
+        widths = near[f"{name}_upper"] - near[f"{name}_lower"]
+        moved = abs(ratio - point[name])
+        assert (widths >= 0.5 * (upper - lower - moved)).any()
+        assert (widths <= upper - lower + 1e-9).any()
+
+
 def test_several_predictions_of_one_item_need_a_column_that_tells_them_apart() -> None:
     predictions = predictions_of()
     sheet = sheet_of(predictions)
