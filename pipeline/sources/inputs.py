@@ -314,6 +314,7 @@ class Field:
             DOUBLE would be 1.10000002.
         truth_of: The field of the same input that it is held against, which must not come from the same column.
         given_by: The other input of the stage that brings it, if there is one: this input then does not have it.
+        named_beside: The other input of the stage beside which the same name is enough, although it is `mapped_only`.
     """
 
     name: str
@@ -324,6 +325,7 @@ class Field:
     as_written: bool = False
     truth_of: str = ""
     given_by: str = ""
+    named_beside: str = ""
 
 
 @dataclass(frozen=True)
@@ -351,9 +353,13 @@ class InputContract:
         return next((field for field in self.fields if field.name == name), None)
 
     def beside(self, others: Collection[str]) -> InputContract:
-        """The same input without the fields that other inputs of the stage bring."""
-        fields = tuple(field for field in self.fields if field.given_by not in others)
-        return self if len(fields) == len(self.fields) else replace(self, fields=fields)
+        """The same input without the fields that other inputs of the stage bring, and with those that they ask for."""
+        fields = tuple(
+            replace(field, mapped_only=False) if field.named_beside in others else field
+            for field in self.fields
+            if field.given_by not in others
+        )
+        return self if fields == self.fields else replace(self, fields=fields)
 
 
 # The rows of an input, wherever they lie: in a file, in a frame, or where an engine reads them itself.

@@ -84,6 +84,7 @@ PREDICTIONS = InputContract(
             "number",
             "what somebody else takes the label for: a share, or 0 and 1; with `labels` it makes limits narrower",
             mapped_only=True,
+            named_beside="labels",
         ),
     ),
     "one row per prediction, with its score and its label",

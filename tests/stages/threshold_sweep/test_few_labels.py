@@ -369,6 +369,20 @@ def test_bands_and_costs_know_the_design() -> None:
     assert np.mean(holds_cost) > 0.6
 
 
+def test_a_proxy_is_found_by_its_name_beside_labels() -> None:
+    predictions = predictions_of(proxy=predictions_of()["truth"].cast(pl.Float64))
+    sheet = sheet_of(predictions)
+    by_name = swept(predictions, sheet, outcomes=False, calibration=False)
+    without = swept(predictions.drop("proxy"), sheet, outcomes=False, calibration=False)
+    curves = (by_name.curve, without.curve)
+    bound = by_name.tables["bindings"].filter(pl.col("field") == "proxy")
+    assert bound["file_column"].to_list() == ["proxy"]
+    widths = [np.ptp(curve.select("precision_lower", "precision_upper").to_numpy(), axis=1).sum() for curve in curves]
+    assert widths[0] < 0.8 * widths[1]
+    text = predictions.rename({"truth": "label"}).with_columns(proxy=pl.lit("host:8080"))
+    assert thresher.threshold_sweep(predictions=text, thresholds=THRESHOLDS).curve.height == len(THRESHOLDS)
+
+
 def test_limits_of_a_choice_on_other_labels_are_those_of_the_curve_around_it() -> None:
     predictions = predictions_of()
     result = swept(predictions, sheet_of(predictions, 400), operating_points=[{"min_recall": 0.5}], calibration=False)
