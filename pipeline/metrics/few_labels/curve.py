@@ -3,7 +3,7 @@
 Limits are quantiles of draws (`draws`), which know the strata but nothing of rows that were not seen: a stratum in
 which no true row was drawn has none in any draw. So each draw gets rows that may have been missed (Fay & Feuer 1997,
 who add the heaviest row to the upper limit, and nothing to the lower): for lower limits of precision and recall a third
-of a false row above the cut and a third of a true row below it, for upper limits a third of a true row above it, each
+of a false row above the cut and a quarter of a true row below it, for upper limits a third of a true row above it, each
 as heavy as the heaviest there. Thirds are gamma variables of that shape, the neutral prior of Kerman (2011), so that a
 simple random sample gets about the limits of Jeffreys' prior. Where no true row was seen above a cut, or none below, or
 no false one, the limit is 0 or 1.
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 _UNSEEN = 1 / 3  # rows: the neutral prior of Kerman (2011)
+_UNSEEN_BELOW = 1 / 4  # true rows below a cut: with a third limits of recall hold too often where true rows are rare
 _DRAWS, _FEWEST_DRAWS = 2_000, 400
 _KEPT = 20_000_000  # numbers of all draws
 _AT_ONCE = 2_000_000  # numbers in an array
@@ -317,7 +318,8 @@ class _Unseen:
         """Draw how many were missed."""
         stratum = int(design.stratum[np.argmax(design.weight)])
         share = design.population.retrieved[stratum] / design.population.size[stratum]
-        return cls(*design.heaviest(), np.asarray(share), *random.gamma(_UNSEEN, size=(3, draws, 1)))
+        missed = (random.gamma(shape, size=(draws, 1)) for shape in (_UNSEEN, _UNSEEN, _UNSEEN_BELOW))
+        return cls(*design.heaviest(), np.asarray(share), *missed)
 
     def low(self, counts: Confusion, at: NDArray[np.int64]) -> Confusion:
         """Outcomes at some cuts with the rows that make precision and recall lower, shape (B, T)."""
