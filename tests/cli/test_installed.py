@@ -157,7 +157,7 @@ def test_starters_and_messages_point_to_pages_that_are_installed(dags: Path, ins
 
 
 def test_the_page_of_the_report_is_installed(installed: Installed) -> None:
-    names = {path.name for path in (installed.site / "pipeline" / "report" / "page" / "template").iterdir()}
+    names = {path.name for path in (installed.site / "pipeline" / "report" / "template").iterdir()}
     assert names == {"charts.js", "page.html", "page.js", "style.css"}
 
 

@@ -48,7 +48,7 @@ def test_a_number_of_checked_matches_is_explained(run: PublishedRun) -> None:
     for row in audit.iter_rows(named=True):
         explained = of_number(run, "before_after", "precision_audited", threshold=row["threshold"])
         assert (explained.value, explained.lower) == (row["precision_audited"], row["precision_audited_lower"])
-        assert explained.meaning == "n_right / n_audited"
+        assert explained.meaning == "n_right / n_audited, or what a sheet says by how it was drawn"
         assert explained.threshold == row["threshold"]
     assert audit.height > 0
 
