@@ -17,9 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-import duckdb
 import polars as pl
-import pyarrow.dataset
 
 from ..engines.engine import scratch_folder
 from ..errors import ConfigError, ThresherError, UsageError
@@ -34,6 +32,8 @@ from ..tables.schemas import users_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    import duckdb
+    import pyarrow.dataset
     from pydantic.fields import FieldInfo
 
     from ..report.charts import Group, Panels
@@ -60,9 +60,9 @@ class ArrowStream(Protocol):
 
 
 Rows: TypeAlias = (
-    str | os.PathLike[str] | ArrowStream | pl.LazyFrame | pyarrow.dataset.Dataset | duckdb.DuckDBPyRelation
+    "str | os.PathLike[str] | ArrowStream | pl.LazyFrame | pyarrow.dataset.Dataset | duckdb.DuckDBPyRelation"
 )
-InputRows: TypeAlias = Rows | Sequence[Rows] | Mapping[str, Any]
+InputRows: TypeAlias = "Rows | Sequence[Rows] | Mapping[str, Any]"
 
 
 # What a config says, as Python says it: `cluster = "a"` becomes `cluster="a"`.
