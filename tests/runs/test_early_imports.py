@@ -99,7 +99,8 @@ else:
 sys.setprofile(None)
 files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
 loaded = sorted(file[len(root):] for file in files if file.startswith(root))
-print(json.dumps({"entered": len(entered), "loaded": loaded}))
+heavy = [name for name in ("pandas", "pyarrow.dataset") if name in sys.modules]
+print(json.dumps({"entered": len(entered), "loaded": loaded, "heavy": heavy}))
 """
 OPTIONAL = (
     "engines/per_file_cache.py",
@@ -137,5 +138,6 @@ def test_a_plain_run_meets_few_modules_and_none_for_what_it_does_not_ask(
     assert modules["entered"] <= most_entered
     assert len(modules["loaded"]) <= most_loaded
     assert not set(OPTIONAL) & set(modules["loaded"])
+    assert not modules["heavy"]
     if kind == "run":
         assert not [file for file in modules["loaded"] if file.startswith("report/")]
