@@ -184,6 +184,8 @@ def draw(engine: Engine, params: SampleParameters, asked: Plan) -> tuple[pl.Data
         notes.append(Note(f"{len(sheet):,} {params.nouns} are drawn, not {params.size:,}: there are no more"))
     names = dict.fromkeys([*params.groups, *params.shown])
     sheet = sheet.rename({"score": params.score_name, "label": params.answer})
+    if params.score_name != "score":  # it is a number of what rows have
+        sheet = sheet.with_columns(pl.col(params.score_name).cast(pl.Int64))
     return sheet.select(*params.sheet(), *(pl.col(internal_name(name)).alias(name) for name in names)), tuple(notes)
 
 

@@ -55,6 +55,7 @@ def test_a_sheet_has_whole_documents_with_their_numbers_of_predictions(sheet: pl
     assert sheet.columns == ["doc_id", "stratum", "probability", "n_predicted", "judged", "genre"]
     assert sheet["doc_id"].n_unique() == len(sheet) == 30
     numbers = dict(INPUTS["predicted"].group_by("doc_id").len().iter_rows())
+    assert sheet.schema["n_predicted"] == pl.Int64
     assert sheet["n_predicted"].to_list() == [numbers.get(document, 0) for document in sheet["doc_id"]]
     sizes = sheet.group_by("stratum").agg(pl.len() / pl.col("probability").first()).to_series(1)
     assert sizes.sum() == pytest.approx(NUMBER)
