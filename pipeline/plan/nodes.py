@@ -545,8 +545,10 @@ def missing_words(source: Source, name: str) -> str:
 
 
 def or_map(source: Source, name: str) -> str:
-    """How other numbers than 0 and 1 are mapped to a boolean; empty for other columns, and for booleans."""
+    """How other numbers than 0 and 1 are mapped to a boolean, or how a column that is only named so is left alone."""
     field, file_column = source.contract.field(name), source.binding(name).column
+    if field is not None and field.named_beside:
+        return f" If it is something else: columns = {{ {name} = false }}."
     if field is None or field.kind != "boolean" or file_column is None or not source.is_integer(name):
         return ""
     mapped = as_mapping(name, f"{in_expression(file_column)} = 1")

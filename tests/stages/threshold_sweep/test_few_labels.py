@@ -379,6 +379,13 @@ def test_a_proxy_is_found_by_its_name_beside_labels() -> None:
     assert bound["file_column"].to_list() == ["proxy"]
     widths = [np.ptp(curve.select("precision_lower", "precision_upper").to_numpy(), axis=1).sum() for curve in curves]
     assert widths[0] < 0.8 * widths[1]
+    lacking = predictions.with_columns(proxy=pl.when(pl.col("id") > 3).then(pl.col("proxy")))
+    with pytest.raises(DataError, match="'proxy' is NULL or not finite in 4 rows") as caught:
+        swept(lacking, sheet)
+    assert "If it is something else" in str(caught.value.remedy)
+    left_alone = {"path": lacking.drop("truth"), "columns": {"proxy": False}}
+    followed = thresher.threshold_sweep(predictions=left_alone, labels=sheet, thresholds=THRESHOLDS, outcomes=False)
+    assert followed.curve.equals(swept(lacking.drop("proxy"), sheet).curve)
     text = predictions.rename({"truth": "label"}).with_columns(proxy=pl.lit("host:8080"))
     assert thresher.threshold_sweep(predictions=text, thresholds=THRESHOLDS).curve.height == len(THRESHOLDS)
 
