@@ -292,8 +292,8 @@ def _slopes(stratum: Integers, rows: Labelled, weight: Floats, strata: Populatio
     and false rows another, so that the mean of all rows says how many are true (Rogan & Gladen 1978), and
     Cov(y, f) = p (1 - p) times the difference of the two. It is less the fewer odd rows were to be expected in the
     sample, since limits cannot know what odd rows that were not drawn would say. And one factor for all strata, by
-    which the variance is least, times 1 - 1 / F with its F, and 0 for F of 1 or less, leaves out a proxy that tells
-    nothing.
+    which the variance is least, times 1 - 1 / F with its F, and 0 for F of 1 or less, leaves little of a proxy that
+    tells nothing.
     """
     n_strata, number = len(strata.size), np.bincount(stratum, minlength=len(strata.size))
     true = rows.label

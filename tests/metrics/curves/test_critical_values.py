@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from pipeline.metrics.curves.bands import critical_values, largest_of_clusters, largest_of_rows, spread_out
+from pipeline.metrics.curves.bands import (
+    RATIOS,
+    Largest,
+    band_of_sample,
+    critical_values,
+    largest_of_clusters,
+    largest_of_rows,
+    spread_out,
+)
 from pipeline.metrics.uncertainty.proportions import Confusion
 
 if TYPE_CHECKING:
@@ -171,3 +179,23 @@ def test_thresholds_are_spread_with_both_ends_and_denser_towards_them() -> None:
     steps = np.diff(chosen)
     assert set(steps[:20]) == set(steps[-20:]) == {1}
     assert 150 < steps.max() <= 201
+
+
+def test_the_band_of_a_sample_lies_farther_away_the_scarcer_an_outcome_is() -> None:
+    """By r = c / z of the distance of single limits with many events, and by r² without any."""
+    draws = np.full(999, 3.0)
+    largest = Largest(dict.fromkeys(RATIOS, draws), dict.fromkeys(RATIOS, 1_000), "sup_t_sample")
+    values = dict.fromkeys(RATIOS, np.array([0.5, 0.5, 0.5]))
+    single = dict.fromkeys(RATIOS, (np.full(3, 0.45), np.full(3, 0.52)))
+    band = band_of_sample(largest, 0.95, values, single, np.array([0.0, 4.0, 1e12]))
+    ratio = band.critical.values["precision"] / NORMAL.inv_cdf(0.975)
+    assert ratio == pytest.approx(3 / 1.96, rel=1e-3)
+    farther = np.array([ratio**2, ratio * (1 + (ratio - 1) / 5), ratio])
+    lower, upper = band.limits["precision"]
+    np.testing.assert_allclose(lower, 0.5 - 0.05 * farther, rtol=1e-9)
+    np.testing.assert_allclose(upper, 0.5 + 0.02 * farther, rtol=1e-9)
+    assert band.critical.method == "sup_t_sample"
+    near_the_end = dict.fromkeys(RATIOS, (np.full(3, 0.01), np.full(3, 0.99)))
+    clipped = band_of_sample(largest, 0.95, values, near_the_end, np.zeros(3)).limits["fpr"]
+    assert (clipped[0] == 0).all()
+    assert (clipped[1] == 1).all()

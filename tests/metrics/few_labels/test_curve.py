@@ -12,6 +12,7 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.metrics.curves.decisions import Payoffs
 from pipeline.metrics.few_labels.curve import RATIOS, Judge, estimated_curve
 from pipeline.metrics.few_labels.draws import Design, Labelled, Population, merged_strata
 
@@ -286,6 +287,61 @@ def test_a_proxy_of_few_rows_does_not_move_the_estimate(share_of_strata: tuple[f
     error = np.std(estimates) / 20
     assert abs(np.mean(estimates) - label.sum()) < 3.5 * error + 0.02 * label.sum()
     assert np.std(estimates) < 0.9 * np.std(without)
+
+
+def test_a_useless_proxy_costs_next_to_nothing() -> None:
+    """Its λ is 0 in many samples, and small in the others: the spread of the estimate grows by 2% at most."""
+    score, label, stratum = binary(2_000, 0.3, 4)
+    random = np.random.default_rng(9)
+    with_proxy, without, left_out = [], [], []
+    for _ in range(400):
+        proxy, chosen = random.random(2_000), random.choice(2_000, 150, replace=False)
+        labelled = Labelled(stratum[chosen], score[chosen], label[chosen], np.ones(150), proxy[chosen])
+        design = Design.of(population_of(score, stratum, np.zeros(1), proxy), labelled)
+        plain = Design.of(population_of(score, stratum, np.zeros(1)), replace(labelled, proxy=None))
+        left_out.append(not design.proxy.any())
+        with_proxy.append(design.estimate().positives[0])
+        without.append(plain.estimate().positives[0])
+    assert np.mean(left_out) > 0.25
+    assert np.std(with_proxy) < 1.02 * np.std(without)
+
+
+def test_limits_of_average_precision_lie_beyond_the_quantiles_of_the_draws() -> None:
+    """The lower one by the bias of the draws, at least; the upper one because a true row may have been missed."""
+    score, label, stratum = binary(3_000, 0.05, 11)
+    chosen = np.random.default_rng(2).choice(3_000, 200, replace=False)
+    cuts = np.unique(score[chosen])[::-1]
+    population = population_of(score, stratum, cuts)
+    labelled = Labelled(stratum[chosen], score[chosen], label[chosen], np.ones(200))
+    area = estimated_curve(population, labelled, draws=2_000).areas["average_precision"]
+    design, retrieved = Design.of(population, labelled), population.retrieved.sum(axis=0)
+    drawn = design.draw(2_000, np.random.default_rng(0))
+    steps = np.diff(drawn.tp, axis=1, prepend=0.0)
+    of_draws = (steps * drawn.tp / np.maximum(retrieved, 1)).sum(axis=1) / drawn.positives
+    bias = of_draws.mean() - area.estimate
+    assert bias > 0.003
+    lower, upper = np.quantile(of_draws, [0.025, 0.975])
+    assert area.lower < lower - 0.9 * bias
+    assert area.upper > upper + 0.001
+
+
+def test_means_of_payoffs_have_both_sides_and_errors_of_bands_have_no_sign() -> None:
+    score, label, stratum = binary(3_000, 0.05, 11)
+    chosen = np.random.default_rng(2).choice(3_000, 200, replace=False)
+    cuts = np.unique(np.append(score[chosen], 1.0))[::-1]
+    labelled = Labelled(stratum[chosen], score[chosen], label[chosen], np.ones(200))
+    payoffs = {"hits": Payoffs(1.0, 0.0, 0.0, 0.0), "misses": Payoffs(0.0, 0.0, 1.0, 0.0)}
+    wanted = np.array([len(cuts) // 3])
+    curve = estimated_curve(
+        population_of(score, stratum, cuts), labelled, wanted=wanted, payoffs=payoffs, banded=["recall"]
+    )
+    for mean, count in (("hits", "tp"), ("misses", "fn")):
+        for side in ("lower", "upper"):
+            expected = getattr(curve.at[count], side)[0] / 3_000
+            assert getattr(curve.at[mean], side)[0] == pytest.approx(expected, rel=0.03)
+    largest = curve.largest["recall"]
+    assert (largest > 0).mean() > 0.95
+    assert np.quantile(largest, 0.95) == pytest.approx(2.0, abs=0.35)
 
 
 def test_labels_of_a_judge_are_corrected() -> None:
