@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from .functions import InputRows
 
-_INPUTS = ("predictions", "pairs", "events", "articles")
+_INPUTS = ("predictions", "pairs", "events", "articles", "predicted", "documents", "gold")
+_UNREAD = {"entity_recognition": {"gold": "gold.parquet"}}  # inputs that a stage needs, and a draw does not read
 
 
 def sample(
@@ -38,7 +39,8 @@ def sample(
     The first k rows are a sample of size k, so that people may stop early.
 
     Args:
-        stage: What the rows are for: `threshold_sweep`: predictions to label; `before_after`: matches to check.
+        stage: What the rows are for: `threshold_sweep`: predictions to label; `before_after`: matches to check;
+            `entity_recognition`: documents to judge whole.
         size: How many rows are drawn.
         by: `score`, and grouping columns: each group gets rows of its own.
         labelled: The frame or file of an earlier draw: this one goes on where that one ended.
@@ -46,16 +48,19 @@ def sample(
         seed: Another seed draws other rows.
         resources: Limits, as in the config: `memory`, `threads`, `scratch`, `scratch_limit`.
         keys: The inputs and parameters of the stage, as for its function: `predictions`, which need no labels; of
-            `before_after` `pairs`, `events`, `articles`, `window`, `thresholds` and `audit`.
+            `before_after` `pairs`, `events`, `articles`, `window`, `thresholds` and `audit`; of `entity_recognition`
+            `predicted` and `documents`.
 
     Returns:
         The key of each row, `stratum`, `probability`, `score`, the empty column `label`, and the columns that were
-        asked for, in the order in which rows are to be labelled.
+        asked for, in the order in which rows are to be labelled. Documents have `n_predicted` and `judged` in the place
+        of `score` and `label`.
 
     Raises:
         ThresherError: its class and its `code` say what went wrong.
     """
     told = {name: as_rows("sample", name, value) if name in _INPUTS else value for name, value in keys.items()}
+    told = _UNREAD.get(stage, {}) | told
     document = {"stages": [{"kind": stage, **told}]} | ({} if resources is None else {"resources": dict(resources)})
     before = None if labelled is None else as_rows("sample", "labelled", labelled)
     wish = Wish(size, (by,) if isinstance(by, str) else tuple(by), before, tuple(columns), seed)

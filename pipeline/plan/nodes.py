@@ -566,7 +566,9 @@ def outside_check(source: Source, name: str, low: float, high: float) -> Check:
     return file_check("checks/outside_range", source, columns={"value": name}, values=limits)
 
 
-def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str, of_systems: bool = False) -> Check:
+def duplicate_check(
+    source: Source, keys: Sequence[str], *, remedy: str, of_systems: bool = False, relation: str = ""
+) -> Check:
     """Check that no key repeats; the message names two that do, how many more there are, and where the first is.
 
     Args:
@@ -574,12 +576,14 @@ def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str, of_syst
         keys: The columns of the key.
         remedy: What the user can do.
         of_systems: Whether rows may be those of several systems, so that keys may repeat by a column that names them.
+        relation: The canonical relation of all rows, where that of the input holds some of them.
     """
 
     def words(faults: Faults) -> dict[str, object]:
         return _repeats(source, keys, faults) | {"remedy": f"{remedy} {_SYSTEMS}" if of_systems else remedy}
 
-    return file_check(REPEATED_KEY, source, keys, words=words)
+    relations = {"input_read": relation} if relation else {}
+    return file_check(REPEATED_KEY, source, keys, relations=relations, words=words)
 
 
 def repeats_check(source: Source, keys: Sequence[str], consequence: str) -> CrossCheck:

@@ -15,7 +15,7 @@ from ...metrics.few_labels.draws import worth_of_documents
 from ...metrics.uncertainty.limits import Interval, limit_columns
 from ...metrics.uncertainty.proportions import Confusion
 from ...plan import rows
-from ...plan.nodes import Frame, Phase, Relation, Statement
+from ...plan.nodes import Frame, Phase, Relation, Statement, duplicate_check
 from ...queries.load import statement
 from ...records import dataclass
 from ...tables.columns import RATIOS, doubles, lowest_retrieved
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ...metrics.few_labels.documents import EstimatedScores
     from ...metrics.matching.spans import Average
     from ...metrics.uncertainty.interval_quality import Reason
-    from ...plan.nodes import Node, Progress
+    from ...plan.nodes import Check, Node, Progress
     from ...sources.source import Source
     from .contract import EntityRecognitionParameters
 
@@ -45,10 +45,16 @@ if TYPE_CHECKING:
 # The sheet beside the documents that it was drawn from.
 
 
+CORPUS = "corpus_read"  # all documents that are listed
 DESIGN, SIZES, MENTIONS = "judged_documents", "sizes_of_strata", "judged_mentions"
 _TO_SAMPLE = "corpus_to_sample"
 _MOST_REPLICATES = 1_000
 _DESIGNED = ("probability", "stratum")
+
+
+def repeated_documents(documents: Source, relation: str = CORPUS) -> Check:
+    """Check that no document is listed twice; of a sheet among all documents, and not only the judged ones."""
+    return duplicate_check(documents, ("doc_id",), remedy="Keep one row per document.", relation=relation)
 
 
 def judged_relations(relation: Relation, judged: Source, by: Sequence[str], columns: Sequence[str]) -> Iterator[Node]:
@@ -60,7 +66,7 @@ def judged_relations(relation: Relation, judged: Source, by: Sequence[str], colu
         by: The grouping columns of documents.
         columns: What else is read of documents.
     """
-    yield replace(relation, into="corpus_read")
+    yield replace(relation, into=CORPUS)
     wanted = ["doc_id", *(name for name in ("judged", *_DESIGNED) if judged.has(name))]
     derived: dict[str, exp.Expr] = {} if judged.has("judged") else {"judged": exp.true()}
     yield rows.read(judged, wanted, (), derived, located=judged.without_places is None)
@@ -68,7 +74,7 @@ def judged_relations(relation: Relation, judged: Source, by: Sequence[str], colu
     relations = {"predictions_read": "documents_to_sample"}
     yield Relation(_TO_SAMPLE, statement("threshold_sweep/rows_to_sample", [*by, "doc_id"], relations=relations))
     yield JudgedDocuments(judged, tuple(by))
-    segment = {"corpus_read": list(dict.fromkeys([*columns, *by]))}
+    segment = {CORPUS: list(dict.fromkeys([*columns, *by]))}
     yield Relation(relation.into, statement("entity_recognition/judged_documents", segment))
 
 
@@ -144,11 +150,6 @@ class JudgedDocuments:
             sheet.filter(pl.col("met_id").is_null()),
             "{rows}, such as {row}, are of no document that the input documents lists",
             "Name the documents that the sheet was drawn from.",
-        )
-        self._beside.refuse(
-            sheet.filter(pl.col("met_id").is_duplicated()).unique("label_id", maintain_order=True),
-            "{row} is there more than once in the input documents",
-            "Keep one row per document there.",
         )
         return sheet
 

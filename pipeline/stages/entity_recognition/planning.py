@@ -15,7 +15,7 @@ from ...metrics.matching.spans import POOLED_AVERAGES
 from ...plan import rows
 from ...plan.accounting import NOT_JUDGED, pooled_systems
 from ...plan.counts import Query, Reduction, Sweep, Transform
-from ...plan.nodes import After, Frame, Relation, doubtful_groups, doubtful_scores, duplicate_check, missing_check
+from ...plan.nodes import After, Frame, Relation, doubtful_groups, doubtful_scores, missing_check
 from ...plan.plan import OptionalTable, Plan
 from ...queries.load import statement
 from ...records import dataclass
@@ -25,7 +25,7 @@ from ...tables.schemas import GROUPING, Grouping
 from ..mentions import DOCUMENT, FILE_ORDER, TYPE, MentionRows, in_order, matched_rows, resolve_by
 from .contract import COUNT_NAMES, OUTCOMES
 from .documents import mentions_of_documents, sums_of_documents
-from .judged import frame_of_mentions, judged_relations
+from .judged import CORPUS, frame_of_mentions, judged_relations, repeated_documents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -221,7 +221,7 @@ class _Planner:
         yield from self.mentions.checks()
         if self.documents is not None:
             yield missing_check(self.documents, "doc_id")
-            yield duplicate_check(self.documents, ("doc_id",), remedy="Keep one row per document.")
+            yield repeated_documents(self.documents, "" if self.judged is None else CORPUS)
             for name in dict.fromkeys(filter(None, (self.mentions.cluster, self.mentions.order))):
                 yield missing_check(self.documents, name)
 

@@ -20,11 +20,13 @@ from ...tables.schemas import internal_name
 from ..sampling import SampleParameters, nodes_of, nothing_follows
 from ..stage import Stage
 from .contract import DOCUMENTS, PREDICTED
+from .judged import CORPUS, repeated_documents
 from .stage import STAGE as ENTITY_RECOGNITION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ...plan.nodes import Node
     from ...sources.source import Source
     from ..sheets import Worth
 
@@ -70,7 +72,7 @@ def plan(params: DocumentsToSample, sources: Mapping[str, Source]) -> Plan:
     documents, predicted = sources["documents"], sources["predicted"]
     by = rows.resolve_by([tuple(dict.fromkeys([*params.groups, *params.shown]))], [documents])
     names = [each.name for each in by]
-    corpus = replace(rows.read(documents, ["doc_id"], by, {}), into="corpus_read")
+    corpus = replace(rows.read(documents, ["doc_id"], by, {}), into=CORPUS)
     to_sample = statement("entity_recognition/documents_to_sample", names)
     in_cells = statement(
         "threshold_sweep/rows_to_sample", [*names, "doc_id"], relations={"predictions_read": "documents_to_sample"}
@@ -80,10 +82,11 @@ def plan(params: DocumentsToSample, sources: Mapping[str, Source]) -> Plan:
     if "labelled" in sources:
         key = exp.cast(column("doc_id", "canonical"), exp.DataType.Type.VARCHAR)
         labelled = rows.read(sources["labelled"], ["doc_id"], (), {"id": key, "label": exp.null()})
-    nodes = (
+    nodes: tuple[Node, ...] = (
         corpus,
         rows.read(predicted, ["doc_id"], (), {}),
         Relation("documents_to_sample", to_sample),
+        repeated_documents(documents),
         *nodes_of(in_cells, groups, labelled),
     )
     return Plan(nodes=nodes, sources=tuple(sources.values()), by=by)

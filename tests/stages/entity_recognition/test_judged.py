@@ -51,6 +51,24 @@ def sheet() -> pl.DataFrame:
     return thresher.sample("entity_recognition", size=30, columns=["genre"], **INPUTS)
 
 
+def test_documents_are_drawn_before_there_is_gold(sheet: pl.DataFrame) -> None:
+    rows = {name: INPUTS[name].to_dict(as_series=False) for name in ("predicted", "documents")}
+    assert thresher.sample("entity_recognition", size=30, columns=["genre"], **rows).equals(sheet)
+
+
+@pytest.mark.parametrize("is_drawn", [True, False])
+def test_a_document_that_is_listed_twice_is_refused(sheet: pl.DataFrame, is_drawn: bool) -> None:  # noqa: FBT001 - a case
+    """Also if it was not drawn: it would count twice among all documents."""
+    documents = INPUTS["documents"]
+    again = documents.filter(pl.col("doc_id").is_in(sheet["doc_id"].implode()) == is_drawn).head(1)
+    twice = pl.concat([documents, again])
+    words = rf"input documents: doc_id repeats: doc_id = {again['doc_id'][0]} \(2 rows\)"
+    with pytest.raises(DataError, match=words):
+        scores_of(sheet.with_columns(judged=pl.lit("yes")), documents=twice)
+    with pytest.raises(DataError, match=words):
+        thresher.sample("entity_recognition", size=30, **(INPUTS | {"documents": twice}))
+
+
 def test_a_sheet_has_whole_documents_with_their_numbers_of_predictions(sheet: pl.DataFrame) -> None:
     assert sheet.columns == ["doc_id", "stratum", "probability", "n_predicted", "judged", "genre"]
     assert sheet["doc_id"].n_unique() == len(sheet) == 30
