@@ -330,7 +330,7 @@ def test_a_judge_can_be_written_as_one() -> None:
 
 def test_bands_and_costs_know_the_design() -> None:
     """The band holds the whole curve, nowhere narrower than single limits, and the limits of costs hold the cost."""
-    criteria = [{"cost": {"fp": 1, "fn": 5}}, {"beta": 1}]
+    criteria = [{"cost": {"fp": 1, "fn": 30}}, {"beta": 1}]
     holds_curve, holds_cost = [], []
     for seed in range(6):
         predictions = predictions_of(seed)
@@ -362,9 +362,16 @@ def test_bands_and_costs_know_the_design() -> None:
             result.tables["threshold_sweep_operating_points"].filter(pl.col("cost").is_not_null()).row(0, named=True)
         )
         above = score >= point["threshold"]
-        cost = ((above & ~truth).sum() + 5 * (~above & truth).sum()) / len(truth)
+        cost = ((above & ~truth).sum() + 30 * (~above & truth).sum()) / len(truth)
         assert point["cost_per_row_lower"] <= point["cost_per_row"] <= point["cost_per_row_upper"]
         holds_cost.append(point["cost_per_row_lower"] <= cost <= point["cost_per_row_upper"])
+        sheet = sheet_of(predictions, 400, seed=seed)
+        only = swept(
+            predictions, sheet, operating_points=criteria[:1], thresholds=[point["threshold"]], calibration=False
+        )
+        alone = only.tables["threshold_sweep_operating_points"].row(0, named=True)
+        for side in ("lower", "upper"):
+            assert point[f"cost_per_row_{side}"] == pytest.approx(alone[f"cost_per_row_{side}"], rel=0.02)
     assert np.mean(holds_curve) > 0.85
     assert np.mean(holds_cost) > 0.6
 
@@ -391,17 +398,18 @@ def test_a_proxy_is_found_by_its_name_beside_labels() -> None:
 
 
 def test_limits_of_a_choice_on_other_labels_are_those_of_the_curve_around_it() -> None:
+    """As far away as those of the curve at the chosen threshold, on the side to which they need not be widened."""
     predictions = predictions_of()
-    result = swept(predictions, sheet_of(predictions, 400), operating_points=[{"min_recall": 0.5}], calibration=False)
+    result = swept(predictions, sheet_of(predictions, 400), operating_points=[{"min_recall": 0.8}], calibration=False)
     point = result.tables["threshold_sweep_operating_points"].row(0, named=True)
-    near = result.curve.filter((pl.col("threshold") - point["threshold"]).abs() < 0.15)
+    assert point["threshold"] == THRESHOLDS[0]
     for name in ("precision", "recall", "f1"):
         ratio, lower, upper = (point[f"{name}_cross_fitted{end}"] for end in ("", "_lower", "_upper"))
+        below, above = (point[name] - point[f"{name}_lower"], point[f"{name}_upper"] - point[name])
         assert 0 <= lower <= ratio <= upper <= 1
-        widths = near[f"{name}_upper"] - near[f"{name}_lower"]
-        moved = abs(ratio - point[name])
-        assert (widths >= 0.5 * (upper - lower - moved)).any()
-        assert (widths <= upper - lower + 1e-9).any()
+        assert lower <= max(ratio - below, 0.0) + 1e-9
+        assert upper >= min(ratio + above, 1.0) - 1e-9
+        assert min(abs(lower - max(ratio - below, 0.0)), abs(upper - min(ratio + above, 1.0))) < 1e-9
 
 
 def test_several_predictions_of_one_item_need_a_column_that_tells_them_apart() -> None:
