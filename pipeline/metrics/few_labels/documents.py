@@ -203,7 +203,7 @@ def _limited(
     hit, false, missed = unseen
     of_estimate = _ratios(average, estimate, (0.0, 0.0, 0.0))
     low, high = _ratios(average, drawn, (0.0, false, missed)), _ratios(average, drawn, (hit, 0.0, 0.0))
-    none_right, none_wrong = tp.sum(axis=0) == 0, fp.sum(axis=0) == 0
+    none_wrong = fp.sum(axis=0) == 0
     none_missed = gold.sum() - tp.sum(axis=0) == 0
     without_fault = {"precision": none_wrong, "recall": none_missed, "f1": none_wrong & none_missed}
     is_census = not np.any(unseen)
@@ -212,7 +212,7 @@ def _limited(
         lower, upper = np.quantile(low[name], tail, axis=0), np.quantile(high[name], 1 - tail, axis=0)
         lower, upper = np.fmin(lower, value), np.fmax(upper, value)
         if not is_census:
-            lower, upper = np.where(none_right, 0.0, lower), np.where(without_fault[name], 1.0, upper)
+            upper = np.where(without_fault[name], 1.0, upper)
         lower, upper = (np.where(np.isnan(value), np.nan, limit) for limit in (lower, upper))
         if average == "semeval" and name == "f1":  # the harmonic mean of two means has none
             lower, upper = np.full((2, len(value)), np.nan)

@@ -74,6 +74,16 @@ def test_a_sheet_that_is_filled_in_is_read_as_it_is(sheet: pl.DataFrame, tmp_pat
     assert row["precision_combined_lower"] <= row["precision_combined"] <= row["precision_combined_upper"]
 
 
+def test_a_sheet_that_others_drew_counts_by_its_probabilities() -> None:
+    """Half of the matches with a probability of .2 and half with .8: Σ y/p over Σ 1/p."""
+    rows = MATCHES.sort("event_id", "article_id")[::7].head(16).select("event_id", "article_id", label="right")
+    probability = np.where(rows["label"].to_numpy() ^ (np.arange(16) % 5 == 0), 0.2, 0.8)
+    row = audit_of(rows.with_columns(probability=pl.Series(probability))).row(0, named=True)
+    expected = (rows["label"].to_numpy() / probability).sum() / (1 / probability).sum()
+    assert abs(expected - rows["label"].mean()) > 0.1
+    assert row["precision_audited"] == pytest.approx(expected, rel=1e-9)
+
+
 def test_strata_make_limits_narrower(sheet: pl.DataFrame) -> None:
     by_design, at_random = (
         audit_of(each).row(0, named=True) for each in (filled(sheet), filled(sheet).drop("probability", "stratum"))

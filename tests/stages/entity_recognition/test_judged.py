@@ -122,6 +122,26 @@ def test_weights_are_those_of_the_strata(sheet: pl.DataFrame) -> None:
     assert row["precision_lower"] < row["precision"] < row["precision_upper"]
 
 
+def test_documents_that_others_drew_count_by_their_probabilities() -> None:
+    judged = pl.DataFrame({"doc_id": range(0, 60, 5)}).with_columns(doc_id=pl.col("doc_id") + 1)
+    judged = judged.with_columns(probability=pl.when(pl.col("doc_id") < 30).then(0.9).otherwise(0.15))
+    row = scores_of(judged).filter(threshold=0.0, average="micro").row(0, named=True)
+    weighted = judged.join(thresher.entity_recognition(**INPUTS, thresholds=[0.0]).documents, on="doc_id")
+    share = 1 / weighted["probability"] / (1 / judged["probability"]).sum()
+    for name in ("tp", "fp", "fn"):
+        assert row[f"{name}_weight"] == pytest.approx(NUMBER * (weighted[name] * share).sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("boundary", [">=", ">"])
+def test_scores_that_equal_a_threshold_count_as_without_a_sheet(boundary: str) -> None:
+    rounded = INPUTS["predicted"].with_columns(pl.col("score").round(1))
+    everything = INPUTS["documents"].select("doc_id", judged=pl.lit(value=True))
+    keys: dict[str, Any] = {"predicted": rounded, "boundary": boundary, "thresholds": [0.3, 0.5, 0.7]}
+    of_sheet, of_all = scores_of(everything, **keys), scores_of(**keys)
+    for name in ("precision", "recall", "f1"):
+        np.testing.assert_allclose(of_sheet[name].to_numpy(), of_all[name].to_numpy(), rtol=1e-12)
+
+
 def test_of_all_samples_of_a_few_documents_the_mean_of_the_totals_is_right() -> None:
     tp, fp, gold = np.array([3, 0, 2, 5, 1, 4]), np.array([1, 1, 0, 2, 0, 3]), np.array([4, 1, 2, 6, 3, 4])
     stratum = np.array([0, 0, 0, 1, 1, 1])
