@@ -286,6 +286,14 @@ def _refused(node: exp.Expr) -> exp.Expr:
     raise UnsupportedError(message)
 
 
+def _digest(node: exp.Expr) -> exp.Expr:
+    """A digest from 0 to 2⁶⁴ - 1, in the place of one of another function in the same range."""
+    if not isinstance(node.this, str) or node.this.lower() != "hash":
+        return node
+    signed = exp.cast(exp.func("xxhash64", *node.expressions), "DECIMAL(20, 0)")
+    return exp.paren(exp.Add(this=signed, expression=exp.Literal.number(str(2**63))))
+
+
 def _substring(node: exp.Expr) -> exp.Expr:
     start = node.args.get("start")
     return node if isinstance(start, exp.Literal) and int(start.name) > 0 else _refused(node)
@@ -309,6 +317,7 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Glob: _refused,
     exp.SimilarTo: _refused,
     exp.Collate: _refused,
+    exp.Anonymous: _digest,
     exp.Substring: _substring,
     exp.Round: _rounded_to,
     exp.Like: _pattern,

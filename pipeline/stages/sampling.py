@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .sheets import Strata
 
 _MORE_DEVIATIONS = 8.0  # by which digests up to the last one exceed the rows that are needed
-_DIGESTS = 2.0**64
+_DIGESTS = 2.0**64  # how many there are
 
 
 class SampleParameters(StageParameters):
@@ -276,21 +276,14 @@ def _candidates(engine: Engine, params: SampleParameters, asked: Plan, strata: S
     first = numbers_of(strata, Drawn(none, none, none, pl.Series(dtype=pl.String)), params.size)
     most = np.minimum(strata.rows, params.size + n_earlier if n_earlier else first)
     share = (most + _MORE_DEVIATIONS * (np.sqrt(most) + 1)) / strata.rows
-    last = [_hexadecimal(value) for value in share]
     groups = [internal_name(name) for name in params.groups]
-    table = strata.cells.select(
-        *groups, "cell", "stratum", pl.Series("last_digest", last)[strata.cells["stratum"]].alias("last_digest")
-    )
+    last = pl.Series("last_digest", share * _DIGESTS)[strata.cells["stratum"]]
+    table = strata.cells.select(*groups, "cell", "stratum", last.alias("last_digest"))
     engine.hand_over("strata", table.to_arrow())
     names = [*(each.name for each in asked.by), *params.beside_key()]
     is_same = [exp.NullSafeEQ(this=column(name, "digested"), expression=column(name, "strata")) for name in groups]
     query = statement("threshold_sweep/drawn_rows", names, columns={"same_group": exp.and_(exp.true(), *is_same)})
     return engine.fetch(query, {"seed": float(params.seed)}, once=True)
-
-
-def _hexadecimal(share: float) -> str:
-    """The digest up to which that share of all digests lies."""
-    return "g" if share >= 1 else f"{int(share * _DIGESTS):016x}"
 
 
 def _drawn_before(
@@ -318,7 +311,7 @@ def _drawn_before(
             f"input labelled: {rows_in_words(len(unknown))}, such as id {unknown[0]!r}, would not have been drawn from "
             f"these {params.source}"
         )
-        remedy = f"Name the {params.source}, by and seed with which the sheet was drawn."
+        remedy = f"Name the {params.source}, by and seed with which the sheet was drawn, and use the same engine."
         raise DataError(message, remedy=remedy)
     counts = met.group_by("stratum").agg(
         pl.len().alias("rows"), pl.col("label").count().alias("labels"), pl.col("label").sum().alias("trues")

@@ -2,8 +2,8 @@
 -- reads: rows_to_sample (segment, id, score, cell, same_group), strata (cell, stratum, last_digest)
 -- params: $seed
 -- caution: same_group stands for the condition that the grouping columns of both are equal; a digest is
---   one of the seed and the id, so it depends on neither rows nor files; rows up to the last digest of a stratum are more
---   than will be drawn, and the first k of them are a random sample of its rows
+--   one of the seed and the id, so it depends on neither rows nor files, but on the engine; rows up to the last digest of
+--   a stratum are more than will be drawn, and the first k of them are a random sample of its rows
 SELECT
   digested.segment,
   digested.id,
@@ -16,7 +16,7 @@ FROM (
     id,
     score,
     cell,
-    substring(md5(CAST($seed AS VARCHAR) || ':' || CAST(id AS VARCHAR)), 1, 16) AS digest
+    CAST(hash(hash(id, $seed)) AS DOUBLE) AS digest
   FROM rows_to_sample
 ) AS digested
 INNER JOIN strata ON digested.cell = strata.cell AND same_group

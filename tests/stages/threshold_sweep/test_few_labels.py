@@ -303,8 +303,10 @@ def test_a_judge_is_corrected_by_what_people_say() -> None:
     corrected = swept(predictions, sheet, checked=people).curve
     retrieved = (as_said["tp_weight"] + as_said["fp_weight"]).to_numpy()
     by_hand = (as_said["tp_weight"].to_numpy() - (1 - specificity) * retrieved) / (sensitivity + specificity - 1)
-    # which never falls with the threshold, and so lies above it here and there
-    np.testing.assert_allclose(corrected["tp_weight"].to_numpy(), np.clip(by_hand, 0, retrieved), rtol=5e-3)
+    by_hand = np.clip(by_hand, 0, retrieved)
+    # the corrected number never falls with the threshold, and so lies above this one here and there
+    assert (corrected["tp_weight"].to_numpy() >= by_hand - 1e-9).all()
+    np.testing.assert_allclose(corrected["tp_weight"].to_numpy(), by_hand, rtol=0.03)
     one = swept(predictions, sheet, checked=people, thresholds=[0.2]).curve
     assert (one["precision_upper"] - one["precision_lower"])[0] > 0
     with pytest.raises(DataError, match="no better than chance"):

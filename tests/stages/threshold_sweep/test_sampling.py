@@ -150,7 +150,7 @@ def test_what_cannot_be_drawn_is_told() -> None:
         sample(predictions=ROWS.with_columns(pl.lit(None, pl.Float64).alias("score")), size=5)
     with pytest.raises(DataError, match="column 'id' is NULL in 2 rows"):
         sample(predictions=ROWS.with_columns(pl.when(pl.col("id") > 1).then("id").alias("id")), size=5)
-    with pytest.raises(DataError, match="ids repeat so often"):
+    with pytest.raises(DataError, match=r"ids repeat so often|id 0 is there more than once"):  # as its digest falls
         sample(predictions=ROWS.with_columns(pl.lit(0).alias("id")), size=5)
     with pytest.raises(DataError, match=r"id \d+ is there more than once"):
         sample(predictions=ROWS.with_columns(pl.col("id") // 2), size=500)
