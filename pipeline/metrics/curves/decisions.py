@@ -245,6 +245,10 @@ class Payoffs:
         """In the order of `Confusion`."""
         return self.tp, self.fp, self.fn, self.tn
 
+    def at(self, thresholds: slice) -> Payoffs:
+        """Those of some of the thresholds."""
+        return Payoffs(*(value[thresholds] if isinstance(value, np.ndarray) else value for value in self.values))
+
     @np.errstate(divide="ignore", invalid="ignore")
     def mean(self, counts: Confusion) -> Floats:
         """The mean over rows, of weights if the counts are; nan without any row."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .draws import Labelled, Population
 
     Floats: TypeAlias = NDArray[np.float64]
+    _Number: TypeAlias = Callable[[Confusion, slice], Floats]  # of outcomes at those wanted cuts
 
 _UNSEEN = 1 / 3  # rows: the neutral prior of Kerman (2011)
 _UNSEEN_BELOW = 1 / 4  # true rows below a cut: with a third limits of recall hold too often where true rows are rare
@@ -149,7 +150,7 @@ def estimated_curve(
         labelled: A sample of them, at least one row.
         wanted: Rising indices of the cuts whose numbers are wanted; all if not given.
         names: The ratios and indices that are wanted at them, from those of `tables.ratios`.
-        payoffs: By name, means of what outcomes are worth, which are wanted, too.
+        payoffs: By name, what outcomes are worth at the wanted cuts; its mean over rows is wanted, too.
         banded: Those of the names whose largest errors are wanted.
         judge: Whose labels they are, if not people's.
         confidence: Such as 0.95.
@@ -171,8 +172,8 @@ def estimated_curve(
     drawn = _drawn(design, rows, judge, draws, seed)
     unseen = _Unseen.of(design, draws, np.random.default_rng((seed, 1)))
     tails = (0.5 - confidence / 2, 0.5 + confidence / 2)
-    numbers: dict[str, Callable[[Confusion], Floats]] = {name: partial(_value, name) for name in (*COUNTS, *names)}
-    numbers |= {name: payoff.mean for name, payoff in (payoffs or {}).items()}
+    numbers: dict[str, _Number] = {name: partial(_value, name) for name in (*COUNTS, *names)}
+    numbers |= {name: partial(_mean, payoff) for name, payoff in (payoffs or {}).items()}
     limited, largest = _limited(rows, estimate, drawn, unseen, numbers, banded, tails)
     sides = unseen.throughout(drawn), unseen.at_the_top(drawn, estimate)
     areas, deviations = _areas(rows, estimate, drawn, sides, tails)
@@ -223,7 +224,7 @@ def _limited(
     estimate: Totals,
     drawn: Totals,
     unseen: _Unseen,
-    numbers: Mapping[str, Callable[[Confusion], Floats]],
+    numbers: Mapping[str, _Number],
     banded: Sequence[str],
     tails: tuple[float, float],
 ) -> tuple[dict[str, Limited], dict[str, Floats]]:
@@ -232,19 +233,21 @@ def _limited(
     largest = {name: np.zeros(len(drawn.positives)) for name in banded}
     at_once = max(1, _AT_ONCE // len(drawn.positives))
     for start in range(0, max(len(rows.at), 1), at_once):
-        at = rows.at[start : start + at_once]
+        block = slice(start, start + at_once)
+        at = rows.at[block]
         of_estimate, of_draws = (rows.confusion(totals, at) for totals in (estimate, drawn))
         sides = unseen.low(of_draws, at), unseen.high(of_draws, at)
+        swapped = unseen.low(of_draws, at, swapped=True), unseen.high(of_draws, at, swapped=True)
         for name, number in numbers.items():
-            value = number(of_estimate)[0]
+            value = number(of_estimate, block)[0]
             low, high = (
-                np.quantile([number(side) for side in _sides(name, sides, upper=upper)], tail, axis=1)
+                np.quantile([number(side, block) for side in _sides(name, sides, swapped, upper=upper)], tail, axis=1)
                 for upper, tail in zip((False, True), tails, strict=True)
             )
             # undefined numbers have limits without them
             blocks[name].append(Limited(value, np.fmin(low.min(axis=0), value), np.fmax(high.max(axis=0), value)))
             if name in largest:
-                largest[name] = np.maximum(largest[name], _largest_errors(number(of_draws)))
+                largest[name] = np.maximum(largest[name], _largest_errors(number(of_draws, block)))
     limited = {
         name: Limited(
             *(np.concatenate(parts) for parts in zip(*((b.estimate, b.lower, b.upper) for b in block), strict=True))
@@ -254,10 +257,15 @@ def _limited(
     return limited, largest
 
 
-def _sides(name: str, sides: tuple[Confusion, Confusion], *, upper: bool) -> tuple[Confusion, ...]:
-    """The outcomes with unseen rows that make a number lower, or higher; both where the number does not tell."""
+def _sides(
+    name: str, sides: tuple[Confusion, Confusion], swapped: tuple[Confusion, Confusion], *, upper: bool
+) -> tuple[Confusion, ...]:
+    """The outcomes with unseen rows that make a number lower, or higher; both where the number does not tell.
+
+    Means of payoffs are about all rows, which are as many as before, so that one row there is another one less.
+    """
     if name not in COUNTS and name not in RATIO_OF and name not in INDEX_OF:
-        return sides
+        return swapped
     return (sides[upper != (name in _FALLING)],)
 
 
@@ -269,7 +277,12 @@ def _largest_errors(values: Floats) -> Floats:
     return np.asarray(errors.max(axis=1, initial=0.0))
 
 
-def _value(name: str, counts: Confusion) -> Floats:
+def _mean(payoffs: Payoffs, counts: Confusion, cuts: slice) -> Floats:
+    """What rows are worth on average."""
+    return payoffs.at(cuts).mean(counts)
+
+
+def _value(name: str, counts: Confusion, _cuts: slice) -> Floats:
     """A number of the outcomes, nan where nothing is divided by nothing."""
     outcomes = dict(zip(COUNTS, (counts.tp, counts.fp, counts.fn, counts.tn), strict=True))
     if name in outcomes:
@@ -321,14 +334,25 @@ class _Unseen:
         missed = (random.gamma(shape, size=(draws, 1)) for shape in (_UNSEEN, _UNSEEN, _UNSEEN_BELOW))
         return cls(*design.heaviest(), np.asarray(share), *missed)
 
-    def low(self, counts: Confusion, at: NDArray[np.int64]) -> Confusion:
-        """Outcomes at some cuts with the rows that make precision and recall lower, shape (B, T)."""
-        fp, fn = counts.fp + self.false_above * self.above[at], counts.fn + self.true_below * self.below[at]
-        return Confusion(counts.tp, fp, fn, counts.tn)
+    def low(self, counts: Confusion, at: NDArray[np.int64], *, swapped: bool = False) -> Confusion:
+        """Outcomes at some cuts with the rows that make precision and recall lower, shape (B, T).
 
-    def high(self, counts: Confusion, at: NDArray[np.int64]) -> Confusion:
-        """Outcomes at some cuts with the rows that make them higher, shape (B, T)."""
-        return Confusion(counts.tp + self.true_above * self.above[at], counts.fp, counts.fn, counts.tn)
+        Args:
+            counts: As drawn.
+            at: The cuts.
+            swapped: Whether the rows are in the place of others, not beside them.
+        """
+        false, true = self.false_above * self.above[at], self.true_below * self.below[at]
+        if not swapped:
+            return Confusion(counts.tp, counts.fp + false, counts.fn + true, counts.tn)
+        false, true = np.minimum(false, counts.tp), np.minimum(true, counts.tn)
+        return Confusion(counts.tp - false, counts.fp + false, counts.fn + true, counts.tn - true)
+
+    def high(self, counts: Confusion, at: NDArray[np.int64], *, swapped: bool = False) -> Confusion:
+        """Outcomes at some cuts with the rows that make them higher, likewise."""
+        true = self.true_above * self.above[at]
+        true = np.minimum(true, counts.fp) if swapped else true
+        return Confusion(counts.tp + true, counts.fp - true if swapped else counts.fp, counts.fn, counts.tn)
 
     def at_the_top(self, drawn: Totals, estimate: Totals) -> Totals:
         """Totals with true rows missed above the cut that finds a quarter of them, which make areas higher."""

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ...metrics.uncertainty.cube import GroupCounts
     from ...metrics.uncertainty.jackknife import Floats, Limits
     from .contract import ThresholdSweepParameters
+    from .few_labels import Estimates
 
 
 # Cost per row of threshold_sweep, at operating points and of groups put together, with intervals.
@@ -341,12 +342,14 @@ class Swept:
         curve: The curve with squares and heaviest weights.
         points: The operating points, likewise.
         clusters: `clusters_of_groups`.
+        estimates: What labels of a sample say of all rows; None where all rows have labels.
     """
 
     cube: Cube
     curve: pl.DataFrame
     points: pl.DataFrame
     clusters: pl.DataFrame
+    estimates: Estimates | None = None
 
 
 def pooled_tables(params: ThresholdSweepParameters, swept: Swept) -> dict[str, pl.DataFrame]:
@@ -492,16 +495,16 @@ RATIOS = ("net_benefit", "net_benefit_all", "standardized_net_benefit", "net_ben
 
 
 def net_benefit_table(
-    params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], curve: pl.DataFrame, clusters: pl.DataFrame
+    params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], swept: Swept
 ) -> dict[str, pl.DataFrame]:
     """The table, if it is wanted.
 
     Args:
         params: The parameters.
         counts: The tables of the plan, with bins at all threshold probabilities.
-        curve: The curve with the heaviest weights.
-        clusters: `clusters_of_groups`.
+        swept: What has been derived from them.
     """
+    curve, clusters = swept.curve, swept.clusters
     probabilities = np.asarray(params.probabilities, dtype=np.float64)
     if not params.net_benefit:
         return {}
@@ -516,8 +519,10 @@ def net_benefit_table(
     heaviest = {tuple(row[:-2]): row[-2:] for row in curve.select(*keys, *HEAVIEST).unique(keys).iter_rows()}
     tables = []
     for rows, group in cube.beside(frame):
-        heavy = heaviest.get(rows.select(keys).row(0), (1.0, 1.0))
-        of_group = _Group(probabilities, group, heavy if weighted else None)
+        key = rows.select(keys).row(0)
+        of_group = _Group(probabilities, group, heaviest.get(key, (1.0, 1.0)) if weighted else None)
+        if swept.estimates is not None:
+            of_group.estimated = swept.estimates.worth(key, params.probabilities, of_group.payoffs)
         tables.append(rows.with_columns(pl.Series(THRESHOLD, probabilities), *of_group.columns(params, within=within)))
     if not tables:
         return {}
@@ -539,6 +544,8 @@ class _Group:
         self._weights = None
         if heaviest is not None:
             self._weights = Weights(_summed(confusion_of(group, "squares")), *heaviest)
+        self.payoffs = Payoffs.of_net_benefit(probabilities), Payoffs.beyond_all(probabilities)
+        self.estimated: tuple[Confusion, list[Limits]] | None = None  # what labels of a sample say of all rows
 
     @np.errstate(divide="ignore", invalid="ignore")
     def columns(self, params: ThresholdSweepParameters, *, within: bool) -> list[pl.Series | pl.Expr]:
@@ -548,8 +555,8 @@ class _Group:
             params: The parameters.
             within: Whether intervals can be computed.
         """
-        model, beyond = Payoffs.of_net_benefit(self._probabilities), Payoffs.beyond_all(self._probabilities)
-        totals, rows = self._totals, self._rows
+        model, beyond = self.payoffs
+        totals, rows = self._totals if self.estimated is None else self.estimated[0], self._rows
         positives = totals.tp + totals.fn
         share = positives / (positives + totals.fp + totals.tn)
         value, more_than_all = model.mean(totals), beyond.mean(totals)
@@ -562,18 +569,19 @@ class _Group:
             *(pl.Series(name, count, dtype=pl.Int64) for name, count in row_counts.items()),
             *(doubles(name, column) for name, column in zip(RATIOS, values, strict=True)),
             pl.Series("better", better, dtype=pl.String),
-            *self._limits(model, beyond, params, within=within),
+            *self._limits(params, within=within),
         ]
 
-    def _limits(
-        self, model: Payoffs, beyond: Payoffs, params: ThresholdSweepParameters, *, within: bool
-    ) -> list[pl.Series] | list[pl.Expr]:
-        if not params.is_replicated or not within:
+    def _limits(self, params: ThresholdSweepParameters, *, within: bool) -> list[pl.Series] | list[pl.Expr]:
+        if not params.is_replicated or not (within or self.estimated):
             return no_limits(LIMITED, "budget" if params.is_replicated else "none")
         replicates = min(len(clustering.tp) for clustering in self._clusterings)
         if params.cluster is not None and replicates < FEWEST_REPLICATES:
             return no_limits(LIMITED, "one_replicate")
-        of_model, of_beyond = (self._limits_of(payoffs, params) for payoffs in (model, beyond))
+        if self.estimated is not None:
+            of_model, of_beyond = self.estimated[1]
+        else:
+            of_model, of_beyond = (self._limits_of(payoffs, params) for payoffs in self.payoffs)
         limits = (of_model, of_smaller(of_model, of_beyond))
         intervals = (Interval.of(of_mean, "undefined_ratio") for of_mean in limits)
         return list(limit_columns(dict(zip(LIMITED, intervals, strict=True))))
@@ -743,7 +751,7 @@ def decision_tables(
     """
     return {
         **pooled_tables(params, swept),
-        **net_benefit_table(params, counts, swept.curve, swept.clusters),
+        **net_benefit_table(params, counts, swept),
         **tables_at_prevalence(params, swept.cube, swept.curve),
     }
 

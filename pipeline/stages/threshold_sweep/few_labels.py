@@ -28,7 +28,7 @@ from ...metrics.few_labels.draws import (
     scaled,
 )
 from ...metrics.uncertainty.limits import Interval, limit_columns, limit_series, no_limits, with_quality
-from ...metrics.uncertainty.proportions import PROPORTIONS
+from ...metrics.uncertainty.proportions import PROPORTIONS, Confusion
 from ...plan.nodes import Phase, Statement
 from ...queries.dialect import column, double
 from ...queries.load import statement
@@ -42,12 +42,13 @@ from .decisions import COST_PER_ROW
 from .units import LOCATION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from ...engines.engine import Engine
     from ...metrics.few_labels.curve import Curve
+    from ...metrics.uncertainty.jackknife import Limits
     from ...plan.nodes import Progress
     from ...sources.source import Source
     from ..sheets import Strata
@@ -270,6 +271,7 @@ class LabelledRows:
         """Define the relation of the scores that rows are held against: of labelled rows, and of thresholds."""
         thresholds = self.params.counted_thresholds
         values = scores.to_list() if thresholds is None else thresholds
+        values = (*values, *(self.params.probabilities if self.params.net_benefit else ()))
         edges = {*scores, *(lowest_retrieved(value, self.params.boundary) for value in values)}
         table = pl.DataFrame({"score": sorted(edges)}, schema={"score": pl.Float64})
         rows = table.select(
@@ -445,6 +447,27 @@ class Estimates:
         of_falling = -1 - index
         return numbers.estimate[of_falling], numbers.lower[of_falling], numbers.upper[of_falling]
 
+    def worth(
+        self, key: tuple[object, ...], thresholds: Sequence[float], payoffs: Sequence[Payoffs]
+    ) -> tuple[Confusion, list[Limits]] | None:
+        """The outcomes of all rows of a group at rising thresholds, and limits of the means of what they are worth.
+
+        Args:
+            key: The values of the keys.
+            thresholds: Rising.
+            payoffs: Of the thresholds, in their order.
+
+        Returns:
+            None where a group has no labelled row.
+        """
+        if key not in self.groups:
+            return None
+        falling = slice(None, None, -1)
+        named = {str(number): payoff.at(falling) for number, payoff in enumerate(payoffs)}
+        at = self._estimated(key, thresholds, (), named).at
+        outcomes = Confusion(*(at[name].estimate[falling] for name in OUTCOMES))
+        return outcomes, [(at[name].lower[falling], at[name].upper[falling]) for name in named]
+
     def areas(self, frame: pl.DataFrame, intervals: Mapping[str, Interval]) -> tuple[pl.DataFrame, dict[str, Interval]]:
         """Areas with their standard errors, and their limits.
 
@@ -472,33 +495,53 @@ class Estimates:
 
     def _curve(self, key: tuple[object, ...], thresholds: pl.Series, confidence: float | None = None) -> Curve:
         """The curve of a group at rising thresholds, in falling order."""
-        labelled, cells, above = self.groups[key]
         asked = (*key, confidence)
         if asked not in self._curves:
-            boundary = self.params.boundary
-            lowest = np.array([lowest_retrieved(each, boundary) for each in thresholds], dtype=np.float64)
-            cuts = np.unique(np.concatenate([lowest, labelled["score"].to_numpy()]))[::-1]
-            strata = cells["stratum"].unique().sort().to_numpy()
-            cluster, has_proxy = self.params.cluster_column, "proxy" in labelled.columns
-            self._curves[asked] = estimated_curve(
-                _population(cells, above, self._cells_of(cuts), cuts, has_proxy=has_proxy),
-                Labelled(
-                    stratum=np.searchsorted(strata, labelled["stratum"].to_numpy()),
-                    score=labelled["score"].to_numpy(),
-                    label=labelled["label"].to_numpy().astype(np.bool_),
-                    weight=labelled["relative"].to_numpy(),
-                    proxy=labelled["proxy"].cast(pl.Float64).to_numpy() if has_proxy else None,
-                    cluster=None if cluster is None else labelled[cluster].rank("dense").to_numpy().astype(np.int64),
-                ),
-                wanted=np.searchsorted(-cuts, -lowest[::-1]),
-                names=(*PROPORTIONS, *self.params.metrics),
-                payoffs=self._payoffs,
+            self._curves[asked] = self._estimated(
+                key,
+                thresholds,
+                (*PROPORTIONS, *self.params.metrics),
+                self._payoffs,
                 banded=BANDED if self.params.bands else (),
-                judge=self.judge,
-                confidence=self.params.confidence if confidence is None else confidence,
-                seed=self.params.seed,
+                confidence=confidence,
             )
         return self._curves[asked]
+
+    def _estimated(
+        self,
+        key: tuple[object, ...],
+        thresholds: Iterable[float],
+        names: Sequence[str],
+        payoffs: Mapping[str, Payoffs],
+        *,
+        banded: Sequence[str] = (),
+        confidence: float | None = None,
+    ) -> Curve:
+        """Numbers of a group at rising thresholds, in falling order; `payoffs` are in falling order, too."""
+        labelled, cells, above = self.groups[key]
+        boundary = self.params.boundary
+        lowest = np.array([lowest_retrieved(each, boundary) for each in thresholds], dtype=np.float64)
+        cuts = np.unique(np.concatenate([lowest, labelled["score"].to_numpy()]))[::-1]
+        strata = cells["stratum"].unique().sort().to_numpy()
+        cluster, has_proxy = self.params.cluster_column, "proxy" in labelled.columns
+        return estimated_curve(
+            _population(cells, above, self._cells_of(cuts), cuts, has_proxy=has_proxy),
+            Labelled(
+                stratum=np.searchsorted(strata, labelled["stratum"].to_numpy()),
+                score=labelled["score"].to_numpy(),
+                label=labelled["label"].to_numpy().astype(np.bool_),
+                weight=labelled["relative"].to_numpy(),
+                proxy=labelled["proxy"].cast(pl.Float64).to_numpy() if has_proxy else None,
+                cluster=None if cluster is None else labelled[cluster].rank("dense").to_numpy().astype(np.int64),
+            ),
+            wanted=np.searchsorted(-cuts, -lowest[::-1]),
+            names=names,
+            payoffs=payoffs,
+            banded=banded,
+            judge=self.judge,
+            confidence=self.params.confidence if confidence is None else confidence,
+            seed=self.params.seed,
+        )
 
     def _cells_of(self, cuts: Floats) -> Integers:
         """The cells of scores that are edges."""

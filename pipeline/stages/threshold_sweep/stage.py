@@ -107,7 +107,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
         "threshold_sweep_averages": averages_table(params, counts["counts"], shown, areas, keys),
         **calibration_tables(params, counts, clusters),
         **({} if bands is None else {"threshold_sweep_bands": bands}),
-        **decision_tables(params, as_counted, Swept(cube, curve, points, clusters)),
+        **decision_tables(params, as_counted, Swept(cube, curve, points, clusters, estimates)),
     }
 
 

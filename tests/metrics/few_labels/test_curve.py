@@ -335,13 +335,45 @@ def test_means_of_payoffs_have_both_sides_and_errors_of_bands_have_no_sign() -> 
     curve = estimated_curve(
         population_of(score, stratum, cuts), labelled, wanted=wanted, payoffs=payoffs, banded=["recall"]
     )
-    for mean, count in (("hits", "tp"), ("misses", "fn")):
-        for side in ("lower", "upper"):
-            expected = getattr(curve.at[count], side)[0] / 3_000
-            assert getattr(curve.at[mean], side)[0] == pytest.approx(expected, rel=0.03)
+    for mean, count, side in (("hits", "tp", "upper"), ("misses", "fn", "lower"), ("misses", "fn", "upper")):
+        expected = getattr(curve.at[count], side)[0] / 3_000
+        assert getattr(curve.at[mean], side)[0] == pytest.approx(expected, rel=0.03)
+    assert 0.5 < curve.at["hits"].lower[0] / (curve.at["tp"].lower[0] / 3_000) < 1  # a false row for a true one
     largest = curve.largest["recall"]
     assert (largest > 0).mean() > 0.95
     assert np.quantile(largest, 0.95) == pytest.approx(2.0, abs=0.35)
+
+
+def test_a_row_that_may_have_been_missed_is_in_the_place_of_another_where_all_rows_count() -> None:
+    """Of 40 rows above the cut 4 were drawn, all false: if one more of them is true, one fewer is false."""
+    score = np.arange(400.0)
+    stratum = np.repeat([0, 1], [360, 40])
+    chosen = [*range(0, 360, 9), *range(363, 400, 10)]
+    label = np.isin(chosen, [0, 9, 18])
+    labelled = Labelled(stratum[chosen], score[chosen], label, np.ones(len(chosen)))
+    cuts = np.unique(np.append(score[chosen], 360.0))[::-1]
+    wanted = np.flatnonzero(cuts == 360)
+    of_hits, of_both = Payoffs(1.0, 0.0, 0.0, 0.0), Payoffs(1.0, -1.0, 0.0, 0.0)
+    payoffs = {"hits": of_hits, "both": of_both}
+    curve = estimated_curve(population_of(score, stratum, cuts), labelled, wanted=wanted, payoffs=payoffs)
+    assert curve.at["both"].estimate[0] == -0.1
+    gained = [curve.at[name].upper[0] - curve.at[name].estimate[0] for name in payoffs]
+    assert gained[1] == pytest.approx(2 * gained[0])
+    assert 0.02 < gained[0] < 0.1
+
+
+def test_payoffs_of_many_cuts_belong_to_their_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    score, label, stratum = binary(2_000, 0.2, 3)
+    chosen = np.random.default_rng(5).choice(2_000, 150, replace=False)
+    labelled = Labelled(stratum[chosen], score[chosen], label[chosen], np.ones(150))
+    cuts = np.unique(score[chosen])[::-1]
+    worth = Payoffs(np.linspace(1, 2, len(cuts)), -0.5, 0.0, 0.0)
+    population = population_of(score, stratum, cuts)
+    expected = estimated_curve(population, labelled, payoffs={"worth": worth}, draws=100).at["worth"]
+    monkeypatch.setattr("pipeline.metrics.few_labels.curve._AT_ONCE", 700)  # seven cuts
+    in_blocks = estimated_curve(population, labelled, payoffs={"worth": worth}, draws=100).at["worth"]
+    assert in_blocks.estimate.tolist() == expected.estimate.tolist()
+    assert in_blocks.lower.tolist() == expected.lower.tolist()
 
 
 def test_labels_of_a_judge_are_corrected() -> None:

@@ -378,6 +378,31 @@ def test_bands_and_costs_know_the_design() -> None:
     assert np.mean(holds_cost) > 0.6
 
 
+@pytest.mark.parametrize(("thresholds", "boundary"), [(None, ">"), (THRESHOLDS, ">=")])
+def test_net_benefit_is_that_of_the_curve_and_knows_the_design(thresholds: list[float] | None, boundary: str) -> None:
+    probabilities = [0.02, 0.1, 0.3]
+    odds = np.array(probabilities) / (1 - np.array(probabilities))
+    holds = []
+    for seed in range(4):
+        predictions = predictions_of(seed)
+        sheet = sheet_of(predictions, 150, seed=seed)
+        asked = {"net_benefit": True, "threshold_probabilities": probabilities, "thresholds": thresholds}
+        table = swept(predictions, sheet, calibration=False, boundary=boundary, **asked).net_benefit
+        assert table is not None
+        at = swept(predictions, sheet, thresholds=probabilities, calibration=False, boundary=boundary).curve
+        expected = (at["tp_weight"].to_numpy() - odds * at["fp_weight"].to_numpy()) / N_ROWS
+        np.testing.assert_allclose(table["net_benefit"].to_numpy(), expected, atol=1e-12)
+        assert table["n"].to_list() == [150] * 3
+        truth = predictions["truth"].to_numpy()
+        above = predictions["score"].to_numpy() >= np.array(probabilities)[:, None]
+        true = ((above & truth).sum(1) - odds * (above & ~truth).sum(1)) / N_ROWS
+        of_all = (truth.sum() - odds * (~truth).sum()) / N_ROWS
+        for name, number in (("net_benefit", true), ("net_benefit_difference", true - np.maximum(of_all, 0))):
+            lower, upper = (table[f"{name}_{side}"].to_numpy() for side in ("lower", "upper"))
+            holds.append((lower <= number) & (number <= upper))
+    assert np.mean(holds) > 0.75
+
+
 def test_a_proxy_is_found_by_its_name_beside_labels() -> None:
     predictions = predictions_of(proxy=predictions_of()["truth"].cast(pl.Float64))
     sheet = sheet_of(predictions)
