@@ -22,25 +22,30 @@ def run_on_both(config: Config, settings: SparkSettings) -> tuple[Run, Run]:
     return on_duckdb, run_stages(replace(config, engine="spark", output=config.output / "spark", spark=settings))
 
 
-def differences(on_duckdb: Run, on_spark: Run) -> list[str]:
-    """What differs between two runs: tables, types, counts, and other numbers by more than the tolerance."""
+def differences(on_duckdb: Run, on_spark: Run, *, exact: bool = True) -> list[str]:
+    """What differs between two runs: tables, types, counts, and other numbers by more than the tolerance.
+
+    Decimals must be equal if `exact`; those of a double with more digits than it has are not.
+    """
     tables = {path.relative_to(on_duckdb.path): path for path in on_duckdb.path.rglob("*.parquet")}
     assert tables, "a run makes tables"
     names = {path.relative_to(on_spark.path) for path in on_spark.path.rglob("*.parquet")}
     said = [f"only one run has {name}" for name in names.symmetric_difference(tables)]
     for name in sorted(names.intersection(tables)):
         frames = (pl.read_parquet(run.path / name, hive_partitioning=False) for run in (on_duckdb, on_spark))
-        said += _between(str(name), *frames)
+        said += _between(str(name), *frames, exact=exact)
     warnings = [[stage.warnings for stage in run.stages] for run in (on_duckdb, on_spark)]
     return said if warnings[0] == warnings[1] else [*said, f"warnings {warnings[0]} and {warnings[1]}"]
 
 
-def _between(name: str, expected: pl.DataFrame, actual: pl.DataFrame) -> list[str]:
+def _between(name: str, expected: pl.DataFrame, actual: pl.DataFrame, *, exact: bool) -> list[str]:
     if expected.schema != actual.schema or expected.height != actual.height:
         return [f"{name}: {expected.schema} and {actual.schema}, {expected.height} and {actual.height} rows"]
     said = []
     for column in expected.columns:
         wanted, got = expected[column], actual[column]
+        if wanted.dtype.is_decimal() and not exact:
+            wanted, got = wanted.cast(pl.Float64), got.cast(pl.Float64)
         near = _near(wanted, got) if wanted.dtype.is_float() else wanted.eq_missing(got)
         if not near.all():
             row = int((~near).arg_true()[0])
