@@ -212,6 +212,7 @@ class Measured:
         counts: Numbers of other things that there are more of with more units, by noun.
         rests_on: The noun of what a share is over; empty for others.
         notes: Why the interval is doubtful, and what clusters are.
+        labelled: Share of the rows of which the labelled ones are a sample that have labels; 0: of no finite number.
     """
 
     stage: PublishedStage
@@ -223,6 +224,7 @@ class Measured:
     counts: Mapping[str, int]
     rests_on: str
     notes: tuple[str, ...]
+    labelled: float = 0.0
 
 
 def measured(run: PublishedRun, stage: PublishedStage, choice: Choice) -> Measured:
@@ -243,15 +245,17 @@ def measured(run: PublishedRun, stage: PublishedStage, choice: Choice) -> Measur
         if other != units.noun and other in listed and not (sizes.is_paired and number == units.now)
     }
     notes = (*_doubts(row), *_of_columns(units.columns, sizes))
+    pilot, labelled = _pilot(stage, choice, units, counts.get(over)), 0.0
     if stage.parameters.get("labels") is not None:
-        notes = (*notes, _OF_SAMPLE)
-    pilot = _pilot(stage, choice, units, counts.get(over))
-    return Measured(stage, choice, words, pilot, units.noun, units.now, others, over, notes)
+        rows = stage.accounts["predictions"]
+        n_rows = rows["used"] + rows.get("not_labelled", 0)
+        labelled, notes = rows["used"] / n_rows, (*notes, _OF_SAMPLE.format(n_rows))
+    return Measured(stage, choice, words, pilot, units.noun, units.now, others, over, notes, labelled)
 
 
 _OF_SAMPLE = (
-    "these are predictions to label: thresher sample --labelled draws the next ones where the labels at hand say that "
-    "they tell most, so that fewer may be enough; if there are no more predictions, label all of them"
+    "these are predictions to label, of {:,}: thresher sample --labelled draws the next ones where the labels at hand "
+    "say that they tell most, so that fewer may be enough"
 )
 
 

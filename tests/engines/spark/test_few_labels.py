@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from running import stage_config
+from stages.before_after import test_judged as matches
+from stages.entity_recognition import test_judged as documents
+from stages.threshold_sweep.test_few_labels import predictions_of
 
 from engines.spark.both_engines import differences, run_on_both
 from pipeline.runs.config import parse_config
 from pipeline.runs.sampling import Wish, drawn_sheet
-from stages.before_after import test_judged as matches
-from stages.entity_recognition import test_judged as documents
-from stages.threshold_sweep.test_few_labels import predictions_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -530,3 +530,13 @@ def test_from_a_table_without_labels_to_a_curve_on_the_command_line(tmp_path: Pa
     rendered = runner.invoke(app, ["render", str(config)])
     assert rendered.exit_code == 0, rendered.output
     assert "labels_beside_predictions" in rendered.output
+    plans = []
+    for width in (0.04, 0.0001):
+        words = ["plan", str(tmp_path / "results"), "--metric", "recall", "--width", str(width), "--format", "json"]
+        planned = runner.invoke(app, words)
+        assert planned.exit_code == 0, planned.output
+        plans += json.loads(planned.output)["plans"]
+    needed, all_rows = (plan["units"][0]["needed"] for plan in plans)
+    assert 250 < needed < all_rows <= N_ROWS
+    without_end = 250 * (plans[0]["now"] / 0.04) ** 2  # about so many of rows without an end
+    assert needed == pytest.approx(1 / ((1 - 250 / N_ROWS) / without_end + 1 / N_ROWS), rel=0.05)
