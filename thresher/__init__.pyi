@@ -121,6 +121,7 @@ def threshold_sweep(
     class_sizes: Literal["fixed", "random"] = "random",
     operating_points: Sequence[Mapping[str, Any]] | None = None,
     metrics: Sequence[str] = (),
+    max_fpr: float | None = None,
     averages: Sequence[Literal["micro", "macro", "weighted"]] = (),
     average_over: Sequence[str] = (),
     net_benefit: bool = False,
@@ -172,6 +173,7 @@ def threshold_sweep(
             max_alert_share = 0.01 }`, `{ cost = { fp = 1, fn = 20 } }`; or of your own: `{ threshold = 6.54 }`.
         metrics: Further numbers of the curve and of the operating points: `specificity`, `npv`, `accuracy`,
             `balanced_accuracy`, `youden_j`, `mcc`.
+        max_fpr: The false positive rate up to which the area under the ROC curve is wanted, too.
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
         net_benefit: Whether to make decision curves, of scores that are probabilities.

@@ -151,17 +151,49 @@ def true_point_areas(
     """
     squares, rows = squares or weights, rows or weights
     curve = _Curve.of(weights)
+    se, degrees = _errors(curve, weights, squares, rows, random_sizes=random_sizes)
+    worth = _moments(weights.tp, squares.tp, (rows.positives, weights.positives, squares.positives), curve.worth)
+    return TruePointAreas(curve.auc, np.sqrt(worth.variance), se, degrees)
 
-    def positive(psi: Floats) -> ClassMoments:
-        sizes = rows.positives, weights.positives, squares.positives
-        return _moments(weights.tp, squares.tp, sizes, psi)
 
-    sizes = rows.negatives, weights.negatives, squares.negatives
-    negative = _moments(weights.fp, squares.fp, sizes, curve.psi_negative)
-    moments = positive(curve.psi_positive), negative
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def partial_roc_areas(
+    weights: Retrieved, squares: Retrieved | None = None, rows: Retrieved | None = None, *, max_fpr: float
+) -> tuple[Floats, Floats, Floats]:
+    """Area under the ROC curve up to a false positive rate, of several groups, from their counts.
+
+    Trapezoids between the thresholds, and on a line to (1, 1) from the last one. The area A is standardised as McClish
+    (1989) does, and `roc_auc_score(…, max_fpr=)` of scikit-learn: (1 + (A - m) / (M - m)) / 2 with m = max_fpr² / 2
+    and M = max_fpr is 1/2 by chance and 1 at best.
+
+    Args:
+        weights: As for `true_point_areas`.
+        squares: Likewise.
+        rows: Likewise.
+        max_fpr: Above 0, at most 1.
+
+    Returns:
+        The areas, nan without positives or negatives; their standard errors; degrees of freedom of these.
+    """
+    curve = _partial_roc(weights, max_fpr)
+    squares, rows = squares or weights, rows or weights
+    return (curve.auc, *_errors(curve, weights, squares, rows, random_sizes=False))
+
+
+def _errors(
+    curve: _Curve, weights: Retrieved, squares: Retrieved, rows: Retrieved, *, random_sizes: bool
+) -> tuple[Floats, Floats]:
+    """Standard errors of areas where rows are independent, and degrees of freedom."""
+    positive, negative = (
+        (rows.positives, weights.positives, squares.positives),
+        (rows.negatives, weights.negatives, squares.negatives),
+    )
+    moments = (
+        _moments(weights.tp, squares.tp, positive, curve.psi_positive),
+        _moments(weights.fp, squares.fp, negative, curve.psi_negative),
+    )
     variance = variance_of_rows(*moments, curve.slope, random_sizes=random_sizes)
-    degrees = degrees_of_rows(*moments, variance)
-    return TruePointAreas(curve.auc, np.sqrt(positive(curve.worth).variance), np.sqrt(variance), degrees)
+    return np.sqrt(variance), degrees_of_rows(*moments, variance)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -175,7 +207,6 @@ def true_point_clusters(replicates: Retrieved, *crossed: Retrieved) -> Spread:
     return combined_spread([shifts.spread for shifts in true_point_shifts(replicates, *crossed)])
 
 
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def true_point_shifts(replicates: Retrieved, *crossed: Retrieved, in_time: bool = False) -> list[Shifts]:
     """How far each replicate, a group of clusters, moves `pr_auc` of one group; arrays of shape (G,) by clustering.
 
@@ -184,7 +215,23 @@ def true_point_shifts(replicates: Retrieved, *crossed: Retrieved, in_time: bool 
         crossed: Likewise.
         in_time: Whether replicates follow each other in time.
     """
-    curve = _Curve.of(replicates.total)
+    return _shifts(_Curve.of(replicates.total), replicates, *crossed, in_time=in_time)
+
+
+def partial_roc_auc(counts: Retrieved, max_fpr: float) -> Floats:
+    """The areas of `partial_roc_areas` alone."""
+    return _partial_roc(counts, max_fpr).auc
+
+
+def partial_roc_shifts(
+    replicates: Retrieved, *crossed: Retrieved, max_fpr: float, in_time: bool = False
+) -> list[Shifts]:
+    """How far each replicate moves `partial_roc_areas` of one group; as `true_point_shifts`."""
+    return _shifts(_partial_roc(replicates.total, max_fpr), replicates, *crossed, in_time=in_time)
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def _shifts(curve: _Curve, replicates: Retrieved, *crossed: Retrieved, in_time: bool) -> list[Shifts]:
     of_clusterings = []
     for clustering in (replicates, *crossed):
         influences = [
@@ -238,6 +285,35 @@ class _Curve:
         psi_positive, psi_negative = _from_below(of_positive) * sizes[0], _from_below(of_negative) * sizes[1]
         slope = np.where(is_retrieving, slopes * precision * (1 - precision), 0.0).sum(axis=1)
         return cls(auc, worth, worth + psi_positive, psi_negative, slope)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _partial_roc(counts: Retrieved, max_fpr: float) -> _Curve:
+    """The partial area of `partial_roc_areas` and its derivatives; what a true point is worth is its influence.
+
+    With recall v over the false positive rate u, a true point adds 1 / positives to v where u is beyond it, and a false
+    one moves the rest of the curve to the right, out of the area: its influence is recall there less recall at max_fpr.
+    Ties are spread evenly over their step.
+    """
+    hits, false = (np.asarray(number, dtype=np.float64) for number in (counts.tp, counts.fp))
+    positives, negatives = (np.asarray(number, dtype=np.float64) for number in (counts.positives, counts.negatives))
+    zero, one = np.zeros((len(hits), 1)), np.ones((len(hits), 1))
+    v = np.concatenate([zero, hits / positives[:, None], one], axis=1)
+    u = np.concatenate([zero, false / negatives[:, None], one], axis=1)
+    # steps of the curve, and the share of each that lies within the area; those straight up lie on one side
+    width, rise = np.diff(u, axis=1), np.diff(v, axis=1)
+    inside = np.clip(max_fpr - u[:, :-1], 0.0, width)
+    share = np.where(width > 0, inside / width, u[:, 1:] <= max_fpr)
+    end = (rise * share).sum(axis=1, keepdims=True)  # recall at max_fpr
+    psi_positive = np.maximum(max_fpr - u[:, 1:], 0.0) + np.where(width > 0, inside**2 / (2 * width), 0.0)
+    psi_negative = share * (v[:, :-1] + rise * share / 2 - end)
+    area = (rise * psi_positive).sum(axis=1)
+    # standardised; points that no threshold retrieves have no influence, as elsewhere, and the others theirs beside it
+    least = max_fpr**2 / 2
+    unit = 0.5 / (max_fpr - least)
+    psi_positive, psi_negative = ((psi[:, :-1] - psi[:, -1:]) * unit for psi in (psi_positive, psi_negative))
+    area = np.where((positives > 0) & (negatives > 0), 0.5 + (area - least) * unit, np.nan)
+    return _Curve(area, psi_positive, psi_positive, psi_negative, np.zeros_like(area))
 
 
 def _first(is_retrieving: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -25,6 +25,7 @@ import numpy as np
 
 from ...records import dataclass
 from ...tables.columns import INDEX_OF, RATIO_OF
+from ..curves.trapezoidal_area import Retrieved, partial_roc_auc
 from ..uncertainty.proportions import Confusion, index_of
 from .draws import Design, Totals
 
@@ -116,7 +117,7 @@ class Curve:
     Attributes:
         at: By name, at each wanted cut: `tp`, `fp`, `fn`, `tn` in rows or their weights, and the ratios.
         areas: `average_precision` and `roc_auc` of all cuts, between which rows count as tied, and `pr_auc` of the
-            wanted ones, by trapezoids.
+            wanted ones, by trapezoids, as is `partial_roc_auc`, if it is asked for.
         deviations: Standard errors of the areas: the standard deviations of their draws.
         positives: True rows, or their weight.
         largest: Of precision, recall and the false positive rate, shape (B,): the largest standardised error of each
@@ -139,6 +140,7 @@ def estimated_curve(
     payoffs: Mapping[str, Payoffs] | None = None,
     banded: Sequence[str] = (),
     judge: Judge | None = None,
+    max_fpr: float | None = None,
     confidence: float = 0.95,
     draws: int | None = None,
     seed: int = 0,
@@ -153,6 +155,7 @@ def estimated_curve(
         payoffs: By name, what outcomes are worth at the wanted cuts; its mean over rows is wanted, too.
         banded: Those of the names whose largest errors are wanted.
         judge: Whose labels they are, if not people's.
+        max_fpr: The false positive rate up to which the area under the ROC curve is wanted, too.
         confidence: Such as 0.95.
         draws: How many, of which limits are quantiles; default: 2,000, and down to 400 where cuts are many.
         seed: Of the draws.
@@ -176,7 +179,10 @@ def estimated_curve(
     numbers |= {name: partial(_mean, payoff) for name, payoff in (payoffs or {}).items()}
     limited, largest = _limited(rows, estimate, drawn, unseen, numbers, banded, tails)
     sides = unseen.throughout(drawn), unseen.at_the_top(drawn, estimate)
-    areas, deviations = _areas(rows, estimate, drawn, sides, tails)
+    functions: dict[str, Callable[[_Rows, Totals], Floats]] = dict(zip(AREAS, _AREAS, strict=True))
+    if max_fpr is not None:
+        functions["partial_roc_auc"] = partial(_partial_roc_auc, max_fpr)
+    areas, deviations = _areas(functions, rows, estimate, drawn, sides, tails)
     if not design.label.any():
         areas = {name: Limited(area.estimate, np.array(0.0), np.array(1.0)) for name, area in areas.items()}
     positives = Limited(
@@ -367,7 +373,12 @@ class _Unseen:
 
 
 def _areas(
-    rows: _Rows, estimate: Totals, drawn: Totals, with_unseen: tuple[Totals, Totals], tails: tuple[float, float]
+    functions: Mapping[str, Callable[[_Rows, Totals], Floats]],
+    rows: _Rows,
+    estimate: Totals,
+    drawn: Totals,
+    with_unseen: tuple[Totals, Totals],
+    tails: tuple[float, float],
 ) -> tuple[dict[str, Limited], dict[str, float]]:
     """The areas with their limits and their standard errors.
 
@@ -375,7 +386,7 @@ def _areas(
     average, about as far as draws above the estimate: the limit on that side is moved by as much.
     """
     areas, deviations = {}, {}
-    for name, area in zip(AREAS, (_average_precision, _pr_auc, _roc_auc), strict=True):
+    for name, area in functions.items():
         value, of_draws, (lower, upper) = (
             area(rows, estimate)[0],
             area(rows, drawn),
@@ -422,6 +433,18 @@ def _roc_auc(rows: _Rows, totals: Totals) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         doubled = (np.diff(fp, axis=1) * (tp[:, 1:] + tp[:, :-1])).sum(axis=1)
         return np.asarray(doubled / (2 * totals.positives * negatives))
+
+
+def _partial_roc_auc(max_fpr: float, rows: _Rows, totals: Totals) -> Floats:
+    """Shape (B,): trapezoids up to a false positive rate between the wanted cuts, standardised."""
+    tp = totals.tp[:, rows.at]
+    fp = np.maximum.accumulate(np.maximum(rows.retrieved[rows.at] - tp, 0.0), axis=1)
+    negatives = rows.total - totals.positives
+    counts = Retrieved(tp, np.minimum(fp, negatives[:, None]), totals.positives, negatives)
+    return partial_roc_auc(counts, max_fpr)
+
+
+_AREAS = (_average_precision, _pr_auc, _roc_auc)
 
 
 def _at_edges(design: Design, rows: _Rows, limited: Mapping[str, Limited]) -> dict[str, Limited]:

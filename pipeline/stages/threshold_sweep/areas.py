@@ -19,7 +19,13 @@ from ...metrics.curves.bands import (
     spread_out,
 )
 from ...metrics.curves.influence import ClassMoments, variance_of_means
-from ...metrics.curves.trapezoidal_area import Retrieved, true_point_areas, true_point_shifts
+from ...metrics.curves.trapezoidal_area import (
+    Retrieved,
+    partial_roc_areas,
+    partial_roc_shifts,
+    true_point_areas,
+    true_point_shifts,
+)
 from ...metrics.uncertainty.bootstrap import area_limits, area_quantiles, otherwise
 from ...metrics.uncertainty.clusters import Spread, area_interval, combined_spread
 from ...metrics.uncertainty.cube import MOST_CELLS, Cube, GroupCounts
@@ -83,11 +89,39 @@ OF_PROBABILITIES = ("log_likelihood", "log_likelihood_se", "brier")
 BOUNDS_OF_MEANS = ("log_likelihood_min", "log_likelihood_max", "brier_min", "brier_max")
 SCORED = "_scored"  # rows with a valid score and a weight above 0
 AREAS = ("average_precision", "pr_auc", "roc_auc")
+PARTIAL = "partial_roc_auc"
 OF_ERROR = ("se", "degrees", "skewed", "low", "high")
-WORKING = tuple(f"{name}_{kind}" for name in AREAS for kind in OF_ERROR[1:])  # of no table
+WORKING = tuple(f"{name}_{kind}" for name in (*AREAS, PARTIAL) for kind in OF_ERROR[1:])  # of no table
 TRUE_POINTS = ("pr_auc", "pr_auc_se_true_points", *(f"pr_auc_{kind}" for kind in OF_ERROR))
+PARTIAL_ROC = (PARTIAL, *(f"{PARTIAL}_{kind}" for kind in OF_ERROR))
 ROUNDING = 1e-12  # areas that differ less from 0 or 1 are 0 or 1
 CLUSTERS = (N_CLUSTERS, N_EFFECTIVE)
+
+
+def areas_of(params: ThresholdSweepParameters) -> tuple[str, ...]:
+    """The areas that have intervals."""
+    return AREAS if params.max_fpr is None else (*AREAS, PARTIAL)
+
+
+def partial_columns(max_fpr: float) -> tuple[Column, ...]:
+    """The columns of the area up to a false positive rate."""
+    said = f"area under the ROC curve up to a false positive rate of {max_fpr:g}, at the thresholds of the stage"
+    return (
+        Column(
+            PARTIAL,
+            "DOUBLE",
+            f"{said}, standardised (McClish 1989): 1/2 by chance, 1 at best; NULL: no positive, or no negative",
+            nullable=True,
+        ),
+        Column(
+            f"{PARTIAL}_se",
+            "DOUBLE",
+            f"standard error of {PARTIAL}, by influence functions; "
+            "NULL: fewer than two positives, one negative, or one replicate",
+            nullable=True,
+        ),
+        *limits_of_share(PARTIAL),
+    )
 
 
 def areas_table(
@@ -119,7 +153,8 @@ def areas_table(
         frame = beside(frame, columns, keys)
     missed = pl.sum_horizontal(WEIGHTED_ROWS) > pl.col(SCORED).fill_null(0)  # their score says no probability
     if params.cluster is not None and params.uncertainty == "none":  # those of rows would pass for those of clusters
-        frame = frame.with_columns(nothing((f"{name}_se" for name in (*AREAS, "log_likelihood")), frame.height))
+        errors = (f"{name}_se" for name in (*areas_of(params), "log_likelihood"))
+        frame = frame.with_columns(nothing(errors, frame.height))
     undefined = (
         pl.when(pl.col("average_precision").is_null())
         .then(pl.lit("no_positive"))
@@ -141,7 +176,7 @@ def areas_table(
     )
     frame = with_fewest_seen(frame, counts.get("heaviest"), keys)
     events = (*EFFECTIVE_ROWS, SEEN)
-    frame = with_quality(frame, AREAS, clusters=clusters, keys=keys, events=events, fewest=FEWEST_OF_CLASS)
+    frame = with_quality(frame, areas_of(params), clusters=clusters, keys=keys, events=events, fewest=FEWEST_OF_CLASS)
     frame = with_numbers(frame, clusters, keys)
     working = {"n_negative", SCORED, SEEN, *WEIGHTED_ROWS, *EFFECTIVE_ROWS, *WORKING}
     return frame[[name for name in frame.columns if name not in working]]
@@ -161,26 +196,32 @@ def _effective_rows(rows: Mapping[str, pl.Expr], *, weighted: bool) -> list[pl.E
 def _true_points(
     params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]
 ) -> pl.DataFrame:
-    """`pr_auc` of every group at the thresholds of the stage; with `distinct`, so that every score is parted."""
+    """Areas of every group at the thresholds of the stage; with `distinct`, so that every score is parted."""
     table = counts["counts"]
     kind = kind_of_counts(table)
     cube = Cube.of(table, keys, params.threshold_values, in_time=IN_TIME in counts)
     frames = [block.groups.hstack(_of_block(params, block, kind)) for block in cube.blocks(COUNT_NAMES)]
     if not frames:  # no group has a row, and the total is not asked for
-        return table.select(keys).with_columns(nulls(TRUE_POINTS))
+        return table.select(keys).with_columns(nulls(_at_thresholds(params)))
     frame = pl.concat(frames)
     if not _clustered(params):
         return frame
     crossed = [by_group(counts[name], keys) for name in CROSSED if name in counts]
-    areas = {tuple(row[:-1]): row[-1] for row in frame.select(*keys, "pr_auc").iter_rows()}
+    measured = [name for name in ("pr_auc", PARTIAL) if name in frame.columns]
+    areas = {key: rows.row(0, named=True) for key, rows in by_group(frame, keys).items()}
     rows = [
         (*key, *_of_replicates(group, [of_group[key] for of_group in crossed], kind, params, areas[key]))
         for key, group in cube.groups()
     ]
-    names = [f"pr_auc_{name}" for name in OF_ERROR]
+    names = [f"{area}_{name}" for area in measured for name in OF_ERROR]
     schema = {name: table.schema[name] for name in keys} | dict.fromkeys(names, pl.Float64())
     of_clusters = pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col(names).fill_nan(None))
     return frame.drop(names).join(of_clusters, on=list(keys), how="left", nulls_equal=True)
+
+
+def _at_thresholds(params: ThresholdSweepParameters) -> tuple[str, ...]:
+    """The columns of areas at the thresholds of the stage."""
+    return TRUE_POINTS if params.max_fpr is None else (*TRUE_POINTS, *PARTIAL_ROC)
 
 
 def _clustered(params: ThresholdSweepParameters) -> bool:
@@ -198,13 +239,20 @@ def _of_block(params: ThresholdSweepParameters, block: Block, kind: str) -> list
     weights_and_squares = (retrieved("weight"), retrieved("squares")) if kind == "weight" else (rows, rows)
     areas = true_point_areas(*weights_and_squares, rows, random_sizes=params.class_sizes == "random")
     nothing = np.full_like(areas.se, np.nan)
-    values = (areas.auc, areas.se_true_points, areas.se, areas.degrees, np.zeros_like(areas.se), nothing, nothing)
-    return [doubles(name, column) for name, column in zip(TRUE_POINTS, values, strict=True)]
+    rest = (np.zeros_like(areas.se), nothing, nothing)
+    values = [areas.auc, areas.se_true_points, areas.se, areas.degrees, *rest]
+    if params.max_fpr is not None:
+        values += [*partial_roc_areas(*weights_and_squares, rows, max_fpr=params.max_fpr), *rest]
+    return [doubles(name, column) for name, column in zip(_at_thresholds(params), values, strict=True)]
 
 
 def _of_replicates(
-    group: GroupCounts, crossed: Sequence[pl.DataFrame], kind: str, params: ThresholdSweepParameters, area: float | None
-) -> tuple[float, ...]:
+    group: GroupCounts,
+    crossed: Sequence[pl.DataFrame],
+    kind: str,
+    params: ThresholdSweepParameters,
+    areas: Mapping[str, float | None],
+) -> list[float]:
     """Standard error, degrees of freedom, skewness and quantiles of the bootstrap where replicates are independent."""
     names = [f"{kind}_{side}" for side in SIDES]
 
@@ -213,13 +261,19 @@ def _of_replicates(
         return Retrieved(*falling, *(counts.totals(name) for name in names))
 
     others = (GroupCounts.of(counts, group.thresholds) for counts in crossed)
-    of_clusterings = true_point_shifts(retrieved(group), *map(retrieved, others), in_time=group.in_time)
-    spread, quantiles = combined_spread([shifts.spread for shifts in of_clusterings]), (np.nan, np.nan)
-    if params.resampling is not None and area is not None:
-        shifts = of_clusterings[0]
-        used = shifts.values[shifts.has_rows]
-        quantiles = area_quantiles(used, area, params.confidence, params.resampling)
-    return float(np.sqrt(spread.variance)), float(spread.degrees), float(spread.skewed), *quantiles
+    clusterings = [retrieved(group), *map(retrieved, others)]
+    moved = {"pr_auc": true_point_shifts(*clusterings, in_time=group.in_time)}
+    if params.max_fpr is not None:
+        moved[PARTIAL] = partial_roc_shifts(*clusterings, max_fpr=params.max_fpr, in_time=group.in_time)
+    numbers = []
+    for name, of_clusterings in moved.items():
+        spread, quantiles = combined_spread([shifts.spread for shifts in of_clusterings]), (np.nan, np.nan)
+        area, shifts = areas[name], of_clusterings[0]
+        if params.resampling is not None and area is not None:
+            used = shifts.values[shifts.has_rows]
+            quantiles = area_quantiles(used, area, params.confidence, params.resampling)
+        numbers += [float(np.sqrt(spread.variance)), float(spread.degrees), float(spread.skewed), *quantiles]
+    return numbers
 
 
 def _losses(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
@@ -277,9 +331,9 @@ def _intervals(frame: pl.DataFrame, params: ThresholdSweepParameters) -> dict[st
     same area, takes its place where it is higher. Clusters need none of this.
     """
     if params.uncertainty == "none":
-        return dict.fromkeys(AREAS, Interval.none(frame.height, "none"))
+        return dict.fromkeys(areas_of(params), Interval.none(frame.height, "none"))
     reasons, intervals = _reasons(frame), {}
-    for name in AREAS:
+    for name in areas_of(params):
         area, *spread = (
             frame[column].cast(pl.Float64).to_numpy() for column in (name, *(f"{name}_{kind}" for kind in OF_ERROR))
         )

@@ -158,6 +158,7 @@ class ThresholdSweepParameters(StageParameters):
             `{ max_alert_share = 0.01 }`, `{ cost = { fp = 1, fn = 20 } }`; or of your own: `{ threshold = 6.54 }`.
         metrics: Further numbers of the curve and of the operating points: `specificity`, `npv`, `accuracy`,
             `balanced_accuracy`, `youden_j`, `mcc`.
+        max_fpr: The false positive rate up to which the area under the ROC curve is wanted, too.
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
         net_benefit: Whether to make decision curves, of scores that are probabilities.
@@ -185,6 +186,7 @@ class ThresholdSweepParameters(StageParameters):
     class_sizes: Literal["fixed", "random"] = "random"
     operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
     metrics: tuple[str, ...] = ()
+    max_fpr: Annotated[float, Field(gt=0, lt=1)] | None = None
     averages: tuple[Average, ...] = ()
     average_over: tuple[str, ...] = ()
     net_benefit: bool = False

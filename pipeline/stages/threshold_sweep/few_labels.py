@@ -539,6 +539,7 @@ class Estimates:
             payoffs=payoffs,
             banded=banded,
             judge=self.judge,
+            max_fpr=self.params.max_fpr,
             confidence=self.params.confidence if confidence is None else confidence,
             seed=self.params.seed,
         )

@@ -38,7 +38,7 @@ from ..figures import (
 )
 from ..sections import EXPLAINED_ROWS, Convention, Evidence, Measure, Profile, Section
 from ..stage import Counted, SampleSizes, nouns_of, untold, with_influence
-from .areas import with_band
+from .areas import AREAS, PARTIAL, with_band
 from .calibration import CALIBRATION_TABLE, RELIABILITY_TABLE, calibration_figures, calibration_sentences
 from .contract import DRAWN
 from .decisions import COST_PER_ROW, is_about_cost
@@ -349,7 +349,7 @@ _COUNTS = (
     Counted(_KEPT, ("tp", "fp")),
     Counted("positive or kept predictions", ("tp", "fp", "fn"), is_listed=False),
 )
-_AREAS = ("average_precision", "pr_auc", "roc_auc")
+_AREAS = (*AREAS, PARTIAL)
 SAMPLE_SIZES = SampleSizes(
     nouns={"rows": "predictions"},
     counts=_COUNTS,
@@ -391,6 +391,7 @@ SCIKIT_LEARN = Profile(
         "f1": "f1_score(label, score >= threshold)",
         "average_precision": "average_precision_score(label, score)",
         "roc_auc": "roc_auc_score(label, score)",
+        "partial_roc_auc": "roc_auc_score(label, score, max_fpr=max_fpr)",
         "pr_auc": "auc(recall, precision) of precision_recall_curve(label, score)",
         "brier": "brier_score_loss(label, score)",
     },
@@ -430,7 +431,7 @@ SCIKIT_LEARN = Profile(
             "thresholds of the area",
             "every distinct score",
             {"thresholds": "distinct"},
-            measures=("pr_auc",),
+            measures=("pr_auc", "partial_roc_auc"),
         ),
         Convention(
             "the point at recall 0",
@@ -504,10 +505,7 @@ EVIDENCE = Evidence(
     measures=(
         *map(_measure, OF_LABELS),
         *map(_measure, FURTHER),
-        *(
-            Measure(name, _AREAS_TABLE)
-            for name in ("average_precision", "pr_auc", "roc_auc", "log_likelihood", "brier")
-        ),
+        *(Measure(name, _AREAS_TABLE) for name in (*AREAS, PARTIAL, "log_likelihood", "brier")),
         *_OF_BINS,
         *(Measure(name, CALIBRATION_TABLE.name) for name in ("ece", "mce", "reliability", "spiegelhalter_z")),
     ),

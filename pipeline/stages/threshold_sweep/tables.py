@@ -20,7 +20,7 @@ from ...plan.plan import OptionalTable
 from ...tables.columns import INDEX_OF, OF_LABELS, RATIO_OF, THRESHOLD, add_up, nulls
 from ...tables.schemas import GROUPING, Column, Grouping, Table, limits_of, limits_of_share, of_chosen_row, polars_types
 from . import decisions
-from .areas import BANDS
+from .areas import BANDS, partial_columns
 from .calibration import CALIBRATION_TABLE, RELIABILITY_TABLE
 from .contract import kind_of_counts
 from .decisions import AT_PREVALENCE, columns_of_costs, criteria_at_prevalence
@@ -524,7 +524,13 @@ def further_columns(params: ThresholdSweepParameters) -> dict[str, tuple[Column,
     asked = tuple(column for metric in metrics for column in metric.columns(said))
     of_points = of_chosen_row(asked, reasons="") if asked else ()
     of_costs, points = columns_of_costs(params), "threshold_sweep_operating_points"
-    return {**of_costs, "threshold_sweep_curve": asked, points: (*of_costs.get(points, ()), *of_points)}
+    of_areas = () if params.max_fpr is None else partial_columns(params.max_fpr)
+    return {
+        **of_costs,
+        "threshold_sweep_curve": asked,
+        "threshold_sweep_areas": of_areas,
+        points: (*of_costs.get(points, ()), *of_points),
+    }
 
 
 # The table threshold_sweep_averages: micro, macro and weighted averages over groups.
