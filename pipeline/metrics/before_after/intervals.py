@@ -14,6 +14,7 @@ from ..uncertainty.bootstrap import otherwise, studentised
 from ..uncertainty.jackknife import dispersion, fieller_interval, gamma_interval, leave_one_out, t_quantile, tail
 from ..uncertainty.limits import Interval, union
 from .estimates import ROUNDING, Sums
+from .formulas import LIMITED
 from .timelines import spread_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..uncertainty.interval_quality import Reason
     from ..uncertainty.jackknife import Floats, Limits
     from .estimates import Counts, Sides
+    from .formulas import Estimate
 
 
 # The before/after estimates from resampled events: studentised statistics of the bootstrap, for `intervals`.
@@ -304,8 +306,7 @@ def _standardised(values: Floats, jackknifed: Floats, spread: JackknifeSpread) -
 
 Reasons: TypeAlias = "NDArray[np.str_]"
 
-CORRECTED = ("precision", "recall", "f1")
-INTERVAL_NAMES = ("fpr", *CORRECTED, *(f"{name}_uncorrected" for name in CORRECTED))
+INTERVAL_NAMES = tuple(each.name for each in LIMITED)
 FEW_MATCHES = 10
 MIN_REPLICATES = 2  # a spread needs two
 
@@ -418,7 +419,7 @@ class _Limits:
         is_full = totals.positives >= totals.n_after * (1 - ROUNDING)
         precise = np.where((precise == "") & is_full, "all_positive", precise)
         of_source = self._f1_uncorrected()
-        return {
+        closed = {
             "fpr": as_interval((np.minimum(self._fpr[0], totals.fpr), np.minimum(self._fpr[1], 1.0)), always),
             "precision": as_interval(self._corrected_precision, precise),
             "recall": as_interval(self._recall(), measured, unit=True),
@@ -427,6 +428,16 @@ class _Limits:
             "recall_uncorrected": as_interval(self._recall_uncorrected(), plain, unit=True),
             "f1_uncorrected": as_interval(of_source, self._moving(of_source, plain), unit=True),
         }
+        return closed | {each.name: self._of_further(each) for each in LIMITED if each.name not in closed}
+
+    def _of_further(self, estimate: Estimate) -> Interval:
+        """Student's limits of another number of the page, from what it is without each replicate."""
+        value, jackknifed = (np.asarray(sums.numbers[estimate.name]) for sums in (self.totals, self.jackknifed))
+        half = t_quantile(self.confidence, self.spread.degrees(jackknifed)) * np.sqrt(self.spread.variance(jackknifed))
+        lower, upper = np.maximum(value - half, np.minimum(value, 0.0)), value + half
+        if estimate.scale != "log":  # a share
+            upper = np.minimum(upper, np.maximum(value, 1.0))
+        return Interval.of((lower, upper), "undefined_ratio")
 
     def _mean_count(self, count: Floats, rate: Floats, pairs: Floats) -> Limits:
         """Limits of the means of nested counts, with their dispersion and its degrees of freedom from the replicates.

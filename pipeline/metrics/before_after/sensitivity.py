@@ -16,7 +16,7 @@ from ..uncertainty.clusters import JackknifeSpread
 from ..uncertainty.jackknife import leave_one_out
 from ..uncertainty.limits import Interval, limit_series, union
 from .assumption import placebo
-from .estimates import ROUNDING, ReferenceRule, Sums, reference_rows, with_ratios, with_recalls
+from .estimates import ROUNDING, ReferenceRule, Sums, references_of, with_estimates
 from .intervals import MIN_REPLICATES, intervals_of_sums
 
 if TYPE_CHECKING:
@@ -198,15 +198,14 @@ def over_references(
         `reference_precision`, `reference_tp`, `threshold` (the chosen one), `recall`, `f1`, `best_threshold` and
         `best_f1`. Without a reference all columns but `rule`, `min_precision` and `threshold` are NULL.
     """
-    curve = with_ratios(sweep)
     frames: list[pl.DataFrame] = []
     results: list[tuple[pl.DataFrame, pl.DataFrame]] = []
     for rule, min_precision in product(_RULES, sorted({*_MIN_PRECISIONS, min_precision_of_run})):
-        references = reference_rows(curve, keys, rule=rule, min_precision=min_precision)
+        references = references_of(sweep, keys, rule=rule, min_precision=min_precision)
         # most minimum precisions lead to the same references, which give the same result
         result = next((result for others, result in results if others.equals(references)), None)
         if result is None:
-            result = _one_reference(curve, keys, chosen, references, reference_recall)
+            result = _one_reference(sweep, keys, chosen, references, reference_recall)
             results.append((references, result))
         labels = [pl.lit(rule).alias("rule"), pl.lit(min_precision).alias("min_precision")]
         frames.append(result.with_columns(labels))
@@ -214,11 +213,9 @@ def over_references(
 
 
 def _one_reference(
-    ratios: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFrame, references: pl.DataFrame, reference_recall: float
+    sweep: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFrame, references: pl.DataFrame, reference_recall: float
 ) -> pl.DataFrame:
-    curve = with_recalls(ratios, keys, references, reference_recall).with_columns(
-        pl.lit(None, dtype=pl.String).alias("undefined")
-    )
+    curve = with_estimates(sweep, keys, references, reference_recall, ("precision", "tp", "recall", "f1"))
     reference = curve.filter("is_reference").select(
         *keys,
         pl.col(THRESHOLD).alias("reference_threshold"),

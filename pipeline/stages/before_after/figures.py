@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ...errors import DataError
-from ...metrics.before_after.estimates import RATIOS, reference_rows, with_ratios, with_recalls
+from ...metrics.before_after.estimates import references_of, with_estimates
+from ...metrics.before_after.formulas import SHOWN, STATED, steps
 from ...tables.columns import THRESHOLD, lowest_retrieved
 from ...tables.schemas import GROUPING
 from ..figures import (
@@ -58,29 +59,8 @@ if TYPE_CHECKING:
 
 
 _ESTIMATES = "before_after_estimates"
-_POSITIVES, _RATE, _FALSE = (
-    ("positives", "tp_at_reference / (recall_at_reference - fpr_at_reference)"),
-    ("fpr", "m_before / n_before"),
-    ("fp", "fpr * (n_after - positives)"),
-)
-_CORRECTED = (_POSITIVES, _RATE, _FALSE, ("tp", "m_after - fp"))
-_UNCORRECTED = (_RATE, ("fp_uncorrected", "fpr * n_after"), ("tp_uncorrected", "m_after - fp_uncorrected"))
-_MEASURES = {
-    "precision": (*_CORRECTED, ("precision", "tp / m_after")),
-    "recall": (*_CORRECTED, ("recall_raw", "tp / positives"), ("recall", "min(recall_raw, 1)")),
-    "f1": (*_CORRECTED, ("f1", "2 * tp / (m_after + max(tp, positives))")),
-    "fpr": (_RATE,),
-    "fp": (_POSITIVES, _RATE, _FALSE),
-    "tp": _CORRECTED,
-    "precision_uncorrected": (*_UNCORRECTED, ("precision_uncorrected", "tp_uncorrected / m_after")),
-    "recall_uncorrected": (
-        *_UNCORRECTED,
-        ("recall_raw_uncorrected", "tp_uncorrected / tp_at_reference"),
-        ("recall_uncorrected", "min(recall_raw_uncorrected, 1)"),
-    ),
-}
 _COUNTS = ("n_before", "n_after", "m_before", "m_after")
-_OF_COUNTS = ("fpr", *(f"{name}{source}" for name in RATIOS for source in ("", "_uncorrected")))
+_MAIN = ("precision", "recall", "f1")  # what is explained first
 
 
 def _values(asked: Asked) -> dict[str, float]:
@@ -130,7 +110,7 @@ def _events(events: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: As
     """Events with their matches and compared pairs, and the number that all others have without them."""
     of_groups = {grouped.name: grouped.source for grouped in asked.plan.by}
     is_known = EVENTS in asked.tables and all(of_groups[name] == "events" for name in asked.group)
-    if not is_known or asked.measure not in _OF_COUNTS or not asked.row.keys() >= {*_COUNTS}:
+    if not is_known or asked.measure not in STATED or not asked.row.keys() >= {*_COUNTS}:
         # matches alone: which pairs of the group were compared is not known of single events
         matches = events.select("event_id", "m_before", "m_after").filter(pl.col("m_before") + pl.col("m_after") > 0)
         return matches.sort("m_before", "m_after", descending=True, maintain_order=True)
@@ -143,12 +123,13 @@ def _events(events: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: As
 def _without(events: pl.DataFrame, asked: Asked) -> pl.DataFrame:
     """The number that all other events have without each of some, with the recall reference at the same threshold."""
     keys, reference = ["event_id"], _reference(asked)
-    rows = with_ratios(_others(events, asked.row, ""))
+    rows = _others(events, asked.row, "")
     references = rows.clear()
     if reference is not None:
-        at_reference = with_ratios(_others(events, reference, "_reference"))
-        references = reference_rows(at_reference, keys, rule="fixed", min_precision=0.0, threshold=reference[THRESHOLD])
-    estimated = with_recalls(rows, keys, references, asked.params.recall_reference.middle)
+        at_reference = _others(events, reference, "_reference")
+        references = references_of(at_reference, keys, rule="fixed", threshold=reference[THRESHOLD])
+    recall = asked.params.recall_reference.middle
+    estimated = with_estimates(rows, keys, references, recall, (asked.measure,))
     return estimated.select(*keys, pl.col(asked.measure).alias(WITHOUT))
 
 
@@ -180,7 +161,10 @@ _INPUTS = {
     "articles": {"article_id": "article_id"},
 }
 EVIDENCE = Evidence(
-    measures=tuple(Measure(name, _ESTIMATES, (form,)) for name, form in _MEASURES.items()),
+    measures=tuple(
+        Measure(each.name, _ESTIMATES, (steps(each.name),))
+        for each in sorted(SHOWN, key=lambda each: each.name not in _MAIN)
+    ),
     sections=(
         Section(
             "certain_false_positives",

@@ -10,6 +10,7 @@ import polars as pl
 from ...errors import DataError
 from ...metrics.before_after import estimates as estimator
 from ...metrics.before_after import sensitivity
+from ...metrics.before_after.formulas import LIMITED
 from ...metrics.before_after.sensitivity import with_bands
 from ...metrics.curves.operating_points import COST, cost_column, pick
 from ...metrics.uncertainty.clusters import SHORTEST_SPAN, Cycle
@@ -51,7 +52,6 @@ from .uncertainty import CROSSED, MOST_REPLICATES, with_design_effects, with_int
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ...metrics.planning.pilot import Scale
     from ...metrics.uncertainty.interval_quality import Quality
     from ..sections import Measured
 
@@ -152,8 +152,6 @@ def _placebo(tables: Mapping[str, pl.DataFrame]) -> str:
 
 
 _AFTER, _BEFORE = "matches after the event", "matches before the event"
-_VERSIONS = ("", "_uncorrected")
-_RATIOS: dict[str, Scale] = {"precision": "lack", "recall": "plain", "f1": "plain"}
 SAMPLE_SIZES = SampleSizes(
     nouns={"event_id": "events", "day": "days", "article_id": "articles"},
     inputs={"event_id": "events"},
@@ -162,16 +160,9 @@ SAMPLE_SIZES = SampleSizes(
         Counted(_AFTER, ("m_after",)),
         Counted(_BEFORE, ("m_before",)),
     ),
-    rests_on={
-        "fpr": _BEFORE,
-        **{f"precision{version}": _BEFORE for version in _VERSIONS},
-        **{f"{name}{version}": _AFTER for name in ("recall", "f1") for version in _VERSIONS},
-    },
-    scales={"fpr": "log", **{f"{name}{version}": scale for name, scale in _RATIOS.items() for version in _VERSIONS}},
-    bounds={
-        **{f"precision{version}": (0.0, 1.0) for version in _VERSIONS},
-        **{f"{name}{version}": (0.0, 1.0) for name in ("recall", "f1") for version in _VERSIONS},
-    },
+    rests_on={each.name: _AFTER if each.rests_on == "after" else _BEFORE for each in LIMITED},
+    scales={each.name: each.scale for each in LIMITED if each.scale},
+    bounds={each.name: (0.0, 1.0) for each in LIMITED if each.scale != "log"},
     clusters="before_after_operating_points",
     labelled=Labelled(
         "precision_audited", "before_after_audit", "n_audited", "n_right", population="m_after", estimate="precision"

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from ...errors import DataError
+from ...metrics.before_after.formulas import PAGE, SHOWN
 from ...metrics.before_after.timelines import counts_around
 from ...metrics.curves.operating_points import cost_column
 from ...metrics.uncertainty.interval_quality import DESIGN_EFFECT, N_CLUSTERS, N_EFFECTIVE, QUALITY_COLUMN
@@ -52,82 +53,23 @@ NEAR = (
 COUNT_TABLE = (*COUNTS, *NEAR)
 COUNT_NAMES = tuple(column.name for column in COUNT_TABLE)
 
+REALISED = "precision_realised"
+_REASONS = [f"`{each.reason}`" for each in PAGE if each.reason]
+_OF_DATA_SET = "the precision of this data set, of which precision is the estimate too"
 
 ESTIMATES = (
     Column("threshold", "DOUBLE", "score from which a pair counts as a match"),
     *COUNTS,
-    Column("fpr", "DOUBLE", "false positive rate, m_before / n_before; NULL: no pairs before", nullable=True),
-    *limits_of_share("fpr", "fpr"),
-    Column(
-        "fp",
-        "DOUBLE",
-        (
-            "estimated false positives after the event: fpr × the estimated number of negatives there; NULL: no"
-            " reference, `unidentified` or `all_positive`"
-        ),
-        nullable=True,
+    *(
+        column
+        for each in SHOWN
+        for column in (*each.columns(), *(limits_of_share(REALISED, _OF_DATA_SET) if each.name == "precision" else ()))
     ),
-    Column("tp", "DOUBLE", "estimated true positives, m_after − fp; may be negative; NULL: as fp", nullable=True),
-    Column(
-        "precision",
-        "DOUBLE",
-        "tp / m_after; may be negative, never above 1; NULL: as fp, or no matches after",
-        nullable=True,
-    ),
-    *limits_of_share("precision", "the precision to expect of new events"),
-    *limits_of_share("precision_realised", "the precision of this data set, of which precision is the estimate too"),
-    Column("recall", "DOUBLE", "recall_raw, at most 1; NULL: as recall_raw", nullable=True),
-    *limits_of_share("recall", "recall, with the doubt in its reference"),
-    Column(
-        "recall_raw",
-        "DOUBLE",
-        "tp / estimated number of positives; may exceed 1; NULL: as fp, or tp < 0",
-        nullable=True,
-    ),
-    Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn), with the clipped recall; NULL: as recall_raw", nullable=True),
-    *limits_of_share("f1", "f1"),
-    Column(
-        "fp_uncorrected",
-        "DOUBLE",
-        ("the source text's fp: fpr × n_after, as if no pair after the event were positive; NULL: no pairs before"),
-        nullable=True,
-    ),
-    Column(
-        "tp_uncorrected", "DOUBLE", "m_after − fp_uncorrected; may be negative; NULL: no pairs before", nullable=True
-    ),
-    Column(
-        "precision_uncorrected",
-        "DOUBLE",
-        "tp_uncorrected / m_after; may be negative; NULL: no pairs before, or no matches after",
-        nullable=True,
-    ),
-    *limits_of_share("precision_uncorrected", "precision_uncorrected"),
-    Column(
-        "recall_uncorrected",
-        "DOUBLE",
-        "recall_raw_uncorrected, at most 1; it does not converge to recall; NULL: as recall_raw_uncorrected",
-        nullable=True,
-    ),
-    *limits_of_share("recall_uncorrected", "recall_uncorrected"),
-    Column(
-        "recall_raw_uncorrected",
-        "DOUBLE",
-        (
-            "tp_uncorrected / tp_uncorrected at the reference; NULL: tp_uncorrected < 0, no pairs before, or no"
-            " reference"
-        ),
-        nullable=True,
-    ),
-    Column("f1_uncorrected", "DOUBLE", "F1 of the uncorrected counts; NULL: as recall_raw_uncorrected", nullable=True),
-    *limits_of_share("f1_uncorrected", "f1_uncorrected"),
     Column("is_reference", "BOOLEAN", "whether recall is measured against this threshold"),
     Column(
         "undefined",
         "VARCHAR",
-        (
-            "why the first ratio that is missing is NULL: `no_before`, `no_prediction`, `no_reference`, "
-            "`unidentified`, `all_positive`, `negative_tp`; NULL: all ratios are defined"
-        ),
+        (f"why the first ratio that is missing is NULL: {', '.join(_REASONS)}; NULL: all ratios are defined"),
         nullable=True,
     ),
     Column(

@@ -27,6 +27,7 @@ from ...records import dataclass
 from ...tables.columns import REPLICATE, THRESHOLD, doubles, nulls
 from .contract import Parent
 from .inputs import COUNTS_AROUND, crossed_counts, fit_given_numbers, time_of_article, timelines_by
+from .tables import REALISED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
 
 
 # Intervals at every threshold, from the replicates of the count table.
-
-
-REALISED = "precision_realised"
 
 
 class _Known(TypedDict):
