@@ -19,9 +19,8 @@ from ...tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, by
 from ...tables.schemas import GROUPING, TOTAL, grouping_columns
 from ...visible_text import percent
 from ..stage import number
-from .inputs import pairs_by_day
-from .tables import chosen_threshold
-from .uncertainty import groups_of
+from .groups import groups_of
+from .inputs import chosen_threshold, pairs_by_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from ...metrics.uncertainty.cube import Cube
     from ...metrics.uncertainty.interval_quality import Reason
     from .contract import BeforeAfterParameters, Compared
-    from .tables import Matchers
-    from .uncertainty import EstimatedGroup
+    from .groups import EstimatedGroup
+    from .planning import Matchers
 
 
 # The table `before_after_placebo`: the near against the far part of the time before the event.

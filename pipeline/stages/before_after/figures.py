@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ...errors import DataError
 from ...metrics.before_after.estimates import references_of, with_estimates
 from ...metrics.before_after.formulas import SHOWN, STATED, steps
 from ...tables.columns import THRESHOLD, lowest_retrieved
@@ -38,21 +37,14 @@ from ..figures import (
 from ..parameters import EVERYTHING
 from ..sections import EXPLAINED_ROWS, Evidence, Measure, Section, Sheet
 from ..stage import WITHOUT, by_influence, number
-from .audit import KEY, SAMPLE
-from .inputs import N_COLUMNS, USED_PAIRS
-from .tables import TABLE as EVENTS
+from .inputs import PAIR, TABLE_OF_EVENTS, USED_PAIRS
+from .labels import SAMPLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ...plan.rows import Grouped
-    from ...sources.source import Source
     from ..figures import KeyNumber
     from ..sections import Asked
-    from .contract import BeforeAfterParameters, Compared
-
-
-# Where the numbers of before_after come from: certain false positives, pairs near the threshold, compared pairs.
 
 
 # Where the numbers of before_after come from: certain false positives, pairs near the threshold, events.
@@ -103,18 +95,18 @@ def _rows(asked: Asked) -> dict[str, str]:
 
 def _keys(asked: Asked) -> tuple[str, ...]:
     pairs = asked.plan.sources[0]
-    return (*asked.by, *(name for name in KEY if pairs.has(name)))
+    return (*asked.by, *(name for name in PAIR if pairs.has(name)))
 
 
 def _events(events: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
     """Events with their matches and compared pairs, and the number that all others have without them."""
     of_groups = {grouped.name: grouped.source for grouped in asked.plan.by}
-    is_known = EVENTS in asked.tables and all(of_groups[name] == "events" for name in asked.group)
+    is_known = TABLE_OF_EVENTS in asked.tables and all(of_groups[name] == "events" for name in asked.group)
     if not is_known or asked.measure not in STATED or not asked.row.keys() >= {*_COUNTS}:
         # matches alone: which pairs of the group were compared is not known of single events
         matches = events.select("event_id", "m_before", "m_after").filter(pl.col("m_before") + pl.col("m_after") > 0)
         return matches.sort("m_before", "m_after", descending=True, maintain_order=True)
-    compared = asked.tables[EVENTS].select("event_id", "n_before", "n_after")
+    compared = asked.tables[TABLE_OF_EVENTS].select("event_id", "n_before", "n_after")
     joined = events.join(compared, on="event_id", how="left", maintain_order="left")
     joined = joined.join(_without(joined, asked), on="event_id", how="left", maintain_order="left")
     return by_influence(joined.select("event_id", *_COUNTS, WITHOUT), asked.row[asked.measure])
@@ -142,7 +134,7 @@ def _others(events: pl.DataFrame, row: Mapping[str, Any], suffix: str) -> pl.Dat
 
 def _audited_rows(sample: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], _asked: Asked) -> pl.DataFrame:
     """The drawn matches in the order of draws. Their scores are left out, as they would sway those who check."""
-    return sample.sort("draw").select("draw", *KEY, "lag_hours")
+    return sample.sort("draw").select("draw", *PAIR, "lag_hours")
 
 
 def _without_gold(asked: Asked) -> str:
@@ -156,7 +148,7 @@ def _without_audit(asked: Asked) -> str:
 
 
 _INPUTS = {
-    "pairs": {name: name for name in KEY},
+    "pairs": {name: name for name in PAIR},
     "events": {"event_id": "event_id"},
     "articles": {"article_id": "article_id"},
 }
@@ -222,7 +214,7 @@ EVIDENCE = Evidence(
             ranks=True,
             inputs=_INPUTS,
             absent=_without_audit,
-            sheet=Sheet("audited", KEY, "is_match"),
+            sheet=Sheet("audited", PAIR, "is_match"),
         ),
     ),
     rows=_rows,
@@ -231,49 +223,6 @@ EVIDENCE = Evidence(
     quantities=_quantities,
     decides=("window", "compared", "boundary", "recall_reference", "invalid_scores", "duplicates", "cluster"),
 )
-
-
-# Where the numbers of compared pairs come from: rows of pairs, numbers per event, or the two timelines.
-
-
-def resolve_compared(params: BeforeAfterParameters, events: Source | None, articles: Source | None) -> Compared:
-    """Find where the numbers of compared pairs come from, unless the config says so.
-
-    Raises:
-        DataError: the inputs lack what the config asks for.
-    """
-    counted = has(events, *N_COLUMNS)
-    timed = has(events, "event_time") and has(articles, "article_time") and params.window is not None
-    default: Compared = "events" if counted else "timelines" if timed else "pairs"
-    compared = params.compared or default
-    if compared == "events" and not counted:
-        message = 'compared = "events" needs the input events with n_before and n_after'
-        raise DataError(message, remedy='Map them, or use compared = "pairs" if every compared pair is a row.')
-    if compared == "timelines" and not timed:
-        message = 'compared = "timelines" needs events with event_time and articles with article_time'
-        raise DataError(message, remedy='Map them, for example columns = { event_time = "date" }.')
-    return compared
-
-
-def check_grouping(compared: Compared, by: Sequence[Grouped]) -> None:
-    """Refuse groups whose number of compared pairs is not known.
-
-    Raises:
-        DataError: the pairs are counted per event, and a grouping column is one of articles.
-    """
-    for grouped in by:
-        if compared == "events" and grouped.source == "articles":
-            message = f"by: {grouped.label!r} is a column of articles, but the compared pairs are given per event"
-            remedy = 'Their number for each value is not known: use compared = "timelines" if the data allow it.'
-            raise DataError(message, remedy=remedy)
-
-
-def has(source: Source | None, *names: str) -> bool:
-    """Whether an input is given and has all of some fields."""
-    return source is not None and all(source.has(name) for name in names)
-
-
-# What there is to look at of before_after: the estimates, and what they rest on.
 
 
 # Figures of what before_after rests on: matches by day, and whether false positives are as frequent at all times.

@@ -29,10 +29,10 @@ from ...sources.bins import Grid
 from ...tables.columns import SECOND_REPLICATE
 from ...visible_text import listed
 from ..parameters import EVERYTHING
-from . import assumption, audit, contract, gold, inputs, judged, strata
-from .figures import check_grouping, has, resolve_compared
+from . import assumption, contract, groups, inputs, labels
+from .contract import COUNT_NAMES, N_COLUMNS
+from .groups import PAIRS_OF_BOTH, Crossing, choose_parent, unknown_parent
 from .inputs import (
-    N_COLUMNS,
     PAIR,
     USED_PAIRS,
     UsedPairs,
@@ -41,13 +41,11 @@ from .inputs import (
     given_against_timelines,
     timelines_by,
 )
-from .strata import resolve as resolve_strata
-from .tables import COUNT_NAMES, Matchers, table_of_events
-from .tables import table as units_table
-from .uncertainty import PAIRS_OF_BOTH, Crossing, choose_parent, unknown_parent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    import polars as pl
 
     from ...metrics.before_after.timelines import Span
     from ...plan.nodes import After, Check, CrossCheck
@@ -55,8 +53,8 @@ if TYPE_CHECKING:
     from ...plan.rows import Grouped, Units
     from ...sources.source import Source
     from .contract import BeforeAfterParameters, Compared, Parent
+    from .groups import Strata
     from .inputs import Lag, TimedBy
-    from .strata import Strata
 
 
 # Faults of the inputs, and warnings about them, that do not depend on what is counted.
@@ -249,13 +247,13 @@ class Resolved:
             ConfigError: the parameters do not fit each other.
         """
         by = self.by
-        is_sheet = self.audited is not None and judged.is_sheet(self.audited)  # whose keys are compared as texts
+        is_sheet = self.audited is not None and labels.is_sheet(self.audited)  # whose keys are compared as texts
         for key in PAIR:
             rows.check_keys(self.sources[:-1] if is_sheet else self.sources, key)
         if self.coded is not None and self.gold is None:
             message = "gold_articles goes with gold: without gold pairs nothing can be judged"
             raise ConfigError(message, remedy="Give the gold pairs, or leave gold_articles out.")
-        audit.check_inputs(self.params, self.pairs, self.audited)
+        labels.check_audit(self.params, self.pairs, self.audited)
         check_grouping(self.compared, by)
         self.matchers.check({"audit": self.params.audit is not None})
         check_zones(self.sources)
@@ -280,7 +278,7 @@ class Resolved:
     def strata(self) -> Strata:
         """What the false positive rate is adjusted for."""
         sources = (source for source in (self.pairs, self.events, self.articles) if source is not None)
-        return resolve_strata(self.params.strata, {source.name: source for source in sources}, self.compared)
+        return groups.resolve_strata(self.params.strata, {source.name: source for source in sources}, self.compared)
 
     @cached_property
     def groups_and_strata(self) -> tuple[rows.Grouped, ...]:
@@ -403,7 +401,7 @@ class Resolved:
     @property
     def table_of_events(self) -> OptionalTable:
         """When counts per event are made."""
-        return table_of_events(self.pairs, asked=self.params.event_counts)
+        return inputs.table_of_events(self.pairs, asked=self.params.event_counts)
 
     def span(self) -> Span:
         """The window in microseconds.
@@ -482,8 +480,8 @@ def _strata_plan(run: Resolved) -> Plan:
     """Counts by stratum; nothing without `strata`."""
     if not run.strata:
         return Plan()
-    pairs = used_pairs(run, run.groups_and_strata, run.strata.timed_by, into=strata.USED_PAIRS_OF_STRATA)
-    counts = strata.plan(
+    pairs = used_pairs(run, run.groups_and_strata, run.strata.timed_by, into=groups.USED_PAIRS_OF_STRATA)
+    counts = groups.plan_of_strata(
         run.strata,
         run.groups_and_strata,
         run.compared,
@@ -500,17 +498,17 @@ def _gold_plan(run: Resolved) -> Plan:
     """Counts on gold labels, if there are any."""
     if run.gold is None:
         return Plan()
-    gold.check_grouping(run.by, run.matchers, run.pairs)
+    labels.check_grouping_of_gold(run.by, run.matchers, run.pairs)
     numbered = run.matchers.numbered([*PAIR, *(grouped.name for grouped in run.by)])
-    return gold.plan(run.gold, run.coded, run.by, numbered, run.bounds, run.params.grid())
+    return labels.plan_of_gold(run.gold, run.coded, run.by, numbered, run.bounds, run.params.grid())
 
 
 def _audit_plan(run: Resolved) -> Plan:
     """The sample of matches to check, and counts of those that were checked; nothing without `audit`."""
     if run.params.audit is None:
         return Plan()
-    drawn = audit.parameters(run.params.audit, run.bounds, run.params.boundary)
-    return audit.plan(run.params, run.pairs, run.audited, run.by, drawn)
+    drawn = labels.parameters_of_draw(run.params.audit, run.bounds, run.params.boundary)
+    return labels.plan_of_audit(run.params, run.pairs, run.audited, run.by, drawn)
 
 
 def _used_pairs(run: Resolved) -> Iterator[Relation]:
@@ -548,7 +546,9 @@ def _after_results(run: Resolved) -> Iterator[After]:
     if run.table_of_events.is_possible:
         span = run.span() if run.compared == "timelines" else None
         compared = (run.compared, span)
-        yield units_table(run.ends_of_window, run.params.boundary, compared, run.matchers, _clusters_of_events(run))
+        yield inputs.matches_of_events(
+            run.ends_of_window, run.params.boundary, compared, run.matchers, _clusters_of_events(run)
+        )
 
 
 def _clusters_of_events(run: Resolved) -> exp.Query | None:
@@ -619,3 +619,129 @@ def _warnings(run: Resolved) -> Iterator[str]:
         yield unknown_parent(run.lacking)
     yield from dates(run.sources)
     yield from inputs.lags_and_window(run.lag, run.bounds)
+
+
+# Where the numbers of compared pairs come from: rows of pairs, numbers per event, or the two timelines.
+
+
+def resolve_compared(params: BeforeAfterParameters, events: Source | None, articles: Source | None) -> Compared:
+    """Find where the numbers of compared pairs come from, unless the config says so.
+
+    Raises:
+        DataError: the inputs lack what the config asks for.
+    """
+    counted = has(events, *N_COLUMNS)
+    timed = has(events, "event_time") and has(articles, "article_time") and params.window is not None
+    default: Compared = "events" if counted else "timelines" if timed else "pairs"
+    compared = params.compared or default
+    if compared == "events" and not counted:
+        message = 'compared = "events" needs the input events with n_before and n_after'
+        raise DataError(message, remedy='Map them, or use compared = "pairs" if every compared pair is a row.')
+    if compared == "timelines" and not timed:
+        message = 'compared = "timelines" needs events with event_time and articles with article_time'
+        raise DataError(message, remedy='Map them, for example columns = { event_time = "date" }.')
+    return compared
+
+
+def check_grouping(compared: Compared, by: Sequence[Grouped]) -> None:
+    """Refuse groups whose number of compared pairs is not known.
+
+    Raises:
+        DataError: the pairs are counted per event, and a grouping column is one of articles.
+    """
+    for grouped in by:
+        if compared == "events" and grouped.source == "articles":
+            message = f"by: {grouped.label!r} is a column of articles, but the compared pairs are given per event"
+            remedy = 'Their number for each value is not known: use compared = "timelines" if the data allow it.'
+            raise DataError(message, remedy=remedy)
+
+
+def has(source: Source | None, *names: str) -> bool:
+    """Whether an input is given and has all of some fields."""
+    return source is not None and all(source.has(name) for name in names)
+
+
+# Matchers side by side in one input of pairs: each of them compared the same pairs, so these are counted for each.
+
+
+MATCHER = "matcher"
+MATCHERS = "matchers"
+COMPARED_EVENTS = "compared_events"
+
+
+@dataclass(frozen=True)
+class Matchers:
+    """The grouping columns of pairs that name the matcher.
+
+    Where every compared pair is a row there are none: a column of pairs then describes the compared pairs.
+
+    Attributes:
+        columns: Their internal names; none: all pairs are of one matcher.
+    """
+
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, by: Sequence[rows.Grouped], compared: Compared) -> Matchers:
+        """Those of a run."""
+        return cls(tuple(each.name for each in by if each.source == "pairs" and compared != "pairs"))
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.columns)
+
+    def relations(self, of_events: Sequence[str]) -> Iterator[Relation]:
+        """The matchers, numbered from 1, and the events that pairs were compared with, once for each of them.
+
+        Args:
+            of_events: Columns of the events that counting needs.
+        """
+        query = statement("before_after/matchers", self.columns) if self else statement("before_after/one_matcher")
+        yield Relation(MATCHERS, query, keep=True)
+        segment = {"events": of_events, "matchers": self.columns}
+        yield Relation(COMPARED_EVENTS, statement("before_after/compared_events", segment))
+
+    def numbered(self, columns: Sequence[str]) -> exp.Query:
+        """Used pairs with the number of their matcher, and with some of their columns."""
+        return statement("before_after/pairs_of_matchers", {"used_pairs": columns, "matchers": self.columns})
+
+    def frames(self) -> dict[str, exp.Query]:
+        """What `repeated` needs."""
+        return {MATCHERS: statement("before_after/known_matchers", self.columns)} if self else {}
+
+    def known(self, segment: Sequence[str]) -> list[str]:
+        """Those of some grouping columns that do not name the matcher."""
+        return [name for name in segment if name not in self.columns]
+
+    def repeated(
+        self, counts: pl.DataFrame, frames: Mapping[str, pl.DataFrame], segment: Sequence[str]
+    ) -> pl.DataFrame:
+        """Counts of compared pairs, once for each matcher; the rows of matchers that a segment does not part add up.
+
+        Args:
+            counts: Counts by the columns of the segment that do not name the matcher.
+            frames: Those of `frames`.
+            segment: The grouping columns of the result.
+        """
+        if not self:
+            return counts
+        matchers = frames[MATCHERS]
+        if matchers.is_empty():  # no pair tells of any: the compared pairs are there all the same
+            matchers = matchers.clear(1)
+        matcher_columns = [name for name in segment if name in self.columns]
+        copies = counts.join(matchers.select(*matcher_columns, MATCHER), how="cross").drop(MATCHER)
+        return copies.select(*segment, *(name for name in counts.columns if name not in segment))
+
+    def check(self, others: Mapping[str, bool]) -> None:
+        """Refuse what has no meaning with several matchers.
+
+        Args:
+            others: What is asked for beside them, and whether it is.
+
+        Raises:
+            DataError: names it.
+        """
+        for name, wanted in others.items():
+            if self and wanted:
+                message = f"{name} does not go with a grouping column of pairs, which names the matcher"
+                raise DataError(message, remedy="Run one stage for each matcher: name it in where of pairs.")

@@ -34,20 +34,22 @@ from ..stage import (
     number,
     of_group,
 )
-from . import assumption, audit, figures, gold, inputs, planning, strata, uncertainty
+from . import assumption, figures, groups, inputs, labels, planning
 from .contract import (
     ARTICLES,
     AUDITED,
+    COUNT_NAMES,
+    COUNT_TABLE,
     EVENTS,
     GOLD,
     GOLD_ARTICLES,
     PAIRS,
+    TABLES,
     BeforeAfterParameters,
+    further_columns,
 )
 from .figures import EVIDENCE
-from .gold import with_difference
-from .tables import COUNT_NAMES, COUNT_TABLE, TABLES, further_columns
-from .uncertainty import CROSSED, MOST_REPLICATES, with_design_effects, with_intervals, with_safe_limits
+from .groups import CROSSED, MOST_REPLICATES, with_design_effects, with_intervals, with_safe_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -188,8 +190,8 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
         threshold=params.recall_reference.threshold,
         reference_recall=recall,
     )
-    parents_of_pairs = uncertainty.clusters(cube, params)
-    parents = uncertainty.with_correlated_days(parents_of_pairs, curve, cube)
+    parents_of_pairs = groups.clusters(cube, params)
+    parents = groups.with_correlated_days(parents_of_pairs, curve, cube)
     curve = with_intervals(curve, cube, params, parents)
     points = _operating_points(curve, cube, params, parents)
     first = points.filter(pl.col("criterion") == params.operating_points[0].text).select(*keys, THRESHOLD)
@@ -255,10 +257,7 @@ def _optional_tables(
     """Tables of what the config asks for and the inputs have, by name; `parents` are `marks.clusters` of the cube."""
     keys = list(cube.keys)
     if "gold" in counts:
-        yield (
-            "before_after_gold",
-            with_difference(gold.table(counts["gold"], cube), curve, cube, counts["gold"], params),
-        )
+        yield "before_after_gold", labels.gold_table(curve, counts, cube, params)
     if params.lag_thresholds:
         yield "before_after_lags", _lags(params, counts, keys)
     if curve.is_empty():
@@ -267,14 +266,14 @@ def _optional_tables(
         tested = assumption.placebo_table(curve, cube, params)
         events = ("m_far", "m_near")
         yield assumption.PLACEBO, with_quality(tested, ["log_rate_ratio"], clusters=parents, keys=keys, events=events)
-    if strata.COUNTED in counts:
-        yield strata.TABLE, strata.table(curve, counts, cube, params)
+    if groups.COUNTED in counts:
+        yield groups.ADJUSTED_TABLE, groups.adjusted_table(curve, counts, cube, params)
     if params.lag_thresholds:
         slopes = assumption.trend_table(params, counts, keys)
-        of_days = parents if assumption.is_crossed(counts) else uncertainty.clusters(cube, params, crossed=False)
+        of_days = parents if assumption.is_crossed(counts) else groups.clusters(cube, params, crossed=False)
         yield assumption.TREND, with_quality(slopes, ["slope"], clusters=of_days, keys=keys, events=("matches",))
     if "audit" in counts:
-        yield audit.TABLE, audit.table(curve, counts, cube, params)
+        yield labels.AUDIT_TABLE, labels.audit_table(curve, counts, cube, params)
 
 
 def _lags(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
@@ -291,11 +290,11 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     if not total.is_empty():
         doubtful = (inputs.one_sided(total), inputs.strictest_precision(total), assumption.doubtful(tables))
         messages += (words for words in doubtful if words is not None)
-    messages += uncertainty.warnings(tables)
+    messages += groups.warnings(tables)
     of_others: tuple[Quality, ...] = ("assumption_failed", "one_parent", "correlated_days")  # who tell of them
     messages += warnings_of_marks(tables, without=of_others)
     messages += assumption.warnings(tables)
-    messages += audit.contradictions(tables)
+    messages += labels.contradictions(tables)
     return tuple(messages)
 
 
@@ -324,7 +323,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         return Summary(headers=(), rows=(), sentence="No group has any event or pair.")
     best = points.filter(pl.col("criterion") != "recall_reference")
     best = best.filter(pl.col("criterion") == best["criterion"][0]) if not best.is_empty() else points
-    labels = best.columns[2 : best.columns.index("criterion")]
+    names = best.columns[2 : best.columns.index("criterion")]
     shown = (
         on_other_data(best)
         .sort("m_after", descending=True, nulls_last=True)
@@ -342,7 +341,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         for row in shown.iter_rows(named=True)
     )
     first_row = shown.row(0, named=True)
-    keys = [GROUPING.name, *labels]
+    keys = [GROUPING.name, *names]
     values, title = f1_curve(curve, shown.head(1).select(keys))
     return Summary(
         headers=("group", "threshold", "precision", "recall", "F1", "matches after"),

@@ -16,7 +16,7 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.before_after.sensitivity import Standardised
 from pipeline.queries.dialect import render
 from pipeline.queries.load import expand, load
-from pipeline.stages.before_after.strata import _estimates
+from pipeline.stages.before_after.groups import _estimates
 
 if TYPE_CHECKING:
     from pathlib import Path
