@@ -15,7 +15,7 @@ from ...tables.columns import THRESHOLD, doubles, texts
 from ..curves.operating_points import COST, Criterion, Outcomes, holds_at, lowest_cost, pick
 from ..uncertainty.jackknife import t_quantile
 from .exact import COUNTS, exactly
-from .formulas import PAGE, SHOWN, in_doubles
+from .formulas import PAGE, ROUNDING, SHOWN, in_doubles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 
 Counts: TypeAlias = "NDArray[np.int64]"
-
-ROUNDING = 1e-12  # relative error within which doubles of a number of pairs are taken to be equal
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ..uncertainty.jackknife import Floats
 
+ROUNDING = 1e-12  # relative error within which doubles of a number of pairs are taken to be equal
 SIGNS: dict[str, Callable[[Any, Any], Any]] = {">=": operator.ge, ">": operator.gt, "<=": operator.le}
 _AT_MOST = re.compile(r"min\((\w+), 1\)")
 _UNCORRECTED, _AT_REFERENCE = "_uncorrected", "_at_reference"
@@ -224,7 +225,7 @@ class Numbers(dict[str, Any]):
 
 
 def in_doubles(counts: Mapping[str, Floats], reference: int | None) -> Numbers:
-    """The numbers in doubles; nan is undefined.
+    """The numbers in doubles; nan is undefined, and what exceeds an upper end by no more than rounding is defined.
 
     Args:
         counts: As for `Numbers`, the thresholds on the last axis.
@@ -235,7 +236,8 @@ def in_doubles(counts: Mapping[str, Floats], reference: int | None) -> Numbers:
         return np.full_like(values[..., :1], np.nan) if reference is None else values[..., [reference]]
 
     def only(value: Floats, left: Floats, sign: str, right: Floats) -> Floats:
-        return np.where(SIGNS[sign](left, right), value, np.nan)
+        end = right * (1 + ROUNDING) if sign == "<=" else right
+        return np.where(SIGNS[sign](left, end), value, np.nan)
 
     return Numbers(counts, {"at_reference": at_reference, "min": np.minimum, "max": np.maximum}, only)
 

@@ -13,8 +13,8 @@ from ...records import dataclass
 from ..uncertainty.bootstrap import otherwise, studentised
 from ..uncertainty.jackknife import dispersion, fieller_interval, gamma_interval, leave_one_out, t_quantile, tail
 from ..uncertainty.limits import Interval, union
-from .estimates import ROUNDING, Sums
-from .formulas import LIMITED
+from .estimates import Sums
+from .formulas import LIMITED, ROUNDING
 from .timelines import spread_of
 
 if TYPE_CHECKING:

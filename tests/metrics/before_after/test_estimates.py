@@ -4,13 +4,14 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference_estimates import Row, chosen_by, reaches, reference_of
 
-from pipeline.metrics.before_after.estimates import estimates, f_beta, operating_point, precision_reaches
+from pipeline.metrics.before_after.estimates import Sums, estimates, f_beta, operating_point, precision_reaches
 from pipeline.metrics.curves.operating_points import Cost, Criterion
 
 if TYPE_CHECKING:
@@ -95,6 +96,26 @@ def test_estimates_equal_exact_rationals(
         rows_of_group = [each for each in rows if each.group == row.group]
         reference = reference_of(rows_of_group, rule, Fraction(min_precision), threshold)
         assert_same(evaluated, row.expected(reference, Fraction(recall)))
+
+
+@given(groups(small), recalls)
+def test_limits_rest_on_doubles_of_the_same_numbers(rows: list[Row], recall: str) -> None:
+    """In doubles, signs are left open where the exact number is 0, and ends where it is about as large as they are."""
+    estimated = estimates(frame_of(rows), KEYS, reference_recall=float(recall)).sort("group", "threshold")
+    for group in estimated.partition_by(KEYS):
+        references = np.flatnonzero(group["is_reference"].to_numpy())
+        reference = int(references[0]) if len(references) else None
+        counts = [group["m_before"], group["m_after"], group["n_before"][:1], group["n_after"][:1]]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            numbers = Sums.of(reference, float(recall), [count.to_numpy() for count in counts]).numbers
+            for name in RATIOS:
+                exact = group[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
+                values = np.broadcast_to(numbers[name], exact.shape)
+                both = np.isfinite(exact) & np.isfinite(values)
+                assert values[both] == pytest.approx(exact[both], rel=1e-9, abs=1e-9), name
+                open_tp = numbers["tp_uncorrected" if "uncorrected" in name else "tp"]
+                is_open = np.broadcast_to(np.abs(np.nan_to_num(open_tp)) < 1e-9, exact.shape)
+                assert (both | is_open | (~np.isfinite(exact) & ~np.isfinite(values))).all(), name
 
 
 def test_without_pairs_before_every_ratio_is_undefined() -> None:
