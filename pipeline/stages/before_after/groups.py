@@ -415,12 +415,15 @@ def choose_parent(wanted: Parent | Literal["auto"], lacking: Mapping[Parent, str
     return wanted
 
 
+# Strata: what the false positive rate is adjusted for, where their values come from, and what they need counted.
+
+
 OF_TIME = ("weekday", "hour", "volume")
-KEYS = ("event_stratum", "article_stratum")
-COLUMNS = (*N_COLUMNS, "m_before")
-COUNTED = "strata"
+STRATUM = ("event_stratum", "article_stratum")
+COUNTS_OF_STRATUM = (*N_COLUMNS, "m_before")
+COUNTED_BY_STRATUM = "strata"
 USED_PAIRS_OF_STRATA = "used_pairs_of_strata"
-VALUES_OF_TIME = {"weekday": "weekday", "hour": "hour_of_day", "volume": "volume"}  # columns of the queries
+COLUMNS_OF_TIME = {"weekday": "weekday", "hour": "hour_of_day", "volume": "volume"}  # columns of the queries
 
 
 @dataclass(frozen=True)
@@ -489,8 +492,8 @@ class Strata:
         """Rows with the texts of their values: those of the event, and those of inputs other than events."""
         events = [column(grouped.name) for grouped in self.columns if grouped.source == "events"]
         of_articles = [column(grouped.name) for grouped in self.columns if grouped.source in of_others]
-        times = [column(VALUES_OF_TIME[name]) for name in self.of_time]
-        labels = {"event_label": _text(events), "article_label": _text([*of_articles, *times])}
+        times = [column(COLUMNS_OF_TIME[name]) for name in self.of_time]
+        labels = {"event_label": _label(events), "article_label": _label([*of_articles, *times])}
         return statement(f"before_after/{file}", columns, relations=relations, columns=labels)
 
 
@@ -500,7 +503,7 @@ def _with_dates(name: str, relation: str, columns: Sequence[str], time: exp.Expr
     return Relation(name, statement("before_after/with_dates", columns, relations=relations, columns=times))
 
 
-def _text(values: Sequence[exp.Expr]) -> exp.Expr:
+def _label(values: Sequence[exp.Expr]) -> exp.Expr:
     """One text for several values, different for different values: each with its length in front, NULL as a dash."""
     text: exp.Expr = exp.Literal.string("")
     for value in values:
@@ -528,14 +531,14 @@ def resolve_strata(names: Sequence[str], sources: Mapping[str, Source], compared
     plain = [name for name in names if name not in OF_TIME]
     columns = rows.resolve_by([plain], list(sources.values()), key="strata")
     _check_known(columns, of_time, compared)
-    if "volume" in of_time and not _has(sources, "articles", "article_time"):
+    if "volume" in of_time and not _has_field(sources, "articles", "article_time"):
         message = 'strata: "volume" needs the input articles with article_time'
         raise DataError(message, remedy="Give the articles, or leave volume out.")
-    keyed = _has(sources, "articles", "article_id") and _has(sources, "pairs", "article_id")
+    keyed = _has_field(sources, "articles", "article_id") and _has_field(sources, "pairs", "article_id")
     if any(each.source == "articles" for each in columns) and not keyed:
         message = "strata of articles need article_id in pairs and in articles"
         raise DataError(message, remedy="Map article_id in both.")
-    return Strata(columns, of_time, _timed_by(sources, keyed=keyed) if of_time else None)
+    return Strata(columns, of_time, _holder_of_time(sources, keyed=keyed) if of_time else None)
 
 
 def _check_known(columns: Sequence[rows.Grouped], of_time: Sequence[str], compared: Compared) -> None:
@@ -551,16 +554,16 @@ def _check_known(columns: Sequence[rows.Grouped], of_time: Sequence[str], compar
         raise ConfigError(message, remedy=f"Use compared = {instead} if the data allow it, or other strata.")
 
 
-def _has(sources: Mapping[str, Source], name: str, field: str) -> bool:
+def _has_field(sources: Mapping[str, Source], name: str, field: str) -> bool:
     return name in sources and sources[name].has(field)
 
 
-def _timed_by(sources: Mapping[str, Source], *, keyed: bool) -> TimedBy:
-    if keyed and _has(sources, "articles", "article_time"):
+def _holder_of_time(sources: Mapping[str, Source], *, keyed: bool) -> TimedBy:
+    if keyed and _has_field(sources, "articles", "article_time"):
         return "articles"
-    if _has(sources, "pairs", "article_time"):
+    if _has_field(sources, "pairs", "article_time"):
         return "pairs"
-    if _has(sources, "events", "event_time"):
+    if _has_field(sources, "events", "event_time"):
         return "events"
     message = "strata: the times of the articles are not known"
     raise DataError(
@@ -594,21 +597,27 @@ def plan_of_strata(
     """
     sweep = Sweep("pairs_of_strata", strata.pairs([grouped.name for grouped in by]), "score", grid, missed=missed)
     before = {name: bounds[name] for name in ("before_start", "before_end")}
-    matches = Query("before_after/matches_by_stratum", before, COLUMNS, KEYS, sweep, COUNTED)
-    pairs: Query | CountFunction = Query("before_after/compared_by_stratum", {}, COLUMNS, KEYS, into=COUNTED)
+    matches = Query("before_after/matches_by_stratum", before, COUNTS_OF_STRATUM, STRATUM, sweep, COUNTED_BY_STRATUM)
+    pairs: Query | CountFunction = Query(
+        "before_after/compared_by_stratum", {}, COUNTS_OF_STRATUM, STRATUM, into=COUNTED_BY_STRATUM
+    )
     if compared == "pairs":
-        pairs = Query("before_after/pairs_by_stratum", dict(bounds), COLUMNS, KEYS, into=COUNTED)
+        pairs = Query(
+            "before_after/pairs_by_stratum", dict(bounds), COUNTS_OF_STRATUM, STRATUM, into=COUNTED_BY_STRATUM
+        )
     elif span is not None:
         # compared pairs by stratum, where events and articles have their times
         def compute(frames: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
-            keys = [*matchers.known(segment), *KEYS]
+            keys = [*matchers.known(segment), *STRATUM]
             counted = timeline_counts(frames["events"], frames["articles"], span, keys, N_COLUMNS)
             return matchers.repeated(counted, frames, segment)
 
         names = {source: [each.name for each in by if each.source == source] for source in ("events", "articles")}
         reads = {"events": strata.events(names["events"]), "articles": strata.articles(names["articles"])}
         reads |= matchers.frames()
-        pairs = CountFunction("before_after/timelines_by_stratum", reads, compute, COLUMNS, KEYS, COUNTED)
+        pairs = CountFunction(
+            "before_after/timelines_by_stratum", reads, compute, COUNTS_OF_STRATUM, STRATUM, COUNTED_BY_STRATUM
+        )
     return Plan((*strata.relations(compared, by, matchers.columns), matches, pairs))
 
 
@@ -616,14 +625,13 @@ def plan_of_strata(
 
 
 ADJUSTED_TABLE = "before_after_adjusted"
-COUNTS = ("n_strata", "n_after_unsupported")
-RATIOS = ("fpr", "fp", "precision", "recall", "f1")
-VALUES = (
+ADJUSTED_COUNTS = ("n_strata", "n_after_unsupported")
+ADJUSTED_RATIOS = ("fpr", "fp", "precision", "recall", "f1")
+ADJUSTED_VALUES = (
     *("fpr_adjusted", "fpr_adjusted_lower", "fpr_adjusted_upper", "fp_adjusted", "precision_adjusted"),
     *("precision_adjusted_lower", "precision_adjusted_upper", "recall_adjusted", "f1_adjusted"),
 )
 ADJUSTED = ("fpr_adjusted", "precision_adjusted")
-REASONS = ("undefined", "undefined_interval")
 WORDS = ("pairs before", "pairs after", "scored pairs before")
 
 
@@ -643,10 +651,20 @@ def adjusted_table(
     """
     keys = list(cube.keys)
     _check_complete(counts, keys)
-    strata = by_group(counts[COUNTED], keys)
-    groups = ((group, group.rows.select(keys).row(0)) for group in groups_of(curve, cube))
-    frames = [_group(group, strata.get(key, counts[COUNTED].clear()), params) for group, key in groups]
-    table = pl.concat([frame.select(*keys, THRESHOLD, *COUNTS, *VALUES, *REASONS, *MATCHES) for frame in frames])
+    strata = by_group(counts[COUNTED_BY_STRATUM], keys)
+    no_strata = counts[COUNTED_BY_STRATUM].clear()
+    frames = [
+        _adjusted_group(group, strata.get(group.rows.select(keys).row(0), no_strata), params)
+        for group in groups_of(curve, cube)
+    ]
+    table = pl.concat(
+        [
+            frame.select(
+                *keys, THRESHOLD, *ADJUSTED_COUNTS, *ADJUSTED_VALUES, "undefined", "undefined_interval", *MATCHES
+            )
+            for frame in frames
+        ]
+    )
     parents = clusters(cube, params, crossed=False)
     return with_quality(table, ADJUSTED, clusters=parents, keys=keys, events=MATCHES).drop(MATCHES)
 
@@ -655,7 +673,7 @@ def _check_complete(counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> 
     """Every pair of the estimates must lie in a stratum, and a stratum cannot have more matches than pairs."""
     names = ["n_before", "n_after", "m_before"]
     pairs = add_up(counts["counts"], keys, names)
-    strata = add_up(counts[COUNTED], keys, names)
+    strata = add_up(counts[COUNTED_BY_STRATUM], keys, names)
     both = pairs.join(strata, on=list(keys), how="left", nulls_equal=True, suffix="_strata").sort(keys)
     for name, words in zip(names, WORDS, strict=True):
         odd = both.filter(pl.col(name) != pl.col(f"{name}_strata").fill_null(0))
@@ -666,20 +684,20 @@ def _check_complete(counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> 
                 f"is listed in articles ({row[GROUPING.name]})"
             )
             raise DataError(message, remedy="List every article of pairs, or stratify by columns of events.")
-    by_stratum = add_up(counts[COUNTED], [*keys, *KEYS], names)
+    by_stratum = add_up(counts[COUNTED_BY_STRATUM], [*keys, *STRATUM], names)
     if not by_stratum.filter(pl.col("m_before") > pl.col("n_before")).is_empty():
         message = "strata: a stratum has more matches than compared pairs before the event"
         raise DataError(message, remedy="The lags of pairs do not fit the times of events and articles: check these.")
 
 
-def _group(group: EstimatedGroup, strata: pl.DataFrame, params: BeforeAfterParameters) -> pl.DataFrame:
+def _adjusted_group(group: EstimatedGroup, strata: pl.DataFrame, params: BeforeAfterParameters) -> pl.DataFrame:
     """The rows of one group."""
     _, m_after, n_before, n_after = group.sides
     used = n_before + n_after > 0
     standardised = standardise(_strata(group, strata, used), int(used.sum()), group.rows.height)
-    intervals = _intervals(standardised, group, used, params)
+    intervals = _adjusted_limits(standardised, group, used, params)
     counts = [np.atleast_1d(column.sum(axis=0)).astype(np.float64) for column in (m_after, n_before, n_after)]
-    values, reason = _estimates(standardised, counts, group.reference, params.recall_reference.middle)
+    values, reason = _adjusted_estimates(standardised, counts, group.reference, params.recall_reference.middle)
     for name, interval in intervals.items():  # rounding apart, an interval holds its estimate
         estimate = values[f"{name}_adjusted"]
         values[f"{name}_adjusted_lower"] = np.minimum(interval.lower, estimate)
@@ -688,7 +706,7 @@ def _group(group: EstimatedGroup, strata: pl.DataFrame, params: BeforeAfterParam
     return group.rows.with_columns(
         pl.lit(standardised.n_strata, dtype=pl.Int64).alias("n_strata"),
         pl.lit(standardised.n_unsupported, dtype=pl.Int64).alias("n_after_unsupported"),
-        *(doubles(name, values[name]) for name in VALUES),
+        *(doubles(name, values[name]) for name in ADJUSTED_VALUES),
         texts("undefined", reason),
         texts("undefined_interval", first),
     )
@@ -696,13 +714,13 @@ def _group(group: EstimatedGroup, strata: pl.DataFrame, params: BeforeAfterParam
 
 def _strata(group: EstimatedGroup, strata: pl.DataFrame, used: NDArray[np.bool_]) -> Iterator[Stratum]:
     """The strata of a group in a fixed order, with the replicates that have data."""
-    for stratum in strata.sort(KEYS).partition_by(KEYS, maintain_order=True):
+    for stratum in strata.sort(STRATUM).partition_by(STRATUM, maintain_order=True):
         counts = group.counts.with_counts(stratum)
         n_before, n_after = (counts.totals(name)[used] for name in ("n_before", "n_after"))
         yield Stratum(counts.at_or_above("m_before")[used], n_before, n_after)
 
 
-def _intervals(
+def _adjusted_limits(
     standardised: Standardised, group: EstimatedGroup, used: NDArray[np.bool_], params: BeforeAfterParameters
 ) -> dict[str, Interval]:
     if params.uncertainty == "none" or not group.counts.within_budget:
@@ -722,7 +740,7 @@ def _intervals(
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def _estimates(
+def _adjusted_estimates(
     standardised: Standardised, counts: Sequence[Floats], reference: int | None, reference_recall: float
 ) -> tuple[dict[str, Floats], NDArray[np.object_]]:
     """The ratios, by the null rules of the plain estimates, and why the first of them is missing.
@@ -755,6 +773,6 @@ def _estimates(
         reason[np.broadcast_to(holds, len(fp))] = name
     named = {
         f"{name}_adjusted": np.where(np.isfinite(of_name), of_name, np.nan)
-        for name, of_name in zip(RATIOS, values, strict=True)
+        for name, of_name in zip(ADJUSTED_RATIOS, values, strict=True)
     }
     return named, reason

@@ -98,34 +98,33 @@ ESTIMATES_TABLE, POINTS = "before_after_estimates", "before_after_operating_poin
 
 
 def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """Estimates at every threshold, the chosen operating points, and matches per day."""
+    """Estimates at every threshold, the chosen operating points, and the tables that rest on them."""
     keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
+    reference = params.recall_reference
+    # matches at or above every threshold, and compared pairs, before and after the event
     cube = cube_of(params, counts, keys)
-    frame = cube.curve(["m_before", "m_after"], ["n_before", "n_after"])
     _check_matches(cube)
-    recall = params.recall_reference.middle
+    swept = cube.curve(["m_before", "m_after"], ["n_before", "n_after"])
+    # the page of formulas in every row
     curve = estimator.estimates(
-        frame,
+        swept,
         keys,
-        rule=params.recall_reference.rule,
-        min_precision=params.recall_reference.min_precision,
-        threshold=params.recall_reference.threshold,
-        reference_recall=recall,
+        rule=reference.rule,
+        min_precision=reference.min_precision,
+        threshold=reference.threshold,
+        reference_recall=reference.middle,
     )
+    # limits from what the numbers are without each replicate
     parents_of_pairs = groups.clusters(cube, params)
     parents = groups.with_correlated_days(parents_of_pairs, curve, cube)
     curve = with_intervals(curve, cube, params, parents)
+    # the thresholds that are chosen, and how much rests on the recall reference
     points = _operating_points(curve, cube, params, parents)
     first = points.filter(pl.col("criterion") == params.operating_points[0].text).select(*keys, THRESHOLD)
-    sensitive = sensitivity.over_references(frame, keys, first, params.recall_reference.min_precision, recall)
-    return assumption.with_marks(
-        {
-            ESTIMATES_TABLE: curve,
-            POINTS: points,
-            "before_after_sensitivity": sensitive,
-            **dict(_optional_tables(params, counts, curve, cube, parents_of_pairs)),
-        }
-    )
+    sensitive = sensitivity.over_references(swept, keys, first, reference.min_precision, reference.middle)
+    others = dict(_optional_tables(params, counts, curve, cube, parents_of_pairs))
+    tables = {ESTIMATES_TABLE: curve, POINTS: points, "before_after_sensitivity": sensitive, **others}
+    return assumption.with_marks(tables)
 
 
 def cube_of(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> Cube:
@@ -166,7 +165,7 @@ def _operating_points(
         curve: Estimates, one row per group × threshold.
         cube: The counts that they rest on.
         params: The parameters of the stage.
-        parents: `marks.clusters` of the groups.
+        parents: `groups.clusters` of the groups.
     """
     keys, recall, wanted = list(cube.keys), params.recall_reference.middle, params.is_replicated
     safe = with_safe_limits(curve, cube, params)
@@ -194,7 +193,7 @@ def _optional_tables(
     cube: Cube,
     parents: pl.DataFrame,
 ) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Tables of what the config asks for and the inputs have, by name; `parents` are `marks.clusters` of the cube."""
+    """Tables of what the config asks for and the inputs have, by name; `parents` are `groups.clusters` of the cube."""
     keys = list(cube.keys)
     if "gold" in counts:
         yield "before_after_gold", labels.gold_table(curve, counts, cube, params)
@@ -206,7 +205,7 @@ def _optional_tables(
         tested = assumption.placebo_table(curve, cube, params)
         events = ("m_far", "m_near")
         yield assumption.PLACEBO, with_quality(tested, ["log_rate_ratio"], clusters=parents, keys=keys, events=events)
-    if groups.COUNTED in counts:
+    if groups.COUNTED_BY_STRATUM in counts:
         yield groups.ADJUSTED_TABLE, groups.adjusted_table(curve, counts, cube, params)
     if params.lag_thresholds:
         slopes = assumption.trend_table(params, counts, keys)
