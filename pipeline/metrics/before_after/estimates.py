@@ -134,6 +134,11 @@ class Sums:
         """Shape (1,): whether there are, rounding apart, no more estimated positives than pairs after the event."""
         return np.asarray(self.positives <= self.n_after * (1 + ROUNDING))
 
+    @property
+    def is_identified(self) -> NDArray[np.bool_]:
+        """Whether the positives can be estimated: there are some at the reference, and not too many."""
+        return np.asarray((self.tp_reference > 0) & self.is_possible)
+
     @cached_property
     def tp_corrected(self) -> Floats:
         """True positives when FP is not overestimated: TP + F A."""
@@ -148,6 +153,12 @@ class Sums:
     def precision(self) -> Floats:
         """Corrected precision; nan where nothing is retrieved or positives are not identified."""
         return self.tp_corrected / self.m_after
+
+    @property
+    def identified_precision(self) -> Floats:
+        """Corrected precision where the positives are identified; nan where it is undefined."""
+        precision = np.where(self.is_identified, self.precision, np.nan)
+        return np.where(np.isfinite(precision), precision, np.nan)
 
 
 # What a threshold costs without labels: counts of false positives and misses as the corrected estimates have them.

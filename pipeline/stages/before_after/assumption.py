@@ -116,9 +116,7 @@ def _precision(
     _, m_after, _, n_after = group.sides
     with np.errstate(divide="ignore", invalid="ignore"):
         counts = (matches, m_after.sum(axis=0), np.full(1, pairs), np.full(1, n_after.sum()))
-        sums = Sums.of(group.reference, params.recall_reference.middle, counts)
-        precision = np.where((sums.tp_reference > 0) & sums.is_possible, sums.precision, np.nan)
-    return np.where(np.isfinite(precision), precision, np.nan)
+        return Sums.of(group.reference, params.recall_reference.middle, counts).identified_precision
 
 
 # The match rate by day before the event: what it needs counted, and the table `before_after_trend`.

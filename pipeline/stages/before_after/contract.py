@@ -330,16 +330,12 @@ ESTIMATES = (
         "undefined",
         "VARCHAR",
         (f"why the first ratio that is missing is NULL: {', '.join(_REASONS)}; NULL: all ratios are defined"),
-        nullable=True,
     ),
     Column(
         "undefined_interval",
         "VARCHAR",
-        (
-            "why the first interval that is missing is NULL; the [reasons](methods/before_after.md#intervals); NULL: "
-            "all intervals are given"
-        ),
-        nullable=True,
+        "why the first interval that is missing is NULL; the [reasons](methods/before_after.md#intervals); NULL: "
+        "all intervals are given",
     ),
     QUALITY_COLUMN,
 )
@@ -350,8 +346,8 @@ def _over_kappa(name: str, rule: str) -> tuple[Column, Column]:
     """The lowest and the highest value of a ratio over the plausible ratios of false positive rates."""
     span = f"corrected {name} as the false positive rate after over that before runs from 0.75 to 1.5"
     return (
-        Column(f"{name}_over_kappa_lower", "DOUBLE", f"lowest {span}; {rule}", nullable=True),
-        Column(f"{name}_over_kappa_upper", "DOUBLE", f"highest {span}; {rule}", nullable=True),
+        Column(f"{name}_over_kappa_lower", "DOUBLE", f"lowest {span}; {rule}"),
+        Column(f"{name}_over_kappa_upper", "DOUBLE", f"highest {span}; {rule}"),
     )
 
 
@@ -359,20 +355,14 @@ KAPPAS = (
     Column(
         "kappa_vanishing",
         "DOUBLE",
-        (
-            "false positive rate after the event over that before it at which no true positive is left, m_after"
-            " / fp_uncorrected; NULL: not reached, or fpr is 0"
-        ),
-        nullable=True,
+        "false positive rate after the event over that before it at which no true positive is left, m_after"
+        " / fp_uncorrected; NULL: not reached, or fpr is 0",
     ),
     Column(
         "kappa_overturning",
         "DOUBLE",
-        (
-            "the same ratio from which another threshold has an F1 better by over 0.01; 1 where one has it "
-            "already; NULL: not reached, no reference, or none up to 100"
-        ),
-        nullable=True,
+        "the same ratio from which another threshold has an F1 better by over 0.01; 1 where one has it "
+        "already; NULL: not reached, no reference, or none up to 100",
     ),
     *_over_kappa("precision", "may be negative; NULL: no reference, no match, or no estimate of the positives"),
     *_over_kappa("recall", "from 0 to 1; NULL: no reference, or no estimate of the positives"),
@@ -381,26 +371,19 @@ PARENTS = (
     Column(
         N_CLUSTERS,
         "BIGINT",
-        (
-            "events, clusters or replicates with matches, or days or articles where their effective number is "
-            "smaller; NULL: no interval is wanted"
-        ),
-        nullable=True,
+        "events, clusters or replicates with matches, or days or articles where their effective number is "
+        "smaller; NULL: no interval is wanted",
     ),
     Column(
         N_EFFECTIVE,
         "DOUBLE",
         ("(Σ n)² / Σ n² of their matches n: how many of equal size would weigh as much; NULL: no interval is wanted"),
-        nullable=True,
     ),
     Column(
         DESIGN_EFFECT,
         "DOUBLE",
-        (
-            "variance of fpr between events, or over both parents, over that of independent pairs; "
-            "NULL: it is not known, or no interval is wanted"
-        ),
-        nullable=True,
+        "variance of fpr between events, or over both parents, over that of independent pairs; "
+        "NULL: it is not known, or no interval is wanted",
     ),
 )
 CRITERION = Column(
@@ -422,86 +405,62 @@ EVENT_COLUMNS = (
 SENSITIVITY = (
     Column("rule", "VARCHAR", "rule of the recall reference: `lowest` or `max`"),
     Column("min_precision", "DOUBLE", "minimum precision of the recall reference"),
-    Column(
-        "reference_threshold", "DOUBLE", "the reference under this rule; NULL: no threshold qualifies", nullable=True
-    ),
+    Column("reference_threshold", "DOUBLE", "the reference under this rule; NULL: no threshold qualifies"),
     Column(
         "reference_precision",
         "DOUBLE",
         "estimated precision there; NULL: no threshold qualifies, or as in the estimates",
-        nullable=True,
     ),
     Column(
-        "reference_tp",
-        "DOUBLE",
-        "estimated true positives there; NULL: no threshold qualifies, or as in the estimates",
-        nullable=True,
+        "reference_tp", "DOUBLE", "estimated true positives there; NULL: no threshold qualifies, or as in the estimates"
     ),
     Column(
         "threshold",
         "DOUBLE",
         "the threshold that the first criterion chose in this run; NULL: the criterion was not reached",
-        nullable=True,
     ),
+    Column("recall", "DOUBLE", "recall at that threshold under this reference, at most 1; NULL: as in the estimates"),
+    Column("f1", "DOUBLE", "F1 at that threshold under this reference; NULL: as in the estimates"),
     Column(
-        "recall",
-        "DOUBLE",
-        "recall at that threshold under this reference, at most 1; NULL: as in the estimates",
-        nullable=True,
+        "best_threshold", "DOUBLE", "the threshold with the best F1 under this reference; NULL: no threshold has an F1"
     ),
-    Column("f1", "DOUBLE", "F1 at that threshold under this reference; NULL: as in the estimates", nullable=True),
-    Column(
-        "best_threshold",
-        "DOUBLE",
-        "the threshold with the best F1 under this reference; NULL: no threshold has an F1",
-        nullable=True,
-    ),
-    Column("best_f1", "DOUBLE", "the best F1 under this reference; NULL: no threshold has an F1", nullable=True),
+    Column("best_f1", "DOUBLE", "the best F1 under this reference; NULL: no threshold has an F1"),
 )
 PLACEBO = (
-    Column("threshold", "DOUBLE", "score from which a pair counts as a match; NULL: in the joint test", nullable=True),
+    Column("threshold", "DOUBLE", "score from which a pair counts as a match; NULL: in the joint test"),
     Column("n_far", "BIGINT", "compared pairs in the far part of the window before the event; 0 where not compared"),
     Column("n_near", "BIGINT", "compared pairs in the near part of the window before the event; 0 where not compared"),
-    Column("m_far", "BIGINT", "matches in the far part; NULL: in the joint test", nullable=True),
-    Column("m_near", "BIGINT", "matches in the near part; NULL: in the joint test", nullable=True),
+    Column("m_far", "BIGINT", "matches in the far part; NULL: in the joint test"),
+    Column("m_near", "BIGINT", "matches in the near part; NULL: in the joint test"),
     Column(
         "log_rate_ratio",
         "DOUBLE",
-        (
-            "natural logarithm of the match rate in the near part over that in the far part; NULL: in the joint"
-            " test, or a part has no match"
-        ),
-        nullable=True,
+        "natural logarithm of the match rate in the near part over that in the far part; NULL: in the joint"
+        " test, or a part has no match",
     ),
     Column(
         "log_rate_ratio_lower",
         "DOUBLE",
         "lower limit of log_rate_ratio; NULL: in the joint test, no match in the near part, or no limit",
-        nullable=True,
     ),
     Column(
         "log_rate_ratio_upper",
         "DOUBLE",
         "upper limit of log_rate_ratio; NULL: in the joint test, no match in the far part, or no limit",
-        nullable=True,
     ),
-    Column("p_value", "DOUBLE", "two-sided p-value of equal rates; NULL: where no test can be made", nullable=True),
+    Column("p_value", "DOUBLE", "two-sided p-value of equal rates; NULL: where no test can be made"),
     Column(
         "precision_far",
         "DOUBLE",
-        (
-            "precision if the far part alone gave the false positive rate, as with a gap as long as the near "
-            "part; NULL: joint test, or no match after"
-        ),
-        nullable=True,
+        "precision if the far part alone gave the false positive rate, as with a gap as long as the near "
+        "part; NULL: joint test, or no match after",
     ),
     Column(
         "precision_near",
         "DOUBLE",
         "precision if the near part alone gave the false positive rate; NULL: joint test, or no match after",
-        nullable=True,
     ),
-    Column("undefined", "VARCHAR", "why p_value is NULL; NULL: `p_value` is given", nullable=True),
+    Column("undefined", "VARCHAR", "why p_value is NULL; NULL: `p_value` is given"),
     QUALITY_COLUMN,
 )
 LAGS = (
@@ -521,50 +480,34 @@ ADJUSTED = (
         "fpr_adjusted",
         "DOUBLE",
         "false positive rate standardised to the strata of the pairs after the event; NULL: see `undefined`",
-        nullable=True,
     ),
     *limits_of_share("fpr_adjusted", "fpr_adjusted"),
     Column(
         "fp_adjusted",
         "DOUBLE",
-        (
-            "estimated false positives after the event: fpr_adjusted × the estimated number of negatives there;"
-            " NULL: see `undefined`"
-        ),
-        nullable=True,
+        "estimated false positives after the event: fpr_adjusted × the estimated number of negatives there;"
+        " NULL: see `undefined`",
     ),
-    Column(
-        "precision_adjusted",
-        "DOUBLE",
-        "(m_after − fp_adjusted) / m_after; may be negative; NULL: see `undefined`",
-        nullable=True,
-    ),
+    Column("precision_adjusted", "DOUBLE", "(m_after − fp_adjusted) / m_after; may be negative; NULL: see `undefined`"),
     *limits_of_share("precision_adjusted", "the precision to expect of new events, adjusted"),
     Column(
         "recall_adjusted",
         "DOUBLE",
         ("recall with fp_adjusted, at most 1, at the reference threshold of the estimates; NULL: see `undefined`"),
-        nullable=True,
     ),
-    Column("f1_adjusted", "DOUBLE", "f1 with fp_adjusted; NULL: see `undefined`", nullable=True),
+    Column("f1_adjusted", "DOUBLE", "f1 with fp_adjusted; NULL: see `undefined`"),
     Column(
         "undefined",
         "VARCHAR",
-        (
-            "why the first ratio that is missing is NULL: `unsupported_stratum`, or the "
-            "[reasons](methods/before_after.md#edge-cases-and-the-column-undefined) of the estimates; NULL: all ratios "
-            "are defined"
-        ),
-        nullable=True,
+        "why the first ratio that is missing is NULL: `unsupported_stratum`, or the "
+        "[reasons](methods/before_after.md#edge-cases-and-the-column-undefined) of the estimates; NULL: all ratios "
+        "are defined",
     ),
     Column(
         "undefined_interval",
         "VARCHAR",
-        (
-            "why an interval is NULL: `unsupported_stratum`, `thin_stratum`, or the "
-            "[reasons](methods/before_after.md#intervals) of the estimates; NULL: both are given"
-        ),
-        nullable=True,
+        "why an interval is NULL: `unsupported_stratum`, `thin_stratum`, or the "
+        "[reasons](methods/before_after.md#intervals) of the estimates; NULL: both are given",
     ),
     QUALITY_COLUMN,
 )
@@ -573,32 +516,23 @@ TREND = (
     Column(
         "n_days",
         "BIGINT",
-        (
-            "days before the event with compared pairs; a day that the window cuts counts; NULL: the compared "
-            "pairs of a day are not known"
-        ),
-        nullable=True,
+        "days before the event with compared pairs; a day that the window cuts counts; NULL: the compared "
+        "pairs of a day are not known",
     ),
     Column("matches", "BIGINT", "pairs at or above the threshold before the event"),
     Column(
         "slope",
         "DOUBLE",
-        (
-            "change of the natural logarithm of the match rate per day towards the event; 0.1 means 10.5% more "
-            "a day; NULL: see `undefined`"
-        ),
-        nullable=True,
+        "change of the natural logarithm of the match rate per day towards the event; 0.1 means 10.5% more "
+        "a day; NULL: see `undefined`",
     ),
     *limits_of("slope", "slope"),
-    Column("p_value", "DOUBLE", "two-sided p-value of no trend; NULL: see `undefined`", nullable=True),
+    Column("p_value", "DOUBLE", "two-sided p-value of no trend; NULL: see `undefined`"),
     Column(
         "undefined",
         "VARCHAR",
-        (
-            "why slope or p_value is NULL: `unknown_pairs`, `no_before`, `one_day`, `no_match`, "
-            "`few_replicates`, `unbounded`, `none`; NULL: both are given"
-        ),
-        nullable=True,
+        "why slope or p_value is NULL: `unknown_pairs`, `no_before`, `one_day`, `no_match`, "
+        "`few_replicates`, `unbounded`, `none`; NULL: both are given",
     ),
     QUALITY_COLUMN,
 )
@@ -617,18 +551,12 @@ GOLD_COLUMNS = (
     Column(
         "precision_difference",
         "DOUBLE",
-        (
-            "estimated precision minus that of the gold pairs; NULL: level `article`, without replicates, or "
-            "one is undefined"
-        ),
-        nullable=True,
+        "estimated precision minus that of the gold pairs; NULL: level `article`, without replicates, or "
+        "one is undefined",
     ),
     *limits_of("precision_difference", "precision_difference"),
     Column(
-        "undefined",
-        "VARCHAR",
-        "why a ratio is NULL: `no_prediction` or `no_positive`; NULL: all ratios are defined",
-        nullable=True,
+        "undefined", "VARCHAR", "why a ratio is NULL: `no_prediction` or `no_positive`; NULL: all ratios are defined"
     ),
     QUALITY_COLUMN,
 )
@@ -647,43 +575,30 @@ AUDIT = (
         "precision_audited",
         "DOUBLE",
         "n_right / n_audited, or what a sheet says by how it was drawn; NULL: no checked match",
-        nullable=True,
     ),
     *limits_of_share("precision_audited", "the precision of this data set, from the checked matches"),
     Column(
-        "precision",
-        "DOUBLE",
-        "the estimate without labels, as in `before_after_estimates`; NULL: as in the estimates",
-        nullable=True,
+        "precision", "DOUBLE", "the estimate without labels, as in `before_after_estimates`; NULL: as in the estimates"
     ),
     Column(
         "precision_combined",
         "DOUBLE",
-        (
-            "the precision of this data set, from the checked matches and the matches before the event; NULL: "
-            "see `undefined`"
-        ),
-        nullable=True,
+        "the precision of this data set, from the checked matches and the matches before the event; NULL: "
+        "see `undefined`",
     ),
     *limits_of_share("precision_combined", "precision_combined"),
     *limits_of("kappa", "the ratio of false positive rates, after over before, that precision_combined allows for"),
     Column(
         "p_value",
         "DOUBLE",
-        (
-            "two-sided p-value that the checked matches fit the matches before the event, the rates being "
-            "equal; NULL: see `undefined`"
-        ),
-        nullable=True,
+        "two-sided p-value that the checked matches fit the matches before the event, the rates being "
+        "equal; NULL: see `undefined`",
     ),
     Column(
         "undefined",
         "VARCHAR",
-        (
-            "why a precision is NULL: `no_audit`: no checked match; the combination only: `none`, `budget`, "
-            "`no_near`, `all_positive`; NULL: all are given"
-        ),
-        nullable=True,
+        "why a precision is NULL: `no_audit`: no checked match; the combination only: `none`, `budget`, "
+        "`no_near`, `all_positive`; NULL: all are given",
     ),
     QUALITY_COLUMN,
 )

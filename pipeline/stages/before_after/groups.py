@@ -754,8 +754,7 @@ def _adjusted_estimates(
     is_supported = bool(counts[1] > 0) and not standardised.n_unsupported
     fp = standardised.fp if is_supported else np.full_like(standardised.fp, np.nan)
     sums = adjusted_sums(fp, counts, reference, reference_recall)
-    identified = (sums.tp_reference > 0) & sums.is_possible
-    tp = np.where(identified, sums.tp_corrected, np.nan)
+    tp = np.where(sums.is_identified, sums.tp_corrected, np.nan)
     found = np.where(tp >= 0, tp, np.nan)
     recall = np.minimum(found / sums.positives, 1.0)
     f1 = 2 * found / (sums.m_after + np.maximum(found, sums.positives))

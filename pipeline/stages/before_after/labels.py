@@ -224,8 +224,7 @@ def _difference(group: EstimatedGroup, gold: pl.DataFrame, params: BeforeAfterPa
 def _less_gold(sums: Sums, tp: Floats, fp: Floats) -> Floats:
     """Estimated precision minus that of the gold pairs; nan where one of them is undefined."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        is_possible = (sums.tp_reference > 0) & sums.is_possible
-        difference = np.where(is_possible, sums.precision, np.nan) - tp / (tp + fp)
+        difference = sums.identified_precision - tp / (tp + fp)
     return np.where(np.isfinite(difference), difference, np.nan)
 
 
