@@ -57,364 +57,6 @@ if TYPE_CHECKING:
     from .inputs import Lag, TimedBy
 
 
-# Faults of the inputs, and warnings about them, that do not depend on what is counted.
-
-
-TIMES = ("event_time", "article_time")
-
-
-def checks_of_events(events: Source, units: Units, *, timed: bool) -> Iterator[Check]:
-    """Events are listed once, with all that is counted of them; `timed`: with their time."""
-    flag = ["complete_window"] if events.has("complete_window") else []
-    time = ["event_time"] if timed else []
-    for name in dict.fromkeys(("event_id", *units.fields, *time, *flag, *([units.cluster] if units.cluster else []))):
-        yield missing_check(events, name)
-    for name in (name for name in N_COLUMNS if name in units.fields):
-        yield negative_check(events, name)
-    yield duplicate_check(events, ("event_id",), remedy="Keep one row per event.")
-
-
-def checks_of_articles(articles: Source, *, timed: bool) -> Iterator[Check]:
-    """Articles are listed once; `timed`: with their time."""
-    if articles.has("article_time") and timed:
-        yield missing_check(articles, "article_time")
-    if articles.has("article_id"):
-        yield duplicate_check(articles, ("article_id",), remedy="Keep one row per article.")
-
-
-def doubtful_types(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterator[str]:
-    """Floating numbers where they may surprise; `sources` has the primary input first."""
-    yield from doubtful_groups(sources, by)
-    yield from doubtful_scores(sources[0])
-
-
-def dates(sources: Sequence[Source]) -> Iterator[str]:
-    """Times that are dates."""
-    for name in TIMES:
-        for source in sources:
-            if _knows(source, name) and source.is_date(name):
-                yield f"{source.name}.{name} has dates without a time of day: coverage may fall before the event"
-
-
-def _knows(source: Source, name: str) -> bool:
-    """Whether an input has a field; sheets show columns of the same name to people."""
-    return source.contract.field(name) is not None and source.has(name)
-
-
-def check_zones(sources: Sequence[Source]) -> None:
-    """Times of events and articles must be on one clock: both with a zone, or both without.
-
-    Raises:
-        DataError: one has a zone and the other neither has nor declares one.
-    """
-    all_zones = {
-        f"{source.name}.{name}": source.is_zoned(name) for source in sources for name in TIMES if _knows(source, name)
-    }
-    zoned = {name: has_zone for name, has_zone in all_zones.items() if has_zone is not None}
-    if len(set(zoned.values())) > 1:
-        naive = sorted(name for name, has_zone in zoned.items() if not has_zone)
-        message = f"no time zone in {' and '.join(naive)}, but in {' and '.join(sorted(set(zoned) - set(naive)))}"
-        raise DataError(message, remedy='Declare it with timezone = "Europe/Amsterdam" (or "UTC") on that input.')
-
-
-# The relations of a run: its inputs as they are read, the events that pairs belong to, the pairs that take part.
-
-
-def relations(run: Resolved) -> Iterator[Relation]:
-    """Events, articles and pairs as they are read, and the units."""
-    cluster = [run.units.cluster] if run.units.cluster else []
-    columns = ["event_id", "score", *run.lag.fields]
-    columns += ["article_id"] if run.pairs.has("article_id") else []
-    timed_by = (run.strata.timed_by, None if run.crossing is None else run.crossing.timed_by)
-    columns += ["article_time"] if "pairs" in timed_by else []
-    if run.events is None:
-        columns += cluster
-    else:
-        yield _events_read(run, run.events, cluster)
-    if run.articles is not None:
-        yield from _relations_of_articles(run, run.articles)
-    yield from run.lag.relations()
-    lookups, is_compared = run.lag.lookups(), run.lag.is_compared
-    groups = run.groups_and_strata
-    yield rows.read(run.pairs, columns, groups, _computed(run), lookups=lookups, located=is_compared)
-    yield from _units_relations(run)
-
-
-def _events_read(run: Resolved, events: Source, cluster: Sequence[str]) -> Relation:
-    flag = ["complete_window"] if events.has("complete_window") else []
-    times = ["event_time"] if run.lag.is_timed and run.lag.event_time == "events" else []
-    columns = ["event_id", *run.units.fields, *times, *flag, *cluster]
-    return rows.read(events, columns, run.groups_and_strata, {})
-
-
-def _relations_of_articles(run: Resolved, articles: Source) -> Iterator[Relation]:
-    names = [name for name in ("article_id", "article_time") if articles.has(name)]
-    yield rows.read(articles, names, run.groups_and_strata, {})
-    columns = [*names, *(grouped.name for grouped in run.groups_and_strata if grouped.source == "articles")]
-    listed = statement("inputs/rows", columns, relations={"input_read": "articles_read"})
-    yield Relation("articles", listed, keep=any(grouped.source == "articles" for grouped in run.groups_and_strata))
-    if run.has_timelines:
-        yield Relation("archive", statement("before_after/archive"))
-
-
-def _units_relations(run: Resolved) -> tuple[Relation, ...]:
-    """Events with their replicate, and whether their window is complete: as given, or as their times tell."""
-    groups = run.groups_and_strata
-    if has(run.events, "complete_window"):
-        return rows.units_relations(run.pairs, run.units, run.events, groups, complete="complete_window")
-    if not run.has_timelines:
-        return rows.units_relations(run.pairs, run.units, run.events, groups)
-    window = {"before_start": run.span().before_start, "after_end": run.span().after_end}
-    covered = "before_after/covered_events"
-    return rows.units_relations(run.pairs, run.units, run.events, groups, file=covered, values=window)
-
-
-def columns_of_events(run: Resolved) -> list[str]:
-    """The columns of the relation `events`, beside its flag and its replicate."""
-    groups = (grouped.name for grouped in run.groups_and_strata if grouped.source == "events")
-    return [run.units.key, *run.units.fields, *groups]
-
-
-def used_pairs(
-    run: Resolved, groups: tuple[rows.Grouped, ...], timed_by: TimedBy | None = None, *, into: str = USED_PAIRS
-) -> UsedPairs:
-    """The pairs that take part; `timed_by`: with the column that tells the time of the article."""
-    columns = ["event_id", *(["article_id"] if run.pairs.has("article_id") else [])]
-    columns += ["lag_day"] if run.params.lag_thresholds else []
-    has_groups_of_articles = any(grouped.source == "articles" for grouped in groups)
-    return UsedPairs(
-        by=groups,
-        columns=[*columns, *(["article_time"] if timed_by == "pairs" else [])],
-        looks_up_events=run.events is not None or run.units.replicated,
-        of_events=["event_time"] if timed_by == "events" else [],
-        looks_up_articles=timed_by == "articles" or has_groups_of_articles,
-        of_articles=["article_time"] if timed_by == "articles" else [],
-        is_event_required=run.pairs.may_be_null("event_id"),
-        counts_missed=run.params.counts_missed,
-        key=key_of_pair(run, groups) if run.params.duplicates == "max" and run.pairs.has("article_id") else None,
-        into=into,
-    )
-
-
-def key_of_pair(run: Resolved, groups: Sequence[rows.Grouped]) -> tuple[str, ...]:
-    """What a pair may occur once for: its event and article, and its groups; for an audit it occurs once at all."""
-    if run.params.audit is not None:
-        return PAIR
-    return (*PAIR, *(grouped.name for grouped in groups if grouped.source == "pairs"))
-
-
-def _computed(run: Resolved) -> dict[str, exp.Expr]:
-    """Columns of pairs that are computed: the lag in microseconds, and whole days from the event to the article."""
-    lag = run.lag.in_microseconds()
-    if not run.params.lag_thresholds:
-        return {"lag": lag}
-    return {"lag": lag, "lag_day": exp.func("floor", lag.copy() / double(24 * MICROSECONDS_PER_HOUR))}
-
-
-# What the inputs and the parameters of a run say together: where each thing comes from that counting needs.
-
-
-ENDS_OF_WINDOW = ("before_start", "before_end", "after_start", "after_end")
-
-
-@dataclass(frozen=True)
-class Resolved:
-    """The parameters and inputs of a run, and what follows from both; each is resolved when it is first asked for.
-
-    Attributes:
-        params: The parameters.
-        pairs: The primary input.
-        events: The events, if they are an input.
-        articles: The articles, if they are an input.
-        gold: The gold pairs, if they are an input.
-        coded: The input `gold_articles`, if there is one.
-        audited: The labels of an earlier sample, if they are an input.
-    """
-
-    params: BeforeAfterParameters
-    pairs: Source
-    events: Source | None
-    articles: Source | None
-    gold: Source | None
-    coded: Source | None
-    audited: Source | None
-
-    def check(self) -> None:
-        """Refuse inputs and parameters that do not fit each other.
-
-        Raises:
-            DataError: an input lacks what the parameters need.
-            ConfigError: the parameters do not fit each other.
-        """
-        by = self.by
-        is_sheet = self.audited is not None and labels.is_sheet(self.audited)  # whose keys are compared as texts
-        for key in PAIR:
-            rows.check_keys(self.sources[:-1] if is_sheet else self.sources, key)
-        if self.coded is not None and self.gold is None:
-            message = "gold_articles goes with gold: without gold pairs nothing can be judged"
-            raise ConfigError(message, remedy="Give the gold pairs, or leave gold_articles out.")
-        labels.check_audit(self.params, self.pairs, self.audited)
-        check_grouping(self.compared, by)
-        self.matchers.check({"audit": self.params.audit is not None})
-        check_zones(self.sources)
-
-    @cached_property
-    def by(self) -> tuple[rows.Grouped, ...]:
-        """The grouping columns, of pairs, events or articles."""
-        n_sources = 1 + sum(source is not None for source in (self.events, self.articles))
-        return rows.resolve_by(self.params.by, self.sources[:n_sources])
-
-    @cached_property
-    def compared(self) -> Compared:
-        """Where the numbers of compared pairs come from."""
-        return resolve_compared(self.params, self.events, self.articles)
-
-    @cached_property
-    def matchers(self) -> Matchers:
-        """The grouping columns that name the matcher."""
-        return Matchers.of(self.by, self.compared)
-
-    @cached_property
-    def strata(self) -> Strata:
-        """What the false positive rate is adjusted for."""
-        sources = (source for source in (self.pairs, self.events, self.articles) if source is not None)
-        return groups.resolve_strata(self.params.strata, {source.name: source for source in sources}, self.compared)
-
-    @cached_property
-    def groups_and_strata(self) -> tuple[rows.Grouped, ...]:
-        """The grouping columns and those of the strata, each once."""
-        return tuple(dict.fromkeys((*self.by, *self.strata.columns)))
-
-    @cached_property
-    def lag(self) -> Lag:
-        """How the lag of a pair is known."""
-        return inputs.resolve(self.pairs, self.events, self.articles)
-
-    @cached_property
-    def units(self) -> rows.Units:
-        """The events, or the clusters that they lie in."""
-        has_times = self.has_timelines or self.strata.timed_by == "events" or has(self.events, "event_time")
-        return rows.Units(
-            "events",
-            "event_id",
-            fields=(*(N_COLUMNS if self.compared == "events" else ()), *(("event_time",) if has_times else ())),
-            cluster=self.params.cluster_column,
-            replicated=self.params.is_replicated,
-            replicates=self.params.n_replicates,
-        )
-
-    @cached_property
-    def crossing(self) -> Crossing | None:
-        """The second parent of the pairs; None: intervals treat events, or their clusters, as the only parent.
-
-        Raises:
-            DataError: the config names a parent whose numbers of compared pairs are not known.
-        """
-        wanted = self.params.second_parent
-        if not self.units.replicated or wanted is None:
-            return None
-        parent = choose_parent(wanted, self.lacking)
-        return None if parent is None else Crossing(parent, self._timed_by if parent == "day" else None, self.compared)
-
-    @cached_property
-    def lacking(self) -> dict[Parent, str]:
-        """Of every second parent, what would make its numbers of compared pairs known, in words; empty: they are."""
-        are_rows = self.compared == "pairs"
-        of_timelines = [] if are_rows or self.has_timelines else list(self._lacking_of_timelines())
-        of_day, of_article = list(of_timelines), list(of_timelines)
-        if self._timed_by is None and (not of_timelines or self.lag.column == "lag_days"):
-            of_day.append("article_time in pairs")
-        if not self.pairs.has("article_id"):
-            of_article.insert(0, "article_id in pairs")
-        if not are_rows and not has(self.articles, "article_id"):
-            of_article.append("article_id in articles")
-        every_pair = ", or every compared pair with its times" if of_timelines else ""
-        other = ", or article_id in pairs" if are_rows and of_article else ""
-        return {
-            "day": f"{listed(of_day)}{every_pair}{other}" if of_day else "",
-            "article_id": f"{listed(of_article)}{every_pair}" if of_article else "",
-        }
-
-    def _lacking_of_timelines(self) -> Iterator[str]:
-        """What timelines need and the run does not have."""
-        if self.params.window is None:
-            yield "the window"
-        if not has(self.events, "event_time"):
-            yield "events with event_time"
-        if not has(self.articles, "article_time"):
-            yield "articles with article_time"
-
-    @property
-    def _timed_by(self) -> TimedBy | None:
-        """Where the time of the article of a pair comes from; None: it is not known to the day.
-
-        A lag in days cannot tell it: rounded, it puts most articles on a day beside their own.
-        """
-        if self.pairs.has("article_time"):
-            return "pairs"
-        if self.names_articles and has(self.articles, "article_time"):
-            return "articles"
-        return "events" if has(self.events, "event_time") and self.lag.column != "lag_days" else None
-
-    @property
-    def independent(self) -> str:
-        """What is independent, in words: events, or their clusters, and the second parent of pairs."""
-        second = [] if self.crossing is None else [self.crossing.parent]
-        return " and ".join([self.params.first_cluster or "event_id", *second])
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """The inputs of the run, the primary input first."""
-        inputs = (self.pairs, self.events, self.articles, self.gold, self.coded, self.audited)
-        return tuple(source for source in inputs if source is not None)
-
-    @property
-    def bounds(self) -> dict[str, float]:
-        """Parameters of the queries: which lags lie before and after."""
-        return EVERYTHING if self.params.window is None else self.params.window.bounds()
-
-    @property
-    def ends_of_window(self) -> dict[str, float]:
-        """Those of `bounds` that tell which pairs lie in the window."""
-        return {name: self.bounds[name] for name in ENDS_OF_WINDOW}
-
-    @property
-    def counts_missed(self) -> bool:
-        """Whether pairs without a score count: where compared pairs are rows; elsewhere they never match."""
-        return self.params.counts_missed and self.compared == "pairs"
-
-    @property
-    def has_timelines(self) -> bool:
-        """Whether there is a window, and events and articles have their times."""
-        return self.params.window is not None and has(self.events, "event_time") and has(self.articles, "article_time")
-
-    @property
-    def names_articles(self) -> bool:
-        """Whether pairs and articles have the key of the articles."""
-        return self.pairs.has("article_id") and has(self.articles, "article_id")
-
-    @property
-    def groups_by_articles(self) -> bool:
-        """Whether a grouping column is one of articles."""
-        return any(grouped.source == "articles" for grouped in self.by)
-
-    @property
-    def table_of_events(self) -> OptionalTable:
-        """When counts per event are made."""
-        return inputs.table_of_events(self.pairs, asked=self.params.event_counts)
-
-    def span(self) -> Span:
-        """The window in microseconds.
-
-        Raises:
-            ConfigError: there is no window.
-        """
-        if self.params.window is None:
-            message = "a window is required to count articles around events"
-            raise ConfigError(message)
-        return self.params.window.span()
-
-
 # What before_after asks of an engine.
 
 
@@ -560,65 +202,208 @@ def _clusters_of_events(run: Resolved) -> exp.Query | None:
     return statement("before_after/clusters_of_events", relations={"rows_read": read}, columns=columns)
 
 
-def _cross_checks(run: Resolved) -> Iterator[CrossCheck]:
-    if run.lag.is_compared:
-        yield run.lag.cross_check()
-    for holder in dict.fromkeys((run.strata.timed_by, None if run.crossing is None else run.crossing.timed_by)):
-        if holder is not None:
-            source = next(each for each in run.sources if each.name == holder)
-            yield inputs.unknown_times(source, "event_time" if holder == "events" else "article_time")
-    if not run.has_timelines:
-        return
-    if run.compared != "pairs" and run.names_articles and run.articles is not None:
-        yield inputs.unlisted_articles(run.pairs, run.articles, run.bounds, run.compared)
-    if has(run.events, "complete_window"):
-        yield inputs.given_windows(run.span())
-    if run.compared == "events":
-        yield given_against_timelines(run.span())
+# What the inputs and the parameters of a run say together: where each thing comes from that counting needs.
 
 
-def _unmapped_articles(run: Resolved) -> Iterator[UnmappedId]:
-    """Pairs that may repeat, where it is not known which column names the article."""
-    if run.params.duplicates != "keep" and not run.pairs.has("article_id"):
-        yield UnmappedId(run.pairs, run.by, "article_id", ("event_id",), "each of which counts as a pair")
+ENDS_OF_WINDOW = ("before_start", "before_end", "after_start", "after_end")
 
 
-def checks_of(run: Resolved) -> Iterator[Check]:
-    """Every row has its keys, once, and all that is counted of it."""
-    if run.events is not None:
-        yield from checks_of_events(run.events, run.units, timed=run.lag.looks_up_events)
-    elif run.units.cluster is not None:
-        yield missing_check(run.pairs, run.units.cluster)
-        yield one_cluster_check(run.pairs, "events", "event_id", run.units.cluster)
-    if run.articles is not None:
-        has_times = run.has_timelines or run.lag.looks_up_articles
-        yield from checks_of_articles(run.articles, timed=has_times)
-    if run.groups_by_articles and not run.names_articles:
-        message = "a grouping by articles needs article_id in pairs and in articles"
-        raise DataError(message, remedy="Map article_id in both.")
-    if run.params.duplicates == "error" and run.pairs.has("article_id"):
-        remedy = 'Set duplicates = "max" to keep the highest score of each, or "keep" to count every row.'
-        yield duplicate_check(run.pairs, key_of_pair(run, run.by), remedy=remedy, of_systems=True)
+@dataclass(frozen=True)
+class Resolved:
+    """The parameters and inputs of a run, and what follows from both; each is resolved when it is first asked for.
 
+    Attributes:
+        params: The parameters.
+        pairs: The primary input.
+        events: The events, if they are an input.
+        articles: The articles, if they are an input.
+        gold: The gold pairs, if they are an input.
+        coded: The input `gold_articles`, if there is one.
+        audited: The labels of an earlier sample, if they are an input.
+    """
 
-def _warnings(run: Resolved) -> Iterator[str]:
-    yield from doubtful_types(run.sources, run.by)
-    if names := [grouped.label for grouped in run.by if grouped.name in run.matchers.columns]:
-        yield (
-            f"by: {' and '.join(names)} of pairs names the matcher: each of its values has all compared pairs, a "
-            "total has those of all matchers; a column that describes events or articles belongs in those inputs"
+    params: BeforeAfterParameters
+    pairs: Source
+    events: Source | None
+    articles: Source | None
+    gold: Source | None
+    coded: Source | None
+    audited: Source | None
+
+    def check(self) -> None:
+        """Refuse inputs and parameters that do not fit each other.
+
+        Raises:
+            DataError: an input lacks what the parameters need.
+            ConfigError: the parameters do not fit each other.
+        """
+        by = self.by
+        is_sheet = self.audited is not None and labels.is_sheet(self.audited)  # whose keys are compared as texts
+        for key in PAIR:
+            rows.check_keys(self.sources[:-1] if is_sheet else self.sources, key)
+        if self.coded is not None and self.gold is None:
+            message = "gold_articles goes with gold: without gold pairs nothing can be judged"
+            raise ConfigError(message, remedy="Give the gold pairs, or leave gold_articles out.")
+        labels.check_audit(self.params, self.pairs, self.audited)
+        check_grouping(self.compared, by)
+        self.matchers.check({"audit": self.params.audit is not None})
+        check_zones(self.sources)
+
+    @cached_property
+    def by(self) -> tuple[Grouped, ...]:
+        """The grouping columns, of pairs, events or articles."""
+        n_sources = 1 + sum(source is not None for source in (self.events, self.articles))
+        return rows.resolve_by(self.params.by, self.sources[:n_sources])
+
+    @cached_property
+    def compared(self) -> Compared:
+        """Where the numbers of compared pairs come from."""
+        return resolve_compared(self.params, self.events, self.articles)
+
+    @cached_property
+    def matchers(self) -> Matchers:
+        """The grouping columns that name the matcher."""
+        return Matchers.of(self.by, self.compared)
+
+    @cached_property
+    def strata(self) -> Strata:
+        """What the false positive rate is adjusted for."""
+        sources = (source for source in (self.pairs, self.events, self.articles) if source is not None)
+        return groups.resolve_strata(self.params.strata, {source.name: source for source in sources}, self.compared)
+
+    @cached_property
+    def groups_and_strata(self) -> tuple[Grouped, ...]:
+        """The grouping columns and those of the strata, each once."""
+        return tuple(dict.fromkeys((*self.by, *self.strata.columns)))
+
+    @cached_property
+    def lag(self) -> Lag:
+        """How the lag of a pair is known."""
+        return inputs.resolve(self.pairs, self.events, self.articles)
+
+    @cached_property
+    def units(self) -> rows.Units:
+        """The events, or the clusters that they lie in."""
+        has_times = self.has_timelines or self.strata.timed_by == "events" or has(self.events, "event_time")
+        return rows.Units(
+            "events",
+            "event_id",
+            fields=(*(N_COLUMNS if self.compared == "events" else ()), *(("event_time",) if has_times else ())),
+            cluster=self.params.cluster_column,
+            replicated=self.params.is_replicated,
+            replicates=self.params.n_replicates,
         )
-    if run.compared == "pairs" and run.params.compared is None:
-        yield "every compared pair must be a row of pairs, even if it scores 0; if not, give n_before and n_after"
-    if run.params.window is not None and not has(run.events, "complete_window") and not run.has_timelines:
-        yield "no complete_window is given: events whose window runs beyond the articles are counted too"
-    if run.lag.column == "lag_days":
-        condition = "" if run.pairs.is_integer("lag_days") else "where they are whole days, "
-        yield f"lags are in days: {condition}articles of the day of the event count as after it, whatever the hour"
-    if run.crossing is None and run.units.replicated and run.params.second_parent == "auto":
-        yield unknown_parent(run.lacking)
-    yield from dates(run.sources)
-    yield from inputs.lags_and_window(run.lag, run.bounds)
+
+    @cached_property
+    def crossing(self) -> Crossing | None:
+        """The second parent of the pairs; None: intervals treat events, or their clusters, as the only parent.
+
+        Raises:
+            DataError: the config names a parent whose numbers of compared pairs are not known.
+        """
+        wanted = self.params.second_parent
+        if not self.units.replicated or wanted is None:
+            return None
+        parent = choose_parent(wanted, self.lacking)
+        return None if parent is None else Crossing(parent, self._timed_by if parent == "day" else None, self.compared)
+
+    @cached_property
+    def lacking(self) -> dict[Parent, str]:
+        """Of every second parent, what would make its numbers of compared pairs known, in words; empty: they are."""
+        are_rows = self.compared == "pairs"
+        of_timelines = [] if are_rows or self.has_timelines else list(self._lacking_of_timelines())
+        of_day, of_article = list(of_timelines), list(of_timelines)
+        if self._timed_by is None and (not of_timelines or self.lag.column == "lag_days"):
+            of_day.append("article_time in pairs")
+        if not self.pairs.has("article_id"):
+            of_article.insert(0, "article_id in pairs")
+        if not are_rows and not has(self.articles, "article_id"):
+            of_article.append("article_id in articles")
+        every_pair = ", or every compared pair with its times" if of_timelines else ""
+        other = ", or article_id in pairs" if are_rows and of_article else ""
+        return {
+            "day": f"{listed(of_day)}{every_pair}{other}" if of_day else "",
+            "article_id": f"{listed(of_article)}{every_pair}" if of_article else "",
+        }
+
+    def _lacking_of_timelines(self) -> Iterator[str]:
+        """What timelines need and the run does not have."""
+        if self.params.window is None:
+            yield "the window"
+        if not has(self.events, "event_time"):
+            yield "events with event_time"
+        if not has(self.articles, "article_time"):
+            yield "articles with article_time"
+
+    @property
+    def _timed_by(self) -> TimedBy | None:
+        """Where the time of the article of a pair comes from; None: it is not known to the day.
+
+        A lag in days cannot tell it: rounded, it puts most articles on a day beside their own.
+        """
+        if self.pairs.has("article_time"):
+            return "pairs"
+        if self.names_articles and has(self.articles, "article_time"):
+            return "articles"
+        return "events" if has(self.events, "event_time") and self.lag.column != "lag_days" else None
+
+    @property
+    def independent(self) -> str:
+        """What is independent, in words: events, or their clusters, and the second parent of pairs."""
+        second = [] if self.crossing is None else [self.crossing.parent]
+        return " and ".join([self.params.first_cluster or "event_id", *second])
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The inputs of the run, the primary input first."""
+        inputs = (self.pairs, self.events, self.articles, self.gold, self.coded, self.audited)
+        return tuple(source for source in inputs if source is not None)
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """Parameters of the queries: which lags lie before and after."""
+        return EVERYTHING if self.params.window is None else self.params.window.bounds()
+
+    @property
+    def ends_of_window(self) -> dict[str, float]:
+        """Those of `bounds` that tell which pairs lie in the window."""
+        return {name: self.bounds[name] for name in ENDS_OF_WINDOW}
+
+    @property
+    def counts_missed(self) -> bool:
+        """Whether pairs without a score count: where compared pairs are rows; elsewhere they never match."""
+        return self.params.counts_missed and self.compared == "pairs"
+
+    @property
+    def has_timelines(self) -> bool:
+        """Whether there is a window, and events and articles have their times."""
+        return self.params.window is not None and has(self.events, "event_time") and has(self.articles, "article_time")
+
+    @property
+    def names_articles(self) -> bool:
+        """Whether pairs and articles have the key of the articles."""
+        return self.pairs.has("article_id") and has(self.articles, "article_id")
+
+    @property
+    def groups_by_articles(self) -> bool:
+        """Whether a grouping column is one of articles."""
+        return any(grouped.source == "articles" for grouped in self.by)
+
+    @property
+    def table_of_events(self) -> OptionalTable:
+        """When counts per event are made."""
+        return inputs.table_of_events(self.pairs, asked=self.params.event_counts)
+
+    def span(self) -> Span:
+        """The window in microseconds.
+
+        Raises:
+            ConfigError: there is no window.
+        """
+        if self.params.window is None:
+            message = "a window is required to count articles around events"
+            raise ConfigError(message)
+        return self.params.window.span()
 
 
 # Where the numbers of compared pairs come from: rows of pairs, numbers per event, or the two timelines.
@@ -682,7 +467,7 @@ class Matchers:
     columns: tuple[str, ...]
 
     @classmethod
-    def of(cls, by: Sequence[rows.Grouped], compared: Compared) -> Matchers:
+    def of(cls, by: Sequence[Grouped], compared: Compared) -> Matchers:
         """Those of a run."""
         return cls(tuple(each.name for each in by if each.source == "pairs" and compared != "pairs"))
 
@@ -745,3 +530,218 @@ class Matchers:
             if self and wanted:
                 message = f"{name} does not go with a grouping column of pairs, which names the matcher"
                 raise DataError(message, remedy="Run one stage for each matcher: name it in where of pairs.")
+
+
+# The relations of a run: its inputs as they are read, the events that pairs belong to, the pairs that take part.
+
+
+def relations(run: Resolved) -> Iterator[Relation]:
+    """Events, articles and pairs as they are read, and the units."""
+    cluster = [run.units.cluster] if run.units.cluster else []
+    columns = ["event_id", "score", *run.lag.fields]
+    columns += ["article_id"] if run.pairs.has("article_id") else []
+    timed_by = (run.strata.timed_by, None if run.crossing is None else run.crossing.timed_by)
+    columns += ["article_time"] if "pairs" in timed_by else []
+    if run.events is None:
+        columns += cluster
+    else:
+        yield _events_read(run, run.events, cluster)
+    if run.articles is not None:
+        yield from _relations_of_articles(run, run.articles)
+    yield from run.lag.relations()
+    lookups, is_compared = run.lag.lookups(), run.lag.is_compared
+    groups = run.groups_and_strata
+    yield rows.read(run.pairs, columns, groups, _computed(run), lookups=lookups, located=is_compared)
+    yield from _units_relations(run)
+
+
+def _events_read(run: Resolved, events: Source, cluster: Sequence[str]) -> Relation:
+    flag = ["complete_window"] if events.has("complete_window") else []
+    times = ["event_time"] if run.lag.is_timed and run.lag.event_time == "events" else []
+    columns = ["event_id", *run.units.fields, *times, *flag, *cluster]
+    return rows.read(events, columns, run.groups_and_strata, {})
+
+
+def _relations_of_articles(run: Resolved, articles: Source) -> Iterator[Relation]:
+    names = [name for name in ("article_id", "article_time") if articles.has(name)]
+    yield rows.read(articles, names, run.groups_and_strata, {})
+    columns = [*names, *(grouped.name for grouped in run.groups_and_strata if grouped.source == "articles")]
+    listed = statement("inputs/rows", columns, relations={"input_read": "articles_read"})
+    yield Relation("articles", listed, keep=any(grouped.source == "articles" for grouped in run.groups_and_strata))
+    if run.has_timelines:
+        yield Relation("archive", statement("before_after/archive"))
+
+
+def _units_relations(run: Resolved) -> tuple[Relation, ...]:
+    """Events with their replicate, and whether their window is complete: as given, or as their times tell."""
+    groups = run.groups_and_strata
+    if has(run.events, "complete_window"):
+        return rows.units_relations(run.pairs, run.units, run.events, groups, complete="complete_window")
+    if not run.has_timelines:
+        return rows.units_relations(run.pairs, run.units, run.events, groups)
+    window = {"before_start": run.span().before_start, "after_end": run.span().after_end}
+    covered = "before_after/covered_events"
+    return rows.units_relations(run.pairs, run.units, run.events, groups, file=covered, values=window)
+
+
+def columns_of_events(run: Resolved) -> list[str]:
+    """The columns of the relation `events`, beside its flag and its replicate."""
+    groups = (grouped.name for grouped in run.groups_and_strata if grouped.source == "events")
+    return [run.units.key, *run.units.fields, *groups]
+
+
+def used_pairs(
+    run: Resolved, groups: tuple[Grouped, ...], timed_by: TimedBy | None = None, *, into: str = USED_PAIRS
+) -> UsedPairs:
+    """The pairs that take part; `timed_by`: with the column that tells the time of the article."""
+    columns = ["event_id", *(["article_id"] if run.pairs.has("article_id") else [])]
+    columns += ["lag_day"] if run.params.lag_thresholds else []
+    has_groups_of_articles = any(grouped.source == "articles" for grouped in groups)
+    return UsedPairs(
+        by=groups,
+        columns=[*columns, *(["article_time"] if timed_by == "pairs" else [])],
+        looks_up_events=run.events is not None or run.units.replicated,
+        of_events=["event_time"] if timed_by == "events" else [],
+        looks_up_articles=timed_by == "articles" or has_groups_of_articles,
+        of_articles=["article_time"] if timed_by == "articles" else [],
+        is_event_required=run.pairs.may_be_null("event_id"),
+        counts_missed=run.params.counts_missed,
+        key=key_of_pair(run, groups) if run.params.duplicates == "max" and run.pairs.has("article_id") else None,
+        into=into,
+    )
+
+
+def key_of_pair(run: Resolved, groups: Sequence[Grouped]) -> tuple[str, ...]:
+    """What a pair may occur once for: its event and article, and its groups; for an audit it occurs once at all."""
+    if run.params.audit is not None:
+        return PAIR
+    return (*PAIR, *(grouped.name for grouped in groups if grouped.source == "pairs"))
+
+
+def _computed(run: Resolved) -> dict[str, exp.Expr]:
+    """Columns of pairs that are computed: the lag in microseconds, and whole days from the event to the article."""
+    lag = run.lag.in_microseconds()
+    if not run.params.lag_thresholds:
+        return {"lag": lag}
+    return {"lag": lag, "lag_day": exp.func("floor", lag.copy() / double(24 * MICROSECONDS_PER_HOUR))}
+
+
+# Faults of the inputs, and warnings about them.
+
+
+TIMES = ("event_time", "article_time")
+
+
+def _cross_checks(run: Resolved) -> Iterator[CrossCheck]:
+    if run.lag.is_compared:
+        yield run.lag.cross_check()
+    for holder in dict.fromkeys((run.strata.timed_by, None if run.crossing is None else run.crossing.timed_by)):
+        if holder is not None:
+            source = next(each for each in run.sources if each.name == holder)
+            yield inputs.unknown_times(source, "event_time" if holder == "events" else "article_time")
+    if not run.has_timelines:
+        return
+    if run.compared != "pairs" and run.names_articles and run.articles is not None:
+        yield inputs.unlisted_articles(run.pairs, run.articles, run.bounds, run.compared)
+    if has(run.events, "complete_window"):
+        yield inputs.given_windows(run.span())
+    if run.compared == "events":
+        yield given_against_timelines(run.span())
+
+
+def _unmapped_articles(run: Resolved) -> Iterator[UnmappedId]:
+    """Pairs that may repeat, where it is not known which column names the article."""
+    if run.params.duplicates != "keep" and not run.pairs.has("article_id"):
+        yield UnmappedId(run.pairs, run.by, "article_id", ("event_id",), "each of which counts as a pair")
+
+
+def checks_of(run: Resolved) -> Iterator[Check]:
+    """Every row has its keys, once, and all that is counted of it."""
+    if run.events is not None:
+        yield from checks_of_events(run.events, run.units, timed=run.lag.looks_up_events)
+    elif run.units.cluster is not None:
+        yield missing_check(run.pairs, run.units.cluster)
+        yield one_cluster_check(run.pairs, "events", "event_id", run.units.cluster)
+    if run.articles is not None:
+        has_times = run.has_timelines or run.lag.looks_up_articles
+        yield from checks_of_articles(run.articles, timed=has_times)
+    if run.groups_by_articles and not run.names_articles:
+        message = "a grouping by articles needs article_id in pairs and in articles"
+        raise DataError(message, remedy="Map article_id in both.")
+    if run.params.duplicates == "error" and run.pairs.has("article_id"):
+        remedy = 'Set duplicates = "max" to keep the highest score of each, or "keep" to count every row.'
+        yield duplicate_check(run.pairs, key_of_pair(run, run.by), remedy=remedy, of_systems=True)
+
+
+def _warnings(run: Resolved) -> Iterator[str]:
+    yield from doubtful_types(run.sources, run.by)
+    if names := [grouped.label for grouped in run.by if grouped.name in run.matchers.columns]:
+        yield (
+            f"by: {' and '.join(names)} of pairs names the matcher: each of its values has all compared pairs, a "
+            "total has those of all matchers; a column that describes events or articles belongs in those inputs"
+        )
+    if run.compared == "pairs" and run.params.compared is None:
+        yield "every compared pair must be a row of pairs, even if it scores 0; if not, give n_before and n_after"
+    if run.params.window is not None and not has(run.events, "complete_window") and not run.has_timelines:
+        yield "no complete_window is given: events whose window runs beyond the articles are counted too"
+    if run.lag.column == "lag_days":
+        condition = "" if run.pairs.is_integer("lag_days") else "where they are whole days, "
+        yield f"lags are in days: {condition}articles of the day of the event count as after it, whatever the hour"
+    if run.crossing is None and run.units.replicated and run.params.second_parent == "auto":
+        yield unknown_parent(run.lacking)
+    yield from dates(run.sources)
+    yield from inputs.lags_and_window(run.lag, run.bounds)
+
+
+def checks_of_events(events: Source, units: Units, *, timed: bool) -> Iterator[Check]:
+    """Events are listed once, with all that is counted of them; `timed`: with their time."""
+    flag = ["complete_window"] if events.has("complete_window") else []
+    time = ["event_time"] if timed else []
+    for name in dict.fromkeys(("event_id", *units.fields, *time, *flag, *([units.cluster] if units.cluster else []))):
+        yield missing_check(events, name)
+    for name in (name for name in N_COLUMNS if name in units.fields):
+        yield negative_check(events, name)
+    yield duplicate_check(events, ("event_id",), remedy="Keep one row per event.")
+
+
+def checks_of_articles(articles: Source, *, timed: bool) -> Iterator[Check]:
+    """Articles are listed once; `timed`: with their time."""
+    if articles.has("article_time") and timed:
+        yield missing_check(articles, "article_time")
+    if articles.has("article_id"):
+        yield duplicate_check(articles, ("article_id",), remedy="Keep one row per article.")
+
+
+def doubtful_types(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterator[str]:
+    """Floating numbers where they may surprise; `sources` has the primary input first."""
+    yield from doubtful_groups(sources, by)
+    yield from doubtful_scores(sources[0])
+
+
+def dates(sources: Sequence[Source]) -> Iterator[str]:
+    """Times that are dates."""
+    for name in TIMES:
+        for source in sources:
+            if _knows(source, name) and source.is_date(name):
+                yield f"{source.name}.{name} has dates without a time of day: coverage may fall before the event"
+
+
+def _knows(source: Source, name: str) -> bool:
+    """Whether an input has a field; sheets show columns of the same name to people."""
+    return source.contract.field(name) is not None and source.has(name)
+
+
+def check_zones(sources: Sequence[Source]) -> None:
+    """Times of events and articles must be on one clock: both with a zone, or both without.
+
+    Raises:
+        DataError: one has a zone and the other neither has nor declares one.
+    """
+    all_zones = {
+        f"{source.name}.{name}": source.is_zoned(name) for source in sources for name in TIMES if _knows(source, name)
+    }
+    zoned = {name: has_zone for name, has_zone in all_zones.items() if has_zone is not None}
+    if len(set(zoned.values())) > 1:
+        naive = sorted(name for name, has_zone in zoned.items() if not has_zone)
+        message = f"no time zone in {' and '.join(naive)}, but in {' and '.join(sorted(set(zoned) - set(naive)))}"
+        raise DataError(message, remedy='Declare it with timezone = "Europe/Amsterdam" (or "UTC") on that input.')
