@@ -389,17 +389,20 @@ def precision_reaches(
 # correct, k is hypergeometric (M, R, n); nothing else is assumed about the matches.
 #
 # - The sample alone: with Jeffreys' prior, R - k is beta-binomial (M - n; k + 1/2, n - k + 1/2), which is exact for n =
-# M. The limits are its quantiles, but k = n always keeps 1 in the interval and k = 0 always keeps 0 (Brown, Cai &
-# DasGupta 2001). - The combination: the false positives M - R are predicted from those before the event, as φ times a
-# negative binomial number (`placebo.predicted`), which is a Poisson number whose mean is gamma distributed. That mean
-# is multiplied by κ, the false positive rate after the event over that before it, whose prior is gamma with mean 1
-# (`kappa`); the product is taken as gamma, with its own mean and variance. The prior of R is a mixture in which this
-# prediction and Jeffreys' prior each have weight one half (the robust prior of Schmidli et al. 2014). Bayes' theorem
-# with the hypergeometric likelihood of the sample gives the posterior of R. The worse the sample fits the prediction,
-# the less weight the prediction receives: the limits widen and finally become those of the sample alone. - Limits are
-# whole numbers of correct matches, estimates are means. Where nearly all of a distribution lies on one number, its mean
-# can lie beyond a quantile; the limit is then the next whole number on the other side of the mean. - Agreement of the
-# two: how far k lies in the tails of its distribution under the prediction (Box 1980), as a two-sided mid-p-value.
+#   M. The limits are its quantiles, but k = n always keeps 1 in the interval and k = 0 always keeps 0 (Brown, Cai &
+#   DasGupta 2001).
+# - The combination: the false positives M - R are predicted from those before the event, as φ times a negative binomial
+#   number (`assumption.predicted`), which is a Poisson number whose mean is gamma distributed. That mean is multiplied
+#   by κ, the false positive rate after the event over that before it, whose prior is gamma with mean 1
+#   (`sensitivity.kappa_variance`); the product is taken as gamma, with its own mean and variance. The prior of R is a
+#   mixture in which this prediction and Jeffreys' prior each have weight one half (the robust prior of Schmidli et al.
+#   2014). Bayes' theorem with the hypergeometric likelihood of the sample gives the posterior of R. The worse the
+#   sample fits the prediction, the less weight the prediction receives: the limits widen and finally become those of
+#   the sample alone.
+# - Limits are whole numbers of correct matches, estimates are means. Where nearly all of a distribution lies on one
+#   number, its mean can lie beyond a quantile; the limit is then the next whole number on the other side of the mean.
+# - Agreement of the two: how far k lies in the tails of its distribution under the prediction (Box 1980), as a
+#   two-sided mid-p-value.
 
 
 VAGUE_WEIGHT = 0.5  # of Jeffreys' prior in the mixture

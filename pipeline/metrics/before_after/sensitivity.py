@@ -14,7 +14,7 @@ from ...tables.columns import THRESHOLD
 from ..curves.operating_points import pick
 from ..uncertainty.clusters import JackknifeSpread
 from ..uncertainty.jackknife import leave_one_out
-from ..uncertainty.limits import Interval, limit_series, union
+from ..uncertainty.limits import Interval, limit_series
 from .assumption import placebo
 from .estimates import ReferenceRule, Sums, references_of, with_estimates
 from .formulas import in_doubles
@@ -149,12 +149,11 @@ def adjusted_intervals(
     counts = (m_after, n_before[:, None], n_after[:, None])
     sums = [values.sum(axis=0).astype(np.float64) for values in counts]
     without = [leave_one_out(values) for values in counts]
-    spread, of_recalls = JackknifeSpread((len(n_before),)), []
-    for recall in dict.fromkeys(reference_recalls):
-        totals = adjusted_sums(standardised.fp, sums, reference, recall)
-        jackknifed = adjusted_sums(standardised.fp_jackknifed, without, reference, recall)
-        of_recalls.append(intervals_of_sums(totals, jackknifed, spread, confidence=confidence, choice=choice))
-    return {name: union([limits[name] for limits in of_recalls]) for name in ADJUSTED_NAMES}
+    totals = adjusted_sums(standardised.fp, sums, reference, reference_recalls[0])
+    jackknifed = adjusted_sums(standardised.fp_jackknifed, without, reference, reference_recalls[0])
+    spread = JackknifeSpread((len(n_before),))
+    limits = intervals_of_sums(totals, jackknifed, spread, reference_recalls, confidence=confidence, choice=choice)
+    return {name: limits[name] for name in ADJUSTED_NAMES}
 
 
 def adjusted_sums(fp: Floats, counts: Sequence[Floats], reference: int | None, reference_recall: float) -> Sums:

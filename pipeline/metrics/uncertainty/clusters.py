@@ -307,7 +307,7 @@ def serial_correlation(second: Floats, in_time: InTime, *, of_first: float, of_r
 # it on average.
 #
 # Second parents that follow each other in time, such as days, may go together with their neighbours; what that adds,
-# see `serial`, is added where it is positive.
+# see `SerialCorrelation`, is added where it is positive.
 
 
 Moments = tuple["Floats", "Floats", "Floats"]
@@ -489,7 +489,7 @@ def spread_of_shifts(
         shifts: Shape (G, …): z_g, how far each cluster moves the statistic up.
         effective: The remaining shape: the effective number of clusters, nan where it is not known.
         clusters: The remaining shape: how many clusters have rows; None: all G.
-        in_time: Whether clusters follow each other in time, so that those nearby may be alike, see `serial`.
+        in_time: Whether clusters follow each other in time, so that those nearby may be alike, see `over_time`.
     """
     number = float(len(shifts)) if clusters is None else clusters
     # second, third and fourth moment: V, its skewness, and what V itself varies by
@@ -517,7 +517,7 @@ def combined_spread(spreads: Sequence[Spread]) -> Spread:
         spreads: Of the one clustering; or of the first parent, of the second parent, and of their intersections.
 
     Returns:
-        The variance of `spread.combined` (Cameron, Gelbach & Miller 2011, eq. 2.12) with the degrees of freedom of the
+        The variance of `combined` (Cameron, Gelbach & Miller 2011, eq. 2.12) with the degrees of freedom of the
         parent that has fewer (their section 2.4); nan where a parent or the intersections have a single replicate.
     """
     if len(spreads) == ONE_WAY:

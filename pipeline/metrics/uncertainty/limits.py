@@ -52,7 +52,7 @@ class Interval:
     Attributes:
         lower: Shape (T,); nan where no interval can be given.
         upper: Shape (T,); likewise.
-        reason: Shape (T,), objects: why there is none, see `reasons`; None where there is one.
+        reason: Shape (T,), objects: why there is none, see `interval_quality.Reason`; None where there is one.
     """
 
     lower: Floats
@@ -337,7 +337,7 @@ def with_quality(
 
 
 def _quality(of_clusters: pl.Expr, events: Sequence[str], fewest: int) -> pl.Expr:
-    """The worst that holds, see `qualities.MEANINGS`."""
+    """The worst that holds, see `interval_quality.MEANINGS`."""
     rarest = pl.min_horizontal(events) if events else pl.lit(None, dtype=pl.Int64)
     return (
         pl.when(of_clusters != "good")
