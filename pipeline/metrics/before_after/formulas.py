@@ -77,6 +77,7 @@ class Estimate:
 
 
 PAGE = (  # a further number is one more statement: column, comment, value, limits, formula and plan follow from it
+    # matches before the event are false, and as frequent after it
     Estimate(
         "fpr",
         "m_before / n_before",
@@ -100,6 +101,7 @@ PAGE = (  # a further number is one more statement: column, comment, value, limi
         null="no pairs before, or no matches after",
         scale="lack",
     ),
+    # what recall is measured against
     Estimate("tp_at_reference", "at_reference(tp_uncorrected)", reason="no_reference"),
     Estimate("fpr_at_reference", "at_reference(fpr)"),
     Estimate(
@@ -126,6 +128,7 @@ PAGE = (  # a further number is one more statement: column, comment, value, limi
         scale="plain",
         rests_on="after",
     ),
+    # the positives among the pairs after the event, and what is corrected for them
     Estimate(
         "positives",
         "tp_at_reference / (recall_at_reference - fpr_at_reference)",

@@ -337,7 +337,7 @@ def with_quality(
 
 
 def _quality(of_clusters: pl.Expr, events: Sequence[str], fewest: int) -> pl.Expr:
-    """The worst that holds, see `interval_quality.MEANINGS`."""
+    """The worst that holds, see `qualities.MEANINGS`."""
     rarest = pl.min_horizontal(events) if events else pl.lit(None, dtype=pl.Int64)
     return (
         pl.when(of_clusters != "good")
