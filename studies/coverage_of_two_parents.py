@@ -21,7 +21,7 @@ from pipeline.metrics.before_after.assumption import NearAndFar, placebo, placeb
 from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import intervals
 from pipeline.metrics.uncertainty.clusters import CELLS_OF_BOTH, Cycle, InTime, replicate_of_both
-from pipeline.stages.before_after.uncertainty import MOST_REPLICATES
+from pipeline.stages.before_after.groups import MOST_REPLICATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,6 +19,10 @@ from pipeline.tables.columns import Count, Ratio
 
 ROOT = Path(__file__).parents[2]
 STATEMENT = '    Ratio("jaccard", ("tp",), ("fp", "fn"), "nothing at all", "share of all"),\n'
+ON_THE_PAGE = (
+    '    Estimate("jaccard", "tp / (m_after + positives - tp)", says="share of all {formula}", null="as recall_raw", '
+    'only="tp >= 0", scale="plain", rests_on="after"),\n'
+)
 ASK = """
 import json
 import sys
@@ -28,8 +32,13 @@ import polars as pl
 import thresher
 from pipeline.storage.catalog import open_results
 
-rows, row = range(60), pl.col("mention_id")
-if sys.argv[1] == "geocoding":
+rows, row, row_number = range(60), pl.col("mention_id"), pl.int_range(pl.len())
+if sys.argv[1] == "before_after":
+    lags = [(each * 7 % 60 - 20) * 1.7 for each in range(600)]
+    pairs = pl.DataFrame({"event_id": [each // 10 for each in range(600)], "lag_hours": lags})
+    pairs = pairs.with_columns(score=pl.when(pl.col("lag_hours") > 0).then(0.5).otherwise(0.1) + row_number % 11 / 20)
+    result, table = thresher.before_after(pairs=pairs, thresholds=[0.4, 0.6]), "estimates"
+elif sys.argv[1] == "geocoding":
     gold = pl.DataFrame({"mention_id": rows, "doc_id": [each // 2 for each in rows], "latitude": 1.0, "longitude": 2.0})
     predicted = gold.filter(row % 7 > 0).select("mention_id", "latitude", longitude=2.0 + (row * 13 % 5 > 3) * 9)
     result, table = thresher.geocoding(predicted=predicted, gold=gold, tolerances_km=[10.0]), "scores"
@@ -41,7 +50,7 @@ result.save("results")
 with open_results(Path("results")) as connection:
     columns = "SELECT column_name, comment FROM duckdb_columns() WHERE table_name = ?"
     comments = dict(connection.execute(columns, [f"{sys.argv[1]}_{table}"]).fetchall())
-    metrics = connection.execute("SELECT value, lower FROM metrics WHERE metric = 'jaccard'").fetchall()
+    metrics = connection.execute("SELECT DISTINCT value, lower FROM metrics WHERE metric = 'jaccard'").fetchall()
 said = {name: value for name, value in result[table].to_dicts()[0].items() if isinstance(value, (int, float))}
 texts = {"explain": str(result.explain("jaccard")), "plan": str(result.plan("jaccard", width=0.1))}
 print(json.dumps({"row": said, "comment": comments["jaccard"], "metrics": metrics, **texts}))
@@ -92,15 +101,30 @@ def test_f_beta_weighs_misses_by_the_square_of_beta(beta: float, value: float) -
     assert counts.select(f_beta_of_row(beta)).to_series().to_list() == [pytest.approx(value, rel=1e-15), None]
 
 
+FROM_COUNTS = "tp / (tp + fp + fn)", "nothing at all"
+STATED_IN = {
+    "geocoding": ("stages/geocoding/contract.py", "\nSTATED = (", STATEMENT, *FROM_COUNTS),
+    "change_points": ("stages/change_points/contract.py", "\nSTATED = (", STATEMENT, *FROM_COUNTS),
+    "before_after": (
+        "metrics/before_after/formulas.py",
+        "\nPAGE = (",
+        ON_THE_PAGE,
+        "tp / (m_after + positives - tp)",
+        "as recall_raw",
+    ),
+}
+
+
 @pytest.mark.first_cases(1)
-@pytest.mark.parametrize("kind", ["geocoding", "change_points"])
+@pytest.mark.parametrize("kind", STATED_IN)
 def test_a_ratio_that_is_stated_once_is_found_everywhere(tmp_path: Path, kind: str) -> None:
     for name in ("pipeline", "thresher"):
         shutil.copytree(ROOT / name, tmp_path / name)
     (tmp_path / "sql").symlink_to(ROOT / "sql")
-    contract = tmp_path / "pipeline" / "stages" / kind / "contract.py"
-    before, start, after = contract.read_text().partition("\nSTATED = (")
-    contract.write_text(before + start + after.replace("\n)\n", f"\n{STATEMENT})\n", 1))
+    file, where, statement, formula, when_null = STATED_IN[kind]
+    page = tmp_path / "pipeline" / file
+    before, start, after = page.read_text().partition(where)
+    page.write_text(before + start + after.replace("\n)\n", f"\n{statement})\n", 1))
     done = subprocess.run(
         [sys.executable, "-c", ASK, kind],
         cwd=tmp_path,
@@ -112,11 +136,20 @@ def test_a_ratio_that_is_stated_once_is_found_everywhere(tmp_path: Path, kind: s
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     row = said["row"]
-    wrong = row["fp"] if "fp" in row else row["n_predicted"] - row["tp"]
-    missed = row["fn"] if "fn" in row else row["n_true"] - row["tp"]
-    assert row["jaccard"] == pytest.approx(row["tp"] / (row["tp"] + wrong + missed))
+    assert row["jaccard"] == pytest.approx(row["tp"] / (row["tp"] + _wrong(row) + _missed(row)))
     assert row["jaccard_lower"] < row["jaccard"] < row["jaccard_upper"]
     assert said["metrics"] == [[row["jaccard"], row["jaccard_lower"]]]
-    assert said["comment"] == "share of all tp / (tp + fp + fn); NULL: nothing at all"
-    assert "tp / (tp + fp + fn)" in said["explain"]
+    assert said["comment"] == f"share of all {formula.replace(' - ', ' − ')}; NULL: {when_null}"
+    assert formula in said["explain"]
     assert "jaccard" in said["plan"]
+
+
+def _wrong(row: dict[str, float]) -> float:
+    return row["fp"] if "fp" in row else row["n_predicted"] - row["tp"]
+
+
+def _missed(row: dict[str, float]) -> float:
+    """Of before_after, the estimated positives are the true ones over recall."""
+    if "recall_raw" in row:
+        return row["tp"] / row["recall_raw"] - row["tp"]
+    return row["fn"] if "fn" in row else row["n_true"] - row["tp"]

@@ -198,7 +198,7 @@ def placebo(
     Given the sum of both, the matches near the event are binomial with probability N_near / N. Both counts are first
     divided by the dispersion of the replicates' residuals m_near - (N_near / N_far) m_far. The p-value is the mid-p
     value, with Student's t in the place of the normal, and the limits enclose the ratios that it does not reject
-    (`metrics.uncertainty.pairing`).
+    (`paired_dispersion`).
 
     Args:
         m_far: Shape (G, T): matches in the far part of the time before the event, per replicate.
@@ -318,7 +318,7 @@ def _most_degrees(clusterings: Sequence[NearAndFar]) -> float:
 # Its mean is 0 at the true b, whatever the variance of the counts and however they depend on each other within the
 # replicate (Wooldridge 1999). The U_g(b) of independent replicates are therefore tested by Student's t, and the
 # limits enclose the slopes that the test does not reject. Where pairs have a second parent, such as the day of the
-# article, the variance is that over both (`metrics.uncertainty.spread`), from the scores of the intersections.
+# article, the variance is that over both (`metrics.uncertainty.clusters`), from the scores of the intersections.
 
 
 MIN_REPLICATES_FOR_TREND = 10

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 import scipy
 
 from ...records import dataclass
-from ...tables.columns import THRESHOLD, divide
+from ...tables.columns import THRESHOLD, doubles, texts
 from ..curves.operating_points import COST, Criterion, Outcomes, holds_at, lowest_cost, pick
 from ..uncertainty.jackknife import t_quantile
+from .exact import COUNTS, exactly
+from .formulas import PAGE, ROUNDING, SHOWN, in_doubles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from ..uncertainty.clusters import InTime
     from ..uncertainty.jackknife import Floats
     from .assumption import Prediction
+    from .formulas import Numbers
 
 
 # The before/after estimator: from counts of matches and compared pairs to precision, recall and costs.
@@ -33,8 +36,6 @@ if TYPE_CHECKING:
 
 
 Counts: TypeAlias = "NDArray[np.int64]"
-
-ROUNDING = 1e-12  # relative error within which doubles of a number of pairs are taken to be equal
 
 
 @dataclass(frozen=True)
@@ -98,34 +99,45 @@ class Sums:
         return cls(reference, reference_recall, *(np.asarray(values, dtype=np.float64) for values in counts))
 
     @cached_property
+    def numbers(self) -> Numbers:
+        """The numbers of the page."""
+        counts = {name: getattr(self, name) for name in ("m_before", "m_after", "n_before", "n_after")}
+        return in_doubles({**counts, "recall_at_reference": np.full(1, self.reference_recall)}, self.reference)
+
+    @property
     def fpr(self) -> Floats:
         """False positive rate, M_b / N_b."""
-        return self.m_before / self.n_before
+        return np.asarray(self.numbers["fpr"])
 
-    @cached_property
+    @property
     def tp(self) -> Floats:
         """Estimated true positives of the source text, M_a - F N_a."""
-        return self.m_after - self.fpr * self.n_after
+        return np.asarray(self.numbers["tp_uncorrected"])
 
-    @cached_property
+    @property
     def tp_reference(self) -> Floats:
         """The same at the reference, TP0."""
-        return self._at_reference(self.tp)
+        return np.asarray(self.numbers["tp_at_reference"])
 
-    @cached_property
+    @property
     def gap(self) -> Floats:
         """Recall less the false positive rate, both at the reference: r0 - F0."""
-        return self.reference_recall - self._at_reference(self.fpr)
+        return np.asarray(self.reference_recall - self.numbers["fpr_at_reference"])
 
-    @cached_property
+    @property
     def positives(self) -> Floats:
         """A: the number of positives, estimated at the reference: TP0 / (r0 - F0) (Rogan & Gladen 1978)."""
-        return np.where(self.gap > 0, self.tp_reference / self.gap, np.nan)
+        return np.asarray(self.numbers["positives"])
 
     @property
     def is_possible(self) -> NDArray[np.bool_]:
         """Shape (1,): whether there are, rounding apart, no more estimated positives than pairs after the event."""
         return np.asarray(self.positives <= self.n_after * (1 + ROUNDING))
+
+    @property
+    def is_identified(self) -> NDArray[np.bool_]:
+        """Whether the positives can be estimated: there are some at the reference, and not too many."""
+        return np.asarray((self.tp_reference > 0) & self.is_possible)
 
     @cached_property
     def tp_corrected(self) -> Floats:
@@ -142,8 +154,11 @@ class Sums:
         """Corrected precision; nan where nothing is retrieved or positives are not identified."""
         return self.tp_corrected / self.m_after
 
-    def _at_reference(self, values: Floats) -> Floats:
-        return np.full_like(values[..., :1], np.nan) if self.reference is None else values[..., [self.reference]]
+    @property
+    def identified_precision(self) -> Floats:
+        """Corrected precision where the positives are identified; nan where it is undefined."""
+        precision = np.where(self.is_identified, self.precision, np.nan)
+        return np.where(np.isfinite(precision), precision, np.nan)
 
 
 # What a threshold costs without labels: counts of false positives and misses as the corrected estimates have them.
@@ -170,46 +185,15 @@ def alerts() -> Outcomes[pl.Expr]:
     return Outcomes(retrieved, nothing, nothing, every - retrieved)
 
 
-# The before/after estimator: precision and recall without gold labels (Van Atteveldt, Welbers et al., gtdnews).
-#
-# An article cannot cover an event that has not happened, so the matches before the event, M_b of N_b compared pairs,
-# measure the false positive rate, and the rest follows:
-#
-#     FPR = M_b / N_b     FP = FPR N_a     TP = M_a - FP     P = TP / M_a     R = TP / TP(reference)
-#
-# These are the formulas of the source text. They take all pairs after the event for negative, so FP is too large, and
-# R does not converge to recall: R - recall = (FPR(reference) recall - FPR) / (1 - FPR(reference)). Only N_a - A pairs
-# after the event are negative. With r0 for the recall at the reference, the number of positives is estimated there as
-#
-#     A = TP(reference) / (r0 - FPR(reference))       (Rogan & Gladen 1978)
-#
-# and what people read is corrected for it:
-#
-#     FP_c = FPR (N_a - A)     TP_c = M_a - FP_c = TP + FPR A     P_c = TP_c / M_a     R_c = TP_c / A
-#
-# All ratios of the source text are computed from exact integers, using the common numerator u = M_a N_b - M_b N_a:
-#
-#     TP = u / N_b        P = u / (M_a N_b)        R = u / u(reference)
-#
-# so every sign, and every comparison with a minimum precision, is decided without rounding error. So are the
-# corrected ones: with r0 = p / q, g = p N_b - q M_b(reference) and w = q u(reference), it is A = w / g, and the
-# common numerator is s = u g + M_b w:
-#
-#     TP_c = s / (N_b g)  FP_c = M_b (N_a g - w) / (N_b g)   P_c = s / (M_a N_b g)    R_c = s / (N_b w)
-#
-# Where these integers would have more than 127 bits, at a trillion pairs and more, doubles take their place.
+# The estimates: the page in exact fractions, for every row of a sweep.
 
 
 ReferenceRule = Literal["lowest", "max", "fixed"]
 
-RATIOS = ("fp", "tp", "precision", "recall_raw", "recall", "f1")  # each with a form as in the source text
-_U = "_u"
-_RETRIEVED = "_retrieved"
-_REFERENCE = {THRESHOLD: "_reference_threshold", _U: "_u_reference", "m_before": "_m_reference"}
-_GAP = "_gap"
-_POSITIVES = "_positives_times_gap"
-_BITS = 127
-_ROUNDING = 1e-9  # within which a corrected precision is compared with a minimum by exact fractions
+_COLUMNS = tuple(each.name for each in SHOWN)
+_TP = "_tp_times_n_before"
+_RECALLS = {"recall_raw", "recall"}  # which are r0 at the reference
+_CLOSE = 1e-9  # within which a corrected precision is compared with a minimum by exact fractions
 
 
 def estimates(
@@ -236,159 +220,92 @@ def estimates(
         reference_recall: r0, what recall is believed to be at the reference; a fraction with at most 9 decimals.
 
     Returns:
-        The rows with the columns of the table `before_after_estimates`: `fp`, `tp`, `precision`, `recall_raw`, `recall`
-        and `f1`, corrected for the positives among the pairs after the event, and as the source text has them with the
-        suffix `_uncorrected`. Null rules: with N_b = 0 all ratios are NULL (`no_before`); with M_a = 0 precision is
-        NULL (`no_prediction`); with TP < 0 recall and F1 are NULL (`negative_tp`). The corrected columns and all
-        recalls need the reference (`no_reference`); the corrected ones are NULL too if FPR(reference) is not below r0
-        (`unidentified`), or if the estimated positives are more than the pairs after the event (`all_positive`).
-        Precision may be negative and `recall_raw` may exceed 1; `recall` is clipped to 1. F1 is computed from counts,
-        2 TP / (2 TP + FP + FN), so it is 0 and not NULL where nothing is retrieved although something could be.
+        The rows with the columns of the page, `is_reference` and `undefined`. Precision may be negative and
+        `recall_raw` may exceed 1; `recall` is clipped to 1. F1 is computed from counts, 2 TP / (2 TP + FP + FN), so it
+        is 0 and not NULL where nothing is retrieved although something could be.
     """
-    frame = with_ratios(sweep)
-    references = reference_rows(frame, keys, rule=rule, min_precision=min_precision, threshold=threshold)
-    frame = with_recalls(frame, keys, references, reference_recall)
-    frame = frame.with_columns(_undefined().alias("undefined"))
-    return frame.drop(_U, _RETRIEVED, _POSITIVES, _GAP, *_REFERENCE.values())
+    references = references_of(sweep, keys, rule=rule, min_precision=min_precision, threshold=threshold)
+    return with_estimates(sweep, keys, references, reference_recall)
 
 
-def _wide(name: str) -> pl.Expr:
-    return pl.col(name).cast(pl.Int128)
-
-
-def _numerator() -> pl.Expr:
-    return _wide("m_after") * _wide("n_before") - _wide("m_before") * _wide("n_after")
-
-
-def _retrieved() -> pl.Expr:
-    return _wide("m_after") * _wide("n_before")
-
-
-def at_least(numerator: pl.Expr, denominator: pl.Expr, bound: float) -> pl.Expr:
-    """Whether numerator / denominator ≥ bound, decided with integers; false for 0 / 0.
-
-    Args:
-        numerator: Int128.
-        denominator: Int128, not negative.
-        bound: A fraction with at most 9 decimals, taken to be the decimal that it prints as.
-    """
-    exact = Fraction(repr(float(bound)))
-    enough = numerator * exact.denominator >= denominator * exact.numerator
-    return enough & (denominator > 0)
-
-
-def with_ratios(sweep: pl.DataFrame) -> pl.DataFrame:
-    """Add what no reference changes: `fpr`, the uncorrected FP, TP and precision, and columns for `with_recalls`.
-
-    Args:
-        sweep: As for `estimates`.
-    """
-    frame = sweep.with_columns(_numerator().alias(_U), _retrieved().alias(_RETRIEVED))
-    return frame.with_columns(
-        divide(pl.col("m_before"), pl.col("n_before")).alias("fpr"),
-        divide(_wide("m_before") * _wide("n_after"), _wide("n_before")).alias("fp_uncorrected"),
-        divide(pl.col(_U), _wide("n_before")).alias("tp_uncorrected"),
-        divide(pl.col(_U), pl.col(_RETRIEVED)).alias("precision_uncorrected"),
-    )
-
-
-def reference_rows(
-    frame: pl.DataFrame,
+def references_of(
+    sweep: pl.DataFrame,
     keys: Sequence[str],
     *,
     rule: ReferenceRule,
-    min_precision: float,
+    min_precision: float = 0.0,
     threshold: float | None = None,
 ) -> pl.DataFrame:
     """Return the row of every group that its recall is measured against; a group without one is not in it.
 
     Args:
-        frame: Result of `with_ratios`.
+        sweep: As for `estimates`.
         keys: Columns that identify a group.
         rule: As for `estimates`.
         min_precision: As for `estimates`.
         threshold: As for `estimates`.
     """
-    if rule == "fixed":
-        eligible = pl.col(THRESHOLD) == threshold
-    else:
-        eligible = at_least(pl.col(_U), pl.col(_RETRIEVED), min_precision) & (pl.col("n_before") > 0)
-    candidates = frame.filter(eligible, pl.col(_U) > 0)
-    order = [pl.col(_U), pl.col(THRESHOLD)] if rule == "max" else [pl.col(THRESHOLD)]
+    least = _decimal(min_precision)
+    numbers = exactly(sweep, np.full(sweep.height, -1), Fraction(1))
+    tp = numbers["tp_uncorrected"]
+    is_enough = (
+        (sweep[THRESHOLD] == threshold).fill_null(value=False).to_numpy()
+        if rule == "fixed"
+        else numbers["precision_uncorrected"].has(">=", least)
+    )
+    # n_before, the divisor of tp_uncorrected, is the same in all rows of a group
+    candidates = sweep.with_columns(tp.over_divisors(_TP)).filter(pl.Series(is_enough & tp.has(">", 0)))
+    order = [_TP, THRESHOLD] if rule == "max" else [THRESHOLD]
     ranked = candidates.sort(order, descending=[rule == "max", False][: len(order)])
-    return ranked.unique(subset=list(keys), keep="first", maintain_order=True)
+    return ranked.unique(subset=list(keys), keep="first", maintain_order=True).drop(_TP)
 
 
-def with_recalls(
-    frame: pl.DataFrame, keys: Sequence[str], references: pl.DataFrame, reference_recall: float
+def with_estimates(
+    sweep: pl.DataFrame,
+    keys: Sequence[str],
+    references: pl.DataFrame,
+    reference_recall: float,
+    names: Sequence[str] = _COLUMNS,
 ) -> pl.DataFrame:
-    """Add `is_reference`, the ratios of the source text that need a reference, all corrected ratios, working columns.
+    """Add what the page says of every row, with `is_reference` and `undefined`: why the first missing ratio is NULL.
 
     Args:
-        frame: Result of `with_ratios`.
+        sweep: As for `estimates`.
         keys: Columns that identify a group.
-        references: Result of `reference_rows`.
+        references: Result of `references_of`.
         reference_recall: As for `estimates`.
+        names: Which numbers of the page.
     """
-    renamed = references.select(*keys, *(pl.col(name).alias(alias) for name, alias in _REFERENCE.items()))
-    frame = frame.join(renamed, on=list(keys), how="left", nulls_equal=True)
-    u, u_reference = pl.when((pl.col(_U) >= 0) & (pl.col("n_before") > 0)).then(pl.col(_U)), pl.col(_REFERENCE[_U])
-    raw = divide(u, u_reference)
-    doubled_u = pl.when(u_reference.is_not_null()).then(2 * u)
-    f1 = divide(doubled_u, pl.col(_RETRIEVED) + pl.max_horizontal(pl.col(_U), u_reference))
-    is_reference = (pl.col(THRESHOLD) == pl.col(_REFERENCE[THRESHOLD])).fill_null(value=False)
-    frame = frame.with_columns(
+    numbers, rows = _page(sweep, keys, references, reference_recall)
+    is_reference = (sweep[THRESHOLD] == rows["_threshold"]).fill_null(value=False)
+    columns = {name: numbers[name].doubles()[: sweep.height] for name in names}
+    for name in _RECALLS & columns.keys():  # the formula gives the same there, but for rounding
+        columns[name] = np.where(is_reference.to_numpy() & ~np.isnan(columns[name]), reference_recall, columns[name])
+    reason = np.full(sweep.height, None, dtype=object)
+    for each in reversed([each for each in PAGE if each.reason]):
+        reason[~numbers[each.name].is_defined[: sweep.height]] = each.reason
+    return sweep.with_columns(
         is_reference.alias("is_reference"),
-        raw.alias("recall_raw_uncorrected"),
-        raw.clip(upper_bound=1.0).alias("recall_uncorrected"),
-        f1.alias("f1_uncorrected"),
-    )
-    return _with_corrected(frame, reference_recall)
-
-
-def _with_corrected(frame: pl.DataFrame, reference_recall: float) -> pl.DataFrame:
-    """Add the ratios without the overestimate of FP; at the reference recall is r0 by assumption."""
-    recall = Fraction(repr(float(reference_recall)))
-    pairs = max(frame.select(pl.max("n_before", "n_after").fill_null(0)).row(0))
-    dtype = pl.Int128() if 4 * recall.denominator * pairs**3 < 2**_BITS else pl.Float64()
-    m_before, n_before, m_after, n_after, u, u_reference, m_reference = (
-        pl.col(name).cast(dtype)
-        for name in ("m_before", "n_before", "m_after", "n_after", _U, _REFERENCE[_U], _REFERENCE["m_before"])
-    )
-    gap, positives = pl.col(_GAP), pl.col(_POSITIVES)
-    frame = frame.with_columns(
-        (n_before * recall.numerator - m_reference * recall.denominator).alias(_GAP),
-        (u_reference * recall.denominator).alias(_POSITIVES),
-    )
-    # without negatives among the pairs after the event, or with more positives than pairs, nothing is corrected
-    negatives = n_after * gap - positives
-    is_possible = (gap > 0) & (negatives >= 0)
-    right = pl.when(is_possible).then(u * gap + m_before * positives)
-    hits = pl.when(right >= 0).then(right)
-    at_reference = pl.when("is_reference", hits.is_not_null()).then(reference_recall)
-    raw = at_reference.otherwise(divide(hits, n_before * positives))
-    union = m_after * n_before * gap + pl.max_horizontal(hits, n_before * positives)
-    return frame.with_columns(
-        divide(pl.when(is_possible).then(m_before * negatives), n_before * gap).alias("fp"),
-        divide(right, n_before * gap).alias("tp"),
-        divide(right, m_after * n_before * gap).alias("precision"),
-        raw.alias("recall_raw"),
-        raw.clip(upper_bound=1.0).alias("recall"),
-        divide(pl.when(hits.is_not_null()).then(2 * hits), union).alias("f1"),
+        *(doubles(name, values) for name, values in columns.items()),
+        texts("undefined", reason),
     )
 
 
-def _undefined() -> pl.Expr:
-    """Why the first undefined ratio of the row is NULL."""
-    reasons = {
-        "no_before": pl.col("n_before") == 0,
-        "no_prediction": pl.col("m_after") == 0,
-        "no_reference": pl.col(_REFERENCE[_U]).is_null(),
-        "unidentified": pl.col(_GAP) <= 0,
-        "all_positive": pl.col("tp").is_null(),
-        "negative_tp": pl.col("tp") < 0,
-    }
-    return pl.coalesce(pl.when(holds).then(pl.lit(reason)) for reason, holds in reasons.items())
+def _page(
+    sweep: pl.DataFrame, keys: Sequence[str], references: pl.DataFrame, reference_recall: float
+) -> tuple[Numbers, pl.DataFrame]:
+    """The page of the rows of a sweep, behind which those of the references stand, and the reference of each row."""
+    counts = sweep[COUNTS].vstack(references[COUNTS])
+    row_numbers = pl.int_range(sweep.height, counts.height)
+    numbered = references.select(*keys, pl.col(THRESHOLD).alias("_threshold"), row_numbers.alias("_row"))
+    rows = sweep.select(keys).join(numbered, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+    reference = np.append(rows["_row"].fill_null(-1).to_numpy(), numbered["_row"].to_numpy())
+    return exactly(counts, reference, _decimal(reference_recall)), rows
+
+
+def _decimal(number: float) -> Fraction:
+    """The decimal that a number prints as."""
+    return Fraction(repr(float(number)))
 
 
 def f_beta(beta: float) -> pl.Expr:
@@ -457,27 +374,13 @@ def precision_reaches(
         reference_recall: Likewise.
     """
     reached = curve.select((pl.col("precision") >= min_precision).alias("reached"))["reached"]
-    is_close = (curve["precision"] - min_precision).abs() <= _ROUNDING
+    is_close = (curve["precision"] - min_precision).abs() <= _CLOSE
     close = is_close.fill_null(value=False).arg_true()
     if close.is_empty():
         return reached
-    names = ("m_before", "m_after")
-    references = curve.filter("is_reference").select(
-        *keys, *(pl.col(name).name.suffix("_at_reference") for name in names)
-    )
-    rows = curve[close].join(references, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
-    minimum, recall = Fraction(repr(float(min_precision))), Fraction(repr(float(reference_recall)))
-    exact = [_exact_precision(row, recall) >= minimum for row in rows.iter_rows(named=True)]
-    return reached.scatter(close, exact)
-
-
-def _exact_precision(row: Mapping[str, Any], recall: Fraction) -> Fraction:
-    """1 - FPR (N_a - A) / M_a, with A = u(reference) / (r0 N_b - M_b(reference))."""
-    n_before, n_after = row["n_before"], row["n_after"]
-    at_reference, m_reference = row["m_after_at_reference"], row["m_before_at_reference"]
-    positives = (at_reference * n_before - m_reference * n_after) / (recall * n_before - m_reference)
-    false_positives: Fraction = Fraction(row["m_before"], n_before) * (n_after - positives)
-    return 1 - false_positives / int(row["m_after"])
+    numbers, _ = _page(curve[close], keys, curve.filter("is_reference"), reference_recall)
+    exact = numbers["precision"].has(">=", _decimal(min_precision))
+    return reached.scatter(close, exact[: len(close)])
 
 
 # Precision from a random sample that people checked, alone and combined with the estimate that needs no labels.
@@ -486,17 +389,20 @@ def _exact_precision(row: Mapping[str, Any], recall: Fraction) -> Fraction:
 # correct, k is hypergeometric (M, R, n); nothing else is assumed about the matches.
 #
 # - The sample alone: with Jeffreys' prior, R - k is beta-binomial (M - n; k + 1/2, n - k + 1/2), which is exact for n =
-# M. The limits are its quantiles, but k = n always keeps 1 in the interval and k = 0 always keeps 0 (Brown, Cai &
-# DasGupta 2001). - The combination: the false positives M - R are predicted from those before the event, as φ times a
-# negative binomial number (`placebo.predicted`), which is a Poisson number whose mean is gamma distributed. That mean
-# is multiplied by κ, the false positive rate after the event over that before it, whose prior is gamma with mean 1
-# (`kappa`); the product is taken as gamma, with its own mean and variance. The prior of R is a mixture in which this
-# prediction and Jeffreys' prior each have weight one half (the robust prior of Schmidli et al. 2014). Bayes' theorem
-# with the hypergeometric likelihood of the sample gives the posterior of R. The worse the sample fits the prediction,
-# the less weight the prediction receives: the limits widen and finally become those of the sample alone. - Limits are
-# whole numbers of correct matches, estimates are means. Where nearly all of a distribution lies on one number, its mean
-# can lie beyond a quantile; the limit is then the next whole number on the other side of the mean. - Agreement of the
-# two: how far k lies in the tails of its distribution under the prediction (Box 1980), as a two-sided mid-p-value.
+#   M. The limits are its quantiles, but k = n always keeps 1 in the interval and k = 0 always keeps 0 (Brown, Cai &
+#   DasGupta 2001).
+# - The combination: the false positives M - R are predicted from those before the event, as φ times a negative binomial
+#   number (`assumption.predicted`), which is a Poisson number whose mean is gamma distributed. That mean is multiplied
+#   by κ, the false positive rate after the event over that before it, whose prior is gamma with mean 1
+#   (`sensitivity.kappa_variance`); the product is taken as gamma, with its own mean and variance. The prior of R is a
+#   mixture in which this prediction and Jeffreys' prior each have weight one half (the robust prior of Schmidli et al.
+#   2014). Bayes' theorem with the hypergeometric likelihood of the sample gives the posterior of R. The worse the
+#   sample fits the prediction, the less weight the prediction receives: the limits widen and finally become those of
+#   the sample alone.
+# - Limits are whole numbers of correct matches, estimates are means. Where nearly all of a distribution lies on one
+#   number, its mean can lie beyond a quantile; the limit is then the next whole number on the other side of the mean.
+# - Agreement of the two: how far k lies in the tails of its distribution under the prediction (Box 1980), as a
+#   two-sided mid-p-value.
 
 
 VAGUE_WEIGHT = 0.5  # of Jeffreys' prior in the mixture

@@ -13,7 +13,8 @@ from ...records import dataclass
 from ..uncertainty.bootstrap import otherwise, studentised
 from ..uncertainty.jackknife import dispersion, fieller_interval, gamma_interval, leave_one_out, t_quantile, tail
 from ..uncertainty.limits import Interval, union
-from .estimates import ROUNDING, Sums
+from .estimates import Sums
+from .formulas import LIMITED, ROUNDING, Numbers
 from .timelines import spread_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..uncertainty.interval_quality import Reason
     from ..uncertainty.jackknife import Floats, Limits
     from .estimates import Counts, Sides
+    from .formulas import Estimate
 
 
 # The before/after estimates from resampled events: studentised statistics of the bootstrap, for `intervals`.
@@ -91,7 +93,7 @@ class _Form:
 
 @dataclass(frozen=True)
 class _Estimators:
-    """The estimators of `sums.Sums` with their derivatives.
+    """Numbers of the page with their derivatives.
 
     Attributes:
         totals: M_b, M_a, N_b and N_a, and at the reference M_b and M_a.
@@ -104,23 +106,29 @@ class _Estimators:
     @property
     def fpr(self) -> _Form:
         """F = M_b / N_b."""
-        return self.totals[0] / self.totals[2]
+        return self._number("fpr", self.totals[:2])
 
     @property
     def tp(self) -> _Form:
         """TP = M_a - F N_a."""
-        return self.totals[1] - self.fpr * self.totals[3]
+        return self._number("tp_uncorrected", self.totals[:2])
 
     @property
     def tp_reference(self) -> _Form:
         """TP0."""
-        return self.totals[5] - self.totals[4] / self.totals[2] * self.totals[3]
+        return self._number("tp_uncorrected", self.totals[4:])
 
     @property
     def gap(self) -> _Form:
         """The difference r0 - F0."""
-        of_reference = self.totals[4] / self.totals[2]
+        of_reference = self._number("fpr", self.totals[4:])
         return _Form(self.reference_recall - of_reference.value, tuple(-slope for slope in of_reference.slopes))
+
+    def _number(self, name: str, matches: Sequence[_Form]) -> _Form:
+        """A number that needs no reference, of matches before and after the event."""
+        counts = zip(("m_before", "m_after", "n_before", "n_after"), (*matches, *self.totals[2:4]), strict=True)
+        form: _Form = Numbers(dict(counts), {}, lambda value, *_condition: value)[name]
+        return form
 
     def recall(self) -> tuple[_Form, _Form]:
         """TP (r0 - F0) + F TP0 and TP0."""
@@ -295,7 +303,7 @@ def _standardised(values: Floats, jackknifed: Floats, spread: JackknifeSpread) -
 #
 #   The limits are [0, 1] where TP0 does not differ from 0 significantly, as where F0 approaches r0.
 # - The reference is chosen from the same data. What the estimates would be at the other thresholds that might have been
-#   chosen, weighted by how likely that is, adds to the variance (`references`).
+#   chosen, weighted by how likely that is, adds to the variance (`doubt_in_choice`).
 # - Where recall at the reference is given as a range, the limits hold for every value in it.
 #
 # Quantiles are those of Student's t with one degree of freedom less than there are replicates with data, or fewer
@@ -304,8 +312,7 @@ def _standardised(values: Floats, jackknifed: Floats, spread: JackknifeSpread) -
 
 Reasons: TypeAlias = "NDArray[np.str_]"
 
-CORRECTED = ("precision", "recall", "f1")
-INTERVAL_NAMES = ("fpr", *CORRECTED, *(f"{name}_uncorrected" for name in CORRECTED))
+INTERVAL_NAMES = tuple(each.name for each in LIMITED)
 FEW_MATCHES = 10
 MIN_REPLICATES = 2  # a spread needs two
 
@@ -348,48 +355,45 @@ def intervals(
     spread = spread_of(counts)
     columns = zip(*([leave_one_out(values) for values in clustering.columns] for clustering in counts), strict=True)
     jackknifed = Sums.of(reference, reference_recalls[0], [np.concatenate(values) for values in columns])
-    limits = [
-        intervals_of_sums(
-            replace(totals, reference_recall=recall),
-            replace(jackknifed, reference_recall=recall),
-            spread,
-            confidence=confidence,
-            choice=choice,
-            bootstrap={}
-            if resampling is None
-            else resampled(
-                counts[0],
-                reference=reference,
-                reference_recall=recall,
-                confidence=confidence,
-                resampling=resampling,
-            ),
+
+    def bootstrap(recall: float) -> Mapping[str, Studentised]:
+        if resampling is None:
+            return {}
+        return resampled(
+            counts[0], reference=reference, reference_recall=recall, confidence=confidence, resampling=resampling
         )
-        for recall in dict.fromkeys(reference_recalls)
-    ]
-    return {name: union([of_recall[name] for of_recall in limits]) for name in INTERVAL_NAMES}
+
+    return intervals_of_sums(
+        totals, jackknifed, spread, reference_recalls, confidence=confidence, choice=choice, bootstrap=bootstrap
+    )
 
 
 def intervals_of_sums(
     totals: Sums,
     jackknifed: Sums,
     spread: JackknifeSpread,
+    reference_recalls: Sequence[float],
     *,
     confidence: float,
     choice: Choice | None = None,
-    bootstrap: Mapping[str, Studentised] | None = None,
+    bootstrap: Callable[[float], Mapping[str, Studentised]] = lambda _recall: {},
 ) -> dict[str, Interval]:
-    """The intervals of `intervals` at one recall at the reference, from totals and totals without each replicate.
+    """The intervals of `intervals` from totals and totals without each replicate.
 
     Args:
         totals: Totals over all replicates.
         jackknifed: The same totals without each replicate in turn, as from `leave_one_out`.
         spread: The clusterings of these replicates.
+        reference_recalls: As for `intervals`.
         confidence: Such as 0.95.
         choice: How the reference was chosen; None if it was given.
-        bootstrap: What `resampled` gives; None: nothing is resampled.
+        bootstrap: What `resampled` gives for a recall at the reference.
     """
-    return _Limits(totals, jackknifed, spread, confidence, choice, bootstrap or {}).all()
+    limits = []
+    for recall in dict.fromkeys(reference_recalls):
+        sums, without = (replace(each, reference_recall=recall) for each in (totals, jackknifed))
+        limits.append(_Limits(sums, without, spread, confidence, choice, bootstrap(recall)).all())
+    return {name: union([of_recall[name] for of_recall in limits]) for name in INTERVAL_NAMES}
 
 
 @dataclass(frozen=True)
@@ -418,7 +422,7 @@ class _Limits:
         is_full = totals.positives >= totals.n_after * (1 - ROUNDING)
         precise = np.where((precise == "") & is_full, "all_positive", precise)
         of_source = self._f1_uncorrected()
-        return {
+        closed = {
             "fpr": as_interval((np.minimum(self._fpr[0], totals.fpr), np.minimum(self._fpr[1], 1.0)), always),
             "precision": as_interval(self._corrected_precision, precise),
             "recall": as_interval(self._recall(), measured, unit=True),
@@ -427,6 +431,16 @@ class _Limits:
             "recall_uncorrected": as_interval(self._recall_uncorrected(), plain, unit=True),
             "f1_uncorrected": as_interval(of_source, self._moving(of_source, plain), unit=True),
         }
+        return closed | {each.name: self._of_further(each) for each in LIMITED if each.name not in closed}
+
+    def _of_further(self, estimate: Estimate) -> Interval:
+        """Student's limits of another number of the page, from what it is without each replicate."""
+        value, jackknifed = (np.asarray(sums.numbers[estimate.name]) for sums in (self.totals, self.jackknifed))
+        half = t_quantile(self.confidence, self.spread.degrees(jackknifed)) * np.sqrt(self.spread.variance(jackknifed))
+        lower, upper = np.maximum(value - half, np.minimum(value, 0.0)), value + half
+        if estimate.scale != "log":  # a share
+            upper = np.minimum(upper, np.maximum(value, 1.0))
+        return Interval.of((lower, upper), "undefined_ratio")
 
     def _mean_count(self, count: Floats, rate: Floats, pairs: Floats) -> Limits:
         """Limits of the means of nested counts, with their dispersion and its degrees of freedom from the replicates.

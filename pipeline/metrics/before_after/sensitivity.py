@@ -14,9 +14,10 @@ from ...tables.columns import THRESHOLD
 from ..curves.operating_points import pick
 from ..uncertainty.clusters import JackknifeSpread
 from ..uncertainty.jackknife import leave_one_out
-from ..uncertainty.limits import Interval, limit_series, union
+from ..uncertainty.limits import Interval, limit_series
 from .assumption import placebo
-from .estimates import ROUNDING, ReferenceRule, Sums, reference_rows, with_ratios, with_recalls
+from .estimates import ReferenceRule, Sums, references_of, with_estimates
+from .formulas import in_doubles
 from .intervals import MIN_REPLICATES, intervals_of_sums
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ..uncertainty.jackknife import Floats, Limits
     from .assumption import NearAndFar
     from .estimates import Counts
+    from .formulas import Numbers
     from .intervals import Choice
 
 
@@ -147,12 +149,11 @@ def adjusted_intervals(
     counts = (m_after, n_before[:, None], n_after[:, None])
     sums = [values.sum(axis=0).astype(np.float64) for values in counts]
     without = [leave_one_out(values) for values in counts]
-    spread, of_recalls = JackknifeSpread((len(n_before),)), []
-    for recall in dict.fromkeys(reference_recalls):
-        totals = adjusted_sums(standardised.fp, sums, reference, recall)
-        jackknifed = adjusted_sums(standardised.fp_jackknifed, without, reference, recall)
-        of_recalls.append(intervals_of_sums(totals, jackknifed, spread, confidence=confidence, choice=choice))
-    return {name: union([limits[name] for limits in of_recalls]) for name in ADJUSTED_NAMES}
+    totals = adjusted_sums(standardised.fp, sums, reference, reference_recalls[0])
+    jackknifed = adjusted_sums(standardised.fp_jackknifed, without, reference, reference_recalls[0])
+    spread = JackknifeSpread((len(n_before),))
+    limits = intervals_of_sums(totals, jackknifed, spread, reference_recalls, confidence=confidence, choice=choice)
+    return {name: limits[name] for name in ADJUSTED_NAMES}
 
 
 def adjusted_sums(fp: Floats, counts: Sequence[Floats], reference: int | None, reference_recall: float) -> Sums:
@@ -198,15 +199,14 @@ def over_references(
         `reference_precision`, `reference_tp`, `threshold` (the chosen one), `recall`, `f1`, `best_threshold` and
         `best_f1`. Without a reference all columns but `rule`, `min_precision` and `threshold` are NULL.
     """
-    curve = with_ratios(sweep)
     frames: list[pl.DataFrame] = []
     results: list[tuple[pl.DataFrame, pl.DataFrame]] = []
     for rule, min_precision in product(_RULES, sorted({*_MIN_PRECISIONS, min_precision_of_run})):
-        references = reference_rows(curve, keys, rule=rule, min_precision=min_precision)
+        references = references_of(sweep, keys, rule=rule, min_precision=min_precision)
         # most minimum precisions lead to the same references, which give the same result
         result = next((result for others, result in results if others.equals(references)), None)
         if result is None:
-            result = _one_reference(curve, keys, chosen, references, reference_recall)
+            result = _one_reference(sweep, keys, chosen, references, reference_recall)
             results.append((references, result))
         labels = [pl.lit(rule).alias("rule"), pl.lit(min_precision).alias("min_precision")]
         frames.append(result.with_columns(labels))
@@ -214,11 +214,9 @@ def over_references(
 
 
 def _one_reference(
-    ratios: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFrame, references: pl.DataFrame, reference_recall: float
+    sweep: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFrame, references: pl.DataFrame, reference_recall: float
 ) -> pl.DataFrame:
-    curve = with_recalls(ratios, keys, references, reference_recall).with_columns(
-        pl.lit(None, dtype=pl.String).alias("undefined")
-    )
+    curve = with_estimates(sweep, keys, references, reference_recall, ("precision", "tp", "recall", "f1"))
     reference = curve.filter("is_reference").select(
         *keys,
         pl.col(THRESHOLD).alias("reference_threshold"),
@@ -261,17 +259,11 @@ def overturning_kappa(
     Returns:
         κ, or nan if no κ up to 100 overturns the choice.
     """
-    # false positive rates after the event for every κ and threshold, shape (400, T)
-    rates = _KAPPAS[:, None] * (m_before / n_before)[None, :]
     with np.errstate(invalid="ignore", divide="ignore"):
-        # A = TP(reference) / (r0 - FPR(reference)) for every κ; nan where that is not possible
-        gap = reference_recall - rates[:, [reference]]
-        at_reference = m_after[reference] - rates[:, [reference]] * n_after
-        positives = np.where((gap > 0) & (at_reference > 0), at_reference / gap, np.nan)
-        positives = np.where(positives <= n_after * (1 + ROUNDING), positives, np.nan)
-        # TP = M_a - FPR (N_a - A), F1 = 2 TP / (2 TP + FP + FN), which is 0 where nothing right is retrieved
-        tp = m_after[None, :] - rates * (n_after - positives)
-        f1 = np.where(tp > 0, 2 * tp / (m_after[None, :] + np.maximum(tp, positives)), 0.0)
+        # for every κ and threshold, shape (400, T); F1 is 0 where nothing right is retrieved
+        rates = _KAPPAS[:, None] * (m_before / n_before)[None, :]
+        numbers = _at_rates(rates, m_after, n_after, reference, reference_recall)
+        f1 = np.where(numbers["tp_at_reference"] > 0, np.nan_to_num(numbers["f1"]), 0.0)
     overturned = np.nonzero(f1.max(axis=1) - f1[:, chosen] > _F1_LOSS)[0]
     return float(_KAPPAS[overturned[0]]) if len(overturned) else float("nan")
 
@@ -393,8 +385,7 @@ _COUNTS = ("m_before", "m_after", "n_before", "n_after")
 def ratios_over_kappa(chosen: Floats, reference: Floats, reference_recall: float = 1.0) -> tuple[Floats, Floats]:
     """Corrected precision and recall at one threshold for every κ in `KAPPAS`.
 
-    With FPR = κ M_b / N_b at both thresholds, A = (M_a(reference) - FPR(reference) N_a) / (r0 - FPR(reference)),
-    TP = M_a - FPR (N_a - A), P = TP / M_a and R = TP / A (Rogan & Gladen 1978).
+    They follow as on the page of formulas, with κ M_b / N_b as the false positive rate at both thresholds.
 
     Args:
         chosen: M_b, M_a, N_b and N_a at the threshold, shape (4,).
@@ -405,15 +396,22 @@ def ratios_over_kappa(chosen: Floats, reference: Floats, reference_recall: float
         Two arrays of the shape of `KAPPAS`. Precision may be negative, recall is clipped to [0, 1]; nan where there is
         no estimate of the positives: A is not between 0 and N_a, or there is no pair before the event.
     """
-    m_before, m_after, n_before, n_after = chosen
-    rate, rate_reference = (KAPPAS * of_matches / n_before for of_matches in (m_before, reference[0]))
-    # positives after the event
-    gap, hits = reference_recall - rate_reference, reference[1] - rate_reference * n_after
-    positives = np.where((gap > 0) & (hits > 0), hits / gap, np.nan)
-    positives = np.where(positives <= n_after, positives, np.nan)
-    tp = m_after - rate * (n_after - positives)
-    precision = tp / np.where(m_after > 0, m_after, np.nan)
-    return np.asarray(precision), np.asarray(np.clip(tp / positives, 0.0, 1.0))
+    m_before, m_after = np.stack([chosen[:2], reference[:2]], axis=1)  # at the threshold, and at the reference
+    rates = KAPPAS[:, None] * m_before / chosen[2]
+    numbers = _at_rates(rates, m_after, chosen[3], 1, reference_recall)
+    # estimated are more than no positives, and in these bands not even by rounding more than all pairs
+    is_estimated = (numbers["tp_at_reference"] > 0) & (numbers["positives"] <= chosen[3])
+    tp = np.where(is_estimated, numbers["tp"], np.nan)[:, 0]
+    precision = tp / np.where(m_after[0] > 0, m_after[0], np.nan)
+    return np.asarray(precision), np.asarray(np.clip(tp / numbers["positives"][:, 0], 0.0, 1.0))
+
+
+def _at_rates(
+    rates: Floats, m_after: Floats | NDArray[np.int64], n_after: float, reference: int, reference_recall: float
+) -> Numbers:
+    """The page where the false positive rates after the event are others than those before it."""
+    counts = {"fpr": rates, "m_after": np.asarray(m_after, np.float64), "n_after": np.full(1, float(n_after))}
+    return in_doubles({**counts, "recall_at_reference": np.full(1, reference_recall)}, reference)
 
 
 def with_bands(

@@ -89,17 +89,18 @@ def over_time(shifts: Floats) -> OverTime:
     variance = (deviations**2).sum(axis=0)
     # of independent clusters products of deviations from their mean are below 0 on average
     gammas = [_at_lag(deviations, lag) + variance * (number - lag) / number**2 for lag in range(1, 5)]
+    # the coefficient of an autoregression
     observed = gammas[0] / variance
     lasting = np.where(sum(gammas[:3]) > 0, sum(gammas[1:]) / sum(gammas[:3]), 0.0)
     lasting = np.where(p_values_of_neighbours(shifts) < _LEVEL, np.maximum(observed, lasting), observed)
-    coefficient = np.clip(np.nan_to_num(lasting), 0.0, _MOST_PERSISTENT)
-    persistence = 4 * coefficient**2 / (1 - coefficient**2) ** 2
-    bandwidth = np.maximum(np.minimum(_RATE * (persistence * number) ** (1 / 3), number / 3), 1.0)
+    bandwidth = np.maximum(_bandwidth(np.nan_to_num(lasting), number), 1.0)
+    # the variance with Bartlett's covariances, raised for the mean that deviations are from
     total, once, squared = variance.copy(), np.zeros_like(variance), np.zeros_like(variance)
     for lag in range(1, int(np.ceil(bandwidth.max(initial=1.0)))):
         weight = np.maximum(1 - lag / bandwidth, 0.0)
         total, once, squared = total + 2 * weight * _at_lag(deviations, lag), once + weight, squared + weight**2
     raised = (number - 1) / (number - np.minimum(1 + 2 * once, number / 2))
+    # at least that of an autoregression whose correlation is a standard error above the observed one
     likely = np.clip(np.nan_to_num(observed) + 1 / np.sqrt(number), 0.0, _MOST_LIKELY)
     least = 1 + 2 * likely / (1 - np.clip(np.fmax(lasting, likely), 0.0, _MOST_LIKELY))
     return OverTime(np.fmax(total * raised / variance, least), 1 + 2 * squared)
@@ -149,6 +150,13 @@ def may_neighbours_be_alike(shifts: Floats) -> bool:
     if len(shifts) < 2 or not shifts.shape[1]:  # noqa: PLR2004 - a single one has no neighbour
         return False
     return len(shifts) < FEWEST_IN_TIME or bool(combined_p_value(p_values_of_neighbours(shifts)) < _LEVEL)
+
+
+def _bandwidth(coefficient: Floats, number: int) -> Floats:
+    """Bartlett's bandwidth for an autoregression with this coefficient (Andrews 1991, eqs. 6.2 and 6.4)."""
+    squared = np.clip(coefficient, 0.0, _MOST_PERSISTENT) ** 2
+    persistence = 4 * squared / (1 - squared) ** 2
+    return np.asarray(np.minimum(_RATE * (persistence * number) ** (1 / 3), number / 3))
 
 
 def _at_lag(deviations: Floats, lag: int) -> Floats:
@@ -266,6 +274,7 @@ def serial_correlation(second: Floats, in_time: InTime, *, of_first: float, of_r
     n, pairs, span = len(second), in_time.neighbours, in_time.cycle.span
     if pairs < FEWEST_NEIGHBOURS:
         return None
+    # the sum of the products of neighbours, less what first parents bring, against its standard error
     deviations = in_time.placed(second)
     products, variance = deviations * np.roll(deviations, -1), float((deviations**2).sum())
     lasting = max(of_first - of_rows, 0.0)
@@ -273,11 +282,10 @@ def serial_correlation(second: Floats, in_time: InTime, *, of_first: float, of_r
     if not net + variance * pairs / n**2 > CRITICAL * float(np.sqrt((products**2).sum())):
         return None
     levels = max(variance - of_rows - lasting / span, net)
-    coefficient = float(np.clip(net / levels, 0.0, _MOST_PERSISTENT)) if levels > 0 else 0.0
-    persistence = 4 * coefficient**2 / (1 - coefficient**2) ** 2
-    bandwidth = min(_RATE * (persistence * n) ** (1 / 3), n / 3)
+    bandwidth = float(_bandwidth(np.asarray(net / levels if levels > 0 else 0.0), n))
     if bandwidth <= 1:
         return None
+    # what is left of the covariances without that which first parents bring
     correlation = SerialCorrelation(in_time, bandwidth)
     lags = np.arange(1, len(correlation.weights) + 1)
     of_levels = lasting * 2 * float((correlation.weights * np.maximum(span - lags, 0)).sum()) / (span * (span - 1))
@@ -299,7 +307,7 @@ def serial_correlation(second: Floats, in_time: InTime, *, of_first: float, of_r
 # it on average.
 #
 # Second parents that follow each other in time, such as days, may go together with their neighbours; what that adds,
-# see `serial`, is added where it is positive.
+# see `SerialCorrelation`, is added where it is positive.
 
 
 Moments = tuple["Floats", "Floats", "Floats"]
@@ -319,6 +327,12 @@ def combined(variances: Sequence[Floats]) -> Floats:
         return variances[0]
     first, second, both = variances
     return np.maximum(first + second - both, np.minimum(first, second))
+
+
+def _held(of_first: Floats, of_second: Floats, of_sum: Floats) -> NDArray[np.int64]:
+    """Which variance holds: 2, the sum less that over intersections; where it is too low that over a parent, 0 or 1."""
+    smaller = np.where(of_first <= of_second, 0, 1)
+    return np.where(of_sum >= np.minimum(of_first, of_second), 2, smaller)
 
 
 @dataclass(frozen=True)
@@ -379,8 +393,7 @@ class JackknifeSpread:
             np.nan_to_num(over - 2 * ratio * shared + ratio**2 * under, nan=-np.inf)
             for over, under, shared in candidates
         )
-        smaller = np.where(of_first <= of_second, 0, 1)
-        chosen = np.where(of_sum >= np.minimum(of_first, of_second), 2, smaller)
+        chosen = _held(of_first, of_second, of_sum)
         over, under, shared = (np.choose(chosen, choices) for choices in zip(*candidates, strict=True))
         if self.serial is None:
             return over, under, shared
@@ -476,7 +489,7 @@ def spread_of_shifts(
         shifts: Shape (G, …): z_g, how far each cluster moves the statistic up.
         effective: The remaining shape: the effective number of clusters, nan where it is not known.
         clusters: The remaining shape: how many clusters have rows; None: all G.
-        in_time: Whether clusters follow each other in time, so that those nearby may be alike, see `serial`.
+        in_time: Whether clusters follow each other in time, so that those nearby may be alike, see `over_time`.
     """
     number = float(len(shifts)) if clusters is None else clusters
     # second, third and fourth moment: V, its skewness, and what V itself varies by
@@ -504,7 +517,7 @@ def combined_spread(spreads: Sequence[Spread]) -> Spread:
         spreads: Of the one clustering; or of the first parent, of the second parent, and of their intersections.
 
     Returns:
-        The variance of `spread.combined` (Cameron, Gelbach & Miller 2011, eq. 2.12) with the degrees of freedom of the
+        The variance of `combined` (Cameron, Gelbach & Miller 2011, eq. 2.12) with the degrees of freedom of the
         parent that has fewer (their section 2.4); nan where a parent or the intersections have a single replicate.
     """
     if len(spreads) == ONE_WAY:
@@ -513,11 +526,22 @@ def combined_spread(spreads: Sequence[Spread]) -> Spread:
     variance = combined([first.variance, second.variance, both.variance])
     # third moments of independent effects of both parents and of intersections add up as their variances do
     third = [of_clustering.skewed * of_clustering.variance**1.5 for of_clustering in spreads]
-    of_smaller = np.where(first.variance <= second.variance, third[0], third[1])
-    is_summed = first.variance + second.variance - both.variance >= np.minimum(first.variance, second.variance)
-    skewed = np.where(is_summed, third[0] + third[1] - third[2], of_smaller) / variance**1.5
+    held = _held(first.variance, second.variance, first.variance + second.variance - both.variance)
+    skewed = np.choose(held, [third[0], third[1], third[0] + third[1] - third[2]]) / variance**1.5
     skewed = np.clip(np.nan_to_num(skewed, posinf=0.0, neginf=0.0), -1.0, 1.0)
     return Spread(variance, np.minimum(first.degrees, second.degrees), skewed)
+
+
+def spread_of_clusterings(clusterings: Sequence[tuple[Floats, NDArray[Any]]], *, in_time: bool = False) -> Spread:
+    """The sampling error of a statistic over one clustering, whose clusters may follow each other, or two that cross.
+
+    Args:
+        clusterings: As for `combined_spread`, of each the shifts and the sizes of its clusters, both of shape (G, …).
+        in_time: As for `spread_of_shifts`; of two parents nothing is made of it.
+    """
+    in_time = in_time and len(clusterings) == ONE_WAY
+    spreads = (spread_of_shifts(shifts, effective_number(sizes), in_time=in_time) for shifts, sizes in clusterings)
+    return combined_spread(list(spreads))
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")

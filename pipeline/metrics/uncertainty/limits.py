@@ -52,7 +52,7 @@ class Interval:
     Attributes:
         lower: Shape (T,); nan where no interval can be given.
         upper: Shape (T,); likewise.
-        reason: Shape (T,), objects: why there is none, see `reasons`; None where there is one.
+        reason: Shape (T,), objects: why there is none, see `interval_quality.Reason`; None where there is one.
     """
 
     lower: Floats

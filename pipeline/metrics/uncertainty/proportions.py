@@ -13,12 +13,9 @@ from ...records import dataclass
 from ...tables.columns import FPR, OF_LABELS, PRECISION, RATIO_OF, RECALL, value_of
 from .bootstrap import otherwise, share_limits
 from .clusters import (
-    Spread,
-    combined_spread,
-    effective_number,
     implied_skewness,
     may_neighbours_be_alike,
-    spread_of_shifts,
+    spread_of_clusterings,
     stretched,
     stretches,
 )
@@ -96,10 +93,8 @@ def index_limits_of_clusters(
     if min(len(each.tp) for each in clusterings) < 2:  # noqa: PLR2004 - a spread needs two
         return np.full(total.tp.shape, np.nan), np.full(total.tp.shape, np.nan)
     estimate = index_of(index, total)
-    in_time = replicates.in_time and not crossed
-    sizes = [effective_number(np.add.reduce(_outcomes(each))) for each in clusterings]
-    pairs = zip((_index_shifts(index, each, estimate) for each in clusterings), sizes, strict=True)
-    spread = combined_spread([spread_of_shifts(shifts, size, in_time=in_time) for shifts, size in pairs])
+    shifts = [(_index_shifts(index, each, estimate), np.add.reduce(_outcomes(each))) for each in clusterings]
+    spread = spread_of_clusterings(shifts, in_time=replicates.in_time)
     middle, of_rows = _with_half_a_row(index, total, squares)
     variance = np.fmax(spread.variance, of_rows)
     return _index_limits(index, estimate, middle, variance, tail(confidence, spread.degrees))
@@ -400,18 +395,13 @@ class _OfClusters:
         total_hits, total = hits.sum(axis=0).astype(np.float64), (hits + misses).sum(axis=0).astype(np.float64)
         share = total_hits / total
         # variance of the share over that of a binomial share of as many rows; without both outcomes a neighbour's
-        in_time = in_time and len(clusterings) == 1
-        spread = combined_spread([_spread_of_share(share, *sides, in_time=in_time) for sides in clusterings])
+        shifts = [(_shifts(share, *sides), np.add(*sides)) for sides in clusterings]
+        spread = spread_of_clusterings(shifts, in_time=in_time)
         effect = spread.variance * total / (share * (1 - share))
         mixed = (total_hits > 0) & (total_hits < total) & (spread.variance > _ROUNDING)
         effect = np.where(mixed, effect, np.maximum(_carried(effect, mixed), 1.0))
         excess = np.where(mixed, spread.skewed - implied_skewness(share, spread.variance, "beta"), 0.0)
         return cls(share, effect, spread.degrees, excess)
-
-
-def _spread_of_share(share: Floats, hits: NDArray[Any], misses: NDArray[Any], *, in_time: bool) -> Spread:
-    """The sampling error of a share, of shape (K,), from hits and misses of shape (G, K)."""
-    return spread_of_shifts(_shifts(share, hits, misses), effective_number(hits + misses), in_time=in_time)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")

@@ -1,4 +1,4 @@
-"""The equal-FPR assumption: placebo and trend, what they count, their tables, and what they say of the numbers."""
+"""The equal-FPR assumption: placebo and trend, their tables and figures, and what they say of the numbers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ...plan.counts import CountFunction, Query
 from ...tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls, texts
 from ...tables.schemas import GROUPING, TOTAL, grouping_columns
 from ...visible_text import percent
+from ..figures import Axis, Figure, Rule, Series, caption, drawn, intervals, keys_of, rising, thinned, with_limits
 from ..stage import number
-from .inputs import pairs_by_day
-from .tables import chosen_threshold
-from .uncertainty import groups_of
+from .groups import groups_of
+from .inputs import chosen_threshold, pairs_by_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from ...metrics.uncertainty.cube import Cube
     from ...metrics.uncertainty.interval_quality import Reason
     from .contract import BeforeAfterParameters, Compared
-    from .tables import Matchers
-    from .uncertainty import EstimatedGroup
+    from .groups import EstimatedGroup
+    from .planning import Matchers
 
 
 # The table `before_after_placebo`: the near against the far part of the time before the event.
@@ -116,9 +116,7 @@ def _precision(
     _, m_after, _, n_after = group.sides
     with np.errstate(divide="ignore", invalid="ignore"):
         counts = (matches, m_after.sum(axis=0), np.full(1, pairs), np.full(1, n_after.sum()))
-        sums = Sums.of(group.reference, params.recall_reference.middle, counts)
-        precision = np.where((sums.tp_reference > 0) & sums.is_possible, sums.precision, np.nan)
-    return np.where(np.isfinite(precision), precision, np.nan)
+        return Sums.of(group.reference, params.recall_reference.middle, counts).identified_precision
 
 
 # The match rate by day before the event: what it needs counted, and the table `before_after_trend`.
@@ -126,7 +124,7 @@ def _precision(
 
 TREND = "before_after_trend"
 COUNTED = "lag_pairs"
-KEY, VALUE = "lag_days", "n_pairs"
+DAY, VALUE = "lag_days", "n_pairs"
 HOURS = 24
 LEAST_OF_GIVEN = 0.95
 MOMENTS = "moments"  # sums of the days, in the middle of which matches lie
@@ -149,7 +147,7 @@ def counts(
     """
     if compared == "pairs":
         params = {name: bounds[name] for name in ("before_start", "before_end")}
-        yield Query("before_after/pairs_by_day", params, (VALUE,), (KEY,), into=COUNTED)
+        yield Query("before_after/pairs_by_day", params, (VALUE,), (DAY,), into=COUNTED)
     elif timelines is not None:
         frames, span = timelines
 
@@ -158,7 +156,7 @@ def counts(
             return matchers.repeated(counted, rows, segment)
 
         yield CountFunction(
-            "before_after/pairs_by_day", {**frames, **matchers.frames()}, compute, (VALUE,), (KEY,), COUNTED
+            "before_after/pairs_by_day", {**frames, **matchers.frames()}, compute, (VALUE,), (DAY,), COUNTED
         )
 
 
@@ -171,7 +169,7 @@ def trend_table(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame
         keys: Columns that identify a group.
     """
     groups = counts["counts"].select(keys).unique().sort(keys, nulls_last=True)
-    before = counts["lags"].filter(pl.col(KEY) < 0, pl.col(THRESHOLD).is_not_null())
+    before = counts["lags"].filter(pl.col(DAY) < 0, pl.col(THRESHOLD).is_not_null())
     matches, pairs = by_group(before, keys), by_group(counts.get(COUNTED, before.clear()), keys)
     compared = by_group(add_up(counts["counts"], [*keys, REPLICATE], ["n_before"]), keys)
     no_pairs = counts[COUNTED].clear() if COUNTED in counts else None
@@ -190,7 +188,7 @@ def _trend(
     compared: pl.DataFrame,
 ) -> pl.DataFrame:
     """The rows of one group; `pairs` is None where the compared pairs of a day are not known."""
-    moments = pl.Series(MOMENTS, matches["matches"].to_numpy() * _middle(params, matches[KEY].to_numpy()))
+    moments = pl.Series(MOMENTS, matches["matches"].to_numpy() * _middle(params, matches[DAY].to_numpy()))
     counts = GroupCounts.of(
         matches.with_columns(moments), params.lag_thresholds, replicates=compared[REPLICATE].to_numpy()
     )
@@ -199,7 +197,7 @@ def _trend(
     if pairs is None or _contradicted(matches, pairs, compared):
         return _trend_untested(rows, None, "unknown_pairs")
     with_pairs = pairs.filter(pl.col(VALUE) > 0)
-    days = np.unique(with_pairs[KEY].to_numpy())
+    days = np.unique(with_pairs[DAY].to_numpy())
     if params.uncertainty == "none":
         return _trend_untested(rows, len(days), "none")
     trend_table = _by_day(with_pairs, counts.replicates, days)
@@ -253,14 +251,14 @@ def _n_days(number: int | None) -> pl.Expr:
 def _by_day(pairs: pl.DataFrame, replicates: NDArray[np.int64], days: NDArray[np.int64]) -> NDArray[np.int64]:
     """Compared pairs, shape (replicates, days)."""
     trend_table = np.zeros((len(replicates), len(days)), dtype=np.int64)
-    cell = np.searchsorted(replicates, pairs[REPLICATE].to_numpy()), np.searchsorted(days, pairs[KEY].to_numpy())
+    cell = np.searchsorted(replicates, pairs[REPLICATE].to_numpy()), np.searchsorted(days, pairs[DAY].to_numpy())
     np.add.at(trend_table, cell, pairs[VALUE].to_numpy())
     return trend_table
 
 
 def _contradicted(matches: pl.DataFrame, pairs: pl.DataFrame, compared: pl.DataFrame) -> bool:
     """Whether the times do not fit: a day has more matches than pairs, or all days more or far fewer than are given."""
-    keys = [REPLICATE, KEY]
+    keys = [REPLICATE, DAY]
     days = add_up(matches, keys, ["matches"]).join(add_up(pairs, keys, [VALUE]), on=keys, how="left")
     all_days = add_up(pairs, [REPLICATE], [VALUE]).join(add_up(compared, [REPLICATE], ["n_before"]), on=REPLICATE)
     more = days.filter(pl.col("matches") > pl.col(VALUE).fill_null(0))
@@ -587,4 +585,121 @@ def _without_correction(tables: Mapping[str, pl.DataFrame]) -> str:
     return (
         f" (at {number(row[THRESHOLD])} the formula as published, Welbers et al. 2022, gives a recall of "
         f"{row['recall_uncorrected']:.2f}, the corrected one {row['recall']:.2f})"
+    )
+
+
+# Figures: matches by day, and whether false positives are as frequent at all times.
+
+
+MOST_BARS, MOST_FIGURES = 120, 6
+X_TITLE = "Threshold: score from which a pair counts as a match"
+
+
+def figures_by_day(lags: pl.DataFrame | None) -> Iterator[Figure]:
+    """Matches by day of the lag, a figure for each threshold of `lag_thresholds`; of many thresholds a few.
+
+    Args:
+        lags: The table of the lags, if it was made: days without a match have no row.
+    """
+    if lags is None or lags.is_empty():
+        return
+    thresholds = lags[THRESHOLD].unique().sort()
+    thresholds = thresholds.gather_every(math.ceil(len(thresholds) / MOST_FIGURES))
+    days = lags[DAY].to_list()
+    width = math.ceil((max(days) - min(days) + 1) / MOST_BARS)
+    # matches in bins of so many days, none of which holds the event inside; bins without a match are 0
+    keys = [*keys_of(lags), THRESHOLD]
+    start = (pl.col(DAY).floordiv(width) * width).alias(DAY)
+    counted = lags.group_by(*keys, start).agg(pl.col("matches").sum())
+    every = lags.select(keys).unique().join(_bins(counted[DAY], width), how="cross")
+    table = every.join(counted, on=[*keys, DAY], how="left", nulls_equal=True).sort([*keys, DAY])
+    matches, is_before = pl.col("matches").fill_null(0), pl.col(DAY) < 0
+    sides = [pl.when(is_before).then(matches).alias("before"), pl.when(~is_before).then(matches).alias("after")]
+    binned = table.with_columns(sides).with_columns(pl.col("before").mean().over(keys).alias("by_chance"))
+    for index, threshold in enumerate(thresholds, start=1):
+        yield _at_threshold(binned.filter(pl.col(THRESHOLD) == threshold), index, threshold, width)
+
+
+def _bins(starts: pl.Series, width: int) -> pl.DataFrame:
+    """First days of all bins in which a match of any group lies or can lie, on both sides of the event."""
+    sides = [starts.filter(starts < 0).to_list(), starts.filter(starts >= 0).to_list()]
+    days = [day for side in sides if side for day in range(min(side), max(side) + 1, width)]
+    return pl.DataFrame({DAY: days}, schema={DAY: pl.Int64})
+
+
+def _at_threshold(table: pl.DataFrame, index: int, threshold: float, width: int) -> Figure:
+    series = (
+        Series("before", "Before the event", "before", "bar"),
+        Series("after", "After the event", "after", "bar"),
+        Series("by_chance", "Expected by chance", "chance"),
+    )
+    per = "day" if width == 1 else f"{width} days"
+    words = (
+        f"Matches with a score of {number(threshold)} or more. Those before the event are false. The line is their "
+        f"mean per {per}: about as many are false after the event if as many pairs are compared then. The window may "
+        "hold the bars at its ends only in part."
+    )
+    return Figure(
+        name=f"matches_by_day_{index}",
+        title=f"Matches by day, at threshold {number(threshold)}",
+        caption=words,
+        frame=drawn(table, DAY, series),
+        x=Axis(DAY, "Days from the event to the article (0: within 24 hours after the event)", "integer"),
+        y=Axis("", f"Matches per {per}", "integer", includes=(0.0,)),
+        series=series,
+    )
+
+
+def figure_of_placebo(table: pl.DataFrame | None, confidence: float) -> Figure | None:
+    """The match rate near the event over that far before it, on the log scale, by threshold.
+
+    Args:
+        table: The table of the placebo test, if it was made.
+        confidence: The level of its intervals.
+    """
+    if table is None or table.is_empty():
+        return None
+    by_threshold = rising(table)
+    series = (with_limits(table, Series("log_rate_ratio", "Log of the ratio", "estimate")),)
+    words = (
+        "Natural logarithm of the rate of matches shortly before the event over the rate long before it: 0 if both are "
+        "equal, as the method assumes, 0.1 if matches shortly before are about 10% more frequent."
+    )
+    return Figure(
+        name="placebo",
+        title="Placebo test: matches near to and far before the event",
+        caption=caption(words, intervals(series, confidence), "A gap: one of the two times has no match."),
+        frame=drawn(thinned(by_threshold, THRESHOLD), THRESHOLD, series),
+        x=Axis(THRESHOLD, X_TITLE),
+        y=Axis("", "Log ratio of match rates, near / far", includes=(0.0,)),
+        series=series,
+        rules=(Rule("Equal rates", 0.0, "y"),),
+    )
+
+
+def figure_of_trend(table: pl.DataFrame | None, confidence: float) -> Figure | None:
+    """The change of the match rate per day before the event, by threshold of `lag_thresholds`.
+
+    Args:
+        table: The table of the trend, if it was made.
+        confidence: The level of its intervals.
+    """
+    if table is None or table.is_empty():
+        return None
+    texts = pl.Series("at", [number(threshold) for threshold in table[THRESHOLD]], dtype=pl.String)
+    series = (with_limits(table, Series("slope", "Change per day", "estimate", "point")),)
+    words = (
+        "Change of the natural logarithm of the rate of matches from one day to the next before the event: 0 if the "
+        "rate stays the same, as the method assumes, 0.1 if it rises by about 10% a day. A row for each threshold of "
+        "lag_thresholds."
+    )
+    return Figure(
+        name="trend",
+        title="Trend of the rate of matches before the event",
+        caption=caption(words, intervals(series, confidence)),
+        frame=drawn(rising(table.with_columns(texts)), "at", series),
+        x=Axis("at", X_TITLE, "category"),
+        y=Axis("", "Change of the log rate per day", includes=(0.0,)),
+        series=series,
+        rules=(Rule("No trend", 0.0, "y"),),
     )

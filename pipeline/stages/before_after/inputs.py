@@ -1,4 +1,4 @@
-"""The pairs that take part, with the columns of their events and articles, lags, and pairs that are compared."""
+"""What counting starts from: the pairs that take part, their lags, the pairs that are compared, and single events."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from ...errors import ConfigError, DataError
 from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between, lag_agreement
 from ...plan import rows
 from ...plan.counts import CountFunction
-from ...plan.nodes import CrossCheck, Relation
+from ...plan.nodes import After, CrossCheck, Relation
+from ...plan.plan import OptionalTable
 from ...queries.dialect import column, double
 from ...queries.load import statement
 from ...records import dataclass
-from ...tables.columns import REPLICATE, SECOND_REPLICATE
+from ...tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, as_key, lowest_retrieved
+from ...tables.schemas import GROUPING
 from ...visible_text import rows_in_words, with_edges
+from ..stage import CLUSTER
+from .contract import EVENT_COLUMNS, N_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,11 +32,9 @@ if TYPE_CHECKING:
     from ...metrics.before_after.timelines import Span
     from ...plan.rows import Grouped
     from ...sources.source import Source
+    from ...tables.columns import Boundary
     from .contract import Compared
-    from .tables import Matchers
-
-
-# The pairs that take part, with the columns of their events and articles, and whether all these fit each other.
+    from .planning import Matchers
 
 
 # The pairs that take part: rows of pairs with the columns of their events and articles.
@@ -283,9 +285,6 @@ def fit_given_numbers(events: pl.DataFrame, articles: pl.DataFrame, span: Span) 
     return abs(counted - given) <= MOST_APART * given
 
 
-# Lags and compared pairs: from columns, from times, or counted from the two timelines.
-
-
 # Where the lag of a pair comes from: a column, or the times of its event and its article, looked up if need be.
 
 
@@ -490,7 +489,6 @@ def _holder(name: str, pairs: Source, other: Holder, source: Source | None) -> H
 # Compared pairs from the timelines of events and articles: counted, or held against given numbers.
 
 
-N_COLUMNS = ("n_before", "n_after")
 COUNTS_AROUND = (*N_COLUMNS, "n_near")
 
 
@@ -661,3 +659,87 @@ def compare_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> 
                 'every event in its window, compared = "timelines" counts them'
             )
     return tuple(messages)
+
+
+# Matches and compared pairs of every event: the units in which two matchers are compared.
+
+
+TABLE_OF_EVENTS, CLUSTERS = "before_after_events", "clusters"
+MOST_ROWS = 10_000_000
+
+
+def matches_of_events(
+    bounds: Mapping[str, float],
+    boundary: Boundary,
+    compared: tuple[Compared, Span | None],
+    matchers: Matchers,
+    clusters: exp.Query | None,
+) -> After:
+    """Matches of every event at the first criterion's threshold of the total.
+
+    Args:
+        bounds: Which lags lie before and after the event.
+        boundary: Whether a score equal to the threshold is retrieved.
+        compared: Where the numbers of compared pairs come from, and for timelines the window in microseconds.
+        matchers: Who compared them; the matches of all are added up, as in the total, and so are the compared pairs.
+        clusters: Query of the cluster of every event; None: every event is one.
+    """
+
+    def params(tables: Mapping[str, pl.DataFrame]) -> dict[str, float] | None:
+        threshold = chosen_threshold(tables)
+        if threshold is None:
+            return None
+        reference = chosen_threshold(tables, "recall_reference")
+        lowest = lowest_retrieved(threshold, boundary)
+        at_reference = math.inf if reference is None else lowest_retrieved(reference, boundary)
+        return {"lowest_score": lowest, "reference_score": at_reference, **bounds}
+
+    def finish(matches: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        compared_with = matchers.repeated(_compared(frames, compared[1]), frames, ())
+        compared_with = compared_with.group_by("event_id").agg(pl.col(N_COLUMNS).sum()) if matchers else compared_with
+        joined = matches.join(compared_with, on="event_id", how="left").with_columns(pl.col(N_COLUMNS).fill_null(0))
+        rows = joined.select(pl.lit("all").alias(GROUPING.name), *(each.name for each in EVENT_COLUMNS))
+        if CLUSTERS not in frames:
+            return rows
+        of_events = frames[CLUSTERS].with_columns(as_key(frames[CLUSTERS][CLUSTER]))
+        return rows.join(of_events, on="event_id", how="left", maintain_order="left")
+
+    frames = _frames(compared[0], bounds) | matchers.frames() | ({} if clusters is None else {CLUSTERS: clusters})
+    return After(TABLE_OF_EVENTS, None, statement("before_after/events"), params, frames, finish)
+
+
+def table_of_events(pairs: Source, *, asked: Literal["auto"] | bool) -> OptionalTable:
+    """When the table is made.
+
+    Args:
+        pairs: The input whose rows it needs once more.
+        asked: The key `event_counts`.
+    """
+    return OptionalTable(TABLE_OF_EVENTS, "event_counts", asked, MOST_ROWS, (pairs,))
+
+
+def chosen_threshold(tables: Mapping[str, pl.DataFrame], criterion: str | None = None) -> float | None:
+    """The threshold of a criterion, or of the first, for the total; None without a total, or where none was reached."""
+    points = tables["before_after_operating_points"].filter(pl.col(GROUPING.name) == "all")
+    points = points if criterion is None else points.filter(pl.col("criterion") == criterion)
+    threshold = points[THRESHOLD][0] if not points.is_empty() else None
+    return float(threshold) if threshold is not None else None
+
+
+def _frames(compared: Compared, bounds: Mapping[str, float]) -> dict[str, exp.Query]:
+    if compared == "pairs":
+        return {"pairs": statement("before_after/pairs_per_event", values=bounds)}
+    if compared == "events":
+        return {"events": events_of_timeline(("event_id", *N_COLUMNS))}
+    return {"events": events_of_timeline(("event_id", "event_time")), "articles": articles_of_timeline()}
+
+
+def _compared(frames: Mapping[str, pl.DataFrame], span: Span | None) -> pl.DataFrame:
+    """n_before and n_after of every event."""
+    if span is None or "articles" not in frames:
+        return frames["pairs"] if "pairs" in frames else frames["events"]
+    events = frames["events"]
+    counts = counts_around(
+        events["event_time"].to_numpy(), np.sort(frames["articles"]["article_time"].to_numpy()), span
+    )
+    return events.select("event_id").with_columns(pl.Series(name, counts[name]) for name in N_COLUMNS)

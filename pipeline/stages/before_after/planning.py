@@ -29,10 +29,10 @@ from ...sources.bins import Grid
 from ...tables.columns import SECOND_REPLICATE
 from ...visible_text import listed
 from ..parameters import EVERYTHING
-from . import assumption, audit, contract, gold, inputs, judged, strata
-from .figures import check_grouping, has, resolve_compared
+from . import assumption, contract, groups, inputs, labels
+from .contract import COUNT_NAMES, N_COLUMNS
+from .groups import PAIRS_OF_BOTH, Crossing, choose_parent, unknown_parent
 from .inputs import (
-    N_COLUMNS,
     PAIR,
     USED_PAIRS,
     UsedPairs,
@@ -41,13 +41,11 @@ from .inputs import (
     given_against_timelines,
     timelines_by,
 )
-from .strata import resolve as resolve_strata
-from .tables import COUNT_NAMES, Matchers, table_of_events
-from .tables import table as units_table
-from .uncertainty import PAIRS_OF_BOTH, Crossing, choose_parent, unknown_parent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    import polars as pl
 
     from ...metrics.before_after.timelines import Span
     from ...plan.nodes import After, Check, CrossCheck
@@ -55,162 +53,153 @@ if TYPE_CHECKING:
     from ...plan.rows import Grouped, Units
     from ...sources.source import Source
     from .contract import BeforeAfterParameters, Compared, Parent
+    from .groups import Strata
     from .inputs import Lag, TimedBy
-    from .strata import Strata
 
 
-# Faults of the inputs, and warnings about them, that do not depend on what is counted.
+# What before_after asks of an engine.
 
 
-TIMES = ("event_time", "article_time")
-
-
-def checks_of_events(events: Source, units: Units, *, timed: bool) -> Iterator[Check]:
-    """Events are listed once, with all that is counted of them; `timed`: with their time."""
-    flag = ["complete_window"] if events.has("complete_window") else []
-    time = ["event_time"] if timed else []
-    for name in dict.fromkeys(("event_id", *units.fields, *time, *flag, *([units.cluster] if units.cluster else []))):
-        yield missing_check(events, name)
-    for name in (name for name in N_COLUMNS if name in units.fields):
-        yield negative_check(events, name)
-    yield duplicate_check(events, ("event_id",), remedy="Keep one row per event.")
-
-
-def checks_of_articles(articles: Source, *, timed: bool) -> Iterator[Check]:
-    """Articles are listed once; `timed`: with their time."""
-    if articles.has("article_time") and timed:
-        yield missing_check(articles, "article_time")
-    if articles.has("article_id"):
-        yield duplicate_check(articles, ("article_id",), remedy="Keep one row per article.")
-
-
-def doubtful_types(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterator[str]:
-    """Floating numbers where they may surprise; `sources` has the primary input first."""
-    yield from doubtful_groups(sources, by)
-    yield from doubtful_scores(sources[0])
-
-
-def dates(sources: Sequence[Source]) -> Iterator[str]:
-    """Times that are dates."""
-    for name in TIMES:
-        for source in sources:
-            if _knows(source, name) and source.is_date(name):
-                yield f"{source.name}.{name} has dates without a time of day: coverage may fall before the event"
-
-
-def _knows(source: Source, name: str) -> bool:
-    """Whether an input has a field; sheets show columns of the same name to people."""
-    return source.contract.field(name) is not None and source.has(name)
-
-
-def check_zones(sources: Sequence[Source]) -> None:
-    """Times of events and articles must be on one clock: both with a zone, or both without.
+def plan(params: BeforeAfterParameters, sources: Mapping[str, Source]) -> Plan:
+    """Bind pairs, events and articles, and count matches and compared pairs.
 
     Raises:
-        DataError: one has a zone and the other neither has nor declares one.
+        DataError: an input lacks a column that the parameters need.
+        ConfigError: the parameters do not fit each other.
     """
-    all_zones = {
-        f"{source.name}.{name}": source.is_zoned(name) for source in sources for name in TIMES if _knows(source, name)
-    }
-    zoned = {name: has_zone for name, has_zone in all_zones.items() if has_zone is not None}
-    if len(set(zoned.values())) > 1:
-        naive = sorted(name for name, has_zone in zoned.items() if not has_zone)
-        message = f"no time zone in {' and '.join(naive)}, but in {' and '.join(sorted(set(zoned) - set(naive)))}"
-        raise DataError(message, remedy='Declare it with timezone = "Europe/Amsterdam" (or "UTC") on that input.')
+    optional = (sources.get(name) for name in ("events", "articles", "gold", "gold_articles", "audited"))
+    run = Resolved(params, sources["pairs"], *optional)
+    run.check()
+    return _core(run) + _lag_plan(run) + _strata_plan(run) + _gold_plan(run) + _audit_plan(run)
 
 
-# The relations of a run: its inputs as they are read, the events that pairs belong to, the pairs that take part.
-
-
-def relations(run: Resolved) -> Iterator[Relation]:
-    """Events, articles and pairs as they are read, and the units."""
-    cluster = [run.units.cluster] if run.units.cluster else []
-    columns = ["event_id", "score", *run.lag.fields]
-    columns += ["article_id"] if run.pairs.has("article_id") else []
-    timed_by = (run.strata.timed_by, None if run.crossing is None else run.crossing.timed_by)
-    columns += ["article_time"] if "pairs" in timed_by else []
-    if run.events is None:
-        columns += cluster
-    else:
-        yield _events_read(run, run.events, cluster)
-    if run.articles is not None:
-        yield from _relations_of_articles(run, run.articles)
-    yield from run.lag.relations()
-    lookups, is_compared = run.lag.lookups(), run.lag.is_compared
-    groups = run.groups_and_strata
-    yield rows.read(run.pairs, columns, groups, _computed(run), lookups=lookups, located=is_compared)
-    yield from _units_relations(run)
-
-
-def _events_read(run: Resolved, events: Source, cluster: Sequence[str]) -> Relation:
-    flag = ["complete_window"] if events.has("complete_window") else []
-    times = ["event_time"] if run.lag.is_timed and run.lag.event_time == "events" else []
-    columns = ["event_id", *run.units.fields, *times, *flag, *cluster]
-    return rows.read(events, columns, run.groups_and_strata, {})
-
-
-def _relations_of_articles(run: Resolved, articles: Source) -> Iterator[Relation]:
-    names = [name for name in ("article_id", "article_time") if articles.has(name)]
-    yield rows.read(articles, names, run.groups_and_strata, {})
-    columns = [*names, *(grouped.name for grouped in run.groups_and_strata if grouped.source == "articles")]
-    listed = statement("inputs/rows", columns, relations={"input_read": "articles_read"})
-    yield Relation("articles", listed, keep=any(grouped.source == "articles" for grouped in run.groups_and_strata))
-    if run.has_timelines:
-        yield Relation("archive", statement("before_after/archive"))
-
-
-def _units_relations(run: Resolved) -> tuple[Relation, ...]:
-    """Events with their replicate, and whether their window is complete: as given, or as their times tell."""
-    groups = run.groups_and_strata
-    if has(run.events, "complete_window"):
-        return rows.units_relations(run.pairs, run.units, run.events, groups, complete="complete_window")
-    if not run.has_timelines:
-        return rows.units_relations(run.pairs, run.units, run.events, groups)
-    window = {"before_start": run.span().before_start, "after_end": run.span().after_end}
-    covered = "before_after/covered_events"
-    return rows.units_relations(run.pairs, run.units, run.events, groups, file=covered, values=window)
-
-
-def columns_of_events(run: Resolved) -> list[str]:
-    """The columns of the relation `events`, beside its flag and its replicate."""
-    groups = (grouped.name for grouped in run.groups_and_strata if grouped.source == "events")
-    return [run.units.key, *run.units.fields, *groups]
-
-
-def used_pairs(
-    run: Resolved, groups: tuple[rows.Grouped, ...], timed_by: TimedBy | None = None, *, into: str = USED_PAIRS
-) -> UsedPairs:
-    """The pairs that take part; `timed_by`: with the column that tells the time of the article."""
-    columns = ["event_id", *(["article_id"] if run.pairs.has("article_id") else [])]
-    columns += ["lag_day"] if run.params.lag_thresholds else []
-    has_groups_of_articles = any(grouped.source == "articles" for grouped in groups)
-    return UsedPairs(
-        by=groups,
-        columns=[*columns, *(["article_time"] if timed_by == "pairs" else [])],
-        looks_up_events=run.events is not None or run.units.replicated,
-        of_events=["event_time"] if timed_by == "events" else [],
-        looks_up_articles=timed_by == "articles" or has_groups_of_articles,
-        of_articles=["article_time"] if timed_by == "articles" else [],
-        is_event_required=run.pairs.may_be_null("event_id"),
-        counts_missed=run.params.counts_missed,
-        key=key_of_pair(run, groups) if run.params.duplicates == "max" and run.pairs.has("article_id") else None,
-        into=into,
+def _core(run: Resolved) -> Plan:
+    """Inputs, matches and compared pairs, and what became of every pair."""
+    units, lag = run.units, run.lag
+    lists_articles = run.groups_by_articles or lag.looks_up_articles
+    accounting = "accounting_of_articles" if lists_articles else "accounting"
+    return Plan(
+        nodes=(
+            *relations(run),
+            *run.matchers.relations(columns_of_events(run)),
+            *_used_pairs(run),
+            *checks_of(run),
+            *_cross_checks(run),
+            pooled_systems(run.pairs, run.by),
+            *_unmapped_articles(run),
+            *_main_counts(run),
+            *_after_results(run),
+        ),
+        sources=run.sources,
+        by=run.by,
+        used=("m_before", "m_after"),
+        accounting=Query(f"before_after/{accounting}", run.ends_of_window | {"missed": float(run.counts_missed)}),
+        optional=(run.table_of_events,),
+        units=units.name,
+        key_matches=tuple(contract.key_matches(run.sources, lists_articles=lists_articles)),
+        derived=contract.derived(lag, run.events, run.compared, timed=run.has_timelines),
+        inapplicable=contract.inapplicable(lag, run.events, run.compared),
+        remedies=inputs.remedies(lag, run.bounds),
+        warnings=tuple(_warnings(run)),
+        facts={"compared": run.compared, "lag": lag.words, "independent": run.independent},
     )
 
 
-def key_of_pair(run: Resolved, groups: Sequence[rows.Grouped]) -> tuple[str, ...]:
-    """What a pair may occur once for: its event and article, and its groups; for an audit it occurs once at all."""
-    if run.params.audit is not None:
-        return PAIR
-    return (*PAIR, *(grouped.name for grouped in groups if grouped.source == "pairs"))
-
-
-def _computed(run: Resolved) -> dict[str, exp.Expr]:
-    """Columns of pairs that are computed: the lag in microseconds, and whole days from the event to the article."""
-    lag = run.lag.in_microseconds()
+def _lag_plan(run: Resolved) -> Plan:
+    """Matches and compared pairs by day; nothing without `lag_thresholds`."""
     if not run.params.lag_thresholds:
-        return {"lag": lag}
-    return {"lag": lag, "lag_day": exp.func("floor", lag.copy() / double(24 * MICROSECONDS_PER_HOUR))}
+        return Plan()
+    grid = Grid(run.params.lag_thresholds, run.params.boundary)
+    relation, beside = _pairs_and_second_parent(run)
+    pairs = Sweep("pairs_of_lags", every_used_pair(relation), "score", grid)
+    keys = ("lag_days", *beside)
+    matches = Query("before_after/lags", run.ends_of_window, ("matches",), keys, pairs, "lags", beside=beside)
+    timelines = (timelines_by(run.by), run.span()) if run.has_timelines else None
+    return Plan((matches, *assumption.counts(run.compared, run.bounds, timelines, run.matchers)))
+
+
+def _strata_plan(run: Resolved) -> Plan:
+    """Counts by stratum; nothing without `strata`."""
+    if not run.strata:
+        return Plan()
+    pairs = used_pairs(run, run.groups_and_strata, run.strata.timed_by, into=groups.USED_PAIRS_OF_STRATA)
+    counts = groups.plan_of_strata(
+        run.strata,
+        run.groups_and_strata,
+        run.compared,
+        run.matchers,
+        run.params.grid(),
+        run.ends_of_window,
+        run.span() if run.compared == "timelines" else None,
+        missed=run.counts_missed,
+    )
+    return Plan(tuple(pairs.relations())) + counts
+
+
+def _gold_plan(run: Resolved) -> Plan:
+    """Counts on gold labels, if there are any."""
+    if run.gold is None:
+        return Plan()
+    labels.check_grouping_of_gold(run.by, run.matchers, run.pairs)
+    numbered = run.matchers.numbered([*PAIR, *(grouped.name for grouped in run.by)])
+    return labels.plan_of_gold(run.gold, run.coded, run.by, numbered, run.bounds, run.params.grid())
+
+
+def _audit_plan(run: Resolved) -> Plan:
+    """The sample of matches to check, and counts of those that were checked; nothing without `audit`."""
+    if run.params.audit is None:
+        return Plan()
+    drawn = labels.parameters_of_draw(run.params.audit, run.bounds, run.params.boundary)
+    return labels.plan_of_audit(run.params, run.pairs, run.audited, run.by, drawn)
+
+
+def _used_pairs(run: Resolved) -> Iterator[Relation]:
+    """The pairs that take part, and with a second parent the same for each clustering."""
+    timed_by = None if run.crossing is None or run.crossing.timed_by == "articles" else run.crossing.timed_by
+    yield from used_pairs(run, run.by, timed_by).relations()
+    if run.crossing is not None:
+        groups = [grouped.name for grouped in run.by] + (["lag_day"] if run.params.lag_thresholds else [])
+        yield from run.crossing.relations(groups)
+
+
+def _pairs_and_second_parent(run: Resolved) -> tuple[str, tuple[str, ...]]:
+    """The relation of the pairs that take part, and its column of the second parent, if they have one."""
+    return (USED_PAIRS, ()) if run.crossing is None else (PAIRS_OF_BOTH, (SECOND_REPLICATE,))
+
+
+def _main_counts(run: Resolved) -> Iterator[Query | CountFunction]:
+    """Matches, and the compared pairs."""
+    relation, beside = _pairs_and_second_parent(run)
+    replicated, missed = run.units.replicated, run.counts_missed
+    main = Sweep("pairs", every_used_pair(relation), "score", run.params.grid(), replicated=replicated, missed=missed)
+    query = "before_after/every_pair" if run.compared == "pairs" else "before_after/matches"
+    crossed = () if run.crossing is None else run.crossing.tables
+    yield Query(query, run.bounds, COUNT_NAMES, sweep=main, beside=beside, crossed=crossed)
+    if run.compared == "events":
+        yield Query("before_after/compared", {}, COUNT_NAMES)
+    if run.compared == "timelines" or (run.compared == "events" and run.has_timelines):
+        names = ["n_near"] if run.compared == "events" else [*N_COLUMNS, "n_near"]
+        yield compared_pairs(run.by, run.span(), names, run.matchers)
+        if run.crossing is not None:
+            yield run.crossing.compared_pairs(run.by, run.span(), run.matchers)
+
+
+def _after_results(run: Resolved) -> Iterator[After]:
+    if run.table_of_events.is_possible:
+        span = run.span() if run.compared == "timelines" else None
+        compared = (run.compared, span)
+        yield inputs.matches_of_events(
+            run.ends_of_window, run.params.boundary, compared, run.matchers, _clusters_of_events(run)
+        )
+
+
+def _clusters_of_events(run: Resolved) -> exp.Query | None:
+    """The query of the cluster of every event; None: every event is one."""
+    if run.units.cluster is None:
+        return None
+    read = f"{(run.events or run.pairs).name}_read"
+    columns = {"unit_cluster": run.units.cluster}
+    return statement("before_after/clusters_of_events", relations={"rows_read": read}, columns=columns)
 
 
 # What the inputs and the parameters of a run say together: where each thing comes from that counting needs.
@@ -249,19 +238,19 @@ class Resolved:
             ConfigError: the parameters do not fit each other.
         """
         by = self.by
-        is_sheet = self.audited is not None and judged.is_sheet(self.audited)  # whose keys are compared as texts
+        is_sheet = self.audited is not None and labels.is_sheet(self.audited)  # whose keys are compared as texts
         for key in PAIR:
             rows.check_keys(self.sources[:-1] if is_sheet else self.sources, key)
         if self.coded is not None and self.gold is None:
             message = "gold_articles goes with gold: without gold pairs nothing can be judged"
             raise ConfigError(message, remedy="Give the gold pairs, or leave gold_articles out.")
-        audit.check_inputs(self.params, self.pairs, self.audited)
+        labels.check_audit(self.params, self.pairs, self.audited)
         check_grouping(self.compared, by)
         self.matchers.check({"audit": self.params.audit is not None})
         check_zones(self.sources)
 
     @cached_property
-    def by(self) -> tuple[rows.Grouped, ...]:
+    def by(self) -> tuple[Grouped, ...]:
         """The grouping columns, of pairs, events or articles."""
         n_sources = 1 + sum(source is not None for source in (self.events, self.articles))
         return rows.resolve_by(self.params.by, self.sources[:n_sources])
@@ -280,10 +269,10 @@ class Resolved:
     def strata(self) -> Strata:
         """What the false positive rate is adjusted for."""
         sources = (source for source in (self.pairs, self.events, self.articles) if source is not None)
-        return resolve_strata(self.params.strata, {source.name: source for source in sources}, self.compared)
+        return groups.resolve_strata(self.params.strata, {source.name: source for source in sources}, self.compared)
 
     @cached_property
-    def groups_and_strata(self) -> tuple[rows.Grouped, ...]:
+    def groups_and_strata(self) -> tuple[Grouped, ...]:
         """The grouping columns and those of the strata, each once."""
         return tuple(dict.fromkeys((*self.by, *self.strata.columns)))
 
@@ -403,7 +392,7 @@ class Resolved:
     @property
     def table_of_events(self) -> OptionalTable:
         """When counts per event are made."""
-        return table_of_events(self.pairs, asked=self.params.event_counts)
+        return inputs.table_of_events(self.pairs, asked=self.params.event_counts)
 
     def span(self) -> Span:
         """The window in microseconds.
@@ -417,147 +406,230 @@ class Resolved:
         return self.params.window.span()
 
 
-# What before_after asks of an engine.
+# Where the numbers of compared pairs come from: rows of pairs, numbers per event, or the two timelines.
 
 
-def plan(params: BeforeAfterParameters, sources: Mapping[str, Source]) -> Plan:
-    """Bind pairs, events and articles, and count matches and compared pairs.
+def resolve_compared(params: BeforeAfterParameters, events: Source | None, articles: Source | None) -> Compared:
+    """Find where the numbers of compared pairs come from, unless the config says so.
 
     Raises:
-        DataError: an input lacks a column that the parameters need.
-        ConfigError: the parameters do not fit each other.
+        DataError: the inputs lack what the config asks for.
     """
-    optional = (sources.get(name) for name in ("events", "articles", "gold", "gold_articles", "audited"))
-    run = Resolved(params, sources["pairs"], *optional)
-    run.check()
-    return _core(run) + _lag_plan(run) + _strata_plan(run) + _gold_plan(run) + _audit_plan(run)
+    counted = has(events, *N_COLUMNS)
+    timed = has(events, "event_time") and has(articles, "article_time") and params.window is not None
+    default: Compared = "events" if counted else "timelines" if timed else "pairs"
+    compared = params.compared or default
+    if compared == "events" and not counted:
+        message = 'compared = "events" needs the input events with n_before and n_after'
+        raise DataError(message, remedy='Map them, or use compared = "pairs" if every compared pair is a row.')
+    if compared == "timelines" and not timed:
+        message = 'compared = "timelines" needs events with event_time and articles with article_time'
+        raise DataError(message, remedy='Map them, for example columns = { event_time = "date" }.')
+    return compared
 
 
-def _core(run: Resolved) -> Plan:
-    """Inputs, matches and compared pairs, and what became of every pair."""
-    units, lag = run.units, run.lag
-    lists_articles = run.groups_by_articles or lag.looks_up_articles
-    accounting = "accounting_of_articles" if lists_articles else "accounting"
-    return Plan(
-        nodes=(
-            *relations(run),
-            *run.matchers.relations(columns_of_events(run)),
-            *_used_pairs(run),
-            *checks_of(run),
-            *_cross_checks(run),
-            pooled_systems(run.pairs, run.by),
-            *_unmapped_articles(run),
-            *_main_counts(run),
-            *_after_results(run),
-        ),
-        sources=run.sources,
-        by=run.by,
-        used=("m_before", "m_after"),
-        accounting=Query(f"before_after/{accounting}", run.ends_of_window | {"missed": float(run.counts_missed)}),
-        optional=(run.table_of_events,),
-        units=units.name,
-        key_matches=tuple(contract.key_matches(run.sources, lists_articles=lists_articles)),
-        derived=contract.derived(lag, run.events, run.compared, timed=run.has_timelines),
-        inapplicable=contract.inapplicable(lag, run.events, run.compared),
-        remedies=inputs.remedies(lag, run.bounds),
-        warnings=tuple(_warnings(run)),
-        facts={"compared": run.compared, "lag": lag.words, "independent": run.independent},
+def check_grouping(compared: Compared, by: Sequence[Grouped]) -> None:
+    """Refuse groups whose number of compared pairs is not known.
+
+    Raises:
+        DataError: the pairs are counted per event, and a grouping column is one of articles.
+    """
+    for grouped in by:
+        if compared == "events" and grouped.source == "articles":
+            message = f"by: {grouped.label!r} is a column of articles, but the compared pairs are given per event"
+            remedy = 'Their number for each value is not known: use compared = "timelines" if the data allow it.'
+            raise DataError(message, remedy=remedy)
+
+
+def has(source: Source | None, *names: str) -> bool:
+    """Whether an input is given and has all of some fields."""
+    return source is not None and all(source.has(name) for name in names)
+
+
+# Matchers side by side in one input of pairs: each of them compared the same pairs, so these are counted for each.
+
+
+MATCHER = "matcher"
+MATCHERS = "matchers"
+COMPARED_EVENTS = "compared_events"
+
+
+@dataclass(frozen=True)
+class Matchers:
+    """The grouping columns of pairs that name the matcher.
+
+    Where every compared pair is a row there are none: a column of pairs then describes the compared pairs.
+
+    Attributes:
+        columns: Their internal names; none: all pairs are of one matcher.
+    """
+
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, by: Sequence[Grouped], compared: Compared) -> Matchers:
+        """Those of a run."""
+        return cls(tuple(each.name for each in by if each.source == "pairs" and compared != "pairs"))
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.columns)
+
+    def relations(self, of_events: Sequence[str]) -> Iterator[Relation]:
+        """The matchers, numbered from 1, and the events that pairs were compared with, once for each of them.
+
+        Args:
+            of_events: Columns of the events that counting needs.
+        """
+        query = statement("before_after/matchers", self.columns) if self else statement("before_after/one_matcher")
+        yield Relation(MATCHERS, query, keep=True)
+        segment = {"events": of_events, "matchers": self.columns}
+        yield Relation(COMPARED_EVENTS, statement("before_after/compared_events", segment))
+
+    def numbered(self, columns: Sequence[str]) -> exp.Query:
+        """Used pairs with the number of their matcher, and with some of their columns."""
+        return statement("before_after/pairs_of_matchers", {"used_pairs": columns, "matchers": self.columns})
+
+    def frames(self) -> dict[str, exp.Query]:
+        """What `repeated` needs."""
+        return {MATCHERS: statement("before_after/known_matchers", self.columns)} if self else {}
+
+    def known(self, segment: Sequence[str]) -> list[str]:
+        """Those of some grouping columns that do not name the matcher."""
+        return [name for name in segment if name not in self.columns]
+
+    def repeated(
+        self, counts: pl.DataFrame, frames: Mapping[str, pl.DataFrame], segment: Sequence[str]
+    ) -> pl.DataFrame:
+        """Counts of compared pairs, once for each matcher; the rows of matchers that a segment does not part add up.
+
+        Args:
+            counts: Counts by the columns of the segment that do not name the matcher.
+            frames: Those of `frames`.
+            segment: The grouping columns of the result.
+        """
+        if not self:
+            return counts
+        matchers = frames[MATCHERS]
+        if matchers.is_empty():  # no pair tells of any: the compared pairs are there all the same
+            matchers = matchers.clear(1)
+        matcher_columns = [name for name in segment if name in self.columns]
+        copies = counts.join(matchers.select(*matcher_columns, MATCHER), how="cross").drop(MATCHER)
+        return copies.select(*segment, *(name for name in counts.columns if name not in segment))
+
+    def check(self, others: Mapping[str, bool]) -> None:
+        """Refuse what has no meaning with several matchers.
+
+        Args:
+            others: What is asked for beside them, and whether it is.
+
+        Raises:
+            DataError: names it.
+        """
+        for name, wanted in others.items():
+            if self and wanted:
+                message = f"{name} does not go with a grouping column of pairs, which names the matcher"
+                raise DataError(message, remedy="Run one stage for each matcher: name it in where of pairs.")
+
+
+# The relations of a run: its inputs as they are read, the events that pairs belong to, the pairs that take part.
+
+
+def relations(run: Resolved) -> Iterator[Relation]:
+    """Events, articles and pairs as they are read, and the units."""
+    cluster = [run.units.cluster] if run.units.cluster else []
+    columns = ["event_id", "score", *run.lag.fields]
+    columns += ["article_id"] if run.pairs.has("article_id") else []
+    timed_by = (run.strata.timed_by, None if run.crossing is None else run.crossing.timed_by)
+    columns += ["article_time"] if "pairs" in timed_by else []
+    if run.events is None:
+        columns += cluster
+    else:
+        yield _events_read(run, run.events, cluster)
+    if run.articles is not None:
+        yield from _relations_of_articles(run, run.articles)
+    yield from run.lag.relations()
+    lookups, is_compared = run.lag.lookups(), run.lag.is_compared
+    groups = run.groups_and_strata
+    yield rows.read(run.pairs, columns, groups, _computed(run), lookups=lookups, located=is_compared)
+    yield from _units_relations(run)
+
+
+def _events_read(run: Resolved, events: Source, cluster: Sequence[str]) -> Relation:
+    flag = ["complete_window"] if events.has("complete_window") else []
+    times = ["event_time"] if run.lag.is_timed and run.lag.event_time == "events" else []
+    columns = ["event_id", *run.units.fields, *times, *flag, *cluster]
+    return rows.read(events, columns, run.groups_and_strata, {})
+
+
+def _relations_of_articles(run: Resolved, articles: Source) -> Iterator[Relation]:
+    names = [name for name in ("article_id", "article_time") if articles.has(name)]
+    yield rows.read(articles, names, run.groups_and_strata, {})
+    columns = [*names, *(grouped.name for grouped in run.groups_and_strata if grouped.source == "articles")]
+    listed = statement("inputs/rows", columns, relations={"input_read": "articles_read"})
+    yield Relation("articles", listed, keep=any(grouped.source == "articles" for grouped in run.groups_and_strata))
+    if run.has_timelines:
+        yield Relation("archive", statement("before_after/archive"))
+
+
+def _units_relations(run: Resolved) -> tuple[Relation, ...]:
+    """Events with their replicate, and whether their window is complete: as given, or as their times tell."""
+    groups = run.groups_and_strata
+    if has(run.events, "complete_window"):
+        return rows.units_relations(run.pairs, run.units, run.events, groups, complete="complete_window")
+    if not run.has_timelines:
+        return rows.units_relations(run.pairs, run.units, run.events, groups)
+    window = {"before_start": run.span().before_start, "after_end": run.span().after_end}
+    covered = "before_after/covered_events"
+    return rows.units_relations(run.pairs, run.units, run.events, groups, file=covered, values=window)
+
+
+def columns_of_events(run: Resolved) -> list[str]:
+    """The columns of the relation `events`, beside its flag and its replicate."""
+    groups = (grouped.name for grouped in run.groups_and_strata if grouped.source == "events")
+    return [run.units.key, *run.units.fields, *groups]
+
+
+def used_pairs(
+    run: Resolved, groups: tuple[Grouped, ...], timed_by: TimedBy | None = None, *, into: str = USED_PAIRS
+) -> UsedPairs:
+    """The pairs that take part; `timed_by`: with the column that tells the time of the article."""
+    columns = ["event_id", *(["article_id"] if run.pairs.has("article_id") else [])]
+    columns += ["lag_day"] if run.params.lag_thresholds else []
+    has_groups_of_articles = any(grouped.source == "articles" for grouped in groups)
+    return UsedPairs(
+        by=groups,
+        columns=[*columns, *(["article_time"] if timed_by == "pairs" else [])],
+        looks_up_events=run.events is not None or run.units.replicated,
+        of_events=["event_time"] if timed_by == "events" else [],
+        looks_up_articles=timed_by == "articles" or has_groups_of_articles,
+        of_articles=["article_time"] if timed_by == "articles" else [],
+        is_event_required=run.pairs.may_be_null("event_id"),
+        counts_missed=run.params.counts_missed,
+        key=key_of_pair(run, groups) if run.params.duplicates == "max" and run.pairs.has("article_id") else None,
+        into=into,
     )
 
 
-def _lag_plan(run: Resolved) -> Plan:
-    """Matches and compared pairs by day; nothing without `lag_thresholds`."""
+def key_of_pair(run: Resolved, groups: Sequence[Grouped]) -> tuple[str, ...]:
+    """What a pair may occur once for: its event and article, and its groups; for an audit it occurs once at all."""
+    if run.params.audit is not None:
+        return PAIR
+    return (*PAIR, *(grouped.name for grouped in groups if grouped.source == "pairs"))
+
+
+def _computed(run: Resolved) -> dict[str, exp.Expr]:
+    """Columns of pairs that are computed: the lag in microseconds, and whole days from the event to the article."""
+    lag = run.lag.in_microseconds()
     if not run.params.lag_thresholds:
-        return Plan()
-    grid = Grid(run.params.lag_thresholds, run.params.boundary)
-    relation, beside = _pairs_and_second_parent(run)
-    pairs = Sweep("pairs_of_lags", every_used_pair(relation), "score", grid)
-    keys = ("lag_days", *beside)
-    matches = Query("before_after/lags", run.ends_of_window, ("matches",), keys, pairs, "lags", beside=beside)
-    timelines = (timelines_by(run.by), run.span()) if run.has_timelines else None
-    return Plan((matches, *assumption.counts(run.compared, run.bounds, timelines, run.matchers)))
+        return {"lag": lag}
+    return {"lag": lag, "lag_day": exp.func("floor", lag.copy() / double(24 * MICROSECONDS_PER_HOUR))}
 
 
-def _strata_plan(run: Resolved) -> Plan:
-    """Counts by stratum; nothing without `strata`."""
-    if not run.strata:
-        return Plan()
-    pairs = used_pairs(run, run.groups_and_strata, run.strata.timed_by, into=strata.USED_PAIRS_OF_STRATA)
-    counts = strata.plan(
-        run.strata,
-        run.groups_and_strata,
-        run.compared,
-        run.matchers,
-        run.params.grid(),
-        run.ends_of_window,
-        run.span() if run.compared == "timelines" else None,
-        missed=run.counts_missed,
-    )
-    return Plan(tuple(pairs.relations())) + counts
+# Faults of the inputs, and warnings about them.
 
 
-def _gold_plan(run: Resolved) -> Plan:
-    """Counts on gold labels, if there are any."""
-    if run.gold is None:
-        return Plan()
-    gold.check_grouping(run.by, run.matchers, run.pairs)
-    numbered = run.matchers.numbered([*PAIR, *(grouped.name for grouped in run.by)])
-    return gold.plan(run.gold, run.coded, run.by, numbered, run.bounds, run.params.grid())
-
-
-def _audit_plan(run: Resolved) -> Plan:
-    """The sample of matches to check, and counts of those that were checked; nothing without `audit`."""
-    if run.params.audit is None:
-        return Plan()
-    drawn = audit.parameters(run.params.audit, run.bounds, run.params.boundary)
-    return audit.plan(run.params, run.pairs, run.audited, run.by, drawn)
-
-
-def _used_pairs(run: Resolved) -> Iterator[Relation]:
-    """The pairs that take part, and with a second parent the same for each clustering."""
-    timed_by = None if run.crossing is None or run.crossing.timed_by == "articles" else run.crossing.timed_by
-    yield from used_pairs(run, run.by, timed_by).relations()
-    if run.crossing is not None:
-        groups = [grouped.name for grouped in run.by] + (["lag_day"] if run.params.lag_thresholds else [])
-        yield from run.crossing.relations(groups)
-
-
-def _pairs_and_second_parent(run: Resolved) -> tuple[str, tuple[str, ...]]:
-    """The relation of the pairs that take part, and its column of the second parent, if they have one."""
-    return (USED_PAIRS, ()) if run.crossing is None else (PAIRS_OF_BOTH, (SECOND_REPLICATE,))
-
-
-def _main_counts(run: Resolved) -> Iterator[Query | CountFunction]:
-    """Matches, and the compared pairs."""
-    relation, beside = _pairs_and_second_parent(run)
-    replicated, missed = run.units.replicated, run.counts_missed
-    main = Sweep("pairs", every_used_pair(relation), "score", run.params.grid(), replicated=replicated, missed=missed)
-    query = "before_after/every_pair" if run.compared == "pairs" else "before_after/matches"
-    crossed = () if run.crossing is None else run.crossing.tables
-    yield Query(query, run.bounds, COUNT_NAMES, sweep=main, beside=beside, crossed=crossed)
-    if run.compared == "events":
-        yield Query("before_after/compared", {}, COUNT_NAMES)
-    if run.compared == "timelines" or (run.compared == "events" and run.has_timelines):
-        names = ["n_near"] if run.compared == "events" else [*N_COLUMNS, "n_near"]
-        yield compared_pairs(run.by, run.span(), names, run.matchers)
-        if run.crossing is not None:
-            yield run.crossing.compared_pairs(run.by, run.span(), run.matchers)
-
-
-def _after_results(run: Resolved) -> Iterator[After]:
-    if run.table_of_events.is_possible:
-        span = run.span() if run.compared == "timelines" else None
-        compared = (run.compared, span)
-        yield units_table(run.ends_of_window, run.params.boundary, compared, run.matchers, _clusters_of_events(run))
-
-
-def _clusters_of_events(run: Resolved) -> exp.Query | None:
-    """The query of the cluster of every event; None: every event is one."""
-    if run.units.cluster is None:
-        return None
-    read = f"{(run.events or run.pairs).name}_read"
-    columns = {"unit_cluster": run.units.cluster}
-    return statement("before_after/clusters_of_events", relations={"rows_read": read}, columns=columns)
+TIMES = ("event_time", "article_time")
 
 
 def _cross_checks(run: Resolved) -> Iterator[CrossCheck]:
@@ -619,3 +691,57 @@ def _warnings(run: Resolved) -> Iterator[str]:
         yield unknown_parent(run.lacking)
     yield from dates(run.sources)
     yield from inputs.lags_and_window(run.lag, run.bounds)
+
+
+def checks_of_events(events: Source, units: Units, *, timed: bool) -> Iterator[Check]:
+    """Events are listed once, with all that is counted of them; `timed`: with their time."""
+    flag = ["complete_window"] if events.has("complete_window") else []
+    time = ["event_time"] if timed else []
+    for name in dict.fromkeys(("event_id", *units.fields, *time, *flag, *([units.cluster] if units.cluster else []))):
+        yield missing_check(events, name)
+    for name in (name for name in N_COLUMNS if name in units.fields):
+        yield negative_check(events, name)
+    yield duplicate_check(events, ("event_id",), remedy="Keep one row per event.")
+
+
+def checks_of_articles(articles: Source, *, timed: bool) -> Iterator[Check]:
+    """Articles are listed once; `timed`: with their time."""
+    if articles.has("article_time") and timed:
+        yield missing_check(articles, "article_time")
+    if articles.has("article_id"):
+        yield duplicate_check(articles, ("article_id",), remedy="Keep one row per article.")
+
+
+def doubtful_types(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterator[str]:
+    """Floating numbers where they may surprise; `sources` has the primary input first."""
+    yield from doubtful_groups(sources, by)
+    yield from doubtful_scores(sources[0])
+
+
+def dates(sources: Sequence[Source]) -> Iterator[str]:
+    """Times that are dates."""
+    for name in TIMES:
+        for source in sources:
+            if _knows(source, name) and source.is_date(name):
+                yield f"{source.name}.{name} has dates without a time of day: coverage may fall before the event"
+
+
+def _knows(source: Source, name: str) -> bool:
+    """Whether an input has a field; sheets show columns of the same name to people."""
+    return source.contract.field(name) is not None and source.has(name)
+
+
+def check_zones(sources: Sequence[Source]) -> None:
+    """Times of events and articles must be on one clock: both with a zone, or both without.
+
+    Raises:
+        DataError: one has a zone and the other neither has nor declares one.
+    """
+    all_zones = {
+        f"{source.name}.{name}": source.is_zoned(name) for source in sources for name in TIMES if _knows(source, name)
+    }
+    zoned = {name: has_zone for name, has_zone in all_zones.items() if has_zone is not None}
+    if len(set(zoned.values())) > 1:
+        naive = sorted(name for name, has_zone in zoned.items() if not has_zone)
+        message = f"no time zone in {' and '.join(naive)}, but in {' and '.join(sorted(set(zoned) - set(naive)))}"
+        raise DataError(message, remedy='Declare it with timezone = "Europe/Amsterdam" (or "UTC") on that input.')

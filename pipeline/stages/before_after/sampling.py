@@ -17,9 +17,9 @@ from ...sources.inputs import Field as InputField
 from ...tables.schemas import internal_name
 from ..sampling import SampleParameters, ShownBeside, labelled_contract, nodes_of, nothing_follows
 from ..stage import Stage
-from . import audit
 from .contract import ARTICLES, EVENTS, PAIRS, BeforeAfterParameters
 from .inputs import PAIR
+from .labels import parameters_of_matches
 from .planning import Resolved, checks_of, columns_of_events, relations, used_pairs
 from .stage import STAGE as BEFORE_AFTER
 
@@ -62,7 +62,7 @@ def plan(params: MatchesToSample, sources: Mapping[str, Source]) -> Plan:
     matches = statement(
         "before_after/audit_matches",
         [each.name for each in run.by],
-        values=audit.parameters_of_matches(params.audit, run.bounds, params.boundary),
+        values=parameters_of_matches(params.audit, run.bounds, params.boundary),
     )
     columns = [*(each.name for each in run.by), *PAIR]
     to_sample = statement("threshold_sweep/rows_to_sample", columns, relations={"predictions_read": "audit_matches"})

@@ -16,7 +16,7 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.before_after.sensitivity import Standardised
 from pipeline.queries.dialect import render
 from pipeline.queries.load import expand, load
-from pipeline.stages.before_after.strata import _estimates
+from pipeline.stages.before_after.groups import _adjusted_estimates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -278,4 +278,4 @@ def test_days_with_fewer_articles_are_in_lower_quartiles(sizes: list[int], quart
 def test_without_support_the_reason_tells_whether_anything_was_compared_before(n_before: float, reason: str) -> None:
     unsupported = Standardised(np.zeros(2), np.zeros((0, 2)), n_strata=1, n_unsupported=3)
     counts = [np.array([5.0, 2.0]), np.array(n_before), np.array(9.0)]
-    assert _estimates(unsupported, counts, 0, 1.0)[1].tolist() == [reason, reason]
+    assert _adjusted_estimates(unsupported, counts, 0, 1.0)[1].tolist() == [reason, reason]

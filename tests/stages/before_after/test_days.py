@@ -13,8 +13,8 @@ from stage_examples import EXAMPLES
 
 from pipeline.metrics.uncertainty.clusters import Cycle
 from pipeline.stages.before_after.contract import BeforeAfterParameters
+from pipeline.stages.before_after.groups import CROSSED
 from pipeline.stages.before_after.stage import cube_of
-from pipeline.stages.before_after.uncertainty import CROSSED
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from running import read_table, rows_by_status, run_before_after
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.stages.before_after.gold import ratios
+from pipeline.stages.before_after.contract import OF_GOLD
+from pipeline.stages.stated import with_ratios
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -304,7 +305,7 @@ def test_coded_articles_without_gold_are_refused_in_words(tmp_path: Path) -> Non
 
 @given(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9))
 def test_ratios_of_gold_counts_are_their_definitions_and_no_quotient_by_0(tp: int, fp: int, fn: int) -> None:
-    row = pl.DataFrame({"tp": [tp], "fp": [fp], "fn": [fn]}).select(ratios()).row(0, named=True)
+    row = with_ratios(pl.DataFrame({"tp": [tp], "fp": [fp], "fn": [fn]}), OF_GOLD).row(0, named=True)
 
     def quotient(top: int, bottom: int) -> float | None:
         return float(Fraction(top, bottom)) if bottom else None

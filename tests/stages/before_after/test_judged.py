@@ -14,7 +14,7 @@ from cli.calls import call
 import thresher
 from pipeline.errors import ConfigError, DataError, UsageError
 from pipeline.metrics.before_after.estimates import AuditedPrecision
-from pipeline.stages.before_after.judged import alike
+from pipeline.stages.before_after.labels import alike
 
 from .test_audit import frames
 

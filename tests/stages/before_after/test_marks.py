@@ -8,9 +8,9 @@ import pytest
 
 from pipeline.metrics.before_after.intervals import MIN_REPLICATES
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.stages.before_after import uncertainty
+from pipeline.stages.before_after import groups
 from pipeline.stages.before_after.contract import BeforeAfterParameters
-from pipeline.stages.before_after.uncertainty import with_design_effects
+from pipeline.stages.before_after.groups import with_design_effects
 
 
 def counts(replicates: int, *, n_before: int = 50) -> pl.DataFrame:
@@ -49,16 +49,16 @@ def cube(*crossed: pl.DataFrame) -> Cube:
 def test_marks_know_both_parents(
     crossed: tuple[pl.DataFrame, ...], cluster: object, clusters: int, quality: str
 ) -> None:
-    actual = uncertainty.clusters(cube(*crossed), params(cluster)).row(0, named=True)
+    actual = groups.clusters(cube(*crossed), params(cluster)).row(0, named=True)
     assert actual["n_clusters"] == clusters
     assert actual["_quality_of_clusters"] == quality
 
 
 def test_a_table_without_a_way_for_two_parents_is_marked_unless_events_are_the_only_one() -> None:
     of_both = cube(counts(20), counts(60))
-    alone = uncertainty.clusters(of_both, params(), crossed=False).row(0, named=True)
+    alone = groups.clusters(of_both, params(), crossed=False).row(0, named=True)
     assert (alone["n_clusters"], alone["_quality_of_clusters"]) == (30, "one_parent")
-    of_events = uncertainty.clusters(cube(), params("event_id"), crossed=False)
+    of_events = groups.clusters(cube(), params("event_id"), crossed=False)
     assert of_events["_quality_of_clusters"].to_list() == ["good"]
 
 
