@@ -45,6 +45,7 @@ FUNCTIONS = {
     exp.Lower: "of text that is compared with other text made lower in the same engine",
     exp.Replace: "every occurrence, unlike regexp_replace",
     exp.Floor: "before every cast of a float to an integer",
+    exp.Ceil: "see Floor",
     exp.Abs: "",
     exp.Ln: "natural in every engine, unlike log",
     exp.Greatest: "of values that are never NULL",
@@ -108,8 +109,9 @@ def test_a_segment_in_a_header_is_an_input_of_the_stage_or_named_by_its_plan(que
 @of_every_query
 def test_no_division_and_no_float_aggregate_runs_in_sql(query: Query) -> None:
     for quotient in query.tree.find_all(exp.Div):
-        divisor = quotient.expression.this if isinstance(quotient.expression, exp.Cast) else None
-        assert isinstance(divisor, exp.Literal), f"{quotient.sql()}: engines differ on a division by zero"
+        divisor = quotient.expression.this if isinstance(quotient.expression, exp.Cast) else quotient.expression
+        is_constant = isinstance(divisor, exp.Literal | exp.Placeholder)
+        assert is_constant, f"{quotient.sql()}: engines differ on a division by zero"
     assert not list(query.tree.find_all(exp.IntDiv, exp.SafeDivide, exp.Avg, exp.Stddev, exp.Variance))
     for total in query.tree.find_all(exp.Sum, exp.CountIf):
         if isinstance(total, exp.Sum) and isinstance(total.this, exp.Cast):
@@ -144,9 +146,8 @@ def test_a_float_is_rounded_before_it_is_cast_to_an_integer(query: Query) -> Non
 
 @of_every_query
 def test_constructs_without_a_portable_meaning_are_not_used(query: Query) -> None:
-    assert not list(query.tree.find_all(exp.Star)) or all(
-        isinstance(star.parent, exp.Count) for star in query.tree.find_all(exp.Star)
-    )
+    passed_on = [star for star in query.tree.find_all(exp.Star) if not isinstance(star.parent, exp.Count)]
+    assert not passed_on or query.name.startswith("bins/"), "only a bin is put beside whatever columns rows have"
     for limit in query.tree.find_all(exp.Limit):
         assert limit.parent is not None
         assert limit.parent.args.get("order"), "which rows come back is left open"
