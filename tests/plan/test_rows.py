@@ -229,7 +229,8 @@ def test_a_dotted_name_that_fits_two_columns_is_refused(tmp_path: Path) -> None:
 def test_relations_and_their_order_are_read_off_the_headers() -> None:
     by = [Grouped("system", "ranking", "system"), Grouped("kind", "relevance", "kind")]
     read = [Relation("relevance_read", statement("inputs/absent", ["query_id"], relations={"input": "files"}))]
-    made = {"relevance_read": read, "labels": From("labelled_documents", {"numbered_documents": "ranked"})}
+    labels = From("labelled_documents", {"numbered_documents": "ranked"})
+    made: dict[str, From | list[Relation]] = {"relevance_read": read, "labels": labels}
     graph = Graph("ranking", by, made, {"relevance_level": 1.0}, {"judgements": ["by:kind"]})
     every = list(graph.relations("rankings", "labels", "rankings", "no_such_relation"))
     names = ["relevance_read", "judged_documents", "judged_queries", "ranked_documents", "retrieved", "rankings"]
