@@ -274,16 +274,12 @@ class _Planner:
 
     def _evaluated(self, by: Sequence[str]) -> exp.Query:
         """The rows that `where` keeps, with replicate; those without a valid score may count, as minus infinity."""
-        score = {"score_given": SCORE_OR_LOWEST} if self.params.counts_missed else {}
-        if not self.replicated:
-            return statement("threshold_sweep/evaluated_predictions", by, columns=score, relations=self._counted)
-        columns = score | {"cluster_key": str(self.params.cluster_column)}
-        segment = {"p": by}
-        if not self.beside:
-            name = "threshold_sweep/evaluated_predictions_of_clusters"
-            return statement(name, segment, columns=columns, relations=self._counted)
-        columns |= {"second_cluster_key": str(self.params.second_cluster_column)}
-        return statement("threshold_sweep/evaluated_predictions_of_two_parents", segment, columns=columns)
+        columns = {"score_given": SCORE_OR_LOWEST} if self.params.counts_missed else {}
+        columns |= dict(zip(("cluster_key", "second_cluster_key"), self._clusters(), strict=False))
+        kind = "_of_two_parents" if self.beside else "_of_clusters" if self.replicated else ""
+        segment = {"p": by} if self.replicated else by
+        name = f"threshold_sweep/evaluated_predictions{kind}"
+        return statement(name, segment, columns=columns, relations=self._counted)
 
     def _relations(self, by: Sequence[rows.Grouped], evaluated: exp.Query) -> Iterator[Node]:
         clusters = dict.fromkeys([*self._clusters(), *([] if self.order is None else [self.order])])
