@@ -87,6 +87,23 @@ def test_counts_of_a_table_are_the_sums_of_those_of_replicates(rows: list[tuple[
         assert row["undefined"] == lacking
 
 
+def test_a_table_may_state_no_outcome_of_a_kind() -> None:
+    shares = (Count("held", total="held"), Count("missed", total="missed"))
+    rows = {"grouping": ["all"] * 3, "replicate": [0, 1, 2], "threshold": [None] * 3}
+    table = pl.DataFrame({**rows, "held": [3, 0, 5], "missed": [1, 2, 0]}).cast({"threshold": pl.Float64})
+    ((_, group),) = Cube.of_groups(table, None).groups()
+    outcomes = outcomes_of(shares, group)
+    assert outcomes.others["held"][:, 0].tolist() == [3, 0, 5]
+    assert outcomes.tp[:, 0].tolist() == outcomes.fn[:, 0].tolist() == [0, 0, 0]
+
+
+def test_a_stage_may_be_a_file_or_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    one_file = ModuleType("pipeline.stages.top_share")
+    one_file.STAGE = STAGES[0].load()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, one_file.__name__, one_file)
+    assert StageEntry("top_share", "").load() is STAGES[0].load()
+
+
 @pytest.mark.parametrize(("beta", "value"), [(2, 10 / 23), (1, 4 / 8), (0.5, 2.5 / 4.25), (0, 2 / 3)])
 def test_f_beta_weighs_misses_by_the_square_of_beta(beta: float, value: float) -> None:
     """By hand, (1 + β²) tp / ((1 + β²) tp + β² fn + fp), of 2 hits, 1 false alarm and 3 misses."""
@@ -122,20 +139,3 @@ def test_a_ratio_that_is_stated_once_is_found_everywhere(tmp_path: Path, kind: s
     assert said["comment"] == "share of all tp / (tp + fp + fn); NULL: nothing at all"
     assert "tp / (tp + fp + fn)" in said["explain"]
     assert "jaccard" in said["plan"]
-
-
-def test_a_table_may_state_no_outcome_of_a_kind() -> None:
-    shares = (Count("held", total="held"), Count("missed", total="missed"))
-    rows = {"grouping": ["all"] * 3, "replicate": [0, 1, 2], "threshold": [None] * 3}
-    table = pl.DataFrame({**rows, "held": [3, 0, 5], "missed": [1, 2, 0]}).cast({"threshold": pl.Float64})
-    ((_, group),) = Cube.of_groups(table, None).groups()
-    outcomes = outcomes_of(shares, group)
-    assert outcomes.others["held"][:, 0].tolist() == [3, 0, 5]
-    assert outcomes.tp[:, 0].tolist() == outcomes.fn[:, 0].tolist() == [0, 0, 0]
-
-
-def test_a_stage_may_be_a_file_or_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    one_file = ModuleType("pipeline.stages.top_share")
-    one_file.STAGE = STAGES[0].load()  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, one_file.__name__, one_file)
-    assert StageEntry("top_share", "").load() is STAGES[0].load()
