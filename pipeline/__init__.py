@@ -6,8 +6,7 @@ if TYPE_CHECKING:
 
     from .api.explained import Planned, plan_sample
     from .api.functions import Result
-    from .api.running import open_results, run
-    from .api.sampling import sample
+    from .api.running import open_results, run, sample
     from .errors import ThresherError
     from .runs.stage_results import Run
 
@@ -20,7 +19,7 @@ _HOMES = {
     "Result": "api.functions",
     "open_results": "api.running",
     "run": "api.running",
-    "sample": "api.sampling",
+    "sample": "api.running",
     "Run": "runs.stage_results",
     "ThresherError": "errors",
 }

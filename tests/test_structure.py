@@ -75,7 +75,18 @@ def test_a_task_has_a_command_with_an_example(kind: str) -> None:
 
 
 def test_no_place_has_a_word_that_is_no_task() -> None:
-    shared = {"accounting", "areas", "catalog", "checks", "explain", "inputs", "mentions", "replicates", "units"}
+    shared = {
+        "accounting",
+        "areas",
+        "bins",
+        "catalog",
+        "checks",
+        "explain",
+        "inputs",
+        "mentions",
+        "replicates",
+        "units",
+    }
     assert {path.name for path in resource_folder("sql").iterdir() if path.is_dir()} - shared <= set(KINDS)
     simulations = {path.stem for path in (PACKAGE / "simulations").glob("*.py")} - {"__init__"}
     assert [name for name in simulations if not name.startswith(tuple(KINDS))] == []

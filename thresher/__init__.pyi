@@ -9,7 +9,7 @@ from pipeline.api.functions import InputRows
 from pipeline.api.functions import Result as Result
 from pipeline.api.running import open_results as open_results
 from pipeline.api.running import run as run
-from pipeline.api.sampling import sample as sample
+from pipeline.api.running import sample as sample
 from pipeline.errors import ThresherError as ThresherError
 from pipeline.runs.stage_results import Run as Run
 

@@ -1,8 +1,9 @@
-"""The public face for Python: run a config, open its results."""
+"""The public face for Python: run a config, open its results, draw rows to label."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import duckdb
+    import polars as pl
 
     from ..runs.stage_results import Run, StageResult
+    from .functions import InputRows
 
 
 def run(
@@ -105,3 +108,62 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
 
     with results_at(path_text(results, what="results")) as folder:
         return catalog.open_results(folder)
+
+
+# Rows to label, as a frame.
+
+
+_INPUTS = ("predictions", "pairs", "events", "articles", "predicted", "documents", "gold")
+_UNREAD = {"entity_recognition": {"gold": "gold.parquet"}}  # inputs that a stage needs, and a draw does not read
+
+
+def sample(
+    stage: str = "threshold_sweep",
+    *,
+    size: int,
+    by: str | Sequence[str] = "score",
+    labelled: InputRows | None = None,
+    columns: Sequence[str] = (),
+    seed: int = 0,
+    resources: Mapping[str, Any] | None = None,
+    **keys: Any,  # noqa: ANN401 - inputs and parameters of the stage
+) -> pl.DataFrame:
+    """Draw rows to label, by strata of scores, so that few labels tell most.
+
+    The first k rows are a sample of size k, so that people may stop early.
+
+    Args:
+        stage: What the rows are for: `threshold_sweep`: predictions to label; `before_after`: matches to check;
+            `entity_recognition`: documents to judge whole.
+        size: How many rows are drawn.
+        by: `score`, and grouping columns: each group gets rows of its own.
+        labelled: The frame or file of an earlier draw: this one goes on where that one ended.
+        columns: Columns of the inputs that the sheet has besides, to look at.
+        seed: Another seed draws other rows.
+        resources: Limits, as in the config: `memory`, `threads`, `scratch`, `scratch_limit`.
+        keys: The inputs and parameters of the stage, as for its function: `predictions`, which need no labels; of
+            `before_after` `pairs`, `events`, `articles`, `window`, `thresholds` and `audit`; of `entity_recognition`
+            `predicted` and `documents`.
+
+    Returns:
+        The key of each row, `stratum`, `probability`, `score`, the empty column `label`, and the columns that were
+        asked for, in the order in which rows are to be labelled. Documents have `n_predicted` and `judged` in the place
+        of `score` and `label`.
+
+    Raises:
+        ThresherError: its class and its `code` say what went wrong.
+    """
+    from ..runs.sampling import Wish, drawn_sheet  # noqa: PLC0415 - a run draws nothing
+    from .functions import as_rows, in_python  # noqa: PLC0415 - likewise
+
+    told = {name: as_rows("sample", name, value) if name in _INPUTS else value for name, value in keys.items()}
+    told = _UNREAD.get(stage, {}) | told
+    document = {"stages": [{"kind": stage, **told}]} | ({} if resources is None else {"resources": dict(resources)})
+    before = None if labelled is None else as_rows("sample", "labelled", labelled)
+    wish = Wish(size, (by,) if isinstance(by, str) else tuple(by), before, tuple(columns), seed)
+    try:
+        config = replace(parse_config(document, base=Path.cwd(), origin="thresher.sample"), output=Path())
+        return drawn_sheet(config, "", wish, lambda text: warnings.warn(text, stacklevel=4))
+    except ThresherError as error:
+        error.remedy = error.remedy and in_python(error.remedy)
+        raise

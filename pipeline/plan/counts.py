@@ -68,17 +68,18 @@ class Sweep:
         """The query that defines it."""
         yield Statement(f"relation {self.into}", self.by_cell(), self.into)
 
-    def by_cell(self) -> exp.Select:
+    def by_cell(self) -> exp.Query:
         """Rows with their arithmetic cell as bin; without a grid the score itself, -0 as 0."""
         key = ("cells", part(self.rows), self.score, self.grid, self.exact)
         return kept(key, self._by_cell)
 
-    def _by_cell(self) -> exp.Select:
+    def _by_cell(self) -> exp.Query:
         score = column(self.score)
         if self.exact and self.grid is not None:
             return self._with_bin(self.grid.exact(score))
-        distinct = exp.Case().when(is_finite(score), score.copy() + double(0))
-        return self._with_bin(distinct if self.grid is None else self.grid.cell(score))
+        if self.grid is not None:
+            return self.grid.in_cells(self.rows, score)
+        return self._with_bin(exp.Case().when(is_finite(score), score.copy() + double(0)))
 
     def exactly(self, cells: list[int], *, within_cells: bool = False) -> exp.Select:
         """Rows of the given cells with their exact bin, by comparisons; within cells, with the sum of cell and bin."""
@@ -726,12 +727,10 @@ class ProbabilitySums:
         return kept(("in_cells", part(self.rows), cells), lambda: self._made_in_cells(cells))
 
     def _made_in_cells(self, cells: ProbabilityCells | None) -> exp.Query:
-        score, first_bin, rows = column("probability"), column("first_bin"), self.rows.subquery("probabilities_alone")
-        if cells is None:
-            return exp.select(exp.Star(), exp.alias_(score + double(0.0), CELL)).from_(rows)
-        in_bins = exp.select(exp.Star(), exp.alias_(cells.first_bin(score), first_bin.name)).from_(rows)
-        in_cells = exp.select(exp.Star(), exp.alias_(cells.number(first_bin, score), CELL))
-        return in_cells.from_(in_bins.subquery("in_bins"))
+        if cells is not None:
+            return cells.in_cells(self.rows)
+        score, rows = column("probability"), self.rows.subquery("probabilities_alone")
+        return exp.select(exp.Star(), exp.alias_(score + double(0.0), CELL)).from_(rows)
 
     def _query(self, segment: Sequence[str]) -> exp.Query:
         return expand(load(self.name), (*self.beside, *segment), zero=[] if self.replicated else [REPLICATE])

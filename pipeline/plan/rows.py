@@ -11,7 +11,7 @@ import sqlglot.expressions as exp
 
 from ..errors import DataError
 from ..queries.dialect import column, is_finite, kept, number_of, parts
-from ..queries.load import Query, expand, statement
+from ..queries.load import Query, expand, is_query, load, statement
 from ..records import dataclass
 from ..sources.bins import block_of, cell_in_block, piecewise_cells
 from ..sources.inputs import Field, mapping_of_expression
@@ -22,7 +22,7 @@ from ..tables.schemas import cluster_name, internal_name, users_name
 from .nodes import Frame, Relation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..engines.engine import Engine
     from ..metrics.curves.trapezoidal_area import CellGrid
@@ -327,6 +327,83 @@ def replicate_relations(
     limits = {"own_limit": count or MAX_OWN_REPLICATES, "hash_groups": count or HASH_REPLICATES}
     replicates = statement("replicates/of_clusters", relations={"clusters": f"clusters{suffix}"}, values=limits)
     return Relation(f"clusters{suffix}", clusters), Relation(f"replicates{suffix}", replicates, keep=True)
+
+
+# The relations of a stage, as the headers of its files tell them.
+
+
+@dataclass(frozen=True)
+class From:
+    """The file that makes a relation, where that has another name, or where other names stand in it.
+
+    Attributes:
+        file: Its name in the folder of the stage, or with another folder before it.
+        relations: The relation to read, by the name that the file gives it.
+        columns: The column or condition to read, likewise.
+    """
+
+    file: str
+    relations: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str | exp.Expr] = field(default_factory=dict)
+
+    def path(self, folder: str) -> str:
+        """Its name with its folder."""
+        return self.file if "/" in self.file else f"{folder}/{self.file}"
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The relations of a stage: the file of its name makes each, and its header says what it reads and whether to keep.
+
+    Attributes:
+        folder: The folder of the files.
+        by: The grouping columns.
+        made: What makes a relation, where there is a choice: a file, or nodes that are made elsewhere, in order.
+        values: Parameters of the relations.
+        segments: Columns that `segment` can stand for in headers, beside those of an input and those of all, `by`.
+    """
+
+    folder: str
+    by: Sequence[Grouped]
+    made: Mapping[str, From | Sequence[Relation]]
+    values: Mapping[str, float | str] = field(default_factory=dict)
+    segments: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def relations(self, *wanted: str) -> Iterator[Relation]:
+        """The wanted relations in their order, each after those that it reads; a name that nothing makes is left out.
+
+        A name that nothing makes is that of files, or of a relation that a pure function makes later.
+        """
+        defined: set[str] = set()
+        for name in wanted:
+            yield from self._with_reads(name, defined)
+
+    def _with_reads(self, name: str, defined: set[str]) -> Iterator[Relation]:
+        source = self.made.get(name, From(name))
+        if name in defined or (isinstance(source, From) and not is_query(source.path(self.folder))):
+            return
+        defined.add(name)
+        if not isinstance(source, From):
+            yield from source
+            return
+        query = load(source.path(self.folder))
+        for each in query.reads:
+            yield from self._with_reads(source.relations.get(each, each), defined)
+        yield Relation(name, self.query(source), keep=query.is_kept)
+
+    def query(self, source: str | From) -> exp.Query:
+        """The statement of a file; parameters that the graph does not know stay open."""
+        source = From(source) if isinstance(source, str) else source
+        query = load(source.path(self.folder))
+        segment = {alias: self._columns_of(name) for alias, name in query.segments.items()}
+        values = self.values if query.params and {*query.params} <= self.values.keys() else None
+        return statement(query.name, segment, relations=source.relations, columns=source.columns, values=values)
+
+    def _columns_of(self, name: str) -> Sequence[str]:
+        """The columns that `segment` stands for behind a name of the header."""
+        if name in self.segments:
+            return self.segments[name]
+        return [each.name for each in self.by if name in {"by", each.source}]
 
 
 # Scores in cells: the relation of the rows, and what is asked once of the first cells for all groupings.

@@ -3,6 +3,7 @@
 A query file opens with a header of comment lines, `-- key: text`, where a line that starts with
 `--   ` goes on with the text above it. The keys are `grain` (what one row stands for), `reads` (the logical
 relations), `params` (the `$names`, or `none`) and `caution`; a check of sql/*/checks/ also has `message` and `remedy`.
+Two more may be there: `segment` (whose columns the word stands for) and `keep` (why the engine keeps the rows).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ E = TypeVar("E", bound="exp.Expr")  # its name while types are checked: the olde
 SEGMENT = "segment"
 HEADER_KEYS = ("grain", "reads", "params", "caution")
 CHECK_KEYS = ("message", "remedy")  # of a check: what is said of its rows, with {placeholders}
+PLAN_KEYS = ("segment", "keep")  # of a relation: what a plan must know of it, where it is not as usual
 CHECKS = "checks"  # folder of the checks of a stage, and of those that all stages share
 MACROS = "catalog"  # folder of the macros that every catalog has
 FILE = "file"  # key of the meta data of a tree: the file it comes from
@@ -64,18 +66,32 @@ class Query:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Logical relations that the header names, sorted."""
+        """Logical relations that the header names, in its order, which is that in which they are defined."""
         return _names(self.header["reads"])
 
     @property
     def params(self) -> tuple[str, ...]:
-        """Parameters that the header names, sorted, without `$`."""
+        """Parameters that the header names, without `$`."""
         return tuple(name.removeprefix("$") for name in _names(self.header["params"]))
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the header says why the engine keeps the rows, and does not read through the relation."""
+        return "keep" in self.header
+
+    @property
+    def segments(self) -> dict[str, str]:
+        """Whose columns `segment` stands for, by the alias of the relation, or by "" where that says nothing.
+
+        `segment: p of ranking, o of relevance`, or `segment: ranking`; without the key those of the whole plan, "by".
+        """
+        pairs = (part.strip().rpartition(" of ") for part in self.header.get(SEGMENT, "by").split(","))
+        return {alias: name for alias, _, name in pairs}
 
 
 def _names(text: str) -> tuple[str, ...]:
     names = (part.strip() for part in _PARENTHESES.sub("", text).split(","))
-    return tuple(sorted(name for name in names if name != "none"))
+    return tuple(name for name in names if name != "none")
 
 
 def query_names() -> tuple[str, ...]:
@@ -120,10 +136,20 @@ def load(name: str) -> Query:
     ctes = {cte.alias for cte in query.tree.find_all(exp.CTE)}
     tables = {table.name for table in query.tree.find_all(exp.Table)} - ctes
     params = {str(node.this) for node in query.tree.find_all(exp.Placeholder)}
-    if tuple(sorted(tables)) != query.reads or tuple(sorted(params)) != query.params:
+    if sorted(tables) != sorted(query.reads) or sorted(params) != sorted(query.params):
         message = f"sql/{query.name}.sql: the header and the text differ in what they read or in their parameters"
         raise ThresherError(message)
+    words = {word.table for word in _segments(query.tree)}
+    if SEGMENT in query.header and not {*query.segments} <= words:
+        message = f"sql/{query.name}.sql: segment of the header is not the one of the text"
+        raise ThresherError(message)
     return query
+
+
+@cache
+def is_query(name: str) -> bool:
+    """Whether there is a query file of a name."""
+    return (resource_folder("sql") / f"{name}.sql").is_file()
 
 
 def _without_text(node: E) -> E:

@@ -13,6 +13,7 @@ import numpy as np
 import sqlglot.expressions as exp
 
 from ..queries.dialect import double, is_finite
+from ..queries.load import statement
 from ..records import dataclass
 from ..tables.columns import lowest_retrieved
 
@@ -82,14 +83,21 @@ class Grid:
         steps = len(self.thresholds) - 1
         return steps if self._is_even else max(FINE_CELLS, 4 * steps)
 
+    def in_cells(self, rows: exp.Query, score: exp.Expr) -> exp.Query:
+        """The rows of a query with the cell of a score as bin, never falling while scores rise; NULL as for `cell`."""
+        return _in_even_cells(rows, score, self._even)
+
     def cell(self, score: exp.Expr) -> exp.Expr:
         """SQL expression of the cell of a score, never falling while scores rise; NULL for NULL, NaN and infinite.
 
         Cell 0 is below the lowest threshold, the last cell begins with the highest. Few cells make a small integer, so
         that the engine can aggregate in a table indexed by the cell.
         """
-        cells = self.fine or EvenCells(self.thresholds[0], self.thresholds[-1], self._cells)
-        return even_cells(score, cells.low, cells.high, cells.count)
+        return even_cells(score, self._even.low, self._even.high, self._even.count)
+
+    @property
+    def _even(self) -> EvenCells:
+        return self.fine or EvenCells(self.thresholds[0], self.thresholds[-1], self._cells)
 
     def refined(self, span: tuple[float, float], bins: int, most: int) -> Grid:
         """The thresholds, 0, 1 and the edges of bins of equal width between, and cells over a span of scores.
@@ -161,27 +169,23 @@ def _case(*branches: tuple[exp.Expr, exp.Expr]) -> exp.Case:
 
 
 def even_cells(score: exp.Expr, low: float, high: float, count: int) -> exp.Expr:
-    """SQL expression of the cell of a score: 0 below `low`, 1 to `count` up to `high`, `count` + 1 from there on.
+    """SQL expression of the cell of a score: 0 below `low`, 1 to `count` up to `high`, `count` + 1 from there on."""
+    cell: exp.Expr = _in_even_cells("scores", score, EvenCells(low, high, count)).expressions[-1].this
+    return cell
 
-    It never falls while scores rise, whatever is rounded, and is NULL for NULL, NaN and infinite: every branch checks
-    that itself, most rows in the first, so that rows need no barrier before. The type is the smallest that fits, which
-    lets an engine aggregate in a table indexed by the cell.
-    """
-    finite = is_finite(score)
-    below = exp.LT(this=score.copy(), expression=double(low))
-    inside = (
-        exp.GTE(this=score.copy(), expression=double(low)),
-        exp.LT(this=score.copy(), expression=double(high)),
-    )
-    floor = _distance_in_cells(score, low, high, count)
-    one = exp.Literal.number(1)
-    case = _case(
-        (exp.and_(finite.copy(), *inside, copy=False), one if floor is None else exp.Add(this=floor, expression=one)),
-        (exp.and_(finite.copy(), below, copy=False), exp.Literal.number(0)),
-        (finite, exp.Literal.number(count + 1)),
-    )
-    kind = next((kind for kind, most in _SMALL if count < most), exp.DataType.Type.INT)
-    return exp.cast(case, kind, copy=False)
+
+def _in_even_cells(rows: str | exp.Query, score: exp.Expr, cells: EvenCells) -> exp.Query:
+    """The rows with the cell of a score, as sql/bins/even_cells.sql has it, in the smallest type that fits."""
+    scale = _scale(cells.low, cells.high, cells.count)
+    values = {"low": cells.low, "high": cells.high, "scale": scale or 1.0, "last": cells.count + 1}
+    relations, columns = {"canonical_rows": rows}, {"score": score}
+    tree = statement("bins/even_cells", relations=relations, columns=columns, values=values).copy()
+    cell = tree.expressions[-1].this
+    kind = next((kind for kind, most in _SMALL if cells.count < most), exp.DataType.Type.INT)
+    cell.set("to", exp.DataType(this=kind))
+    if scale is None:  # the cells are too narrow to be told apart
+        cell.this.args["ifs"][0].set("true", exp.Literal.number(1))
+    return tree
 
 
 def piecewise_cells(score: exp.Expr, edges: Sequence[float], counts: Sequence[int]) -> exp.Expr:
@@ -222,12 +226,18 @@ def piecewise_cells(score: exp.Expr, edges: Sequence[float], counts: Sequence[in
 
 def _distance_in_cells(score: exp.Expr, low: float, high: float, count: int) -> exp.Expr | None:
     """How many whole cells of `count` up to `high` a score lies above `low`; None where they are too narrow."""
-    width = high - low
-    scale = count / width if 0 < width < math.inf else math.inf
-    if not math.isfinite(scale):
+    scale = _scale(low, high, count)
+    if scale is None:
         return None
     distance = exp.paren(exp.Sub(this=score.copy(), expression=double(low)))
     return exp.Floor(this=exp.Mul(this=distance, expression=double(scale)))
+
+
+def _scale(low: float, high: float, count: int) -> float | None:
+    """Cells of `count` up to `high` per unit of the score; None where they are too narrow."""
+    width = high - low
+    scale = count / width if 0 < width < math.inf else math.inf
+    return scale if math.isfinite(scale) else None
 
 
 def block_of(cell: exp.Expr, count: int) -> exp.Expr:
@@ -290,28 +300,10 @@ class ProbabilityCells:
         """How many numbers there are."""
         return 2 * self.fineness + self.bins
 
-    def first_bin(self, score: exp.Expr) -> exp.Expr:
-        """SQL expression of a bin that a score lies in, or just below its bin; bins count from 0.
-
-        One bin fewer makes it certain, whatever is rounded, that it is never a bin above.
-        """
-        return exp.Floor(this=exp.Mul(this=score.copy(), expression=double(float(self.bins - 1))))
-
-    def number(self, first_bin: exp.Expr, score: exp.Expr) -> exp.Expr:
-        """SQL expression of the number of a score: the sum of its cell and of its bin, neither of which ever falls.
-
-        Args:
-            first_bin: `first_bin` of the score.
-            score: The score.
-        """
-        complement = exp.paren(exp.Sub(this=exp.Literal.number(1), expression=score.copy()))
-        difference = exp.paren(exp.Sub(this=_eighth_root(score.copy()), expression=_eighth_root(complement)))
-        cell = exp.Ceil(this=exp.Mul(this=double(float(self.fineness)), expression=difference))
-        next_bin = exp.paren(exp.Add(this=first_bin.copy(), expression=exp.Literal.number(1)))
-        edge = exp.Div(this=next_bin, expression=double(float(self.bins)))
-        is_above = exp.cast(exp.paren(exp.GT(this=score.copy(), expression=edge)), "DOUBLE")
-        number = exp.Add(this=exp.Add(this=cell, expression=first_bin.copy()), expression=is_above)
-        return exp.cast(number, "SMALLINT")  # an engine can aggregate in a table that it indexes
+    def in_cells(self, rows: exp.Query) -> exp.Query:
+        """Rows with a probability, with the number of its cell, as sql/bins/probability_cells.sql has it."""
+        values = {"fineness": float(self.fineness), "bins": float(self.bins), "fewer_bins": float(self.bins - 1)}
+        return statement("bins/probability_cells", relations={"probabilities_alone": rows}, values=values)
 
     def numbers(self, scores: Floats) -> NDArray[np.int64]:
         """The numbers of scores, by the same arithmetic as in SQL."""
@@ -338,7 +330,3 @@ class ProbabilityCells:
             low = np.where(inside & (self.numbers(scores) <= numbers), raised, low)
             step >>= 1
         return low.view(np.float64)
-
-
-def _eighth_root(value: exp.Expr) -> exp.Expr:
-    return exp.Sqrt(this=exp.Sqrt(this=exp.Sqrt(this=value)))

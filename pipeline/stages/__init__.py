@@ -1,4 +1,4 @@
-"""The stages: one folder per task. `STAGES` is the whole list; adding a stage adds one line to it."""
+"""The stages: a file or a folder per task. `STAGES` is the whole list; adding a stage adds one line to it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ class StageEntry:
     summary: str
 
     def load(self) -> Stage:
-        """Import the stage."""
-        stage: Stage = import_module(f"{__name__}.{self.kind}.stage").STAGE
+        """Import the stage: a file of its own, or the file `stage.py` of its folder."""
+        place = import_module(f"{__name__}.{self.kind}")
+        stage: Stage = getattr(place, "STAGE", None) or import_module(f"{__name__}.{self.kind}.stage").STAGE
         return stage
 
 

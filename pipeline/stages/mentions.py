@@ -358,37 +358,35 @@ class MentionRows:
         predicted = dict.fromkeys((*self.taken(self.predicted), *compared, *score))
         yield rows.read(self.predicted, predicted, groups, fault, located=located)
         yield rows.read(self.gold, dict.fromkeys((*self.taken(self.gold), *compared)), self.by, {}, located=located)
-        yield from self._documents()
-        yield systems_relation(self.systems)
+        if self.documents is not None:
+            columns = dict.fromkeys(("doc_id", self._cluster_key, *([] if self.order is None else [self.order])))
+            yield rows.read(self.documents, columns, self.by, {})
+        yield from self._graph.relations("clusters", DOCUMENTS, SYSTEMS)
 
     @property
     def _score(self) -> list[str]:
         """The column of the scores, if there is one."""
         return ["score"] if self.predicted.field("score") is not None else []
 
-    def _documents(self) -> Iterator[Relation]:
-        """The documents with their clusters and replicates."""
-        count, together = self.params.n_replicates, not self.params.is_replicated
-        if self.documents is not None:
-            key = self.cluster or "doc_id"
-            columns = dict.fromkeys(("doc_id", key, *([] if self.order is None else [self.order])))
-            yield rows.read(self.documents, columns, self.by, {})
-            read = f"{DOCUMENTS}_read"
-            clusters, replicates = rows.replicate_relations(read, key, count, together=together, order=self.order)
-            query = statement("mentions/documents_listed", self.of_documents, columns={"cluster_key": key})
-        else:
-            _, replicates = rows.replicate_relations("clusters", "cluster", count, together=together)
-            clusters = Relation("clusters", self._documents_with_mentions(), keep=True)
-            query = statement("mentions/documents")
-        yield clusters
-        yield replicates
-        yield Relation(DOCUMENTS, query, keep=True)
+    @property
+    def _cluster_key(self) -> str:
+        return self.cluster or "doc_id"
 
-    def _documents_with_mentions(self) -> exp.Query:
-        """The documents with a gold or predicted mention; their keys have one type."""
-        types = {key_type(source, "doc_id") for source in (self.gold, self.predicted)}
-        as_integer = {} if len(types) == 1 else {"doc_id": exp.cast(column("doc_id"), "BIGINT")}
-        return statement("mentions/documents_with_mentions", columns=as_integer)
+    @property
+    def _graph(self) -> rows.Graph:
+        """The relations of sql/mentions/, where there is a choice: documents that are listed, or have a mention."""
+        count, together = self.params.n_replicates, not self.params.is_replicated
+        made: dict[str, rows.From | Sequence[Relation]] = {SYSTEMS: systems_from(self.systems)}
+        if self.documents is not None:
+            read, key = f"{DOCUMENTS}_read", self._cluster_key
+            made["replicates"] = rows.replicate_relations(read, key, count, together=together, order=self.order)
+            made[DOCUMENTS] = rows.From("documents_listed", columns={"cluster_key": key})
+        else:
+            types = {key_type(source, "doc_id") for source in (self.gold, self.predicted)}
+            as_integer = {} if len(types) == 1 else {"doc_id": exp.cast(column("doc_id"), "BIGINT")}
+            made["clusters"] = rows.From("documents_with_mentions", columns=as_integer)
+            made["replicates"] = rows.replicate_relations("clusters", "cluster", count, together=together)[1:]
+        return rows.Graph("mentions", self.by, made, segments={"systems": self.systems})
 
     def rows_of_predicted(self) -> exp.Query:
         """The predictions that take part."""
@@ -474,10 +472,9 @@ def key_type(source: Source, name: str) -> str:
     return source.types(name, source.contract.field(name) or InputField(name, "key", "a key"))
 
 
-def systems_relation(systems: Sequence[str]) -> Relation:
+def systems_from(systems: Sequence[str]) -> rows.From:
     """Every combination of values of some columns of the predictions, with its number from 1; else one row, 0."""
-    query = statement("mentions/systems", systems) if systems else statement("mentions/one_system")
-    return Relation(SYSTEMS, query, keep=True)
+    return rows.From("mentions/systems" if systems else "mentions/one_system")
 
 
 def resolve_by(

@@ -86,13 +86,13 @@ def outcomes_of(stated: Stated, group: GroupCounts, counts: NDArray[np.bool_] | 
     """The counts of one group by replicate and threshold; nothing is a true negative.
 
     Args:
-        stated: What the table states, `tp`, `fp` and `fn` among it.
+        stated: What the table states; of `tp`, `fp` and `fn` nothing is one that it does not state.
         group: The counts of the group.
         counts: Which replicates count; None: all.
     """
     values = _values(stated, group.at_or_above, lambda name: group.totals(name)[:, None])
-    nothing = 0 * values["tp"]
-    of_replicates = {name: value + nothing for name, value in values.items()}
+    nothing = 0 * reduce(add, values.values())
+    of_replicates = {name: nothing + values.get(name, 0) for name in ("tp", "fp", "fn", *values)}
     if counts is not None:
         of_replicates = {name: value[counts] for name, value in of_replicates.items()}
     tp, fp, fn = (of_replicates.pop(name) for name in ("tp", "fp", "fn"))

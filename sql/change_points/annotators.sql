@@ -1,6 +1,7 @@
 -- grain: one row per series and annotator who looked at it
 -- reads: annotations_read (passes_where, series_id, annotator_id), coders_read (passes_where, series_id, annotator_id)
 -- params: none
+-- keep: it is read often
 -- caution: "by:annotator_id" is the name of the annotator as a grouping column; is_first marks one
 --   annotator of a series
 SELECT

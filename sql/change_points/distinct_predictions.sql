@@ -1,6 +1,7 @@
 -- grain: one row per run and predicted position
 -- reads: predictions_read (passes_where, series_id, position, segment), runs_of_series (run_number, series_id, segment)
 -- params: none
+-- segment: p of predictions, r of predictions
 -- caution: as predictions, where a position counts once
 SELECT DISTINCT
   r.run_number,

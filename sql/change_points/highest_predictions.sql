@@ -2,6 +2,7 @@
 -- reads: predictions_read (passes_where, series_id, position, score, segment),
 --   runs_of_series (run_number, series_id, segment)
 -- params: none
+-- segment: p of predictions, r of predictions
 -- caution: as scored_predictions, where a position counts once, with its highest score
 SELECT
   r.run_number,

@@ -1,6 +1,7 @@
 -- grain: one row per prediction of a run
 -- reads: predictions_read (passes_where, series_id, position, segment), runs_of_series (run_number, series_id, segment)
 -- params: none
+-- segment: p of predictions, r of predictions
 -- caution: segment stands for the grouping columns of predictions; with separate annotators a prediction is in several
 --   runs
 SELECT

@@ -2,6 +2,7 @@
 -- reads: predictions_read (passes_where, score_state, series_id, position, segment), annotated_series (series_id),
 --   declared_runs (series_id, segment)
 -- params: none
+-- segment: p of predictions, r of predictions
 -- caution: segment stands for the grouping columns of predictions
 SELECT
   p.passes_where,

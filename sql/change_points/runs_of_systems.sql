@@ -2,6 +2,8 @@
 -- reads: annotated_series (series_id, segment, cluster, n_obs), systems (segment, was_run),
 --   annotators (series_id, segment, is_first), replicates (cluster, replicate)
 -- params: none
+-- segment: s of series, y of predictions, a of annotations
+-- keep: runs have numbers, which all that reads them must share
 -- caution: was_run is a condition: that the input runs names the series or, without it, that every system was run on
 --   every series; run numbers rise with the series, so that a range of them is a range of series, which files may be
 --   sorted by

@@ -1,6 +1,8 @@
 -- grain: one row per series that is evaluated
 -- reads: series_read (passes_where, series_id, segment, cluster, n_obs)
 -- params: none
+-- segment: series
+-- keep: it is read often
 -- caution: those that the input series lists, where nothing says who looked at them
 SELECT
   series_id,

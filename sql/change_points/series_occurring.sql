@@ -1,6 +1,7 @@
 -- grain: one row per series that is evaluated
 -- reads: points_of_series (series_id, n_points, n_annotations)
 -- params: none
+-- keep: it is read often
 -- caution: all that occur, where nothing says which were annotated; each is a cluster of its own
 SELECT
   series_id,

@@ -2,6 +2,7 @@
 -- reads: predicted_read (passes_where, fault, mention_id, segment, latitude, longitude, rank),
 --   gold_places (mention_id, latitude, longitude)
 -- params: none
+-- segment: systems
 -- caution: the great-circle distance by the haversine formula, on a sphere of 6371.0088 km: 12742.0176 is its diameter,
 --   the factors of degrees are pi / 360 and pi / 180. Rounding may take the square above 1, and latitudes that a check
 --   is about to refuse may take it below 0, so it is clipped. NULL where a coordinate is

@@ -3,6 +3,8 @@
 --   systems (segment), candidates (mention_id, unaligned_id, segment, latitude, longitude, rank, is_aligned,
 --   distance_km)
 -- params: none
+-- segment: s of systems, c of systems, g of gold
+-- keep: it is read often
 -- caution: gold mentions count once for each system, also where it has no candidate; unaligned_id is the mention_id of
 --   a candidate with the type that it has in gold; g of the second half has no row, so that its columns are NULL
 SELECT

@@ -1,6 +1,7 @@
 -- grain: one row per predicted place that can be aligned
 -- reads: predicted_read (passes_where, fault, mention_id, segment, latitude, longitude, rank), gold_places (mention_id)
 -- params: none
+-- segment: p of systems
 -- caution: as candidates, for distances that SQL cannot tell: those on the ellipsoid
 SELECT
   p.mention_id,

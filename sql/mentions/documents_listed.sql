@@ -1,7 +1,9 @@
 -- grain: one row per listed document
 -- reads: documents_read (passes_where, doc_id, segment, cluster_key), replicates (cluster, replicate)
 -- params: none
--- caution: segment stands for the grouping columns of documents; _document numbers them in the order of their ids
+-- segment: d of documents
+-- keep: documents have numbers, which all that reads them must share
+-- caution: _document numbers them in the order of their ids
 SELECT
   d.doc_id,
   d.segment,

@@ -1,6 +1,8 @@
 -- grain: one row per system: values of the grouping columns that only predictions have
 -- reads: predicted_read (passes_where, segment)
 -- params: none
+-- segment: systems
+-- keep: systems have numbers, which all that reads them must share
 -- caution: gold mentions count for every system; _system numbers them from 1
 SELECT
   segment,

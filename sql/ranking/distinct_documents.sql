@@ -1,6 +1,8 @@
 -- grain: one row per retrieved document of a ranking: the one with the highest score or, without scores, rank
 -- reads: ranking_read (passes_where, segment, query_id, doc_id, value, score, relevance)
 -- params: none
+-- segment: ranking
+-- keep: it is read three times
 -- caution: as ranked_documents.sql; a key with NULL is not known, so such documents never repeat
 SELECT
   segment,

@@ -1,6 +1,8 @@
 -- grain: one row per judged document of a query: the one with the highest relevance
 -- reads: relevance_read (passes_where, segment, query_id, doc_id, relevance)
 -- params: none
+-- segment: relevance
+-- keep: it is read often
 -- caution: a key with NULL is not known, so such documents never repeat
 SELECT
   segment,

@@ -1,6 +1,7 @@
 -- grain: one row per document of a ranking that has labels itself: the one with the highest score
 -- reads: ranking_read (passes_where, segment, query_id, doc_id, score, relevance)
 -- params: none
+-- segment: ranking
 -- caution: as labelled_ranking.sql; a key with NULL is not known, so such documents never repeat
 SELECT
   segment,

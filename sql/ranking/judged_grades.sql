@@ -1,6 +1,7 @@
 -- grain: one row per segment, query and relevance of its judged documents
 -- reads: judged_documents (segment, query_id, relevance)
 -- params: none
+-- segment: judgements
 -- caution: whether they were retrieved or not: the best order, by which DCG is divided, has all of them; a negative
 --   relevance means not judged, as in trec_eval
 SELECT

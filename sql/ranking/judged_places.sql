@@ -1,6 +1,7 @@
 -- grain: one row per judged document of a ranking, whose place is to be found
 -- reads: labelled_documents (_ranking, _value, _name, relevance)
 -- params: $relevance_level
+-- keep: it is read in batches
 -- caution: a negative relevance means not judged, as in trec_eval; a repeated document takes as many places
 SELECT
   _ranking,

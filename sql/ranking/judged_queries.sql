@@ -1,6 +1,8 @@
 -- grain: one row per segment and query with judged documents
 -- reads: judged_documents (segment, query_id, relevance)
 -- params: $relevance_level
+-- segment: judgements
+-- keep: it is read often
 -- caution: a negative relevance means not judged, as in trec_eval
 SELECT
   segment,

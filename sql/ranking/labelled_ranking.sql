@@ -1,6 +1,7 @@
 -- grain: one row per document of a ranking that has labels itself
 -- reads: ranking_read (passes_where, segment, query_id, doc_id, relevance)
 -- params: none
+-- segment: ranking
 -- caution: also documents without a valid score, which are known but not retrieved
 SELECT
   segment,

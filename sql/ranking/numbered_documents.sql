@@ -1,6 +1,7 @@
 -- grain: one row per retrieved document of a ranking
 -- reads: ranked_documents (segment, query_id, doc_id, relevance, _value), rankings (segment, query_id, _ranking)
 -- params: none
+-- segment: p of ranking, o of ranking
 -- caution: _ranking stands for the keys of the ranking; of equal values the greater _name comes first
 SELECT
   o._ranking,

@@ -8,6 +8,10 @@ import pytest
 from running import estimates_of, read_table, rows_by_status, run_before_after
 
 from pipeline.errors import ConfigError, DataError
+from pipeline.plan.nodes import Relation
+from pipeline.plan.rows import From, Graph, Grouped
+from pipeline.queries.dialect import render
+from pipeline.queries.load import statement
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -220,3 +224,20 @@ def test_a_dotted_name_that_fits_two_columns_is_refused(tmp_path: Path) -> None:
     }
     with pytest.raises(DataError, match=r"'events.source' is a column of pairs and of events, called 'source'"):
         run_before_after(tmp_path, frames, by=["events.source"], thresholds=[0.1])
+
+
+def test_relations_and_their_order_are_read_off_the_headers() -> None:
+    by = [Grouped("system", "ranking", "system"), Grouped("kind", "relevance", "kind")]
+    read = [Relation("relevance_read", statement("inputs/absent", ["query_id"], relations={"input": "files"}))]
+    labels = From("labelled_documents", {"numbered_documents": "ranked"})
+    made: dict[str, From | list[Relation]] = {"relevance_read": read, "labels": labels}
+    graph = Graph("ranking", by, made, {"relevance_level": 1.0}, {"judgements": ["by:kind"]})
+    every = list(graph.relations("rankings", "labels", "rankings", "no_such_relation"))
+    names = ["relevance_read", "judged_documents", "judged_queries", "ranked_documents", "retrieved", "rankings"]
+    assert [relation.into for relation in every] == [*names, "labels"]
+    assert [relation.into for relation in every if relation.keep] == [*names[1:3], *names[4:]]
+    texts = {relation.into: render(relation.query, pretty=False) for relation in every}
+    assert 'p."by:system", o."by:kind", p.replicate' in texts["rankings"]
+    assert "relevance >= CAST('1.0' AS DOUBLE)" in texts["judged_queries"]
+    assert "FROM ranked AS p" in texts["labels"]
+    assert "$relevance_level" in render(Graph("ranking", by, {}).query("judged_queries"))

@@ -176,6 +176,13 @@ PARAMS: dict[str, float | str] = {
     "size": 5,
     "relevance_level": 1.0,
     "n_rows_of_file": 100,
+    "low": -1.0,
+    "high": 1.0,
+    "scale": 4.0,
+    "last": 9,
+    "fineness": 32.0,
+    "bins": 10.0,
+    "fewer_bins": 9.0,
 }
 
 

@@ -153,7 +153,7 @@ def test_the_night_after_a_new_day_reads_that_day_only(days: Path, tmp_path: Pat
 def test_the_cells_of_one_scan_add_up_over_days(
     days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: list[Any], thresholds: object
 ) -> None:
-    monkeypatch.setattr("pipeline.stages.threshold_sweep.planning.MOST_SINGLE", 0)
+    monkeypatch.setattr("pipeline.stages.threshold_sweep.stage.MOST_SINGLE", 0)
     monkeypatch.setattr("pipeline.plan.area_work.MOST_CELLS", 16)
     monkeypatch.setattr("pipeline.plan.counts.MOST_SCORES", 0)
     keys = {"by": by, "thresholds": thresholds, "width": 0.01}

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 import sqlglot.expressions as exp
 
-from pipeline.queries.dialect import column, render
+from pipeline.queries.dialect import render
 from pipeline.sources.bins import ProbabilityCells
 
 
@@ -24,13 +24,10 @@ def hard_scores(bins: int) -> np.ndarray:
 @pytest.mark.parametrize(("fineness", "bins"), [(1024, 10), (32, 7), (256, 100), (64, 2)])
 def test_scores_lie_in_their_cells_and_cells_in_their_bins(fineness: int, bins: int) -> None:
     cells, scores = ProbabilityCells(fineness, bins), hard_scores(bins)
-    score, first_bin = column("score"), column("first_bin")
-    in_bins = exp.select(exp.alias_(cells.first_bin(score), "first_bin"), score).from_("rows").subquery("in_bins")
-    query = exp.select(exp.alias_(cells.number(first_bin, score), "number"), score).from_(in_bins)
     with duckdb.connect() as connection:
-        connection.register("rows", pa.table({"score": scores}))
-        numbered = connection.sql(render(query)).pl()
-    number, values = numbered["number"].to_numpy().astype(np.int64), numbered["score"].to_numpy()
+        connection.register("rows", pa.table({"probability": scores}))
+        numbered = connection.sql(render(cells.in_cells(exp.select("*").from_("rows")))).pl()
+    number, values = numbered["cell"].to_numpy().astype(np.int64), numbered["probability"].to_numpy()
     lower, upper = cells.edges(number)
     assert ((lower < values) | (values == 0)).all()
     assert (values <= upper).all()

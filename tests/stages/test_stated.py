@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import polars as pl
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.metrics.uncertainty.cube import Cube
+from pipeline.stages import STAGES, StageEntry
 from pipeline.stages.stated import counted, f_beta_of_row, outcomes_of, ratios_of, with_ratios
 from pipeline.tables.columns import Count, Ratio
 
@@ -92,6 +94,23 @@ def test_counts_of_a_table_are_the_sums_of_those_of_replicates(rows: list[tuple[
         }
         lacking = "no_prediction" if tp + fp == 0 else "no_positive" if tp + fn == 0 else None
         assert row["undefined"] == lacking
+
+
+def test_a_table_may_state_no_outcome_of_a_kind() -> None:
+    shares = (Count("held", total="held"), Count("missed", total="missed"))
+    rows = {"grouping": ["all"] * 3, "replicate": [0, 1, 2], "threshold": [None] * 3}
+    table = pl.DataFrame({**rows, "held": [3, 0, 5], "missed": [1, 2, 0]}).cast({"threshold": pl.Float64})
+    ((_, group),) = Cube.of_groups(table, None).groups()
+    outcomes = outcomes_of(shares, group)
+    assert outcomes.others["held"][:, 0].tolist() == [3, 0, 5]
+    assert outcomes.tp[:, 0].tolist() == outcomes.fn[:, 0].tolist() == [0, 0, 0]
+
+
+def test_a_stage_may_be_a_file_or_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    one_file = ModuleType("pipeline.stages.top_share")
+    one_file.STAGE = STAGES[0].load()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, one_file.__name__, one_file)
+    assert StageEntry("top_share", "").load() is STAGES[0].load()
 
 
 @pytest.mark.parametrize(("beta", "value"), [(2, 10 / 23), (1, 4 / 8), (0.5, 2.5 / 4.25), (0, 2 / 3)])

@@ -317,11 +317,6 @@ class Relations:
         return [grouped.name for grouped in self.by if grouped.source == "predictions"]
 
     @property
-    def of_series(self) -> list[str]:
-        """Grouping columns of the series."""
-        return [grouped.name for grouped in self.by if grouped.source == "series"]
-
-    @property
     def separate(self) -> bool:
         """Whether every annotator is a run of its own."""
         return self.params.annotators == "separate"
@@ -363,19 +358,37 @@ class Relations:
     def every(self) -> Iterator[Relation]:
         """The relations in the order in which they are defined."""
         yield from self._inputs()
-        yield Relation("points_of_series", statement("change_points/points_of_series"))
-        yield from self._annotated_series()
+        annotators = ["annotators"] if self.per_annotator else []
+        observed = ["observed_time"] if self.alarmed else []
+        runs = ["replicates", "systems", "predictions_with_runs"]
+        yield from self.graph.relations("points_of_series", *annotators, ANNOTATED_SERIES, *runs, *observed)
+
+    @cached_property
+    def graph(self) -> rows.Graph:
+        """The relations of sql/change_points/, where there is a choice."""
         count, together = self.params.n_replicates, not self.params.is_replicated
         read = ANNOTATED_SERIES if self.order is None else "series_read"
-        yield from rows.replicate_relations(read, "cluster", count, together=together, order=self.order)
-        yield Relation("systems", self._systems(), keep=True)
-        yield from self._runs()
-        yield Relation("declared_runs", statement("change_points/declared_runs", self.of_predictions))
-        with_runs = statement("change_points/predictions_with_runs", self.of_predictions)
-        yield Relation("predictions_with_runs", with_runs)
-        if self.alarmed:
-            name = "no_observed_time" if self.params.per is None else "observed_time"
-            yield Relation("observed_time", statement(f"change_points/{name}"))
+        runs_are_told = self.inputs.runs is not None
+        annotators = {"annotators": "annotators" if self.separate else "no_annotators"}
+        was_run = column(SERIES_ID, "s").eq(column(SERIES_ID, "y")) if runs_are_told else exp.true()
+        systems = "systems" if self.of_predictions else "one_system"
+        made: dict[str, rows.From | Sequence[Relation]] = {
+            ANNOTATED_SERIES: rows.From(self._evaluated),
+            "annotated": rows.From("annotated_by_name" if self.per_annotator else "annotated"),
+            "replicates": rows.replicate_relations(read, "cluster", count, together=together, order=self.order),
+            "systems": rows.From("declared_systems" if runs_are_told else systems),
+            RUNS_OF_SERIES: rows.From("runs_of_systems", annotators, {"was_run": was_run}),
+            "observed_time": rows.From("no_observed_time" if self.params.per is None else "observed_time"),
+        }
+        return rows.Graph("change_points", self.by, made)
+
+    @property
+    def _evaluated(self) -> str:
+        """The file of the series that are evaluated: those with an annotator, those listed, or else all that occur."""
+        listed = self.inputs.series is not None
+        if self.per_annotator or self.inputs.coders is not None:
+            return "series_annotated_and_listed" if listed else "series_annotated"
+        return "series_listed" if listed else "series_occurring"
 
     def _inputs(self) -> Iterator[Relation]:
         """The inputs as they are read; optional ones that are absent have no row."""
@@ -412,50 +425,15 @@ class Relations:
             derived["n_obs"] = exp.cast(exp.null(), "BIGINT")
         return rows.read(series, dict.fromkeys(columns), self.by, derived)
 
-    def _annotated_series(self) -> Iterator[Relation]:
-        """The series that are evaluated: those with an annotator, those listed, or else all that occur."""
-        listed = self.inputs.series is not None
-        by_annotators = self.per_annotator or self.inputs.coders is not None
-        if self.per_annotator:
-            yield Relation("annotators", statement("change_points/annotators"), keep=True)
-        if by_annotators:
-            name = "annotated_by_name" if self.per_annotator else "annotated"
-            yield Relation("annotated", statement(f"change_points/{name}"))
-            name = "series_annotated_and_listed" if listed else "series_annotated"
-        else:
-            name = "series_listed" if listed else "series_occurring"
-        yield Relation(ANNOTATED_SERIES, statement(f"change_points/{name}", self.of_series), keep=True)
-
-    def _systems(self) -> exp.Query:
-        """What was run: on which series if that is declared, else on all."""
-        if self.inputs.runs is not None:
-            return statement("change_points/declared_systems", self.of_predictions)
-        return statement(f"change_points/{'systems' if self.of_predictions else 'one_system'}", self.of_predictions)
-
-    def _runs(self) -> Iterator[Relation]:
-        """Every run on an evaluated series, numbered, with its replicate and grouping columns."""
-        if not self.separate:
-            yield Relation("no_annotators", statement("change_points/no_annotators"))
-        is_declared = column(SERIES_ID, "s").eq(column(SERIES_ID, "y"))
-        runs = statement(
-            "change_points/runs_of_systems",
-            {"s": self.of_series, "y": self.of_predictions, "a": [BY_ANNOTATOR] if self.separate else []},
-            relations={} if self.separate else {"annotators": "no_annotators"},
-            columns={"was_run": exp.true() if self.inputs.runs is None else is_declared},
-        )
-        yield Relation(RUNS_OF_SERIES, runs, keep=True)
-
     def frames(self) -> dict[str, exp.Query]:
         """The rows that are matched: runs, predictions, annotations and, for tcpd, annotators of runs."""
-        predictions = PREDICTIONS[self.inputs.predictions.has("score"), self.params.duplicates == "max"]
-        frames = {
-            "runs": statement("change_points/runs"),
-            "predictions": statement(f"change_points/{predictions}", self.of_predictions),
-            "annotations": statement(f"change_points/{ANNOTATIONS[self.params.annotators, self.inputs.lasting]}"),
+        files = {
+            "runs": "runs",
+            "predictions": PREDICTIONS[self.inputs.predictions.has("score"), self.params.duplicates == "max"],
+            "annotations": ANNOTATIONS[self.params.annotators, self.inputs.lasting],
+            **({"annotators": "annotators_of_runs"} if self.params.annotators == "tcpd" else {}),
         }
-        if self.params.annotators == "tcpd":
-            frames["annotators"] = statement("change_points/annotators_of_runs")
-        return frames
+        return {name: self.graph.query(file) for name, file in files.items()}
 
     def sizes(self) -> exp.Query:
         """Every run with about as many rows as its series has."""
@@ -464,8 +442,7 @@ class Relations:
 
     def outcomes_by_score(self) -> exp.Query:
         """Outcomes of predictions with a score, with the grouping columns and the replicate of their run."""
-        name = "alarm_outcomes_by_score" if self.alarmed else "outcomes_by_score"
-        return statement(f"change_points/{name}", [grouped.name for grouped in self.by])
+        return self.graph.query("alarm_outcomes_by_score" if self.alarmed else "outcomes_by_score")
 
 
 def _absent(name: str, like: str, columns: Sequence[str]) -> Relation:

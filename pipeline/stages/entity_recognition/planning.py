@@ -24,8 +24,14 @@ from ...tables.columns import lowest_retrieved
 from ...tables.schemas import GROUPING, Grouping
 from ..mentions import DOCUMENT, FILE_ORDER, TYPE, MentionRows, in_order, matched_rows, resolve_by
 from .contract import COUNT_NAMES, OUTCOMES
-from .documents import mentions_of_documents, sums_of_documents
-from .judged import CORPUS, frame_of_mentions, judged_relations, repeated_documents
+from .documents import (
+    CORPUS,
+    frame_of_mentions,
+    judged_relations,
+    mentions_of_documents,
+    repeated_documents,
+    sums_of_documents,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

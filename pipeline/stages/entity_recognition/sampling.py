@@ -20,7 +20,7 @@ from ...tables.schemas import internal_name
 from ..sampling import SampleParameters, nodes_of, nothing_follows
 from ..stage import Stage
 from .contract import DOCUMENTS, PREDICTED
-from .judged import CORPUS, repeated_documents
+from .documents import CORPUS, repeated_documents
 from .stage import STAGE as ENTITY_RECOGNITION
 
 if TYPE_CHECKING:

@@ -97,8 +97,7 @@ from .contract import (
 )
 from .documents import TABLE as SUMS_OF_DOCUMENTS
 from .documents import TYPES as TYPES_OF_SUMS
-from .documents import are_alike_in_time, average_of, group_of
-from .judged import JudgedScores, weighted_confusion, with_estimates
+from .documents import JudgedScores, are_alike_in_time, average_of, group_of, weighted_confusion, with_estimates
 from .planning import plan
 
 if TYPE_CHECKING:

@@ -35,12 +35,13 @@ from ..mentions import (
     DOCUMENT,
     FILE_ORDER,
     SYSTEM,
+    SYSTEMS,
     MentionRows,
     fault_of,
     in_order,
     key_type,
     matched_rows,
-    systems_relation,
+    systems_from,
     text_numbers,
 )
 from .contract import COUNT_NAMES, DOCUMENTS, ERRORS, GOLD, OUTCOMES
@@ -617,11 +618,6 @@ class AlignedPlaces:
         return tuple(grouped.name for grouped in self.by if grouped.source == "predicted")
 
     @property
-    def of_gold(self) -> tuple[str, ...]:
-        """Grouping columns of gold."""
-        return tuple(grouped.name for grouped in self.by if grouped.source == "gold")
-
-    @property
     def cluster(self) -> str:
         """The column of gold whose values are independent."""
         return self.params.cluster_column or ("doc_id" if self.gold.has("doc_id") else KEY)
@@ -649,6 +645,11 @@ class AlignedPlaces:
         of_gold = self.taken(self.gold)
         not_shown = {name: exp.cast(exp.null(), kind) for name, kind in SHOWN_ALIGNED.items() if name not in of_gold}
         yield rows.read(self.gold, of_gold, self.by, not_shown, located=True)
+        yield from self.graph.relations(GOLD_PLACES, SYSTEMS, CANDIDATES, *([TOPONYMS] if self.chosen else []))
+
+    @cached_property
+    def graph(self) -> rows.Graph:
+        """The relations of sql/geocoding/, where there is a choice."""
         units = rows.Units(
             GOLD_PLACES,
             KEY,
@@ -658,32 +659,27 @@ class AlignedPlaces:
             replicated=self.params.is_replicated,
             replicates=self.params.n_replicates,
         )
-        yield from rows.units_relations(self.predicted, units, self.gold, self.by)
-        yield systems_relation(self.systems)
-        yield from self._candidates()
-        if self.chosen:
-            yield Relation(TOPONYMS, self.pairs(), keep=True)
+        made: dict[str, rows.From | Sequence[Relation]] = {
+            GOLD_PLACES: rows.units_relations(self.predicted, units, self.gold, self.by),
+            SYSTEMS: systems_from(self.systems),
+            CANDIDATES: rows.From(CANDIDATES if self.chosen else "unmeasured_candidates"),
+        }
+        if self.chosen and self.params.candidates != "error":
+            preference = {"preference": "rank" if self.params.candidates == "first" else "distance_km"}
+            made["every_candidate"] = made[CANDIDATES]
+            made[CANDIDATES] = rows.From("chosen_candidates", {CANDIDATES: "every_candidate"}, preference)
+        made[TOPONYMS] = self._side_by_side
+        return rows.Graph("geocoding", self.by, made, segments={"systems": self.systems})
 
-    def _candidates(self) -> Iterator[Relation]:
-        """Predicted rows with their distance from the gold place, one for each mention if they are chosen here."""
-        name = "candidates" if self.chosen else "unmeasured_candidates"
-        candidates = statement(f"geocoding/{name}", self.systems)
-        if not self.chosen or self.params.candidates == "error":
-            yield Relation(CANDIDATES, candidates)
-            return
-        yield Relation("every_candidate", candidates)
-        candidates_of_all = {"candidates": "every_candidate"}
-        preference = {"preference": "rank" if self.params.candidates == "first" else "distance_km"}
-        query = "geocoding/chosen_candidates"
-        yield Relation(CANDIDATES, statement(query, self.systems, relations=candidates_of_all, columns=preference))
+    @property
+    def _side_by_side(self) -> rows.From:
+        in_gold, in_predicted = (key_type(source, KEY) for source in (self.gold, self.predicted))
+        as_in_gold = KEY if in_gold == in_predicted else exp.cast(column(KEY, "c"), in_gold, dialect="duckdb")
+        return rows.From(TOPONYMS, columns={"unaligned_id": as_in_gold, "unit_key": self.cluster})
 
     def pairs(self) -> exp.Query:
         """Every gold place, once for each system, with its candidates, and candidates of mentions that gold lacks."""
-        segment = {"s": self.systems, "c": self.systems, "g": self.of_gold}
-        in_gold, in_predicted = (key_type(source, KEY) for source in (self.gold, self.predicted))
-        as_in_gold = KEY if in_gold == in_predicted else exp.cast(column(KEY, "c"), in_gold, dialect="duckdb")
-        columns = {"unaligned_id": as_in_gold, "unit_key": self.cluster}
-        return statement("geocoding/toponyms", segment, columns=columns)
+        return self.graph.query(self._side_by_side)
 
     def checks(self) -> Iterator[Check]:
         """Gold mentions that repeat or whose cluster is missing, and mentions with several predictions."""

@@ -463,19 +463,19 @@ class _Planner:
         labelled = self.relevance is None and not self.counts_missed
         judged_apart = self.relevance is not None
         lists = Lists(self.params, tuple(names), tuple(of_ranking), labelled=labelled, judged_apart=judged_apart)
-        frames = {"rankings": statement("ranking/every_ranking", names)}
+        graph = self._graph(by)
+        frames = {"rankings": graph.query("every_ranking")}
         if self.cluster is not None:
             frames[CLUSTERS] = exp.select("*").from_(CLUSTERS)
         if self.order is not None:
             frames[IN_TIME] = exp.select("*").from_("clusters")
         if not labelled:
-            judged_by = of_ranking if self.relevance is None else [name for name in names if name not in of_ranking]
-            frames["judged_queries"] = statement("ranking/every_judged_query", judged_by)
+            frames["judged_queries"] = graph.query("every_judged_query")
             if self.params.measures:
-                frames[GRADES] = statement("ranking/judged_grades", judged_by)
+                frames[GRADES] = graph.query("judged_grades")
         return Plan(
             nodes=(
-                *self._relations(by),
+                *self._relations(graph),
                 *self._checks(of_ranking, names),
                 pooled_systems(self.ranking, by),
                 Query("ranking/counts", columns=tuple(count.name for count in COUNTS)),
@@ -577,63 +577,47 @@ class _Planner:
             message = f"input ranking: it has no column {name('relevance')!r}, and there is no input relevance"
             raise DataError(message, remedy="Give the input relevance, or map the column.")
 
-    def _relations(self, by: tuple[rows.Grouped, ...]) -> Iterator[Relation]:
+    def _graph(self, by: tuple[rows.Grouped, ...]) -> rows.Graph:
+        """The relations of sql/ranking/, where there is a choice."""
+        is_max, labels = self.params.duplicates == "max", self.relevance is None
+        by_rank: dict[str, str | exp.Expr] = {"value": exp.Neg(this=column("rank")), "score": "rank"}
+        labelled = {"labelled_documents": "numbered_documents" if labels else "labelled_documents"}
+        made: dict[str, rows.From | Sequence[Relation]] = {
+            "ranking_read": [self._read(by)],
+            "ranked_documents": rows.From(
+                "distinct_documents" if is_max else "ranked_documents",
+                columns={"value": "score"} if self.scored else by_rank,
+            ),
+            "judged_places": rows.From("graded_places" if self.params.measures else "judged_places", labelled),
+        }
+        if self.relevance is None:
+            made["rankings"] = rows.From("retrieved")
+            made["judged_documents"] = rows.From("distinct_labelled_ranking" if is_max else "labelled_ranking")
+        else:
+            wanted = [*KEYS, "relevance", *self._cluster_of(self.relevance)]
+            made["relevance_read"] = [rows.read(self.relevance, wanted, by, {})]
+            is_distinct = self.params.duplicates != "error"
+            made["judged_documents"] = rows.From("distinct_judged_documents" if is_distinct else "judged_documents")
+        if self.cluster is not None:
+            read, key = f"{self.cluster.source}_read", cluster_name(self.cluster.column)
+            made[CLUSTERS] = rows.From(CLUSTERS, {"input_read": read}, {"query_cluster": key})
+            made["clusters"] = [] if self.order is None else [rows.clusters_in_time(read, key, self.order)]
+        judgements = [each.name for each in by if each.source == self._sources[-1].name]
+        return rows.Graph("ranking", by, made, self._level, {"judgements": judgements})
+
+    def _relations(self, graph: rows.Graph) -> Iterator[Relation]:
+        missed = ["judged_queries"] if self.counts_missed else []
+        clusters = [] if self.cluster is None else [CLUSTERS, "clusters"]
+        return graph.relations("ranked_documents", "rankings", *missed, *clusters, "judged_places")
+
+    def _read(self, by: tuple[rows.Grouped, ...]) -> Relation:
+        """The ranking as it is read."""
         labels = ["relevance"] if self.relevance is None else []
         derived: dict[str, exp.Expr] = {} if labels else {"relevance": exp.cast(exp.null(), "DOUBLE")}
         if not self.scored:
             derived["score_state"] = exp.Case().when(column("rank").is_(exp.null()), exp.convert("null_rank"))
         wanted = [*KEYS, "score" if self.scored else "rank", *labels, *self._cluster_of(self.ranking)]
-        yield rows.read(self.ranking, wanted, by, derived)
-        of_ranking = [group.name for group in by if group.source == self.ranking.name]
-        name = "distinct_documents" if self.params.duplicates == "max" else "ranked_documents"
-        by_rank: dict[str, str | exp.Expr] = {"value": exp.Neg(this=column("rank")), "score": "rank"}
-        ranked = statement(f"ranking/{name}", of_ranking, columns={"value": "score"} if self.scored else by_rank)
-        yield Relation("ranked_documents", ranked, keep=self.params.duplicates == "max")  # it is read thrice
-        retrieved = statement("ranking/retrieved", of_ranking)
-        if self.relevance is None:
-            yield Relation("rankings", retrieved, keep=True)
-            if self.counts_missed:
-                yield from self._labelled(of_ranking)
-        else:
-            of_queries = [group.name for group in by if group.source == self.relevance.name]
-            yield from self._judged(self.relevance, by, of_queries)
-            yield Relation("retrieved", retrieved, keep=True)
-            yield Relation("rankings", statement("ranking/rankings", {"p": of_ranking, "o": of_queries}), keep=True)
-        if self.cluster is not None:
-            read, key = f"{self.cluster.source}_read", cluster_name(self.cluster.column)
-            clusters = statement(
-                "ranking/clusters_of_queries", relations={"input_read": read}, columns={"query_cluster": key}
-            )
-            yield Relation(CLUSTERS, clusters, keep=True)
-            if self.order is not None:
-                yield rows.clusters_in_time(read, key, self.order)
-        yield from self._places(of_ranking)
-
-    def _labelled(self, of_ranking: list[str]) -> Iterator[Relation]:
-        """Labels of all documents of the ranking, those without a valid score too, as judgements of its queries."""
-        name = "distinct_labelled_ranking" if self.params.duplicates == "max" else "labelled_ranking"
-        yield Relation("judged_documents", statement(f"ranking/{name}", of_ranking))
-        yield self._judged_queries(of_ranking)
-
-    def _judged(self, source: Source, by: tuple[rows.Grouped, ...], of_queries: list[str]) -> Iterator[Relation]:
-        yield rows.read(source, [*KEYS, "relevance", *self._cluster_of(source)], by, {})
-        name = "judged_documents" if self.params.duplicates == "error" else "distinct_judged_documents"
-        yield Relation("judged_documents", statement(f"ranking/{name}", of_queries), keep=True)
-        yield self._judged_queries(of_queries)
-
-    def _judged_queries(self, segment: list[str]) -> Relation:
-        return Relation("judged_queries", statement("ranking/judged_queries", segment, values=self._level), keep=True)
-
-    def _places(self, of_ranking: list[str]) -> Iterator[Relation]:
-        """Documents with the number of their ranking, and the judged ones among them."""
-        yield Relation("numbered_documents", statement("ranking/numbered_documents", of_ranking))
-        labelled = "numbered_documents"
-        if self.relevance is not None:
-            labelled = "labelled_documents"
-            yield Relation(labelled, statement("ranking/labelled_documents"))
-        name = "graded_places" if self.params.measures else "judged_places"
-        places = statement(f"ranking/{name}", relations={"labelled_documents": labelled}, values=self._level)
-        yield Relation("judged_places", places, keep=True)
+        return rows.read(self.ranking, wanted, by, derived)
 
     def _checks(self, of_ranking: list[str], names: list[str]) -> Iterator[Check]:
         if self.relevance is not None:

@@ -225,7 +225,7 @@ def test_a_signal_stops_a_run_on_spark(tmp_path: Path) -> None:
 def test_one_scan_of_cells_is_the_same(
     spark_settings: SparkSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.stages.threshold_sweep.planning.MOST_SINGLE", 0)
+    monkeypatch.setattr("pipeline.stages.threshold_sweep.stage.MOST_SINGLE", 0)
     monkeypatch.setattr("pipeline.plan.area_work.MOST_CELLS", 16)
     keys: dict[str, Any] = {"thresholds": [0.1, 0.51234567], "method": "binned", "width": 0.01, "outcomes": False}
     runs = [

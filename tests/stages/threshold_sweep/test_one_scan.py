@@ -17,7 +17,7 @@ from pipeline.engines.duckdb import DuckDB
 from pipeline.errors import DataError
 from pipeline.plan import area_work
 from pipeline.queries.load import file_of
-from pipeline.stages.threshold_sweep import planning
+from pipeline.stages.threshold_sweep import stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ ROUNDING = 1e-12
 @pytest.fixture(autouse=True)
 def _many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some dozens of rows are many."""
-    monkeypatch.setattr(planning, "MOST_SINGLE", 0)
+    monkeypatch.setattr(stage, "MOST_SINGLE", 0)
     monkeypatch.setattr(area_work, "MOST_CELLS", 16)
 
 

@@ -121,7 +121,7 @@ def test_without_an_operating_point_there_is_no_row() -> None:
 
 @pytest.mark.wide
 def test_the_table_is_asked_for_or_small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("pipeline.stages.threshold_sweep.planning.MOST_ROWS_FOR_OUTCOMES", ROWS - 1)
+    monkeypatch.setattr("pipeline.stages.threshold_sweep.stage.MOST_ROWS_FOR_OUTCOMES", ROWS - 1)
     result = swept(predictions())
     assert "at most 699 rows" in result.omitted["threshold_sweep_outcomes"]
     assert result.warnings == ()

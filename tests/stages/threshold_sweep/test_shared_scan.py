@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 from running import swept
 
 import thresher
-from pipeline.stages.threshold_sweep import planning
+from pipeline.stages.threshold_sweep import stage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ def test_one_scan_has_the_numbers_of_two(
     common = {"invalid_scores": "drop", "thresholds": [0.1, 0.2, 0.30000000000000004, 0.7]} | keys
     frame = predictions(outside=outside)
     shared = swept(tmp_path / "shared", frame, **common)
-    monkeypatch.setattr(planning, "MOST_BINS_WITH_SUMS", 0)
+    monkeypatch.setattr(stage, "MOST_BINS_WITH_SUMS", 0)
     apart = swept(tmp_path / "apart", frame, **common)
     for name in ("curve", "areas"):
         assert_frame_equal(shared[name], apart[name], check_exact=True)
