@@ -399,9 +399,7 @@ def ratios_over_kappa(chosen: Floats, reference: Floats, reference_recall: float
     m_before, m_after = np.stack([chosen[:2], reference[:2]], axis=1)  # at the threshold, and at the reference
     rates = KAPPAS[:, None] * m_before / chosen[2]
     numbers = _at_rates(rates, m_after, chosen[3], 1, reference_recall)
-    # estimated are more than no positives, and in these bands not even by rounding more than all pairs
-    is_estimated = (numbers["tp_at_reference"] > 0) & (numbers["positives"] <= chosen[3])
-    tp = np.where(is_estimated, numbers["tp"], np.nan)[:, 0]
+    tp = np.where(numbers["tp_at_reference"] > 0, numbers["tp"], np.nan)[:, 0]  # no positives are none to estimate from
     precision = tp / np.where(m_after[0] > 0, m_after[0], np.nan)
     return np.asarray(precision), np.asarray(np.clip(tp / numbers["positives"][:, 0], 0.0, 1.0))
 

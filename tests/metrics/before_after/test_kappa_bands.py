@@ -58,6 +58,15 @@ def test_every_kappa_is_that_of_fractions(matches: tuple[int, ...]) -> None:
             assert precision[number] == pytest.approx(float(tp / m_after), abs=1e-12)
 
 
+def test_all_pairs_after_the_event_may_match_at_the_reference() -> None:
+    """The positives are then all of them, which doubles exceed by their last digit for some κ."""
+    for n_after in range(3, 60):
+        chosen, reference = np.array([3.0, 2, 70, n_after]), np.array([7.0, n_after, 70, n_after])
+        precision, recall = ratios_over_kappa(chosen, reference)
+        assert precision == pytest.approx(np.ones(len(KAPPAS)))
+        assert recall == pytest.approx(np.full(len(KAPPAS), 2 / n_after))
+
+
 def test_bands_hold_the_corrected_estimates_and_are_null_without_a_reference() -> None:
     groups = {"a": [(0.1, 100, 80), (0.5, 10, 30), (0.9, 0, 0)], "b": [(0.1, 100, 0), (0.5, 90, 0), (0.9, 80, 0)]}
     rows = [(name, *row, 1000, 400) for name, of_group in groups.items() for row in of_group]
