@@ -41,11 +41,13 @@ if TYPE_CHECKING:
     _Number: TypeAlias = Callable[[Confusion, slice], Floats]  # of outcomes at those wanted cuts
 
 _UNSEEN = 1 / 3  # rows: the neutral prior of Kerman (2011)
+_OF_JEFFREYS = 1 / 2
 _UNSEEN_BELOW = 1 / 4  # true rows below a cut: with a third limits of recall hold too often where true rows are rare
 _DRAWS, _FEWEST_DRAWS = 2_000, 400
 _KEPT = 20_000_000  # numbers of all draws
 _AT_ONCE = 2_000_000  # numbers in an array
 _ROUNDING = 1e-12
+_FEWEST_ABOVE = 10  # labelled rows or clusters above a cut, below which their own share counts, too
 _LEAST_DIFFERENCE = 0.01  # between the answers of a judge to true rows and to false ones, in a draw
 COUNTS = ("tp", "fp", "fn", "tn")
 RATIOS = ("precision", "recall", "f1", "fpr")
@@ -177,7 +179,8 @@ def estimated_curve(
     tails = (0.5 - confidence / 2, 0.5 + confidence / 2)
     numbers: dict[str, _Number] = {name: partial(_value, name) for name in (*COUNTS, *names)}
     numbers |= {name: partial(_mean, payoff) for name, payoff in (payoffs or {}).items()}
-    limited, largest = _limited(rows, estimate, drawn, unseen, numbers, banded, tails)
+    above = _Above.of(design, rows, np.random.default_rng((seed, 2))) if judge is None else None
+    limited, largest = _limited(rows, estimate, drawn, (unseen, above), numbers, banded, tails)
     sides = unseen.throughout(drawn), unseen.at_the_top(drawn, estimate)
     functions: dict[str, Callable[[_Rows, Totals], Floats]] = dict(zip(AREAS, _AREAS, strict=True))
     if max_fpr is not None:
@@ -229,12 +232,13 @@ def _limited(
     rows: _Rows,
     estimate: Totals,
     drawn: Totals,
-    unseen: _Unseen,
+    doubts: tuple[_Unseen, _Above | None],
     numbers: Mapping[str, _Number],
     banded: Sequence[str],
     tails: tuple[float, float],
 ) -> tuple[dict[str, Limited], dict[str, Floats]]:
     """The numbers at the wanted cuts with their limits, and the largest errors, a few cuts at a time."""
+    unseen, above = doubts
     blocks: dict[str, list[Limited]] = {name: [] for name in numbers}
     largest = {name: np.zeros(len(drawn.positives)) for name in banded}
     at_once = max(1, _AT_ONCE // len(drawn.positives))
@@ -244,12 +248,16 @@ def _limited(
         of_estimate, of_draws = (rows.confusion(totals, at) for totals in (estimate, drawn))
         sides = unseen.low(of_draws, at), unseen.high(of_draws, at)
         swapped = unseen.low(of_draws, at, swapped=True), unseen.high(of_draws, at, swapped=True)
+        few = None if above is None else above.in_place_of(of_draws, at)
         for name, number in numbers.items():
             value = number(of_estimate, block)[0]
             low, high = (
                 np.quantile([number(side, block) for side in _sides(name, sides, swapped, upper=upper)], tail, axis=1)
                 for upper, tail in zip((False, True), tails, strict=True)
             )
+            if few is not None:
+                of_few = np.quantile(number(few, block), tails, axis=0)
+                low, high = np.vstack([low, of_few[:1]]), np.vstack([high, of_few[1:]])
             # undefined numbers have limits without them
             blocks[name].append(Limited(value, np.fmin(low.min(axis=0), value), np.fmax(high.max(axis=0), value)))
             if name in largest:
@@ -370,6 +378,64 @@ class _Unseen:
         """Totals with true rows that were missed in the stratum of the heaviest rows, which make areas lower."""
         heaviest = self.true_above * max(self.above[-1], self.below[-1])
         return Totals(drawn.tp + heaviest * self.share, drawn.positives + heaviest[:, 0])
+
+
+@dataclass(frozen=True)
+class _Above:
+    """The labelled rows above each cut alone, for cuts above which they are few.
+
+    What is estimated takes the share of a stratum for its rows without a label. Where a cut parts a stratum of which
+    hardly a row above the cut was drawn, that share says little of them, and draws know no other: limits then reach as
+    far as those of the share among the drawn rows above the cut, with Jeffreys' prior.
+
+    Attributes:
+        share: Shape (K,): of true ones, by weight.
+        size: Shape (K,): how many of equal weight, or clusters, they count as (Kish 1965).
+        doubt: Shape (K,): share of all rows above the cut that have no label.
+        retrieved: Shape (K,): all rows there.
+        is_few: Shape (K,).
+        random: What draws.
+    """
+
+    share: Floats
+    size: Floats
+    doubt: Floats
+    retrieved: Floats
+    is_few: NDArray[np.bool_]
+    random: np.random.Generator
+
+    @classmethod
+    def of(cls, design: Design, rows: _Rows, random: np.random.Generator) -> _Above | None:
+        """The rows of a sample; None if a proxy tells of the others, or if they are few above no cut that is wanted."""
+        upto = np.searchsorted(design.first, np.arange(len(rows.retrieved)), side="right")
+
+        def above(values: Floats) -> Floats:
+            return np.concatenate([[0.0], np.cumsum(values)])[upto]
+
+        is_new = np.zeros(len(design.label))
+        is_new[np.unique(design.cluster, return_index=True)[1]] = 1
+        weight, number = above(design.weight), above(is_new)
+        labelled = above(design.weight * design.fraction[design.stratum])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(weight > 0, above(design.weight * design.label) / weight, 0.5)
+            size = np.where(weight > 0, np.minimum(weight**2 / above(design.weight**2), number), 0.0)
+            doubt = np.clip(1 - labelled / rows.retrieved, 0.0, 1.0)
+        is_few = (number < _FEWEST_ABOVE) & (rows.retrieved > 0) & (doubt > _ROUNDING)
+        if design.proxy.any() or not is_few[rows.at].any():
+            return None
+        return cls(share, size, doubt, rows.retrieved, is_few, random)
+
+    def in_place_of(self, counts: Confusion, at: NDArray[np.int64]) -> Confusion | None:
+        """Outcomes at some cuts, shape (B, T), as these rows say where they are few; None if they are so nowhere."""
+        few = self.is_few[at]
+        if not few.any():
+            return None
+        share, size, retrieved = (values[at][few] for values in (self.share, self.size, self.retrieved))
+        shape = (len(counts.tp), len(share))
+        drawn = self.random.beta(size * share + _OF_JEFFREYS, size * (1 - share) + _OF_JEFFREYS, size=shape)
+        tp = counts.tp.copy()
+        tp[:, few] = retrieved * (share + (drawn - share) * np.sqrt(self.doubt[at][few]))
+        return Confusion(tp, counts.tp + counts.fp - tp, counts.fn, counts.tn)
 
 
 def _areas(

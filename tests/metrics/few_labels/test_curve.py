@@ -376,6 +376,30 @@ def test_payoffs_of_many_cuts_belong_to_their_cuts(monkeypatch: pytest.MonkeyPat
     assert in_blocks.lower.tolist() == expected.lower.tolist()
 
 
+def test_few_rows_above_a_cut_are_held_for_what_they_are() -> None:
+    """The upper tenth of a stratum is all true, and by chance only two of its rows were drawn, of which one is."""
+    score = np.arange(1_000.0)
+    stratum = np.zeros(1_000, np.int64)
+    chosen = [*range(0, 900, 9), 920, 960]
+    label = np.isin(chosen, [960])
+    labelled = Labelled(stratum[chosen], score[chosen], label, np.ones(len(chosen)))
+    cuts = np.unique(np.append(score[chosen], 900.0))[::-1]
+    wanted = np.flatnonzero(cuts == 900)
+    population = population_of(score, stratum, cuts)
+    curve = estimated_curve(population, labelled, wanted=wanted)
+    assert curve.at["precision"].upper[0] == pytest.approx(scipy.stats.beta(1.5, 1.5).ppf(0.975), rel=0.03)
+    many = Labelled(
+        *(np.repeat(values, 20) for values in (stratum[chosen], score[chosen], label, np.ones(len(chosen))))
+    )
+    at_many = estimated_curve(population_of(np.repeat(score, 20), np.repeat(stratum, 20), cuts), many, wanted=wanted)
+    assert at_many.at["precision"].upper[0] < 0.35  # of 40 rows draws know enough
+    proxy = np.where(score >= 900, 1.0, 0.0)
+    with_proxy = estimated_curve(
+        population_of(score, stratum, cuts, proxy), replace(labelled, proxy=proxy[chosen]), wanted=wanted
+    )
+    assert with_proxy.at["precision"].estimate[0] != curve.at["precision"].estimate[0]
+
+
 def test_labels_of_a_judge_are_corrected() -> None:
     """Of 1,000 rows 240 are called true: (.24 - .1) / (.9 + .9 - 1) = .175 are."""
     population = Population(np.array([0.0]), np.array([[1e6]]), np.array([1e6]))
