@@ -324,6 +324,12 @@ def column(name: str, table: str | None = None) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True), table=table)
 
 
+def from_clause(query: exp.Expr) -> exp.Expr | None:
+    """Return the FROM of a query; None: it has none."""
+    clause: exp.Expr | None = query.args.get("from_") or query.args.get("from")  # the name that older versions have
+    return clause
+
+
 def render(tree: exp.Expr, dialect: str = "duckdb", *, pretty: bool = True, copy: bool = True) -> str:
     """Return the SQL text of a tree in a dialect; raise an error for anything that the dialect cannot express.
 
