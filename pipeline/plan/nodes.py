@@ -275,6 +275,7 @@ class Check:
         explain: Turns the rows, as dictionaries, into (message, remedy).
         source: The input that the fault is in; the message then names its first file and row.
         problem: Turns the rows into the condition of the faulty rows of that input, on its canonical columns.
+        before: A query that costs less and has a row wherever `query` has one; None: there is none.
     """
 
     phase: ClassVar[Phase] = Phase.CHECKS
@@ -282,6 +283,7 @@ class Check:
     explain: Callable[[list[dict[str, object]]], tuple[str, str]]
     source: Source | None = None
     problem: Callable[[list[dict[str, object]]], exp.Expr] | None = None
+    before: exp.Query | None = None
 
     @property
     def into(self) -> str:
@@ -308,16 +310,17 @@ def doubtful(engine: Engine, nodes: Iterable[Node]) -> list[Node]:
     To plan a statement takes longer than to read a few rows, and many rows are then read once.
     """
     nodes = list(nodes)
-    of_relations: dict[tuple[str, str], list[Check]] = {}
+    of_relations: dict[tuple[str, str], list[tuple[Check, exp.Query]]] = {}
     for check in (node for node in nodes if isinstance(node, Check)):
-        name, clause = file_of(check.query), from_clause(check.query)
+        query = check.before or check.query
+        name, clause = file_of(query), from_clause(query)
         if name is not None and _meets_condition(name) and clause is not None and isinstance(clause.this, exp.Table):
-            of_relations.setdefault((clause.this.name, clause.this.alias), []).append(check)
+            of_relations.setdefault((clause.this.name, clause.this.alias), []).append((check, query))
     clean: list[Check] = []
     for together in of_relations.values():
         if len(together) > 1:
-            numbers = engine.fetch(_numbers_of_rows([check.query for check in together])).row(0)
-            clean += [check for check, n_rows in zip(together, numbers, strict=True) if not n_rows]
+            numbers = engine.fetch(_numbers_of_rows([query for _, query in together])).row(0)
+            clean += [check for (check, _), n_rows in zip(together, numbers, strict=True) if not n_rows]
     return [node for node in nodes if not any(node is check for check in clean)]
 
 

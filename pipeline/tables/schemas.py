@@ -263,7 +263,8 @@ def in_order(frame: pl.DataFrame, key: Sequence[str], criteria: Sequence[str] = 
     keys = _as_one(frame, varying)
     if by_rank or not keys.is_sorted(nulls_last=True):
         order = _order(criteria, varying) if by_rank else varying
-        frame = frame.sort(order, nulls_last=True, maintain_order=True)
+        threads = frame.height > FEW_ROWS
+        frame = frame.sort(order, nulls_last=True, maintain_order=True, multithreaded=threads)
     if len(varying) < 2:  # noqa: PLR2004 - the values of one column tell
         return frame, max(n_values.values(), default=1) < frame.height
     if frame.height <= FEW_ROWS:

@@ -283,8 +283,8 @@ def with_ratios(sweep: pl.DataFrame) -> pl.DataFrame:
     Args:
         sweep: As for `estimates`.
     """
-    frame = sweep.with_columns(_numerator().alias(_U), _retrieved().alias(_RETRIEVED))
-    return frame.with_columns(
+    frame = sweep.with_columns_seq(_numerator().alias(_U), _retrieved().alias(_RETRIEVED))
+    return frame.with_columns_seq(
         divide(pl.col("m_before"), pl.col("n_before")).alias("fpr"),
         divide(_wide("m_before") * _wide("n_after"), _wide("n_before")).alias("fp_uncorrected"),
         divide(pl.col(_U), _wide("n_before")).alias("tp_uncorrected"),
@@ -337,7 +337,7 @@ def with_recalls(
     doubled_u = pl.when(u_reference.is_not_null()).then(2 * u)
     f1 = divide(doubled_u, pl.col(_RETRIEVED) + pl.max_horizontal(pl.col(_U), u_reference))
     is_reference = (pl.col(THRESHOLD) == pl.col(_REFERENCE[THRESHOLD])).fill_null(value=False)
-    frame = frame.with_columns(
+    frame = frame.with_columns_seq(
         is_reference.alias("is_reference"),
         raw.alias("recall_raw_uncorrected"),
         raw.clip(upper_bound=1.0).alias("recall_uncorrected"),
@@ -356,7 +356,7 @@ def _with_corrected(frame: pl.DataFrame, reference_recall: float) -> pl.DataFram
         for name in ("m_before", "n_before", "m_after", "n_after", _U, _REFERENCE[_U], _REFERENCE["m_before"])
     )
     gap, positives = pl.col(_GAP), pl.col(_POSITIVES)
-    frame = frame.with_columns(
+    frame = frame.with_columns_seq(
         (n_before * recall.numerator - m_reference * recall.denominator).alias(_GAP),
         (u_reference * recall.denominator).alias(_POSITIVES),
     )
@@ -368,7 +368,7 @@ def _with_corrected(frame: pl.DataFrame, reference_recall: float) -> pl.DataFram
     at_reference = pl.when("is_reference", hits.is_not_null()).then(reference_recall)
     raw = at_reference.otherwise(divide(hits, n_before * positives))
     union = m_after * n_before * gap + pl.max_horizontal(hits, n_before * positives)
-    return frame.with_columns(
+    return frame.with_columns_seq(
         divide(pl.when(is_possible).then(m_before * negatives), n_before * gap).alias("fp"),
         divide(right, n_before * gap).alias("tp"),
         divide(right, m_after * n_before * gap).alias("precision"),

@@ -239,7 +239,7 @@ def pick(
         chosen = groups.join(chosen, on=list(keys), how="left", nulls_equal=True)
     missing = pl.col(THRESHOLD).is_null()
     reason = pl.when(missing).then(pl.lit(otherwise)).otherwise(pl.col("undefined"))
-    points = chosen.with_columns(reason.alias("undefined"), pl.lit(criterion).alias(CRITERION))
+    points = chosen.with_columns_seq(reason.alias("undefined"), pl.lit(criterion).alias(CRITERION))
     return points if is_given or "confidence=" in criterion else of_chosen(points)
 
 

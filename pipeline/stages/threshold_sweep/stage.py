@@ -168,7 +168,7 @@ def _ratios(counted: pl.DataFrame) -> pl.DataFrame:
     """Ratios of whole numbers of true and false positives and negatives; 0/0 is NULL, and `undefined` says why."""
     tp, fp, fn, tn = (pl.col(name) for name in counted.columns)
     reason = pl.when(tp + fp <= 0).then(pl.lit("no_prediction")).when(tp + fn <= 0).then(pl.lit("no_positive"))
-    return counted.select(
+    return counted.select_seq(
         *ratios(tp, fp, fn),
         divide(fp, fp + tn).alias("fpr"),
         reason.when(fp + tn <= 0).then(pl.lit("no_negative")).alias("undefined"),
