@@ -26,7 +26,7 @@ from ..errors import (
     os_fault,
 )
 from ..interrupts import NOTES, NOTHING, Note
-from ..queries.dialect import FILE, apart, column, number_of, render, table
+from ..queries.dialect import FILE, all_rows, apart, column, number_of, render, table
 from ..queries.dialect import text as kept_text
 from ..records import dataclass
 from .engine import MIB, default_limit, process_limit, scratch_folder
@@ -596,12 +596,9 @@ class DuckDB:
         Raises:
             The errors of `fetch`.
         """
-        table = exp.table_(name)
-        rows = exp.select(exp.Star()).from_(exp.table_(_HANDED_OVER))
         exists = False
         for frame in frames:
-            insert = exp.Insert(this=table.copy(), expression=rows.copy())
-            text = render(insert if exists else _temporary(table, rows, "TABLE"))
+            text = kept_text(("fill", name, exists), partial(_filling, name, exists=exists))
             self._run(partial(self._take, frame.to_arrow(), text), text)
             exists = True
 
@@ -671,6 +668,11 @@ def _frames(reader: pa.RecordBatchReader, rows: int) -> list[pl.DataFrame]:
     except OSError as error:
         raise of_reader(error) from error
     return frames
+
+
+def _filling(name: str, *, exists: bool) -> str:
+    rows, table = all_rows(_HANDED_OVER), exp.table_(name)
+    return render(exp.Insert(this=table, expression=rows.copy()) if exists else _temporary(table, rows, "TABLE"))
 
 
 def _temporary(name: exp.Table, query: exp.Query, kind: str) -> exp.Create:

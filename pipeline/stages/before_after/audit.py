@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import scipy
-import sqlglot.expressions as exp
 
 from ...errors import ConfigError, DataError
 from ...metrics.before_after.assumption import predicted
@@ -19,6 +18,7 @@ from ...plan import rows
 from ...plan.counts import Query, Sweep
 from ...plan.nodes import After, Check, CrossCheck, Node, Relation, duplicate_check, file_check, missing_check
 from ...plan.plan import Plan
+from ...queries.dialect import all_rows
 from ...queries.load import statement
 from ...tables.columns import THRESHOLD, at_or_above, doubles, lowest_retrieved, nulls
 from ...tables.schemas import GROUPING
@@ -156,7 +156,7 @@ def plan(
 
 def query(grid: Grid | None) -> Query:
     """Audited and right matches by bin."""
-    sweep = Sweep("audit_pairs", exp.select("*").from_("audit_found"), "score", grid, exact=True)
+    sweep = Sweep("audit_pairs", all_rows("audit_found"), "score", grid, exact=True)
     return Query("before_after/audited", columns=COLUMNS, sweep=sweep, into="audit")
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-import sqlglot.expressions as exp
 
 from ...errors import DataError
 from ...metrics.before_after.estimates import Sums
@@ -17,6 +16,7 @@ from ...plan import rows
 from ...plan.counts import Query, Sweep
 from ...plan.nodes import CrossCheck, Relation, missing_check
 from ...plan.plan import Plan
+from ...queries.dialect import all_rows
 from ...queries.load import statement
 from ...tables.columns import THRESHOLD, by_group, doubles, nulls
 from ...tables.columns import ratios as ratios_of
@@ -25,6 +25,8 @@ from .uncertainty import groups_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    import sqlglot.expressions as exp
 
     from ...metrics.uncertainty.jackknife import Floats
     from ...sources.bins import Grid
@@ -107,7 +109,7 @@ def plan(
 
 def queries(grid: Grid | None) -> tuple[Query, ...]:
     """Counts at the level of matches and of articles; articles count once in a group, so groups do not add up."""
-    sweep = Sweep("gold_pairs", exp.select("*").from_("annotated_pairs"), "score", grid, exact=True)
+    sweep = Sweep("gold_pairs", all_rows("annotated_pairs"), "score", grid, exact=True)
     names = ("gold_matches", "gold_articles", "gold_totals")
     return tuple(
         Query(

@@ -14,7 +14,7 @@ from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_arou
 from ...plan import rows
 from ...plan.counts import CountFunction
 from ...plan.nodes import CrossCheck, Relation
-from ...queries.dialect import column, double
+from ...queries.dialect import column, double, kept
 from ...queries.load import statement
 from ...records import dataclass
 from ...tables.columns import REPLICATE, SECOND_REPLICATE
@@ -48,11 +48,6 @@ def time_of_article(timed_by: TimedBy | None) -> exp.Expr:
     if timed_by != "events":
         return column("article_time")
     return column("event_time") + column("lag")
-
-
-def every_used_pair(relation: str = USED_PAIRS) -> exp.Select:
-    """All columns of the pairs that take part."""
-    return exp.select("*").from_(relation)
 
 
 @dataclass(frozen=True)
@@ -355,6 +350,9 @@ class Lag:
         A column of hours or days is rounded to the nearest: what a number with a decimal fraction of up to a
         microsecond means, exactly, for lags of up to 2^51 microseconds, which is 71 years.
         """
+        return kept(("lag", self.column, self.article_time, self.event_time), self._in_microseconds)
+
+    def _in_microseconds(self) -> exp.Expr:
         if self.column is None:
             # the difference of the times of a canonical pair and of what it has looked up, in
             # microseconds

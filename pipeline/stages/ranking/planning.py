@@ -36,7 +36,7 @@ from ...plan.nodes import (
     one_cluster_check,
 )
 from ...plan.plan import OptionalTable, Plan
-from ...queries.dialect import column, double
+from ...queries.dialect import all_rows, column, double
 from ...queries.load import page, statement
 from ...records import dataclass
 from ...sources.bindings import KeyMatch
@@ -465,9 +465,9 @@ class _Planner:
         lists = Lists(self.params, tuple(names), tuple(of_ranking), labelled=labelled, judged_apart=judged_apart)
         frames = {"rankings": statement("ranking/every_ranking", names)}
         if self.cluster is not None:
-            frames[CLUSTERS] = exp.select("*").from_(CLUSTERS)
+            frames[CLUSTERS] = all_rows(CLUSTERS)
         if self.order is not None:
-            frames[IN_TIME] = exp.select("*").from_("clusters")
+            frames[IN_TIME] = all_rows("clusters")
         if not labelled:
             judged_by = of_ranking if self.relevance is None else [name for name in names if name not in of_ranking]
             frames["judged_queries"] = statement("ranking/every_judged_query", judged_by)

@@ -251,7 +251,7 @@ def _mean_of(
 
 
 def _beside(groups: Groups, columns: Sequence[pl.Series]) -> pl.DataFrame:
-    return groups.keys.hstack(columns) if groups.keys.width else pl.DataFrame(columns)
+    return groups.keys.hstack(list(columns)) if groups.keys.width else pl.DataFrame(columns)
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:

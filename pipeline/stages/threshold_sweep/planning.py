@@ -25,7 +25,7 @@ from ...plan.nodes import (
     outside_check,
 )
 from ...plan.plan import OptionalTable, Plan, Sample
-from ...queries.dialect import column, double, is_finite, kept
+from ...queries.dialect import all_rows, column, double, is_finite
 from ...queries.load import statement
 from ...records import dataclass
 from ...sources.inputs import is_passed_in
@@ -66,7 +66,6 @@ REMEDIES_OF_SAMPLE = {
 }
 GROUPS = 16  # that are expected where rows are grouped
 FEW_ROWS = 50_000
-_ALL_EVALUATED = kept("all evaluated", lambda: exp.select("*").from_("evaluated_predictions"))
 
 
 def plan(params: ThresholdSweepParameters, sources: Mapping[str, Source]) -> Plan:
@@ -90,7 +89,7 @@ class _Planner:
         names = [each.name for each in by]
         evaluated = self._evaluated(names)
         missed = self.params.counts_missed
-        swept = _ALL_EVALUATED if self.is_small else evaluated
+        swept = all_rows("evaluated_predictions") if self.is_small else evaluated
         grid = self.params.grid() if self.fineness is None else self.fineness.grid()
         sweep = Sweep("predictions", swept, "score", grid, replicated=self.replicated, missed=missed)
         return Plan(
