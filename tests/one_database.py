@@ -65,11 +65,11 @@ class OneDatabase:
         """
 
         def database(
-            resources: engine.Resources, scratch: str, folders: list[str], *, watched: bool = False
+            resources: engine.Resources, scratch: str, folders: list[str], bits: int, *, watched: bool = False
         ) -> duckdb.DuckDBPyConnection | OpenConnection:
             limits = (resources.memory, resources.threads, resources.scratch_limit)
             shared = limits == (None,) * 3 and not watched
-            return self._connected(folders) if shared else start(resources, scratch, folders, watched=watched)
+            return self._connected(folders) if shared else start(resources, scratch, folders, bits, watched=watched)
 
         def note(engine_itself: engine.DuckDB, files: Sequence[str]) -> None:
             connection: object = engine_itself._connection
@@ -91,7 +91,7 @@ class OneDatabase:
                 "preserve_insertion_order": False,
                 "enable_external_file_cache": False,
                 "python_enable_replacements": False,
-                "perfect_ht_threshold": engine.PERFECT_HASH_BITS,
+                "perfect_ht_threshold": engine.BITS_OF_FEW,
             }
             self._started = duckdb.connect(":memory:", config=config)
             self._started.execute("SET GLOBAL TimeZone = 'UTC'")

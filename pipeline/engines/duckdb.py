@@ -26,7 +26,7 @@ from ..errors import (
     os_fault,
 )
 from ..interrupts import NOTES, NOTHING, Note
-from ..queries.dialect import FILE, apart, column, number_of, render, table
+from ..queries.dialect import FILE, all_rows, apart, column, number_of, render, table
 from ..queries.dialect import text as kept_text
 from ..records import dataclass
 from .engine import MIB, default_limit, process_limit, scratch_folder
@@ -336,6 +336,7 @@ class QueryThread:
 
 
 PERFECT_HASH_BITS = 20  # four blocks of cells
+FEW_ROWS, BITS_OF_FEW = 100_000, 12  # a table of a million groups takes longer to make than few rows to be counted
 BLOCK_ROWS = 1 << 20
 _HANDED_OVER = "rows_handed_over"
 
@@ -366,6 +367,7 @@ class DuckDB:
         folders: The only folders it may read.
         stop: Checked while a query runs; a request to stop interrupts the query.
         progress: Called with the percentage done while a query runs; None if nobody watches.
+        rows: Rows that it reads; None: it may be any number.
     """
 
     name = "duckdb"
@@ -378,11 +380,13 @@ class DuckDB:
         folders: Iterable[Path],
         stop: StopRequest,
         progress: Callable[[float], None] | None = None,
+        rows: int | None = None,
     ) -> None:
         names = {str(folder) for folder in folders}
         # a file is asked for by its escaped name, and found by its own: both must lie in an allowed folder
         allowed = sorted(names | {glob.escape(name) for name in names})
-        self._connection = _connect(resources, allowed, progress is not None)
+        bits = PERFECT_HASH_BITS if rows is None or rows > FEW_ROWS else BITS_OF_FEW
+        self._connection = _connect(resources, allowed, bits, watched=progress is not None)
         watch = None if progress is None else lambda: progress(self._connection.query_progress())
         self._thread = QueryThread(stop, self._connection.interrupt, watch)
         self._files: dict[str, None] = {}
@@ -592,12 +596,9 @@ class DuckDB:
         Raises:
             The errors of `fetch`.
         """
-        table = exp.table_(name)
-        rows = exp.select(exp.Star()).from_(exp.table_(_HANDED_OVER))
         exists = False
         for frame in frames:
-            insert = exp.Insert(this=table.copy(), expression=rows.copy())
-            text = render(insert if exists else _temporary(table, rows, "TABLE"))
+            text = kept_text(("fill", name, exists), partial(_filling, name, exists=exists))
             self._run(partial(self._take, frame.to_arrow(), text), text)
             exists = True
 
@@ -669,17 +670,22 @@ def _frames(reader: pa.RecordBatchReader, rows: int) -> list[pl.DataFrame]:
     return frames
 
 
+def _filling(name: str, *, exists: bool) -> str:
+    rows, table = all_rows(_HANDED_OVER), exp.table_(name)
+    return render(exp.Insert(this=table, expression=rows.copy()) if exists else _temporary(table, rows, "TABLE"))
+
+
 def _temporary(name: exp.Table, query: exp.Query, kind: str) -> exp.Create:
     properties = exp.Properties(expressions=[exp.TemporaryProperty()])
     return exp.Create(this=name.copy(), kind=kind, expression=query.copy(), replace=True, properties=properties)
 
 
 _KEPT: dict[tuple[object, ...], duckdb.DuckDBPyConnection] = {}
-_MOST_KEPT = 2
+_MOST_KEPT = 4
 _KEEPING = threading.Lock()
 
 
-def _connect(resources: Resources, folders: list[str], progress: bool) -> duckdb.DuckDBPyConnection:  # noqa: FBT001
+def _connect(resources: Resources, folders: list[str], bits: int, *, watched: bool) -> duckdb.DuckDBPyConnection:
     """Return a connection of its own to a database of this process with these limits and folders.
 
     To start and lock a database takes longer than to count a few rows. Views, temporary tables and variables belong to
@@ -687,12 +693,12 @@ def _connect(resources: Resources, folders: list[str], progress: bool) -> duckdb
     one connection, before the database is locked.
     """
     scratch = str(scratch_folder(resources.scratch))
-    if progress:
-        return _database(resources, scratch, folders, watched=True)
+    if watched:
+        return _database(resources, scratch, folders, bits, watched=True)
     free = process_limit() if resources.memory is None else None
-    key = (resources, scratch, tuple(folders), free)
+    key = (resources, scratch, tuple(folders), bits, free)
     with _KEEPING:
-        database = _KEPT.pop(key, None) or _database(resources, scratch, folders)
+        database = _KEPT.pop(key, None) or _database(resources, scratch, folders, bits)
         _KEPT[key] = database
         while len(_KEPT) > _MOST_KEPT:
             del _KEPT[next(iter(_KEPT))]
@@ -719,7 +725,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _database(
-    resources: Resources, scratch: str, folders: list[str], *, watched: bool = False
+    resources: Resources, scratch: str, folders: list[str], bits: int, *, watched: bool = False
 ) -> duckdb.DuckDBPyConnection:
     config: dict[str, str | bool | int | float | list[str]] = {
         "temp_directory": scratch,
@@ -728,7 +734,7 @@ def _database(
         "autoload_known_extensions": False,
         "enable_external_file_cache": False,  # the system keeps what was read of files, within no limit of ours
         "python_enable_replacements": False,
-        "perfect_ht_threshold": PERFECT_HASH_BITS,
+        "perfect_ht_threshold": bits,
     }
     limits = {
         "memory_limit": resources.memory,

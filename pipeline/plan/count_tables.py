@@ -27,7 +27,7 @@ from .accounting import (
     scales,
     unscored,
 )
-from .nodes import Phase, Progress
+from .nodes import Phase, Progress, doubtful
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -292,7 +292,7 @@ def run_nodes(engine: Engine, options: Options, plan: Plan, progress: Progress, 
     """
     for phase, nodes in groupby(plan.nodes, key=lambda node: node.phase):
         if first <= phase <= last:
-            for node in nodes:
+            for node in doubtful(engine, nodes) if phase == Phase.CHECKS else nodes:
                 node.run(engine, progress)
             if progress.faults:
                 raise together([*progress.faults, *row_faults(engine, options, plan, beside_others=True)])

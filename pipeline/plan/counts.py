@@ -428,7 +428,8 @@ def _within(query: exp.Query, condition: exp.Expr | None) -> exp.Query:
 
 def _ranges(engine: Engine, sizes: exp.Query, name: str) -> Iterator[exp.Expr | None]:
     """Ranges of a key that have about as many rows as a batch may have."""
-    edges = engine.fetch(_starts(sizes, column(name)))["start"].sort().to_list()[1:]
+    starts = kept(("starts", part(sizes), name), lambda: _starts(sizes, column(name)))
+    edges = engine.fetch(starts)["start"].sort().to_list()[1:]
     for start, stop in pairwise([None, *edges, None]):
         limits: list[exp.Expr] = [column(name) >= exp.convert(start)] if start is not None else []
         limits += [column(name) < exp.convert(stop)] if stop is not None else []

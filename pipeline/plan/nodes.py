@@ -5,14 +5,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import field
 from enum import IntEnum
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import sqlglot.expressions as exp
 
 from ..engines.engine import ReadsPlaces
 from ..errors import DataError, InvalidQueryError, Note, ThresherError, UncomputableError
-from ..queries.dialect import column
-from ..queries.load import load, statement
+from ..queries.dialect import column, from_clause, kept, part
+from ..queries.load import file_of, load, statement
 from ..records import dataclass
 from ..sources.bindings import WHERE, in_words, uncomputable
 from ..sources.inputs import Expression, Field
@@ -23,7 +24,7 @@ from ..tables.schemas import users_name
 from ..visible_text import listed, rows_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import polars as pl
 
@@ -274,6 +275,7 @@ class Check:
         explain: Turns the rows, as dictionaries, into (message, remedy).
         source: The input that the fault is in; the message then names its first file and row.
         problem: Turns the rows into the condition of the faulty rows of that input, on its canonical columns.
+        before: A query that costs less and has a row wherever `query` has one; None: there is none.
     """
 
     phase: ClassVar[Phase] = Phase.CHECKS
@@ -281,6 +283,7 @@ class Check:
     explain: Callable[[list[dict[str, object]]], tuple[str, str]]
     source: Source | None = None
     problem: Callable[[list[dict[str, object]]], exp.Expr] | None = None
+    before: exp.Query | None = None
 
     @property
     def into(self) -> str:
@@ -299,6 +302,61 @@ class Check:
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
         """The query; no row may come back."""
         yield Statement("check: no row may come back", self.query)
+
+
+def doubtful(engine: Engine, nodes: Iterable[Node]) -> list[Node]:
+    """Nodes without the checks that have no row, as far as one statement for all checks of a relation tells.
+
+    To plan a statement takes longer than to read a few rows, and many rows are then read once.
+    """
+    nodes = list(nodes)
+    of_relations: dict[tuple[str, str], list[tuple[Check, exp.Query]]] = {}
+    for check in (node for node in nodes if isinstance(node, Check)):
+        query = check.before or check.query
+        name, clause = file_of(query), from_clause(query)
+        if name is not None and _meets_condition(name) and clause is not None and isinstance(clause.this, exp.Table):
+            of_relations.setdefault((clause.this.name, clause.this.alias), []).append((check, query))
+    clean: list[Check] = []
+    for together in of_relations.values():
+        if len(together) > 1:
+            numbers = engine.fetch(_numbers_of_rows([query for _, query in together])).row(0)
+            clean += [check for (check, _), n_rows in zip(together, numbers, strict=True) if not n_rows]
+    return [node for node in nodes if not any(node is check for check in clean)]
+
+
+@cache
+def _meets_condition(name: str) -> bool:
+    """Whether a query of sql/ has a row just where a row of its only relation passes `where` and meets a condition."""
+    query = load(name).tree
+    group, having, where = (query.args.get(key) for key in ("group", "having", "where"))
+    if where is None or len(list(query.find_all(exp.Table))) != 1 or (group is None) == (having is None):
+        return False
+    is_any = having is None or having.this.sql() == "COUNT(*) > 0"
+    return is_any and len(_conditions(query)) < len(_terms(where.this))
+
+
+def _numbers_of_rows(queries: Sequence[exp.Query]) -> exp.Query:
+    """How many rows of their relation meet the condition of each query: one row, a column for each."""
+
+    def build() -> exp.Query:
+        numbers = (exp.cast(exp.CountIf(this=exp.and_(*_conditions(query))), "BIGINT") for query in queries)
+        columns = (exp.alias_(number, f"n_{index}") for index, number in enumerate(numbers))
+        relation = next(queries[0].find_all(exp.Table))
+        return exp.select(*columns).from_(relation.copy()).where(column(PASSES_WHERE))
+
+    return kept(("numbers of rows", *map(part, queries)), build)
+
+
+def _conditions(query: exp.Query) -> list[exp.Expr]:
+    """What a query demands of rows beside that they pass the `where` of the relation that it reads first."""
+    tables = {"", next(query.find_all(exp.Table)).alias_or_name}
+    terms = _terms(query.args["where"].this)
+    passes = (isinstance(each, exp.Column) and each.name == PASSES_WHERE and each.table in tables for each in terms)
+    return [term.copy() for term, is_flag in zip(terms, passes, strict=True) if not is_flag]
+
+
+def _terms(condition: exp.Expr) -> list[exp.Expr]:
+    return list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
 
 
 @dataclass(frozen=True)
@@ -513,12 +571,7 @@ def _faulty_rows(query: exp.Query, canonical: str, fault: Mapping[str, object]) 
     tables = list(query.find_all(exp.Table))
     if where is None or not tables or tables[0].name != canonical:
         return exp.false()
-    first, joins = tables[0].alias_or_name, query.args.get("joins") or []
-    terms = [
-        term.copy()
-        for term in (where.this.flatten() if isinstance(where.this, exp.And) else [where.this])
-        if not (isinstance(term, exp.Column) and term.name == PASSES_WHERE and term.table in {"", first})
-    ]
+    first, joins, terms = tables[0].alias_or_name, query.args.get("joins") or [], _conditions(query)
     if len(tables) == 1:
         return exp.and_(*terms).transform(lambda node: column(node.name) if isinstance(node, exp.Column) else node)
     if len(tables) != len(joins) + 1 or len(joins) > 1 or joins[0].side:

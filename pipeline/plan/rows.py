@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 MAX_OWN_REPLICATES = 1000
 HASH_REPLICATES = 64
+FEW_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,16 @@ def read(
     query = kept(key, lambda: _with_derived(canonical, derived, lookups))
     reads = tuple(dict.fromkeys(field.name for field in fields.values()))
     name, scans = f"{source.name}_read", source.scans
-    return Relation(name, query, scans=scans, source=source, located=located, reads=reads)
+    keep = _is_small(source)
+    return Relation(name, query, keep, scans, source=source, located=located, reads=reads)
+
+
+def _is_small(source: Source) -> bool:
+    """Whether it takes less time to keep the columns that are read of an input than to plan them in every statement.
+
+    SQL of the user is computed where it is needed, and for rows that pass `where`.
+    """
+    return not source.has_user_sql and source.rows <= FEW_ROWS and all(scan.frame for scan in source.scans)
 
 
 def _with_derived(query: exp.Query, derived: Mapping[str, exp.Expr], lookups: Sequence[Lookup]) -> exp.Query:

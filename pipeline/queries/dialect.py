@@ -333,6 +333,17 @@ def column(name: str, table: str | None = None) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True), table=table)
 
 
+def all_rows(relation: str) -> exp.Select:
+    """Return a query of all rows and columns of a relation."""
+    return kept(("all rows", relation), lambda: exp.select("*").from_(relation))
+
+
+def from_clause(query: exp.Expr) -> exp.Expr | None:
+    """Return the FROM of a query; None: it has none."""
+    clause: exp.Expr | None = query.args.get("from_") or query.args.get("from")  # the name that older versions have
+    return clause
+
+
 def render(tree: exp.Expr, dialect: str = "duckdb", *, pretty: bool = True, copy: bool = True) -> str:
     """Return the SQL text of a tree in a dialect; raise an error for anything that the dialect cannot express.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from ..records import dataclass
-from .dialect import FILE, column, render
+from .dialect import FILE, column, from_clause, render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -192,7 +192,7 @@ class Splitter:
     def _carried_from(self, select: exp.Select, met: list[Met]) -> exp.Select:
         """Replace the one item of FROM and joins that reads the files by one that has their numbers, too."""
         joins = select.args.get("joins") or []
-        items = [_from(select), *joins]
+        items = [from_clause(select), *joins]
         reading = [item for item in items if self.reads(item.this)]
         outside = [select.args.get("where"), *select.expressions, *(join.args.get("on") for join in joins)]
         if len(reading) != 1 or any(tree is not None and self.reads(tree) for tree in outside):
@@ -248,7 +248,7 @@ def _plain(query: exp.Expr) -> exp.Select:
     ):
         message = "it is no plain SELECT"
         raise NotAdditiveError(message)
-    if _from(query) is None:
+    if from_clause(query) is None:
         message = "it reads no relation"
         raise NotAdditiveError(message)
     return query
@@ -264,11 +264,6 @@ def _branches(query: exp.Query) -> list[exp.Query]:
         branches.append(query.right)
         query = query.left
     return [query, *reversed(branches)]
-
-
-def _from(select: exp.Select) -> exp.Expr | None:
-    first: exp.Expr | None = select.args.get("from_") or select.args.get("from")  # the name that older versions have
-    return first
 
 
 def _file_of(select: exp.Select) -> exp.Column:

@@ -394,7 +394,8 @@ def started(
         with Spark(config.spark, resources, stop, opened.engine_rows) as spark:
             yield spark
         return
-    with DuckDB(resources, opened.folders, stop, progress) as duckdb:
+    rows = sum(source.rows for source in opened.sources.values())
+    with DuckDB(resources, opened.folders, stop, progress, rows) as duckdb:
         yield reusing(duckdb, opened, states)
 
 

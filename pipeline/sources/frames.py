@@ -313,7 +313,8 @@ def _table(content: Any) -> pa.Table | None:  # noqa: ANN401 - any frame
         raise TypeError(message)
     if isinstance(content, pl.DataFrame):
         kinds = unheld(content.schema)
-        table = plain(content.drop(*kinds).to_arrow(compat_level=pl.CompatLevel.oldest()))
+        held = content.drop(*kinds) if kinds else content
+        table = plain(held.to_arrow(compat_level=pl.CompatLevel.oldest()))
         for number, name in enumerate(content.columns):
             if name in kinds:
                 table = table.add_column(number, pa.field(name, kinds[name]), nothing(kinds[name], content.height))

@@ -629,7 +629,7 @@ def on_other_data(rows: pl.DataFrame) -> pl.DataFrame:
     unless_chosen = pl.when(quality == ON_SAME_DATA).then(pl.lit("good")).otherwise(quality)
     if_chosen = pl.when(quality.is_in(DOUBTFUL) | quality.is_null()).then(quality).otherwise(pl.lit(ON_SAME_DATA))
     marked = pl.when(is_fitted).then(unless_chosen).when(is_chosen).then(if_chosen).otherwise(quality)
-    return rows.with_columns(
+    return rows.with_columns_seq(
         *swapped,
         *(pl.when(is_fitted).then(name).alias(f"{name}{IN_SAMPLE}") for name in RATIOS),
         quality.alias(QUALITY_IN_SAMPLE),

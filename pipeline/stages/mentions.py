@@ -25,7 +25,7 @@ from ..metrics.matching.spans import (
 from ..metrics.sorting import rising_order
 from ..plan import rows
 from ..plan.nodes import CrossCheck, Relation, file_check, missing_check, repeats_check
-from ..queries.dialect import column
+from ..queries.dialect import column, kept
 from ..queries.load import statement
 from ..records import dataclass
 from ..sources.inputs import Field as InputField
@@ -507,6 +507,10 @@ def resolve_by(
 
 def fault_of(needs: Sequence[str], *, has_score: bool) -> exp.Expr:
     """Why a prediction cannot take part; NULL when it can."""
+    return kept(("fault", *needs, has_score), lambda: _fault_of(needs, has_score=has_score))
+
+
+def _fault_of(needs: Sequence[str], *, has_score: bool) -> exp.Expr:
     case = exp.Case()
     if has_score:
         case = case.when(column(SCORE_STATE).is_(exp.null()).not_(), column(SCORE_STATE))

@@ -73,7 +73,7 @@ def with_ratios(frame: pl.DataFrame, stated: Stated, without: Sequence[str] = ()
         without: Ratios that the frame has already.
     """
     ratios = [ratio for name, ratio in ratios_of(stated).items() if name not in without]
-    divided = frame.with_columns(ratio_of(each, {name: pl.col(name) for name in each.counts}) for each in ratios)
+    divided = frame.with_columns_seq(ratio_of(each, {name: pl.col(name) for name in each.counts}) for each in ratios)
     reasons = (
         pl.when(reduce(add, map(pl.col, ratio.over or ratio.outcomes)) == 0).then(pl.lit(ratio.reason))
         for ratio in ratios_of(stated).values()

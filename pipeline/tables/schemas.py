@@ -260,14 +260,31 @@ def in_order(frame: pl.DataFrame, key: Sequence[str], criteria: Sequence[str] = 
     n_values = {name: frame.get_column(name).n_unique() for name in key}
     varying = [name for name in key if n_values[name] > 1]
     by_rank = bool(criteria) and CRITERION in varying
-    if len(varying) > 1 or by_rank:
-        frame = frame.sort(_order(criteria, varying) if by_rank else varying, nulls_last=True, maintain_order=True)
-    elif varying and not frame.get_column(varying[0]).is_sorted(nulls_last=True):
-        frame = frame.sort(varying, nulls_last=True, maintain_order=True)
+    keys = _as_one(frame, varying)
+    if by_rank or not keys.is_sorted(nulls_last=True):
+        order = _order(criteria, varying) if by_rank else varying
+        threads = frame.height > FEW_ROWS
+        frame = frame.sort(order, nulls_last=True, maintain_order=True, multithreaded=threads)
     if len(varying) < 2:  # noqa: PLR2004 - the values of one column tell
         return frame, max(n_values.values(), default=1) < frame.height
+    if frame.height <= FEW_ROWS:
+        return frame, keys.n_unique() < frame.height
     same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in varying)
     return frame, bool(frame.select(same.slice(1).any()).item())
+
+
+FEW_ROWS = 1000  # up to which it takes longer to hand work to threads than to do it
+
+
+def _as_one(frame: pl.DataFrame, key: Sequence[str]) -> pl.Series:
+    """The columns of a key as one that is sorted as they are; NULL would come first there, but for a flag before it."""
+    import polars as pl  # noqa: PLC0415 - see polars_types
+
+    columns = [frame.get_column(name) for name in key]
+    if len(columns) == 1:
+        return columns[0]
+    flags = {each.name: [each.is_null().alias(f"{each.name} is NULL")] for each in columns if each.null_count()}
+    return pl.DataFrame([part for each in columns for part in (*flags.get(each.name, ()), each)]).to_struct("key")
 
 
 def _order(criteria: Sequence[str], key: Sequence[str]) -> list[pl.Expr]:
@@ -359,8 +376,11 @@ def unlike_but_for_case(names: Iterable[str]) -> tuple[str, str] | None:
 
 def in_users_names(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the table with its grouping columns under the users' names; this is the last step before it is written."""
-    users = {name: users_name(name) for name in grouping_columns(frame.columns)}
-    return frame.rename(users) if users else frame
+    if not grouping_columns(frame.columns):
+        return frame
+    named = frame.clone()
+    named.columns = [users_name(name) if name.startswith(_GROUPS) else name for name in frame.columns]
+    return named
 
 
 def group_text(row: Mapping[str, Any]) -> str:

@@ -166,6 +166,12 @@ def test_engines_of_one_kind_share_a_database_and_nothing_in_it(folder: Path) ->
         other.scan("f", [str(folder / "in" / "f.parquet")])
 
 
+@pytest.mark.parametrize(("rows", "bits"), [(None, 20), (100_001, 20), (100_000, 12), (0, 12)])
+def test_few_rows_are_counted_in_small_tables(tmp_path: Path, rows: int | None, bits: int) -> None:
+    with DuckDB(Resources(threads=1, scratch=tmp_path), [], StopRequest(), rows=rows) as engine:
+        assert engine.fetch(query("SELECT current_setting('perfect_ht_threshold') AS bits")).item() == bits
+
+
 def test_a_database_is_another_after_an_error_that_may_have_broken_it(folder: Path) -> None:
     limits = Resources(threads=1, memory="20MB", scratch=folder / "scratch", scratch_limit="1MB")
     with DuckDB(limits, [], StopRequest()) as engine, pytest.raises(ResourceError):

@@ -9,10 +9,13 @@ import polars as pl
 import pytest
 from running import run_stages, run_threshold_sweep, stage_config
 
+from pipeline.engines.duckdb import DuckDB
 from pipeline.errors import DataError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import sqlglot.expressions as exp
 
 SCORES = {"score": [0.1, 0.2, 0.3], "label": [True, False, True]}
 PLACES = {"mention_id": ["a", "b'", "c"], "latitude": [1.0, 2.0, 3.0], "longitude": [1.0, 2.0, 3.0]}
@@ -62,6 +65,37 @@ def test_faults_of_gold(tmp_path: Path, kind: str, base: dict[str, Any], change:
     keys = {"match": "span"} if kind == "entity_recognition" else {}
     with pytest.raises(DataError, match=f"input gold: .*{words}"):
         run_stages(stage_config(tmp_path, kind, frames, **keys))
+
+
+def test_checks_of_one_relation_are_asked_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    fetch = DuckDB.fetch
+
+    def noted(engine: DuckDB, query: exp.Query, *more: Any) -> pl.DataFrame:  # noqa: ANN401 - as `fetch`
+        asked.append(query.sql())
+        return fetch(engine, query, *more)
+
+    monkeypatch.setattr(DuckDB, "fetch", noted)
+    gold = pl.DataFrame(MENTIONS | {"start": [0, None, 0], "end": [3, 9, -4]})
+    frames = {"gold": gold, "predicted": pl.DataFrame(MENTIONS)}
+    with pytest.raises(DataError) as caught:
+        run_stages(stage_config(tmp_path, "entity_recognition", frames, match="span"))
+    assert [words in str(caught.value) for words in ("'start' is NULL", "'end' is before 'start'")] == [True, True]
+    checks = [text for text in asked if "gold_read" in text and "passes_where" in text]
+    of_all, *single = (text for text in checks if "COUNT" in text)
+    assert [of_all.count("COUNT_IF"), of_all.count("IS NULL")] == [
+        4,
+        3,
+    ]  # a document, where it starts and ends, its place
+    assert len([text for text in single if "HAVING" in text]) == 2
+
+
+def test_what_where_leaves_out_is_not_computed_for_checks(tmp_path: Path) -> None:
+    gold = pl.DataFrame(MENTIONS | {"start": ["0", "none", "0"]})
+    columns = {"start": {"sql": "CAST(start AS BIGINT)"}}
+    inputs = {"gold": {"columns": columns, "where": "start <> 'none'"}}
+    frames = {"gold": gold, "predicted": pl.DataFrame(MENTIONS)}
+    assert run_stages(stage_config(tmp_path, "entity_recognition", frames, match="span", **inputs))
 
 
 def test_repeated_keys_are_counted_even_where_only_two_are_named(tmp_path: Path) -> None:

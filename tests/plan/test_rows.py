@@ -7,6 +7,8 @@ import polars as pl
 import pytest
 from running import estimates_of, read_table, rows_by_status, run_before_after
 
+import pipeline
+from pipeline.engines.duckdb import DuckDB
 from pipeline.errors import ConfigError, DataError
 from pipeline.plan.nodes import Relation
 from pipeline.plan.rows import From, Graph, Grouped
@@ -15,6 +17,8 @@ from pipeline.queries.load import statement
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import sqlglot.expressions as exp
 
 PAIRS = pl.DataFrame(
     {
@@ -34,6 +38,26 @@ EVENTS = pl.DataFrame(
         "segment": ["s", "s"],
     }
 )
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "keys", "kept"), [(10_000, {}, True), (10_001, {}, False), (10, {"where": "label"}, False)]
+)
+def test_few_passed_in_rows_are_kept_as_they_are_read(
+    monkeypatch: pytest.MonkeyPatch, n_rows: int, keys: dict[str, str], *, kept: bool
+) -> None:
+    defined: dict[str, bool] = {}
+    define = DuckDB.define
+
+    def noted(engine: DuckDB, name: str, query: exp.Query, *, keep: bool = False) -> None:
+        defined[name] = keep
+        define(engine, name, query, keep=keep)
+
+    monkeypatch.setattr(DuckDB, "define", noted)
+    rows = pl.DataFrame({"score": [0.5, 0.7]}).with_columns(label=pl.Series([True, False]))
+    rows = rows.sample(n_rows, with_replacement=True, seed=1)
+    pipeline.threshold_sweep(predictions={"path": rows, **keys}, uncertainty="none", calibration=False)
+    assert defined["predictions_read"] is kept
 
 
 def grouped(table: pl.DataFrame, name: str) -> dict[Any, int]:

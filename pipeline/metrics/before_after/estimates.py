@@ -282,8 +282,8 @@ def with_estimates(
     for name in _RECALLS & columns.keys():  # the formula gives the same there, but for rounding
         columns[name] = np.where(is_reference.to_numpy() & ~np.isnan(columns[name]), reference_recall, columns[name])
     reason = np.full(sweep.height, None, dtype=object)
-    for each in reversed([each for each in PAGE if each.reason]):
-        reason[~numbers[each.name].is_defined[: sweep.height]] = each.reason
+    for stated in reversed([stated for stated in PAGE if stated.reason]):
+        reason[~numbers[stated.name].is_defined[: sweep.height]] = stated.reason
     return sweep.with_columns(
         is_reference.alias("is_reference"),
         *(doubles(name, values) for name, values in columns.items()),

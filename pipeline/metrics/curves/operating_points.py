@@ -239,7 +239,7 @@ def pick(
         chosen = groups.join(chosen, on=list(keys), how="left", nulls_equal=True)
     missing = pl.col(THRESHOLD).is_null()
     reason = pl.when(missing).then(pl.lit(otherwise)).otherwise(pl.col("undefined"))
-    points = chosen.with_columns(reason.alias("undefined"), pl.lit(criterion).alias(CRITERION))
+    points = chosen.with_columns_seq(reason.alias("undefined"), pl.lit(criterion).alias(CRITERION))
     return points if is_given or "confidence=" in criterion else of_chosen(points)
 
 
@@ -549,17 +549,16 @@ def operating_points(
 
 
 def _batches(candidates: Iterable[Candidates]) -> Iterator[list[Candidates]]:
-    """Consecutive groups whose counts by fold have one shape, as many as are counted in `BATCH_CELLS`, at least one."""
-    batch: list[Candidates] = []
+    """Groups whose counts by fold have one shape; of all together as many as are counted in `BATCH_CELLS`, or one."""
+    batches: dict[tuple[int, ...], list[Candidates]] = {}
     cells = 0
     for group in candidates:
-        if batch and (group.shape != batch[0].shape or cells + group.cells > BATCH_CELLS):
-            yield batch
-            batch, cells = [], 0
-        batch.append(group)
+        if batches and cells + group.cells > BATCH_CELLS:
+            yield from batches.values()
+            batches, cells = {}, 0
+        batches.setdefault(group.shape, []).append(group)
         cells += group.cells
-    if batch:
-        yield batch
+    yield from batches.values()
 
 
 def _fitted(groups: Sequence[Candidates], criterion: Criterion) -> list[Fitted]:

@@ -327,27 +327,21 @@ def with_quality(
     """
     if all(table[limit].null_count() == table.height for limit in limit_names(names)):
         return table.with_columns(nothing([INTERVAL_QUALITY], table.height, pl.String))
-    is_limited = pl.any_horizontal(pl.col(limit).is_not_null() for limit in limit_names(names))
-    clusters = None if clusters is None or not clusters[_OF_CLUSTERS].count() else clusters
-    of_clusters = pl.lit(None, dtype=pl.String) if clusters is None else pl.col(_OF_CLUSTERS)
-    quality = pl.when(is_limited).then(_quality(of_clusters, events, fewest)).cast(pl.String).alias(INTERVAL_QUALITY)
-    if clusters is None:
-        return table.with_columns(quality)
-    return beside(table, clusters[[*keys, _OF_CLUSTERS]], keys).with_columns(quality).drop(_OF_CLUSTERS)
+    quality = pl.when(pl.coalesce(limit_names(names)).is_not_null()).then(_of_events(events, fewest))
+    if clusters is None or not clusters[_OF_CLUSTERS].count():
+        return table.with_columns(quality.alias(INTERVAL_QUALITY))
+    of_clusters = pl.when(pl.col(_OF_CLUSTERS) != "good", quality.is_not_null()).then(_OF_CLUSTERS).otherwise(quality)
+    table = beside(table, clusters[[*keys, _OF_CLUSTERS]], keys)
+    return table.with_columns(of_clusters.alias(INTERVAL_QUALITY)).drop(_OF_CLUSTERS)
 
 
-def _quality(of_clusters: pl.Expr, events: Sequence[str], fewest: int) -> pl.Expr:
-    """The worst that holds, see `qualities.MEANINGS`."""
-    rarest = pl.min_horizontal(events) if events else pl.lit(None, dtype=pl.Int64)
-    return (
-        pl.when(of_clusters != "good")
-        .then(of_clusters)
-        .when(rarest == 0)
-        .then(_named("at_edge"))
-        .when(rarest < fewest)
-        .then(_named("few_events_of_interest"))
-        .otherwise(_named("good"))
-    )
+def _of_events(events: Sequence[str], fewest: int) -> pl.Expr:
+    """The worst that holds by the rarest of some events, see `qualities.MEANINGS`."""
+    if not events:
+        return _named("good")
+    rarest = pl.min_horizontal(events)
+    few = pl.when(rarest < fewest).then(_named("few_events_of_interest"))
+    return pl.when(rarest == 0).then(_named("at_edge")).otherwise(few.otherwise(_named("good")))
 
 
 def of_chosen(points: pl.DataFrame) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from ...plan import rows
 from ...plan.counts import CountFunction
 from ...plan.nodes import After, CrossCheck, Relation
 from ...plan.plan import OptionalTable
-from ...queries.dialect import column, double
+from ...queries.dialect import column, double, kept
 from ...queries.load import statement
 from ...records import dataclass
 from ...tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, as_key, lowest_retrieved
@@ -50,11 +50,6 @@ def time_of_article(timed_by: TimedBy | None) -> exp.Expr:
     if timed_by != "events":
         return column("article_time")
     return column("event_time") + column("lag")
-
-
-def every_used_pair(relation: str = USED_PAIRS) -> exp.Select:
-    """All columns of the pairs that take part."""
-    return exp.select("*").from_(relation)
 
 
 @dataclass(frozen=True)
@@ -354,6 +349,9 @@ class Lag:
         A column of hours or days is rounded to the nearest: what a number with a decimal fraction of up to a
         microsecond means, exactly, for lags of up to 2^51 microseconds, which is 71 years.
         """
+        return kept(("lag", self.column, self.article_time, self.event_time), self._in_microseconds)
+
+    def _in_microseconds(self) -> exp.Expr:
         if self.column is None:
             # the difference of the times of a canonical pair and of what it has looked up, in
             # microseconds

@@ -34,7 +34,7 @@ from ...plan.nodes import (
     missing_check,
 )
 from ...plan.plan import Plan
-from ...queries.dialect import column
+from ...queries.dialect import all_rows, column
 from ...queries.load import statement
 from ...records import dataclass
 from ...tables.columns import REPLICATE, THRESHOLD, at_or_above, by_group, doubles, lowest_retrieved, nulls
@@ -129,7 +129,7 @@ def _judged_pairs(
 
 def _gold_counts(grid: Grid | None) -> tuple[Query, ...]:
     """Counts at the level of matches and of articles; articles count once in a group, so groups do not add up."""
-    sweep = Sweep("gold_pairs", exp.select("*").from_("annotated_pairs"), "score", grid, exact=True)
+    sweep = Sweep("gold_pairs", all_rows("annotated_pairs"), "score", grid, exact=True)
     names = ("gold_matches", "gold_articles", "gold_totals")
     return tuple(
         Query(
@@ -345,7 +345,7 @@ def plan_of_audit(
 
 def _audit_counts(grid: Grid | None) -> Query:
     """Audited and right matches by bin."""
-    sweep = Sweep("audit_pairs", exp.select("*").from_("audit_found"), "score", grid, exact=True)
+    sweep = Sweep("audit_pairs", all_rows("audit_found"), "score", grid, exact=True)
     return Query("before_after/audited", columns=AUDIT_COUNTS, sweep=sweep, into="audit")
 
 

@@ -22,7 +22,7 @@ from ...plan.nodes import (
     one_cluster_check,
 )
 from ...plan.plan import Plan
-from ...queries.dialect import double
+from ...queries.dialect import all_rows, double, kept, part
 from ...queries.load import statement
 from ...records import dataclass
 from ...sources.bins import Grid
@@ -37,7 +37,6 @@ from .inputs import (
     USED_PAIRS,
     UsedPairs,
     compared_pairs,
-    every_used_pair,
     given_against_timelines,
     timelines_by,
 )
@@ -111,7 +110,7 @@ def _lag_plan(run: Resolved) -> Plan:
         return Plan()
     grid = Grid(run.params.lag_thresholds, run.params.boundary)
     relation, beside = _pairs_and_second_parent(run)
-    pairs = Sweep("pairs_of_lags", every_used_pair(relation), "score", grid)
+    pairs = Sweep("pairs_of_lags", all_rows(relation), "score", grid)
     keys = ("lag_days", *beside)
     matches = Query("before_after/lags", run.ends_of_window, ("matches",), keys, pairs, "lags", beside=beside)
     timelines = (timelines_by(run.by), run.span()) if run.has_timelines else None
@@ -171,7 +170,7 @@ def _main_counts(run: Resolved) -> Iterator[Query | CountFunction]:
     """Matches, and the compared pairs."""
     relation, beside = _pairs_and_second_parent(run)
     replicated, missed = run.units.replicated, run.counts_missed
-    main = Sweep("pairs", every_used_pair(relation), "score", run.params.grid(), replicated=replicated, missed=missed)
+    main = Sweep("pairs", all_rows(relation), "score", run.params.grid(), replicated=replicated, missed=missed)
     query = "before_after/every_pair" if run.compared == "pairs" else "before_after/matches"
     crossed = () if run.crossing is None else run.crossing.tables
     yield Query(query, run.bounds, COUNT_NAMES, sweep=main, beside=beside, crossed=crossed)
@@ -623,7 +622,8 @@ def _computed(run: Resolved) -> dict[str, exp.Expr]:
     lag = run.lag.in_microseconds()
     if not run.params.lag_thresholds:
         return {"lag": lag}
-    return {"lag": lag, "lag_day": exp.func("floor", lag.copy() / double(24 * MICROSECONDS_PER_HOUR))}
+    day = double(24 * MICROSECONDS_PER_HOUR)
+    return {"lag": lag, "lag_day": kept(("lag day", part(lag)), lambda: exp.func("floor", lag.copy() / day))}
 
 
 # Faults of the inputs, and warnings about them.

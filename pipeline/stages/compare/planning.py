@@ -14,7 +14,7 @@ from ...plan import rows
 from ...plan.counts import Query
 from ...plan.nodes import Check, Frame, Relation, file_check, missing_check, negative_check, shown_name
 from ...plan.plan import OptionalTable, Plan
-from ...queries.dialect import column
+from ...queries.dialect import column, kept
 from ...queries.load import statement
 from ...records import dataclass
 from ...sources.inputs import Field
@@ -151,12 +151,16 @@ class _Planner:
 
     def _units(self, keys: Sequence[str]) -> exp.Select:
         """Units with their counts and metrics, which have a prefix so that no name of them meets one of ours."""
-        replicate = exp.cast(exp.convert(0), "SMALLINT").as_(REPLICATE)
-        names = map(column, [*keys, *self._cluster])
-        units = exp.select(*names, replicate).from_("units_read").where(column(PASSES_WHERE))
-        units = units.select(*(column(name).as_(IN_ORDER, quoted=True) for name in self._ordering))
-        named = (column(name).as_(f"{prefix}{name}", quoted=True) for prefix, names in self._prefixed for name in names)
-        return units.select(*named)
+        names, ordering, prefixed = (*keys, *self._cluster), tuple(self._ordering), self._prefixed
+
+        def build() -> exp.Select:
+            replicate = exp.cast(exp.convert(0), "SMALLINT").as_(REPLICATE)
+            units = exp.select(*map(column, names), replicate).from_("units_read").where(column(PASSES_WHERE))
+            units = units.select(*(column(name).as_(IN_ORDER, quoted=True) for name in ordering))
+            shown = ((name, f"{prefix}{name}") for prefix, columns in prefixed for name in columns)
+            return units.select(*(column(name).as_(alias, quoted=True) for name, alias in shown))
+
+        return kept(("units", names, ordering, prefixed), build)
 
     @cached_property
     def counts(self) -> tuple[str, ...]:

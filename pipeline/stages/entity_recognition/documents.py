@@ -402,15 +402,15 @@ def average_of(
         pl.lit(group.n_documents, dtype=pl.Int64).alias("n_documents"),
     )
     values, dropped, limits = _pooled(group, frame, kind) if kind in POOLED_AVERAGES else _of_documents(group, kind)
-    return frame.with_columns(
+    return frame.with_columns_seq(
         *(doubles(name, column) for name, column in values.items()),
         *(pl.Series(f"{name}_dropped", column.astype(np.int64)) for name, column in dropped.items()),
-    ).with_columns(*limit_columns(_intervals(group, limits, confidence, resampling)), _undefined(kind))
+    ).with_columns_seq(*limit_columns(_intervals(group, limits, confidence, resampling)), _undefined(kind))
 
 
 def _pooled(group: Group, frame: pl.DataFrame, kind: Average) -> tuple[dict[str, Floats], dict[str, Floats], _Limits]:
     """Ratios of summed counts; a ratio that the conventions of SemEval alone define has no limits."""
-    pooled = frame.select(ratios(*(pl.col(name) for name in ("tp", "fp", "fn"))))
+    pooled = frame.select_seq(ratios(*(pl.col(name) for name in ("tp", "fp", "fn"))))
     if kind == "semeval_micro" and group.n_documents:
         pooled = pooled.fill_null(1.0)
     values = {name: pooled[name].to_numpy() for name in RATIOS}

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-import sqlglot.expressions as exp
 
 from ...errors import ConfigError, DataError, Note
 from ...metrics.matching.spans import POOLED_AVERAGES
@@ -17,6 +16,7 @@ from ...plan.accounting import NOT_JUDGED, pooled_systems
 from ...plan.counts import Query, Reduction, Sweep, Transform
 from ...plan.nodes import After, Frame, Relation, doubtful_groups, doubtful_scores, missing_check
 from ...plan.plan import OptionalTable, Plan
+from ...queries.dialect import all_rows
 from ...queries.load import statement
 from ...records import dataclass
 from ...sources.bindings import KeyMatch
@@ -35,6 +35,8 @@ from .documents import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import sqlglot.expressions as exp
 
     from ...plan.nodes import Check, Node
     from ...sources.source import Source
@@ -181,7 +183,7 @@ class _Planner:
         return self.scored and self.params.threshold_values is None and self.params.boundary == ">"
 
     def _counts(self) -> Iterator[Query]:
-        sweep = Sweep("scored_mentions", exp.select("*").from_("mentions"), "score", self.params.grid())
+        sweep = Sweep("scored_mentions", all_rows("mentions"), "score", self.params.grid())
         name = "predictions_by_score" if self.scored else "predictions"
         yield Query(f"entity_recognition/{name}", columns=COUNT_NAMES, sweep=sweep if self.scored else None)
         yield Query("entity_recognition/gold", columns=COUNT_NAMES)

@@ -548,7 +548,8 @@ def coordinate_checks(source: Source, read: Mapping[str, Field]) -> Iterator[Che
         # elsewhere an infinite value is NULL, as an unknown one is; the columns are those that are read otherwise, too,
         # because files are grouped by what is read of them
         with_state = canonical_relation(source, read, score=name, located=True)
-        yield _check("infinite_coordinate", source, {"coordinate": name}, {"input_read": with_state})
+        check = _check("infinite_coordinate", source, {"coordinate": name}, {"input_read": with_state})
+        yield replace(check, before=missing_check(source, name).query)
     yield _check("latitude", source, {})
     yield _check("longitude", source, {})
     for missing, other in (PLACE, PLACE[::-1]):

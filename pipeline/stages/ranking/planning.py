@@ -36,7 +36,7 @@ from ...plan.nodes import (
     one_cluster_check,
 )
 from ...plan.plan import OptionalTable, Plan
-from ...queries.dialect import column, double
+from ...queries.dialect import all_rows, column, double
 from ...queries.load import page, statement
 from ...records import dataclass
 from ...sources.bindings import KeyMatch
@@ -466,9 +466,9 @@ class _Planner:
         graph = self._graph(by)
         frames = {"rankings": graph.query("every_ranking")}
         if self.cluster is not None:
-            frames[CLUSTERS] = exp.select("*").from_(CLUSTERS)
+            frames[CLUSTERS] = all_rows(CLUSTERS)
         if self.order is not None:
-            frames[IN_TIME] = exp.select("*").from_("clusters")
+            frames[IN_TIME] = all_rows("clusters")
         if not labelled:
             frames["judged_queries"] = graph.query("every_judged_query")
             if self.params.measures:

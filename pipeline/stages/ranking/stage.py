@@ -141,8 +141,8 @@ def _measured(params: RankingParameters, lists: pl.DataFrame) -> pl.DataFrame:
     by_name = (pl.when(pl.col("judged")).then(pl.coalesce(name, none)).alias(name) for name in params.measures)
     reason = pl.coalesce("no_null", pl.when(pl.col("mixed")).then(pl.lit("ties")))
     return (
-        lists.with_columns(pool(params).alias("n"), *by_name)
-        .with_columns(
+        lists.with_columns_seq(pool(params).alias("n"), *by_name)
+        .with_columns_seq(
             why_no_null(params).alias("no_null"),
             *(pl.when(relevant > 0).then(ratio).otherwise(without).alias(name) for name, ratio in ratios.items()),
         )
@@ -251,7 +251,7 @@ def _mean_of(
 
 
 def _beside(groups: Groups, columns: Sequence[pl.Series]) -> pl.DataFrame:
-    return groups.keys.with_columns(*columns) if groups.keys.width else pl.DataFrame(columns)
+    return groups.keys.hstack(list(columns)) if groups.keys.width else pl.DataFrame(columns)
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:

@@ -142,7 +142,7 @@ def areas_table(
     """
     kind = "n_weighted" if kind_of_counts(counts["counts"]) == "weight" else "n"
     rows = {name: pl.col(f"{kind}_{side}") for side, name in zip(SIDES, WEIGHTED_ROWS, strict=True)}
-    frame = add_up(counts["counts"], keys, COUNT_NAMES).select(
+    frame = add_up(counts["counts"], keys, COUNT_NAMES).select_seq(
         *keys,
         *COUNT_NAMES[:2],
         (pl.col("n_positive") + pl.col("n_negative")).alias("n"),
@@ -171,7 +171,7 @@ def areas_table(
     if estimates is not None:
         frame, intervals = estimates.areas(frame, intervals)
     of_probabilities = pl.when(~missed).then(pl.col(OF_PROBABILITIES + BOUNDS_OF_MEANS))
-    frame = frame.with_columns(
+    frame = frame.with_columns_seq(
         of_probabilities, *limit_columns(intervals), undefined.alias("undefined"), method.alias("method")
     )
     frame = with_fewest_seen(frame, counts.get("heaviest"), keys)

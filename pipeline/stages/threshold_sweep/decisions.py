@@ -429,7 +429,7 @@ def _with_ratios(counted: Cuts, cuts: pl.DataFrame, swept: Swept) -> pl.DataFram
     counts = outcomes()
     tp, fp, fn, tn = counts.tp, counts.fp, counts.fn, pl.lit(0.0) if counts.tn is None else counts.tn
     reason = pl.when(tp + fp <= 0).then(pl.lit("no_prediction")).when(tp + fn <= 0).then(pl.lit("no_positive"))
-    return rows.join(heaviest, how="cross").with_columns(
+    return rows.join(heaviest, how="cross").with_columns_seq(
         *ratios(tp, fp, fn),
         divide(fp, fp + tn).alias("fpr"),
         reason.when(fp + tn <= 0).then(pl.lit("no_negative")).alias("undefined"),

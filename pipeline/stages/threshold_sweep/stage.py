@@ -29,7 +29,7 @@ from ...plan.nodes import (
     outside_check,
 )
 from ...plan.plan import OptionalTable, Plan, Sample
-from ...queries.dialect import column, double, is_finite, kept
+from ...queries.dialect import all_rows, column, double, is_finite
 from ...queries.load import statement
 from ...records import dataclass
 from ...sources.inputs import is_passed_in
@@ -112,7 +112,6 @@ REMEDIES_OF_SAMPLE = {
 }
 GROUPS = 16  # that are expected where rows are grouped
 FEW_ROWS = 50_000
-_ALL_EVALUATED = kept("all evaluated", lambda: exp.select("*").from_("evaluated_predictions"))
 
 
 def plan(params: ThresholdSweepParameters, sources: Mapping[str, Source]) -> Plan:
@@ -136,7 +135,7 @@ class _Planner:
         names = [each.name for each in by]
         evaluated = self._evaluated(names)
         missed = self.params.counts_missed
-        swept = _ALL_EVALUATED if self.is_small else evaluated
+        swept = all_rows("evaluated_predictions") if self.is_small else evaluated
         grid = self.params.grid() if self.fineness is None else self.fineness.grid()
         sweep = Sweep("predictions", swept, "score", grid, replicated=self.replicated, missed=missed)
         return Plan(
@@ -522,7 +521,7 @@ def _ratios(counted: pl.DataFrame) -> pl.DataFrame:
     """Ratios of whole numbers of true and false positives and negatives; 0/0 is NULL, and `undefined` says why."""
     tp, fp, fn, tn = (pl.col(name) for name in counted.columns)
     reason = pl.when(tp + fp <= 0).then(pl.lit("no_prediction")).when(tp + fn <= 0).then(pl.lit("no_positive"))
-    return counted.select(
+    return counted.select_seq(
         *ratios(tp, fp, fn),
         divide(fp, fp + tn).alias("fpr"),
         reason.when(fp + tn <= 0).then(pl.lit("no_negative")).alias("undefined"),

@@ -36,8 +36,8 @@ def test_the_numbers_of_a_textbook_case_follow_one_after_the_other() -> None:
     """20 of 200 pairs match before the event, and 60 of 150 after it; at the reference 40 and 90 of the same pairs."""
     values = {"n_before": 200.0, "n_after": 150.0, "recall_at_reference": 1.0}
 
-    def numbers(m_before: float, m_after: float, **known: float) -> Numbers:
-        counts = values | {"m_before": m_before, "m_after": m_after} | known
+    def numbers(m_before: float, m_after: float, **at_reference: float) -> Numbers:
+        counts = values | {"m_before": m_before, "m_after": m_after} | at_reference
         return Numbers(counts, {"min": min, "max": max}, lambda value, *_condition: value)
 
     reference = numbers(40, 90)

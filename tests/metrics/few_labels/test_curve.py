@@ -388,11 +388,11 @@ def test_few_rows_above_a_cut_are_held_for_what_they_are() -> None:
     population = population_of(score, stratum, cuts)
     curve = estimated_curve(population, labelled, wanted=wanted)
     assert curve.at["precision"].upper[0] == pytest.approx(scipy.stats.beta(1.5, 1.5).ppf(0.975), rel=0.03)
-    many = Labelled(
+    of_forty = Labelled(
         *(np.repeat(values, 20) for values in (stratum[chosen], score[chosen], label, np.ones(len(chosen))))
     )
-    at_many = estimated_curve(population_of(np.repeat(score, 20), np.repeat(stratum, 20), cuts), many, wanted=wanted)
-    assert at_many.at["precision"].upper[0] < 0.35  # of 40 rows draws know enough
+    enough = estimated_curve(population_of(np.repeat(score, 20), np.repeat(stratum, 20), cuts), of_forty, wanted=wanted)
+    assert enough.at["precision"].upper[0] < 0.35  # of 40 rows draws know enough
     proxy = np.where(score >= 900, 1.0, 0.0)
     with_proxy = estimated_curve(
         population_of(score, stratum, cuts, proxy), replace(labelled, proxy=proxy[chosen]), wanted=wanted
