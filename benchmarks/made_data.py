@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
@@ -165,6 +166,25 @@ def predictions_of(root: Path, rows: int) -> Path:
             row = np.arange(start, start + number, dtype=np.int64)
             columns = [score, label, row // ROWS_PER_CLUSTER, row // ROWS_PER_DOCUMENT]
             writer.write_table(pa.table(columns, schema=schema), row_group_size=ROW_GROUP)
+    _done(folder, facts)
+    return path
+
+
+def items_of(root: Path, rows: int) -> Path:
+    """Scored items of a size without labels, with a number and a text as id, made if they are not there."""
+    folder = root / f"items_{rows}"
+    facts, path = {"generation": GENERATION, "seed": SEED, "rows": rows}, folder / "items.parquet"
+    if _stands(folder, facts):
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("score", pa.float64())])
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for start in range(0, rows, ROW_GROUP):
+            rng, number = np.random.default_rng([SEED, 4, start]), min(ROW_GROUP, rows - start)
+            row = pa.array(np.arange(start, start + number, dtype=np.int64))
+            names = pc.binary_join_element_wise("item", pc.cast(row, pa.string()), "-")
+            score = 1 / (1 + np.exp(4 - 2 * rng.normal(size=number)))
+            writer.write_table(pa.table([row, names, score], schema=schema), row_group_size=ROW_GROUP)
     _done(folder, facts)
     return path
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import Bench, run_all
-from made_data import predictions_of
+from made_data import items_of, predictions_of
 from side_by_side import MEBI, Child, Line, Took, child, in_turns
 
+import thresher
 from pipeline.plan.area_work import Areas, areas
 from pipeline.plan.count_tables import count
 from pipeline.runs.config import parse_config
@@ -119,6 +120,19 @@ def units(bench: Bench) -> Iterator[Line]:
         )
 
 
+def sample(bench: Bench) -> Iterator[Line]:
+    """`thresher.sample` of a thousand rows, of ids that are numbers and of ids that are texts."""
+    path = items_of(bench.root, bench.rows)
+    for name, least in (("id", "sum(id)"), ("name", "sum(length(name))")):
+        source = {"path": str(path.resolve()), "columns": {"id": name}}
+
+        def job(source: dict[str, Any] = source) -> None:
+            thresher.sample(predictions=source, size=1000)
+
+        times = in_turns(job, bench.floor(path, "sum(score)", least), bench.repeats)
+        yield times.ratio(f"sample of 1,000 rows by {name}, beside its columns", at_most=2)
+
+
 def _areas(bench: Bench, **settings: object) -> tuple[Work, list[pl.DataFrame]]:
     """The areas of a stage as a run asks for them, the counts known before."""
     config = parse_config({"stages": [stage(bench, **settings)]}, base=bench.root.resolve(), origin="benchmark")
@@ -154,6 +168,7 @@ BENCHMARKS: dict[str, Callable[[Bench], Iterator[Line]]] = {
     "run-floor": whole_run_beside_floor,
     "run-sklearn": whole_run_beside_sklearn,
     "units": units,
+    "sample": sample,
 }
 
 if __name__ == "__main__":

@@ -283,7 +283,24 @@ def _candidates(engine: Engine, params: SampleParameters, asked: Plan, strata: S
     names = [*(each.name for each in asked.by), *params.beside_key()]
     is_same = [exp.NullSafeEQ(this=column(name, "digested"), expression=column(name, "strata")) for name in groups]
     query = statement("threshold_sweep/drawn_rows", names, columns={"same_group": exp.and_(exp.true(), *is_same)})
-    return engine.fetch(query, {"seed": float(params.seed)}, once=True)
+    return engine.fetch(query, {"seed": float(params.seed)} | _rows_with_cells(strata.cells, last), once=True)
+
+
+def _rows_with_cells(cells: pl.DataFrame, last: pl.Series) -> dict[str, float]:
+    """Which rows need the cell of their score: those from a score on, and below it those up to a digest.
+
+    Of all such pairs it is the one of which the fewest rows are.
+
+    Args:
+        cells: `cell`, `n_rows` and `lowest` of the cells of all groups.
+        last: The last digest of the stratum of each.
+    """
+    rising = cells.with_columns(last).group_by("cell").agg(pl.sum("n_rows"), pl.min("lowest"), pl.max("last_digest"))
+    rising = rising.sort("cell")
+    below = np.append(0, rising["n_rows"].cum_sum().to_numpy())
+    last_below = np.append(0.0, rising["last_digest"].cum_max().to_numpy())
+    best = int(np.argmin(below[-1] - below + below * np.minimum(last_below / _DIGESTS, 1)))
+    return {"first_score": [*rising["lowest"], np.inf][best], "last_digest_below": float(last_below[best])}
 
 
 def _drawn_before(

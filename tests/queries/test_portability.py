@@ -169,6 +169,8 @@ PARAMS: dict[str, float | str] = {
     "after_start": 0.0,
     "after_end": 0.5,
     "lowest_score": 0.25,
+    "first_score": 0.5,
+    "last_digest_below": 2.0**62,
     "hash_groups": 64,
     "blocks": 4,
     "farthest": 10,
