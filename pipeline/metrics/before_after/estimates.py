@@ -14,8 +14,7 @@ from ...records import dataclass
 from ...tables.columns import THRESHOLD, doubles, texts
 from ..curves.operating_points import COST, Criterion, Outcomes, holds_at, lowest_cost, pick
 from ..uncertainty.jackknife import t_quantile
-from .exact import COUNTS, exactly
-from .formulas import PAGE, ROUNDING, SHOWN, in_doubles
+from .formulas import COUNTS, PAGE, ROUNDING, SHOWN, exactly, in_doubles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
