@@ -11,8 +11,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ...errors import DataError, Note
-from ...metrics.few_labels.documents import DocumentDesign, JudgedMentions, estimated_scores
-from ...metrics.few_labels.draws import worth_of_documents
+from ...metrics.few_labels.draws import DocumentDesign, JudgedMentions, estimated_scores, worth_of_documents
 from ...metrics.matching.spans import POOLED_AVERAGES
 from ...metrics.uncertainty.cube import GroupCounts
 from ...metrics.uncertainty.limits import Interval, compared_at, limit_columns
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...engines.engine import Engine
-    from ...metrics.few_labels.documents import EstimatedScores
+    from ...metrics.few_labels.draws import EstimatedScores
     from ...metrics.matching.spans import Average
     from ...metrics.uncertainty.bootstrap import Resampling
     from ...metrics.uncertainty.interval_quality import Reason

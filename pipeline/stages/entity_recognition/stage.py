@@ -104,7 +104,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ...metrics.curves.decisions import Ints
-    from ...metrics.few_labels.documents import EstimatedScores
+    from ...metrics.few_labels.draws import EstimatedScores
     from ...metrics.matching.spans import Average
     from ...metrics.uncertainty.bootstrap import Resampling
     from ...metrics.uncertainty.jackknife import Floats, Limits
