@@ -266,7 +266,7 @@ def demo(
     Example:  thresher demo --output demo
     """
     with reporting(ctx, quiet=quiet) as console:
-        from .demo import run_demo  # noqa: PLC0415
+        from .running import run_demo  # noqa: PLC0415
 
         run_demo(output, console)
 
