@@ -11,13 +11,13 @@ import typer
 
 from ..errors import Note, UsageError
 from ..paths import local_path
-from .session import echo, reporting, width_of_output, write
+from .session import echo, parse_variable, reporting, width_of_output, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..report.pictures import PictureFormat
-    from .console import Console
+    from .session import Console
 
 
 app = typer.Typer()
@@ -449,7 +449,6 @@ def sample(
     with reporting(ctx) as console:
         from ..runs.config import load_config  # noqa: PLC0415 - help needs none of it
         from ..runs.sampling import Wish, checked_sheet, drawn_sheet, write_sheet  # noqa: PLC0415 - likewise
-        from .console import parse_variable  # noqa: PLC0415 - likewise
 
         parsed = load_config(config, values=dict(parse_variable(text) for text in variables or ()))
         target = checked_sheet(parsed, config, local_path(to, Path.cwd(), what="--to"))

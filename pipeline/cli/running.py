@@ -16,14 +16,14 @@ import typer
 from ..errors import ThresherError, UsageError
 from ..paths import local_path, read_file, shortened
 from ..stages import STAGES
-from .session import execute, reporting
+from .session import execute, parse_setting, reporting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ..stages import StageEntry
     from ..stages.stage import Stage
-    from .console import Console
+    from .session import Console
 
 
 # The command of one stage, made from its parameter class: inputs are options, all other keys are set by --set.
@@ -111,8 +111,6 @@ def _callback(kind: str, stage: Stage) -> Callable[..., None]:
 
 def _document(kind: str, stage: Stage, values: dict[str, Any]) -> dict[str, Any]:
     """The config that the flags stand for."""
-    from .console import parse_setting  # noqa: PLC0415 - see stage_command
-
     table: dict[str, Any] = {"kind": kind}
     for contract in stage.inputs:
         if values[contract.name]:
@@ -137,8 +135,6 @@ def _document(kind: str, stage: Stage, values: dict[str, Any]) -> dict[str, Any]
 
 def _mapped(text: str) -> Any:  # noqa: ANN401 - any TOML value
     """Return what a column is mapped to: the name of a column, `false`, or an expression `{ sql = "…" }`."""
-    from .console import parse_setting  # noqa: PLC0415 - see stage_command
-
     is_toml = text == "false" or text.startswith("{")
     return parse_setting(f"columns={text}")[1] if is_toml else text
 
