@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..errors import UsageError
-from ..metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS
+from ..metrics.uncertainty.limits import INTERVAL_QUALITY, MEANINGS
 from ..records import dataclass
 from ..stages.sections import Measure
 from ..tables.columns import names_in, value_of

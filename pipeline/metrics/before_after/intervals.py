@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from ..uncertainty.bootstrap import Resampling, Statistic, Studentised, Valued
     from ..uncertainty.clusters import JackknifeSpread
-    from ..uncertainty.interval_quality import Reason
     from ..uncertainty.jackknife import Floats, Limits
+    from ..uncertainty.limits import Reason
     from .estimates import Counts, Sides
     from .formulas import Estimate
 

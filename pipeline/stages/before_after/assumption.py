@@ -13,7 +13,7 @@ from ...metrics.before_after.estimates import Sums
 from ...metrics.before_after.intervals import MIN_REPLICATES
 from ...metrics.comparison.significance import adjust_p_values
 from ...metrics.uncertainty.cube import GroupCounts
-from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, Quality
+from ...metrics.uncertainty.limits import INTERVAL_QUALITY, Quality
 from ...plan.counts import CountFunction, Query
 from ...tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls, texts
 from ...tables.schemas import GROUPING, TOTAL, grouping_columns
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ...metrics.before_after.timelines import Span
     from ...metrics.uncertainty.cube import Cube
-    from ...metrics.uncertainty.interval_quality import Reason
+    from ...metrics.uncertainty.limits import Reason
     from .contract import BeforeAfterParameters, Compared
     from .groups import EstimatedGroup
     from .planning import Matchers

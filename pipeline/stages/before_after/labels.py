@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
     from ...engines.engine import Engine
     from ...metrics.before_after.assumption import Prediction
-    from ...metrics.uncertainty.interval_quality import Reason
     from ...metrics.uncertainty.jackknife import Floats
+    from ...metrics.uncertainty.limits import Reason
     from ...plan.nodes import Progress
     from ...sources.bins import Grid
     from ...sources.source import Source

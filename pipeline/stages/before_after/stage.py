@@ -86,7 +86,7 @@ from .labels import SAMPLE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ...metrics.uncertainty.interval_quality import Quality
+    from ...metrics.uncertainty.limits import Quality
     from ..figures import KeyNumber
     from ..sections import Asked, Measured
 

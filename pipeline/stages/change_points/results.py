@@ -22,8 +22,9 @@ from ...metrics.curves.operating_points import (
     ratios_of_counts,
 )
 from ...metrics.uncertainty.cube import Cube
-from ...metrics.uncertainty.interval_quality import N_CLUSTERS, N_EFFECTIVE
 from ...metrics.uncertainty.limits import (
+    N_CLUSTERS,
+    N_EFFECTIVE,
     Interval,
     clusters_of,
     marked_in_time,

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from ...metrics.few_labels.draws import EstimatedScores
     from ...metrics.matching.spans import Average
     from ...metrics.uncertainty.bootstrap import Resampling
-    from ...metrics.uncertainty.interval_quality import Reason
     from ...metrics.uncertainty.jackknife import Limits
+    from ...metrics.uncertainty.limits import Reason
     from ...plan.nodes import Check, Node, Progress
     from ...sources.bins import Grid
     from ...sources.source import Source

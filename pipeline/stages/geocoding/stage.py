@@ -9,8 +9,8 @@ import polars as pl
 from ...metrics.geocoding import ERRORS as CONTRIBUTED
 from ...metrics.geocoding import errors_without
 from ...metrics.uncertainty.cube import Cube
-from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY
 from ...metrics.uncertainty.limits import (
+    INTERVAL_QUALITY,
     clusters_of,
     intervals_of,
     marked_in_time,

@@ -21,9 +21,15 @@ from ...metrics.ranking.random_selection import (
 )
 from ...metrics.uncertainty.bootstrap import MOST_UNITS, otherwise, share_limits
 from ...metrics.uncertainty.clusters import may_neighbours_be_alike, spread_of_shifts
-from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, N_CLUSTERS, N_EFFECTIVE
 from ...metrics.uncertainty.jackknife import FEWEST_DEGREES, tail
-from ...metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_series, quality_of_sizes
+from ...metrics.uncertainty.limits import (
+    INTERVAL_QUALITY,
+    N_CLUSTERS,
+    N_EFFECTIVE,
+    UNDEFINED_INTERVAL,
+    limit_series,
+    quality_of_sizes,
+)
 from ...metrics.uncertainty.proportions import mean_limits
 from ...tables.columns import doubles, texts
 from ..figures import keys_of

@@ -18,8 +18,8 @@ from ...metrics.curves.operating_points import (
     f_beta_of_counts,
     ratios_of_counts,
 )
-from ...metrics.uncertainty.interval_quality import FEWEST_EVENTS
 from ...metrics.uncertainty.limits import (
+    FEWEST_EVENTS,
     Interval,
     clusters_of_parents,
     intervals_of,

@@ -11,8 +11,8 @@ import polars as pl
 from ...metrics.curves.decisions import NOTHING, Payoffs, Rate, Rates, allocate, correlation_of_rates, of_smaller
 from ...metrics.curves.operating_points import COST, CRITERION, Outcomes, RowValues, cost_columns, pick
 from ...metrics.uncertainty.cube import Cube
-from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY
 from ...metrics.uncertainty.limits import (
+    INTERVAL_QUALITY,
     UNDEFINED_INTERVAL,
     Interval,
     intervals_of,

@@ -12,9 +12,11 @@ import pytest
 
 from pipeline.metrics.uncertainty import cube as cubes
 from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
-from pipeline.metrics.uncertainty.interval_quality import MEANINGS, Quality, Reason
 from pipeline.metrics.uncertainty.limits import (
+    MEANINGS,
     Interval,
+    Quality,
+    Reason,
     clusters_of,
     clusters_of_parents,
     intervals_of,
