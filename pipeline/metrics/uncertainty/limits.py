@@ -15,17 +15,17 @@ from ...records import dataclass
 from ...tables.columns import REPLICATE, THRESHOLD, beside, by_group, doubles, nothing, nulls, texts
 from ...tables.schemas import Column
 from .clusters import effective_number
-from .cube import GroupCounts
 from .proportions import may_days_be_alike
+from .replicates import GroupCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from .cube import Cube
     from .jackknife import Floats, Limits
     from .proportions import Confusion
+    from .replicates import Cube
 
 
 if TYPE_CHECKING:

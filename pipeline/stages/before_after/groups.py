@@ -63,9 +63,9 @@ if TYPE_CHECKING:
     from ...metrics.before_after.estimates import Counts
     from ...metrics.before_after.intervals import Choice
     from ...metrics.before_after.timelines import Span
-    from ...metrics.uncertainty.cube import Cube, GroupCounts
     from ...metrics.uncertainty.jackknife import Floats
     from ...metrics.uncertainty.limits import Reason
+    from ...metrics.uncertainty.replicates import Cube, GroupCounts
     from ...sources.bins import Grid
     from ...sources.source import Source
     from .contract import BeforeAfterParameters, Compared

@@ -16,9 +16,9 @@ from ...metrics.before_after.estimates import AuditedPrecision, Sums, audited_pr
 from ...metrics.before_after.sensitivity import LogRatio, kappa_limits, kappa_variance, placebo_ratio
 from ...metrics.few_labels.curve import estimated_curve
 from ...metrics.few_labels.draws import Labelled, Population, worth_of_rows_alike
-from ...metrics.uncertainty.cube import Cube, jackknifed
 from ...metrics.uncertainty.jackknife import covariance, t_quantile
 from ...metrics.uncertainty.limits import with_quality
+from ...metrics.uncertainty.replicates import Cube, jackknifed
 from ...plan import rows
 from ...plan.counts import Query, Sweep
 from ...plan.nodes import (

@@ -73,8 +73,8 @@ if TYPE_CHECKING:
 
     from ...metrics.change_points.alarms import Alerts, Changes, Final
     from ...metrics.change_points.windows import Zones
-    from ...metrics.uncertainty.cube import Cube, GroupCounts
     from ...metrics.uncertainty.limits import Quality, Reason
+    from ...metrics.uncertainty.replicates import Cube, GroupCounts
     from ...sources.bins import Grid
     from .contract import Annotators, ChangePointsParameters, Matching
 

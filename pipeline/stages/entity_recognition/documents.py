@@ -13,9 +13,9 @@ import sqlglot.expressions as exp
 from ...errors import DataError, Note
 from ...metrics.few_labels.draws import DocumentDesign, JudgedMentions, estimated_scores, worth_of_documents
 from ...metrics.matching.spans import POOLED_AVERAGES
-from ...metrics.uncertainty.cube import GroupCounts
 from ...metrics.uncertainty.limits import Interval, compared_at, limit_columns
 from ...metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters, may_days_be_alike
+from ...metrics.uncertainty.replicates import GroupCounts
 from ...plan import rows
 from ...plan.counts import Reduction
 from ...plan.nodes import Frame, Phase, Relation, Statement, duplicate_check
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from ...engines.engine import Engine
     from ...metrics.few_labels.draws import EstimatedScores
     from ...metrics.matching.spans import Average
-    from ...metrics.uncertainty.bootstrap import Resampling
     from ...metrics.uncertainty.jackknife import Limits
     from ...metrics.uncertainty.limits import Reason
+    from ...metrics.uncertainty.replicates import Resampling
     from ...plan.nodes import Check, Node, Progress
     from ...sources.bins import Grid
     from ...sources.source import Source

@@ -106,9 +106,9 @@ if TYPE_CHECKING:
     from ...metrics.curves.decisions import Ints
     from ...metrics.few_labels.draws import EstimatedScores
     from ...metrics.matching.spans import Average
-    from ...metrics.uncertainty.bootstrap import Resampling
     from ...metrics.uncertainty.jackknife import Floats, Limits
     from ...metrics.uncertainty.proportions import Confusion
+    from ...metrics.uncertainty.replicates import Resampling
     from ..figures import KeyNumber
     from ..sections import Asked, Measured
     from .documents import Group

@@ -25,7 +25,6 @@ from ...metrics.calibration.bins import (
 from ...metrics.calibration.bins import LOWER as SCORE_LOWER
 from ...metrics.calibration.bins import UPPER as SCORE_UPPER
 from ...metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows, joined
-from ...metrics.uncertainty.cube import MOST_CELLS, Cube
 from ...metrics.uncertainty.limits import (
     CLUSTER_COLUMNS,
     INTERVAL_QUALITY,
@@ -41,6 +40,7 @@ from ...metrics.uncertainty.limits import (
     with_numbers,
     with_quality,
 )
+from ...metrics.uncertainty.replicates import MOST_CELLS, Cube
 from ...plan.count_tables import LOWER, UPPER
 from ...plan.counts import ProbabilitySums
 from ...plan.nodes import outside_check

@@ -51,9 +51,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ...metrics.curves.decisions import Ints
-    from ...metrics.uncertainty.bootstrap import Resampling
-    from ...metrics.uncertainty.cube import Cube, GroupCounts
     from ...metrics.uncertainty.jackknife import Floats, Limits
+    from ...metrics.uncertainty.replicates import Cube, GroupCounts, Resampling
     from ...tables.columns import Index
     from .few_labels import Estimates
 
