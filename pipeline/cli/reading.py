@@ -339,15 +339,14 @@ def plot(
     Example:  thresher plot results by_threshold --to figures --format png
     """
     with reading(ctx, results) as results_here:
-        from ..report.published import published_run  # noqa: PLC0415 - help needs none of it
+        from ..report.pictures import figures_of, wanted, write_plots  # noqa: PLC0415 - help needs none of it
+        from ..report.published import published_run  # noqa: PLC0415 - likewise
+        from ..runs.recorded import refuse_written  # noqa: PLC0415 - likewise
+        from ..runs.written import PICTURE, OwnFile  # noqa: PLC0415 - likewise
 
         picture_format = _format(form)
         values = dict(_group_value(text) for text in group or ())
         published = published_run(results_here, run)
-        from ..report.pictures import figures_of, wanted, write_plots  # noqa: PLC0415 - help needs none of it
-        from ..runs.recorded import refuse_written  # noqa: PLC0415 - likewise
-        from ..runs.written import PICTURE, OwnFile  # noqa: PLC0415 - likewise
-
         chosen = wanted(figures_of(published, stages or ()), figures or ())
         if list_:
             for figure in chosen:
