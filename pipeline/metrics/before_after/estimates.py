@@ -281,8 +281,8 @@ def with_estimates(
     for name in _RECALLS & columns.keys():  # the formula gives the same there, but for rounding
         columns[name] = np.where(is_reference.to_numpy() & ~np.isnan(columns[name]), reference_recall, columns[name])
     reason = np.full(sweep.height, None, dtype=object)
-    for each in reversed([each for each in PAGE if each.reason]):
-        reason[~numbers[each.name].is_defined[: sweep.height]] = each.reason
+    for estimate in reversed([each for each in PAGE if each.reason]):
+        reason[~numbers[estimate.name].is_defined[: sweep.height]] = estimate.reason
     return sweep.with_columns(
         is_reference.alias("is_reference"),
         *(doubles(name, values) for name, values in columns.items()),

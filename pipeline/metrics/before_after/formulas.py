@@ -302,25 +302,25 @@ class _Rows:
     """The whole numbers of some rows.
 
     Attributes:
-        whole: Each by its name, which says what it is made of.
+        integers: Each by its name, which says what it is made of.
         bits: How many bits none of them exceeds.
         reference: The row of the recall reference of every row's group; -1: it has none.
     """
 
-    whole: dict[str, Whole]
+    integers: dict[str, Whole]
     bits: dict[str, int]
     reference: NDArray[np.int64]
 
     def counted(self, name: str, counts: pl.Series) -> Exact:
         """A count."""
-        self.whole[name], self.bits[name] = counts.cast(pl.Int128), int(counts.max() or 0).bit_length()  # type: ignore[arg-type]
+        self.integers[name], self.bits[name] = counts.cast(pl.Int128), int(counts.max() or 0).bit_length()  # type: ignore[arg-type]
         return self._everywhere({name: 1})
 
     def constant(self, number: int | Fraction) -> Exact:
         """The same number in every row."""
         powers = _product({str(number.numerator): 1}, {str(number.denominator): -1})
         for name in powers:
-            self.whole[name], self.bits[name] = self._filled(int(name)), int(name).bit_length()
+            self.integers[name], self.bits[name] = self._filled(int(name)), int(name).bit_length()
         return self._everywhere(powers)
 
     def above_divisors(self, *products: Mapping[str, int]) -> list[Whole]:
@@ -330,7 +330,7 @@ class _Rows:
         return [self._multiplied(factors, is_wide=is_wide) for factors in names]
 
     def _multiplied(self, names: Sequence[str], *, is_wide: bool) -> Whole:
-        factors = [self.whole[name] for name in names] or [self._filled(1)]
+        factors = [self.integers[name] for name in names] or [self._filled(1)]
         return reduce(operator.mul, map(_wide, factors) if is_wide else factors)
 
     def _filled(self, number: int) -> Whole:
@@ -385,8 +385,8 @@ class Exact:
     def has(self, sign: str, other: Exact | int | Fraction) -> NDArray[np.bool_]:
         """Whether a row has both, and this one has a sign of `SIGNS` towards the other."""
         if other == 0:  # divisors are above it, and doubles have the signs of the whole numbers that they stand for
-            (whole,) = self.rows.above_divisors(self.powers)
-            return np.asarray(self.is_defined & SIGNS[sign](_doubles(whole), 0))
+            (numerator,) = self.rows.above_divisors(self.powers)
+            return np.asarray(self.is_defined & SIGNS[sign](_doubles(numerator), 0))
         other = self._exact(other)
         left, right = self.rows.above_divisors(*self._over_divisors(other)[:2])
         return np.asarray(self.is_defined & other.is_defined & SIGNS[sign](_doubles(left - right), 0))
@@ -400,16 +400,16 @@ class Exact:
         reference, powers = self.rows.reference, {}
         for name, power in self.powers.items():
             there = name if name in _SAME_IN_GROUP else f"at_reference({name})"
-            if there not in self.rows.whole:
-                self.rows.whole[there] = self.rows.whole[name][np.maximum(reference, 0)]
+            if there not in self.rows.integers:
+                self.rows.integers[there] = self.rows.integers[name][np.maximum(reference, 0)]
                 self.rows.bits[there] = self.rows.bits[name]
             powers[there] = power
         return Exact(self.rows, powers, (reference >= 0) & self.is_defined[reference])
 
     def over_divisors(self, name: str) -> pl.Series:
         """What stands above its divisors."""
-        (whole,) = self.rows.above_divisors(self.powers)
-        return pl.Series(name, whole, dtype=pl.Int128)
+        (numerator,) = self.rows.above_divisors(self.powers)
+        return pl.Series(name, numerator, dtype=pl.Int128)
 
     def doubles(self) -> Floats:
         """It as doubles; nan where it is undefined."""
@@ -436,8 +436,8 @@ class Exact:
         other, rows = self._exact(other), self.rows
         left, right, divisors = self._over_divisors(other)
         name = f"({_text(left)} {words} {_text(right)})"
-        if name not in rows.whole:
-            rows.whole[name] = join(*rows.above_divisors(left, right))
+        if name not in rows.integers:
+            rows.integers[name] = join(*rows.above_divisors(left, right))
             rows.bits[name] = 1 + max(
                 sum(rows.bits[each] * power for each, power in powers.items()) for powers in (left, right)
             )
@@ -455,14 +455,14 @@ def _text(powers: Mapping[str, int]) -> str:
     return " ".join(f"{name}^{powers[name]}" for name in sorted(powers))
 
 
-def _doubles(whole: Whole) -> Floats:
+def _doubles(integers: Whole) -> Floats:
     """Whole numbers as doubles."""
-    return whole.cast(pl.Float64).to_numpy() if isinstance(whole, pl.Series) else whole.astype(np.float64)
+    return integers.cast(pl.Float64).to_numpy() if isinstance(integers, pl.Series) else integers.astype(np.float64)
 
 
-def _wide(whole: Whole) -> Whole:
+def _wide(integers: Whole) -> Whole:
     """Whole numbers as those of Python."""
-    return np.array(whole.to_list(), dtype=object) if isinstance(whole, pl.Series) else whole
+    return np.array(integers.to_list(), dtype=object) if isinstance(integers, pl.Series) else integers
 
 
 def _where(holds: NDArray[np.bool_], left: Whole, right: Whole) -> Whole:
