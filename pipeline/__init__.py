@@ -4,20 +4,20 @@ TYPE_CHECKING = False  # typing itself takes longer to load than all that is nee
 if TYPE_CHECKING:
     from typing import Any
 
-    from .api.explained import Planned, plan_sample
     from .api.functions import Result
-    from .api.running import open_results, run, sample
+    from .api.running import open_results, plan_sample, run, sample
     from .errors import ThresherError
+    from .report.planned import Planned
     from .runs.stage_results import Run
 
     __version__: str
 
 __all__ = ["Planned", "Result", "Run", "ThresherError", "__version__", "open_results", "plan_sample", "run", "sample"]
 _HOMES = {
-    "Planned": "api.explained",
-    "plan_sample": "api.explained",
+    "Planned": "report.planned",
     "Result": "api.functions",
     "open_results": "api.running",
+    "plan_sample": "api.running",
     "run": "api.running",
     "sample": "api.running",
     "Run": "runs.stage_results",

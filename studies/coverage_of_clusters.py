@@ -30,10 +30,10 @@ import numpy as np
 from scipy.special import expit
 
 from pipeline.metrics.curves.ordered_areas import ROW_AREAS, OrderedAreas, Rows, Totals
-from pipeline.metrics.uncertainty.bootstrap import Resampling, area_limits, otherwise
 from pipeline.metrics.uncertainty.clusters import Spread, area_interval, effective_number
 from pipeline.metrics.uncertainty.limits import quality_of_sizes
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
+from pipeline.metrics.uncertainty.replicates import Resampling, area_limits, otherwise
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

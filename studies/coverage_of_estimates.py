@@ -38,7 +38,7 @@ from scipy.special import expit, logit, ndtri
 from pipeline.metrics.before_after.assumption import placebo, placebo_joint, realised_precision_interval
 from pipeline.metrics.before_after.estimates import Sides, Sums
 from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, Choice, intervals
-from pipeline.metrics.uncertainty.bootstrap import Resampling
+from pipeline.metrics.uncertainty.replicates import Resampling
 from pipeline.stages import STAGES
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ import numpy as np
 from pipeline.metrics.comparison.paired import paired_t
 from pipeline.metrics.comparison.significance import bootstrap_t, skewness
 from pipeline.metrics.curves.influence import Steps, UnitSums, contributions, influences_of_ties
-from pipeline.metrics.uncertainty.interval_quality import FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS
+from pipeline.metrics.uncertainty.limits import FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from ..report.charts import Group, Panels
+    from ..report.explanation import Explained
     from ..report.pictures import Chart
+    from ..report.planned import Planned
     from ..report.published import PublishedRun
     from ..runs.config import Config
     from ..runs.evaluation import Evaluation
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from ..stages import StageEntry
     from ..stages.parameters import StageParameters
     from ..stages.stage import Summary
-    from .explained import Explained, Planned
 
 
 # What an input of a public function can be.
@@ -307,8 +308,8 @@ class Result:
         """
         from ..report.evidence import MOST_ROWS, Wish
         from ..report.explaining import Shown, explain
+        from ..report.explanation import Explained
         from ..runs.evaluation import render_opened
-        from .explained import Explained
 
         wish = Wish.of_python(metric, threshold, group, option="")
         shown = Shown(most_rows=MOST_ROWS if rows is None else rows, rows=rows != 0)
@@ -350,8 +351,8 @@ class Result:
         """
         from ..report.evidence import Wish
         from ..report.pilots import Goal
+        from ..report.planned import Planned
         from ..report.planning import plan_run
-        from .explained import Planned
 
         goal = Goal(width, difference, margin, claim, power, confidence).checked(str)
         wish = Wish.of_python(metric, threshold, group, option="", criterion=criterion, verb="planned")

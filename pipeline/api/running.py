@@ -1,4 +1,4 @@
-"""The public face for Python: run a config, open its results, draw rows to label."""
+"""The public face for Python: run a config, open its results, draw rows to label, plan how many are needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..errors import ConfigError, ThresherError
 from ..paths import path_text, shortened
 from ..runs import runner
 from ..runs.config import Config, load_config, overridden, parse_config
-from ..runs.stage_results import StageResults
+from ..runs.stage_results import Run, StageResults
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import duckdb
     import polars as pl
 
-    from ..runs.stage_results import Run, StageResult
+    from ..report.planned import Planned
+    from ..runs.stage_results import StageResult
     from .functions import InputRows
 
 
@@ -167,3 +168,72 @@ def sample(
     except ThresherError as error:
         error.remedy = error.remedy and in_python(error.remedy)
         raise
+
+
+# How much more data is needed.
+
+
+def plan_sample(
+    results: str | os.PathLike[str] | Run | None = None,
+    *,
+    width: float | None = None,
+    difference: float | None = None,
+    margin: float | None = None,
+    claim: str = "not_worse",
+    power: float = 0.8,
+    confidence: float | None = None,
+    stage: str = "",
+    metric: str = "",
+    criterion: str = "",
+    threshold: float | None = None,
+    group: Mapping[str, object] | None = None,
+    run: str = "",
+    expected: float | None = None,
+    deviation: float | None = None,
+    design_effect: float | None = None,
+    share_positive: float | None = None,
+) -> Planned:
+    """Say how many events, documents, queries or labels an interval of a wanted width, or a test, needs.
+
+    Args:
+        results: The output of a pilot run, a folder or an address on a store; or the run itself. None: there is no
+            pilot, and `expected` or `deviation` says what is expected.
+        width: Wanted width of the interval, upper less lower limit.
+        difference: Difference that a test is to find: between the systems of a stage of compare on the same units, else
+            between two runs on units of their own. With `margin` the true difference, to the worse.
+        margin: Difference of two systems that a test is to rule out.
+        claim: What a test with a margin shows: `not_worse`, one-sided, or `equivalent`, both sides.
+        power: Probability that the test shows it.
+        confidence: Level of the interval, or 1 less the level of the test; default: that of the pilot, or 0.95.
+        stage: Stage of the pilot; default: all.
+        metric: The number; default: the main one of the stage.
+        criterion: Operating point whose threshold is meant, such as `max_f1`; default: the first.
+        threshold: Threshold in its place. The nearest at or below it is taken.
+        group: The group by its grouping columns, None for NULL, or by other columns that tell rows apart; default: the
+            total, or the first group.
+        run: A kept run by generation, run id or folder; default: the latest.
+        expected: Without a pilot: the expected share, or the area for `metric="roc_auc"`.
+        deviation: Without a pilot: standard deviation of the values of units, or of the differences within units.
+        design_effect: Without a pilot: variance over that of independent rows.
+        share_positive: Without a pilot: share of positives among the rows.
+
+    Returns:
+        The plans; `.table` is a Polars frame, and `.plans[0].sentence` the answer in words.
+
+    Raises:
+        ThresherError: what is asked for does not fit together, the results cannot be read, or nothing can be planned.
+    """
+    from ..report.evidence import Wish  # noqa: PLC0415 - a run plans nothing
+    from ..report.pilots import Goal  # noqa: PLC0415 - likewise
+    from ..report.planned import Planned  # noqa: PLC0415 - likewise
+    from ..report.planning import Asked, Expectation, plans_of  # noqa: PLC0415 - likewise
+
+    wish = Wish.of_python(metric, threshold, group or {}, option="group ", criterion=criterion, verb="planned")
+    expectation = Expectation(metric, expected, deviation, design_effect, share_positive)
+    goal = Goal(width, difference, margin, claim, power, confidence)
+    if isinstance(results, Run):
+        pilot: str | None = str(results.path.parent.parent)
+        run = run or results.path.name
+    else:
+        pilot = None if results is None else path_text(results, what="results")
+    return Planned(plans_of(Asked(pilot, stage, run, wish, expectation, goal, str)))

@@ -21,6 +21,8 @@ from .session import (
     execute,
     forgive_full_stderr,
     open_closed_streams,
+    parse_setting,
+    parse_variable,
     reporting,
     usage_errors_as_json,
     watched,
@@ -266,7 +268,7 @@ def demo(
     Example:  thresher demo --output demo
     """
     with reporting(ctx, quiet=quiet) as console:
-        from .demo import run_demo  # noqa: PLC0415
+        from .running import run_demo  # noqa: PLC0415
 
         run_demo(output, console)
 
@@ -360,8 +362,6 @@ def _stage_and_files(words: list[str]) -> tuple[StageEntry | None, list[str]]:
 
 
 def _overrides(settings: list[str] | None, *, engine: str | None = None, **paths: str | None) -> dict[str, Any]:
-    from .console import parse_setting  # noqa: PLC0415
-
     values = dict(parse_setting(text) for text in settings or ())
     for key, path in paths.items():
         if path is not None:
@@ -372,8 +372,6 @@ def _overrides(settings: list[str] | None, *, engine: str | None = None, **paths
 
 
 def _values(variables: list[str] | None) -> dict[str, str]:
-    from .console import parse_variable  # noqa: PLC0415
-
     return dict(parse_variable(text) for text in variables or ())
 
 

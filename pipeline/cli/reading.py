@@ -11,13 +11,13 @@ import typer
 
 from ..errors import Note, UsageError
 from ..paths import local_path
-from .session import echo, reporting, width_of_output, write
+from .session import echo, parse_variable, reporting, width_of_output, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..report.pictures import PictureFormat
-    from .console import Console
+    from .session import Console
 
 
 app = typer.Typer()
@@ -339,15 +339,14 @@ def plot(
     Example:  thresher plot results by_threshold --to figures --format png
     """
     with reading(ctx, results) as results_here:
-        from ..report.published import published_run  # noqa: PLC0415 - help needs none of it
+        from ..report.pictures import figures_of, wanted, write_plots  # noqa: PLC0415 - help needs none of it
+        from ..report.published import published_run  # noqa: PLC0415 - likewise
+        from ..runs.recorded import refuse_written  # noqa: PLC0415 - likewise
+        from ..runs.written import PICTURE, OwnFile  # noqa: PLC0415 - likewise
 
         picture_format = _format(form)
         values = dict(_group_value(text) for text in group or ())
         published = published_run(results_here, run)
-        from ..report.pictures import figures_of, wanted, write_plots  # noqa: PLC0415 - help needs none of it
-        from ..runs.recorded import refuse_written  # noqa: PLC0415 - likewise
-        from ..runs.written import PICTURE, OwnFile  # noqa: PLC0415 - likewise
-
         chosen = wanted(figures_of(published, stages or ()), figures or ())
         if list_:
             for figure in chosen:
@@ -449,7 +448,6 @@ def sample(
     with reporting(ctx) as console:
         from ..runs.config import load_config  # noqa: PLC0415 - help needs none of it
         from ..runs.sampling import Wish, checked_sheet, drawn_sheet, write_sheet  # noqa: PLC0415 - likewise
-        from .console import parse_variable  # noqa: PLC0415 - likewise
 
         parsed = load_config(config, values=dict(parse_variable(text) for text in variables or ()))
         target = checked_sheet(parsed, config, local_path(to, Path.cwd(), what="--to"))

@@ -1,24 +1,29 @@
-"""Commands that run: that of a stage, made from its parameter class, and a range of days, one run after another."""
+"""Commands that run: that of a stage, made from its parameter class, a range of days, one after another, and a demo."""
 
 from __future__ import annotations
 
 import datetime as dt
 import inspect
+import json
+import sys
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from ..errors import ThresherError, UsageError
-from ..paths import shortened
-from .session import execute, reporting
+from ..paths import local_path, read_file, shortened
+from ..stages import STAGES
+from .session import execute, parse_setting, reporting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ..stages import StageEntry
     from ..stages.stage import Stage
-    from .console import Console
+    from .session import Console
 
 
 # The command of one stage, made from its parameter class: inputs are options, all other keys are set by --set.
@@ -106,8 +111,6 @@ def _callback(kind: str, stage: Stage) -> Callable[..., None]:
 
 def _document(kind: str, stage: Stage, values: dict[str, Any]) -> dict[str, Any]:
     """The config that the flags stand for."""
-    from .console import parse_setting  # noqa: PLC0415 - see stage_command
-
     table: dict[str, Any] = {"kind": kind}
     for contract in stage.inputs:
         if values[contract.name]:
@@ -132,8 +135,6 @@ def _document(kind: str, stage: Stage, values: dict[str, Any]) -> dict[str, Any]
 
 def _mapped(text: str) -> Any:  # noqa: ANN401 - any TOML value
     """Return what a column is mapped to: the name of a column, `false`, or an expression `{ sql = "…" }`."""
-    from .console import parse_setting  # noqa: PLC0415 - see stage_command
-
     is_toml = text == "false" or text.startswith("{")
     return parse_setting(f"columns={text}")[1] if is_toml else text
 
@@ -254,3 +255,83 @@ def _tell_what_is_shown(results: Path, console: Console) -> None:
         words = f"the tables of the catalog, and latest, show {shown}, the run that was published last; "
         words += f"history goes up to {last}: to show that day, run it again"
         console.log("warning", words, event="warning")
+
+
+# `thresher demo`: generate data with known truth, run every stage on it, and say how close the results are.
+
+
+_DEMO = "demo.toml"
+_TITLE = "# What `thresher demo` ran, on the data beside it:  thresher run demo.toml"
+
+
+def run_demo(output: Path, console: Console) -> None:
+    """Write data and a config, publish a run of it under `<output>/results`, write its report, and print the results.
+
+    Raises:
+        CannotCreateError: the folder cannot be written.
+        UsageError: something in it would be replaced that is not of a demo.
+    """
+    import polars as pl  # noqa: PLC0415 - the list of commands needs none of it
+
+    from ..report.page import write_report  # noqa: PLC0415 - likewise
+    from ..report.published import latest_run  # noqa: PLC0415 - likewise
+    from ..runs import runner  # noqa: PLC0415 - likewise
+    from ..runs.config import load_config  # noqa: PLC0415 - likewise
+    from ..storage.layout import make_folder, write_whole  # noqa: PLC0415 - likewise
+
+    root = local_path(output, Path.cwd(), what="--output")
+    _refuse_others(root, output)
+    make_folder(root, "--output")
+    write_whole(root / _DEMO, _TITLE.encode())  # what follows is a demo's, even if this one is killed
+    package = __package__.rpartition(".")[0]  # its name may differ from `pipeline`
+    simulations = {entry.kind: import_module(f"{package}.simulations.{entry.kind}") for entry in STAGES}
+    stages = [simulation.write_demo(root / "data" / kind) for kind, simulation in simulations.items()]
+    write_whole(root / _DEMO, _demo_text(stages, root).encode())
+    config = load_config(root / _DEMO)
+    with console.watching() as watcher:
+        finished = runner.run(config, watcher)
+    console.finished(finished)
+    for configured, result in zip(config.stages, finished.stages, strict=True):
+        frames = {
+            table.name: pl.read_parquet(finished.path / table.name / f"{configured.params.name}.parquet")
+            for table in configured.stage.tables
+            if table.name not in result.omitted
+        }
+        error_table = simulations[configured.stage.kind].error_table(root / "data" / configured.stage.kind, frames)
+        sys.stdout.write(f"{configured.params.name}: {simulations[configured.stage.kind].HEADING}\n\n{error_table}\n\n")
+    page = write_report(latest_run(config.output), config.output)
+    sys.stdout.write(
+        f"{finished.path}\n\nReport: {page}\nConfig: {root / _DEMO}\n"
+        f'Next: thresher query {output / "results"} "FROM before_after_operating_points"\n'
+    )
+
+
+def _refuse_others(root: Path, output: Path) -> None:
+    names = (_DEMO, *(f"data/{entry.kind}" for entry in STAGES), "results")
+    taken = next((root / name for name in names if (root / name).exists()), None)
+    with suppress(OSError):
+        if read_file(root / _DEMO, most=len(_TITLE)) == _TITLE.encode():
+            return
+    if taken is not None:
+        message = f"--output {output}: {taken} is there, and is not of a demo"
+        raise UsageError(message, remedy="Choose another folder with --output.")
+
+
+def _demo_text(stages: list[dict[str, Any]], root: Path) -> str:
+    """The config of the demo as TOML, its paths relative to it, so that the folder can be moved."""
+    tables = [
+        "\n".join(["[[stages]]", *(f"{key} = {_toml(value, root)}" for key, value in stage.items())])
+        for stage in stages
+    ]
+    return "\n\n".join([_TITLE, 'output = "results"', *tables]) + "\n"
+
+
+def _toml(value: object, root: Path) -> str:
+    """A value as TOML writes it; the stages of the demo have text, numbers, truth values, lists and tables."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {_toml(item, root)}' for key, item in value.items())} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(item, root) for item in value)}]"
+    if isinstance(value, str) and Path(value).is_relative_to(root):
+        return json.dumps(Path(value).relative_to(root).as_posix())
+    return json.dumps(value)

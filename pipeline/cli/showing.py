@@ -20,7 +20,8 @@ from ..report.explanation import written
 from ..report.published import published_run, run_before
 from ..report.summary import Paragraph, cells_of
 from ..storage.catalog import omitted_tables, open_results
-from .session import cleaned, width_of_output, write
+from ..visible_text import cleaned
+from .session import width_of_output, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..engines.engine import Engine
     from ..metrics.curves.ordered_areas import Estimates
     from ..metrics.curves.trapezoidal_area import Bounds
-    from ..metrics.uncertainty.bootstrap import Resampling
+    from ..metrics.uncertainty.replicates import Resampling
     from .nodes import Progress
 
 

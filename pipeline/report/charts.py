@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
-from ..metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY
+from ..metrics.uncertainty.limits import DOUBTFUL, INTERVAL_QUALITY
 from ..records import dataclass
 from ..tables.schemas import GROUPING, TOTAL, group_text, users_name
 from ..visible_text import cleaned

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..metrics.uncertainty.interval_quality import DESIGN_EFFECT, INTERVAL_QUALITY, N_EFFECTIVE
+from ..metrics.uncertainty.limits import DESIGN_EFFECT, INTERVAL_QUALITY, N_EFFECTIVE
 from ..records import dataclass
 from ..stages.stage import DOUBT
 from ..tables.columns import THRESHOLD

@@ -12,8 +12,7 @@ import polars as pl
 from ..metrics.comparison.paired import EVENT_COUNTS, differences, paired_ratios, paired_t
 from ..metrics.comparison.pooled import pooled_ratios, standard_errors
 from ..metrics.comparison.significance import adjust_p_values, skewness
-from ..metrics.uncertainty.interval_quality import DOUBTFUL, FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS, worst
-from ..metrics.uncertainty.limits import quality_of_sizes
+from ..metrics.uncertainty.limits import DOUBTFUL, FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS, quality_of_sizes, worst
 from ..records import dataclass
 from ..stages.compare.pairs import are_times
 from ..stages.compare.rows import MARKS, NUMBERS, has_mark, jackknifed, quality_of_days
@@ -23,8 +22,8 @@ from ..tables.schemas import GROUPING, TOTAL, group_text, internal_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..metrics.uncertainty.interval_quality import Quality
     from ..metrics.uncertainty.jackknife import Floats
+    from ..metrics.uncertainty.limits import Quality
     from ..stages.stage import UnitTable
     from .published import PublishedStage
 

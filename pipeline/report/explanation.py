@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..errors import UsageError
-from ..metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS
+from ..metrics.uncertainty.limits import INTERVAL_QUALITY, MEANINGS
 from ..records import dataclass
 from ..stages.sections import Measure
 from ..tables.columns import names_in, value_of
@@ -496,3 +496,30 @@ _WRITERS: dict[str, Callable[[Explanation, int | None, bool], str]] = {
     "csv": _csv,
     "json": _json,
 }
+
+
+# An explanation as people and notebooks see it, of a result in memory.
+
+
+@dataclass(frozen=True, repr=False)
+class Explained:
+    """Where a number comes from: it shows itself as text, and in notebooks as HTML.
+
+    Attributes:
+        explanation: Everything that is said, as data.
+    """
+
+    explanation: Explanation
+
+    @property
+    def sections(self) -> dict[str, pl.DataFrame]:
+        """The rows behind the number by name of the section, such as `false_positives`; none of frames."""
+        return {section.name: section.rows for section in self.explanation.sections}
+
+    def __repr__(self) -> str:
+        """Say the same as `thresher explain`."""
+        return written(self.explanation, "text").rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        """Say it with tables, for notebooks."""
+        return str(explanation_markup(self.explanation))

@@ -12,7 +12,7 @@ import scipy
 from ..errors import UsageError
 from ..metrics.planning.pilot import ASSURANCE, FEWEST_UNITS, HASH_GROUPS, Pilot
 from ..metrics.planning.power import Claim, Question, labels_for, width_with_labels
-from ..metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS, N_CLUSTERS, N_EFFECTIVE
+from ..metrics.uncertainty.limits import INTERVAL_QUALITY, MEANINGS, N_CLUSTERS, N_EFFECTIVE
 from ..records import dataclass
 from ..tables.columns import REPLICATE, THRESHOLD
 from ..tables.schemas import COUNT_TABLE

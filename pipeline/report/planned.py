@@ -412,3 +412,40 @@ def _plan_row(plan: SamplePlan, units: PlannedUnits) -> Sequence[object]:
     about = (plan.stage or None, plan.metric, plan.group or None, plan.threshold, units.unit)
     numbers = (units.now, units.needed, units.needed_cautious, plan.factor, plan.factor_cautious)
     return (*about, *numbers, plan.now, plan.wanted, units.basis)
+
+
+# Plans as people and notebooks see them.
+
+
+@dataclass(frozen=True, repr=False)
+class Planned:
+    """How much more data is needed: it shows itself as text, and in notebooks as HTML.
+
+    Attributes:
+        outcome: Everything that is said, as data.
+    """
+
+    outcome: Plans
+
+    @property
+    def plans(self) -> tuple[SamplePlan, ...]:
+        """A plan for each stage that was asked for: `.sentence`, `.units`, `.factor` and more."""
+        return self.outcome.plans
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Why there is no plan, by stage."""
+        return self.outcome.refused
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """One row for each thing that is planned, as `thresher plan --format csv` writes it."""
+        return self.outcome.table
+
+    def __repr__(self) -> str:
+        """Say the same as `thresher plan`."""
+        return written(self.outcome, "text").rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        """Say it with a table, for notebooks."""
+        return str(markup_of(self.outcome))

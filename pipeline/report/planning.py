@@ -26,7 +26,7 @@ from ..metrics.planning.pilot import (
     variance_with_more_rows,
 )
 from ..metrics.planning.power import detectable, smallest_factor, units_for
-from ..metrics.uncertainty.interval_quality import FEWEST_CLUSTERS
+from ..metrics.uncertainty.limits import FEWEST_CLUSTERS
 from ..records import dataclass
 from ..runs.written import results_at
 from . import planned

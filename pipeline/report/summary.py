@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
-from ..metrics.uncertainty.interval_quality import DOUBTFUL, MEANINGS
+from ..metrics.uncertainty.limits import DOUBTFUL, MEANINGS
 from ..records import dataclass
 from ..runs.stage_results import is_failure, texts_once
 from ..stages.sections import Measured

@@ -478,30 +478,11 @@ def parse_config(
     if fault := unwritable(document):
         message = f"{origin}: {fault}"
         raise ConfigError(message)
-    if not stages:
-        message = f"{origin}: the config has no stage"
-        raise ConfigError(message, remedy="Add a table [[stages]]; thresher init writes one.")
-    names = [stage.params.name for stage in stages]
-    for name in names:
-        if names.count(name) > 1:
-            message = f"{origin}: {names.count(name)} stages are called {name!r}"
-            raise ConfigError(message, remedy="Give each a name of its own with name = …")
-    _check_order(stages, origin)
+    _check_stages(stages, origin)
     variables = replace(variables, labels=settings.labels)
-    folders = {key: getattr(settings.resources, key) for key in ("scratch", "copies")}
     with variables.concealing():
-        absolute = {
-            key: local_path(folder, base, what=f"{origin}: resources.{key}")
-            for key, folder in folders.items()
-            if folder
-        }
-    resources = settings.resources.model_copy(update=absolute)
-    by_name = {stage.params.name: (stage.stage, stage.params) for stage in stages}
-    gates: tuple[Gate, ...] = ()
-    if settings.gates:
-        from .gates import parse_gates  # noqa: PLC0415 - only where there are gates
-
-        gates = parse_gates(settings.gates, by_name, origin, _validated)
+        resources = _resources(settings, base, origin)
+    gates = _gates(settings, stages, origin)
     with variables.concealing():
         lineage, prometheus = settings.lineage, settings.prometheus
         if lineage != NO_LINEAGE:
@@ -530,6 +511,25 @@ def parse_config(
     return config
 
 
+def _resources(settings: Document, base: Path, origin: str) -> ResourceLimits:
+    """The limits of runs, with absolute folders."""
+    folders = {key: getattr(settings.resources, key) for key in ("scratch", "copies")}
+    absolute = {
+        key: local_path(folder, base, what=f"{origin}: resources.{key}") for key, folder in folders.items() if folder
+    }
+    return settings.resources.model_copy(update=absolute)
+
+
+def _gates(settings: Document, stages: Sequence[ConfiguredStage], origin: str) -> tuple[Gate, ...]:
+    """The gates, checked against the stages whose numbers they are held to."""
+    if not settings.gates:
+        return ()
+    from .gates import parse_gates  # noqa: PLC0415 - only where there are gates
+
+    by_name = {stage.params.name: (stage.stage, stage.params) for stage in stages}
+    return parse_gates(settings.gates, by_name, origin, _validated)
+
+
 def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Document, tuple[ConfiguredStage, ...]]:
     """Check the document and its stages; the faults of all of them are reported together."""
     settings, stages, faults = Document(), [], []
@@ -546,6 +546,19 @@ def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Docu
     if faults:
         raise together(faults)
     return settings, tuple(stages)
+
+
+def _check_stages(stages: Sequence[ConfiguredStage], origin: str) -> None:
+    """Check that there are stages, and their names and order."""
+    if not stages:
+        message = f"{origin}: the config has no stage"
+        raise ConfigError(message, remedy="Add a table [[stages]]; thresher init writes one.")
+    names = [stage.params.name for stage in stages]
+    for name in names:
+        if names.count(name) > 1:
+            message = f"{origin}: {names.count(name)} stages are called {name!r}"
+            raise ConfigError(message, remedy="Give each a name of its own with name = …")
+    _check_order(stages, origin)
 
 
 def _check_order(stages: Sequence[ConfiguredStage], origin: str) -> None:

@@ -18,7 +18,7 @@ from xml.etree import ElementTree as ET
 import polars as pl
 
 from ..errors import BusyError, ThresherError
-from ..metrics.uncertainty.interval_quality import DOUBTFUL
+from ..metrics.uncertainty.limits import DOUBTFUL
 from ..paths import read_file, remove_own
 from ..records import dataclass
 from ..storage.layout import (

@@ -25,8 +25,7 @@ from ..metrics.comparison.pooled import (
     p_values_of_rise,
 )
 from ..metrics.comparison.significance import adjust_p_values
-from ..metrics.uncertainty.interval_quality import N_EFFECTIVE
-from ..metrics.uncertainty.limits import UNDEFINED_INTERVAL
+from ..metrics.uncertainty.limits import N_EFFECTIVE, UNDEFINED_INTERVAL
 from ..records import dataclass
 from ..stages.parameters import NAME
 from ..tables.columns import THRESHOLD
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from ..tables.schemas import Table
 
     Stages: TypeAlias = Mapping[str, tuple[Stage, StageParameters]]
-    from ..metrics.uncertainty.interval_quality import Quality
+    from ..metrics.uncertainty.limits import Quality
 
     Row: TypeAlias = Mapping[str, Any]
     ReadTable: TypeAlias = Callable[[str], pl.DataFrame | None]

@@ -175,7 +175,7 @@ def _stage_to_sample(config: Config, stage: str) -> ConfiguredStage:
 
 
 def _of_predictions(params: Any) -> tuple[Stage, dict[str, Any]]:  # noqa: ANN401 - parameters of the stage
-    from ..stages.threshold_sweep.sampling import SAMPLE  # noqa: PLC0415 - only the stage that is meant
+    from ..stages.threshold_sweep.few_labels import SAMPLE  # noqa: PLC0415 - only the stage that is meant
 
     spec = params.predictions
     columns = {name: mapped for name, mapped in spec.columns.items() if name not in _OF_ROLES}

@@ -503,9 +503,20 @@ def open_source(
         listing.tables,
         results_left_out=listing.results_left_out,
     )
-    faults = []
+    if faults := _faults(source):
+        raise together(faults)
+    return source
+
+
+def _faults(source: Source) -> list[DataError]:
+    """What is wrong with the columns of an input, and with its `where`.
+
+    Raises:
+        ConfigError: a required column is unbound.
+    """
+    contract, faults = source.contract, []
     for field in contract.fields:
-        if field.required and spec.columns.get(field.name) is False:
+        if field.required and source.spec.columns.get(field.name) is False:
             message = f"input {contract.name}: columns sets {field.name} = false, but it is required ({field.meaning})"
             raise ConfigError(message, remedy="Map it to a column or to an expression.")
         if field.required or source.is_mapped(field.name):
@@ -517,9 +528,7 @@ def open_source(
         source.check_where()
     except DataError as error:
         faults.append(error)
-    if faults:
-        raise together(faults)
-    return source
+    return faults
 
 
 def _kinds(contract: InputContract, spec: Input, columns: list[str]) -> dict[str, Kind]:

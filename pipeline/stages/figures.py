@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import polars as pl
 
 from ..metrics.curves.operating_points import CRITERION
-from ..metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY
-from ..metrics.uncertainty.limits import of_chosen
+from ..metrics.uncertainty.limits import DOUBTFUL, INTERVAL_QUALITY, of_chosen
 from ..records import dataclass
 from ..tables.columns import RATIOS, THRESHOLD, nothing, nulls
 from ..tables.schemas import GROUPING, TOTAL, group_text, grouping_columns

@@ -11,7 +11,7 @@ import sqlglot.expressions as exp
 from pydantic import Field, field_validator
 
 from ..errors import DataError
-from ..metrics.matching.bipartite import packed
+from ..metrics.matching.bipartite import packed, rising_order
 from ..metrics.matching.spans import (
     Assignment,
     Mentions,
@@ -22,7 +22,6 @@ from ..metrics.matching.spans import (
     match_texts,
     normalised_text,
 )
-from ..metrics.sorting import rising_order
 from ..plan import rows
 from ..plan.nodes import CrossCheck, Relation, file_check, missing_check, repeats_check
 from ..queries.dialect import column, kept

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 
 from ..metrics.before_after.timelines import MICROSECONDS_PER_HOUR, Span
 from ..metrics.curves.operating_points import given_thresholds
-from ..metrics.uncertainty.bootstrap import DEFAULT_RESAMPLES, FEWEST_RESAMPLES, MOST_RESAMPLES, Resampling
+from ..metrics.uncertainty.replicates import DEFAULT_RESAMPLES, FEWEST_RESAMPLES, MOST_RESAMPLES, Resampling
 from ..sources.bins import Grid
 from ..sources.types import as_renaming
 from ..tables.columns import Boundary

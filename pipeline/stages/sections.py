@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY, MEANINGS
+from ..metrics.uncertainty.limits import DOUBTFUL, INTERVAL_QUALITY, MEANINGS
 from ..records import dataclass
 from ..tables.columns import lowest_retrieved
 from ..tables.schemas import GROUPING, TOTAL, group_text, internal_name

@@ -12,7 +12,7 @@ from pydantic import field_validator
 
 from .. import visible_text
 from ..errors import DataError, Note
-from ..metrics.uncertainty.interval_quality import DOUBTFUL, INTERVAL_QUALITY, Quality
+from ..metrics.uncertainty.limits import DOUBTFUL, INTERVAL_QUALITY, Quality
 from ..records import dataclass
 from ..tables import columns
 from ..tables.columns import RATIO_OF, REPLICATE, THRESHOLD, among

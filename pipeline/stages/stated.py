@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..metrics.curves.decisions import Ints
     from ..metrics.planning.pilot import Scale
-    from ..metrics.uncertainty.cube import Cube, GroupCounts
+    from ..metrics.uncertainty.replicates import Cube, GroupCounts
     from ..tables.schemas import Column
 
     Stated: TypeAlias = Sequence[Column | Count | Ratio]

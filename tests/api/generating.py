@@ -30,14 +30,14 @@ IMPORTS = """
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pipeline.api.explained import Planned as Planned
-from pipeline.api.explained import plan_sample as plan_sample
 from pipeline.api.functions import Result as Result
 from pipeline.api.functions import InputRows
 from pipeline.api.running import open_results as open_results
+from pipeline.api.running import plan_sample as plan_sample
 from pipeline.api.running import run as run
 from pipeline.api.running import sample as sample
 from pipeline.errors import ThresherError as ThresherError
+from pipeline.report.planned import Planned as Planned
 from pipeline.runs.stage_results import Run as Run
 
 __version__: str

@@ -21,8 +21,7 @@ from storage.promises import assert_results_ok, attempts
 import pipeline
 from cli.calls import at_terminal, at_terminal_of_its_own, call
 from pipeline.cli.app import main
-from pipeline.cli.console import Console
-from pipeline.cli.session import json_line
+from pipeline.cli.session import Console, json_line
 from pipeline.engines import spark_session
 from pipeline.report.published import read_run
 from pipeline.stages import STAGES

@@ -14,8 +14,7 @@ from ...records import dataclass
 from ...tables.columns import THRESHOLD, doubles, texts
 from ..curves.operating_points import COST, Criterion, Outcomes, holds_at, lowest_cost, pick
 from ..uncertainty.jackknife import t_quantile
-from .exact import COUNTS, exactly
-from .formulas import PAGE, ROUNDING, SHOWN, in_doubles
+from .formulas import COUNTS, PAGE, ROUNDING, SHOWN, exactly, in_doubles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -282,8 +281,8 @@ def with_estimates(
     for name in _RECALLS & columns.keys():  # the formula gives the same there, but for rounding
         columns[name] = np.where(is_reference.to_numpy() & ~np.isnan(columns[name]), reference_recall, columns[name])
     reason = np.full(sweep.height, None, dtype=object)
-    for stated in reversed([stated for stated in PAGE if stated.reason]):
-        reason[~numbers[stated.name].is_defined[: sweep.height]] = stated.reason
+    for estimate in reversed([each for each in PAGE if each.reason]):
+        reason[~numbers[estimate.name].is_defined[: sweep.height]] = estimate.reason
     return sweep.with_columns(
         is_reference.alias("is_reference"),
         *(doubles(name, values) for name, values in columns.items()),

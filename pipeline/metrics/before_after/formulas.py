@@ -7,25 +7,33 @@ large, and their recall does not converge to recall: it is off by (fpr_at_refere
 fpr_at_reference). Only `n_after - positives` pairs after the event are negative; the positives follow from what recall
 is believed to be at the reference (Rogan & Gladen 1978), and what people read is corrected for them.
 
-`PAGE` is what runs: `exact` computes the published numbers from it, `in_doubles` those without each replicate.
+`PAGE` is what runs: `exactly` computes the published numbers from it, in fractions, and `in_doubles` those
+without each replicate.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+import polars as pl
 
 from ...records import dataclass
 from ...tables.columns import names_in, value_of
 from ...tables.schemas import Column, limits_of_share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
 
     from ..uncertainty.jackknife import Floats
+
+    Whole: TypeAlias = pl.Series | NDArray[np.object_]
 
 ROUNDING = 1e-12  # relative error within which doubles of a number of pairs are taken to be equal
 SIGNS: dict[str, Callable[[Any, Any], Any]] = {">=": operator.ge, ">": operator.gt, "<=": operator.le}
@@ -254,3 +262,211 @@ def steps(name: str) -> tuple[tuple[str, str], ...]:
     before = [step for each in PAGE if each.name in needed for step in steps(each.name)]
     every = dict.fromkeys((*before, (name, STATED[name].formula)))
     return tuple(sorted(every, key=lambda step: not all(_AT_REFERENCE in part for part in names_in(step[1]))))
+
+
+# The page in exact fractions, for every row of a sweep at once.
+#
+# A fraction is a product of whole numbers, each to its power: fpr is m_before n_before⁻¹. A sum has the divisors of
+# both its sides, and what stands above them is one more whole number. So nothing is divided before the end, and what
+# cancels is cancelled: with u = m_after n_before - m_before n_after, tp_uncorrected is u n_before⁻¹, and
+# recall_raw_uncorrected is u u(reference)⁻¹. Every sign, and every comparison with a minimum, is decided without
+# rounding error.
+
+
+COUNTS = ["n_before", "n_after", "m_before", "m_after"]
+_SAME_IN_GROUP = frozenset({"n_before", "n_after"})
+_BITS = 127  # of whole numbers in Polars; where more are needed, those of Python take their place
+
+
+def exactly(counts: pl.DataFrame, reference: NDArray[np.int64], recall_at_reference: Fraction) -> Numbers:
+    """The numbers of the page, each as `Exact`.
+
+    Args:
+        counts: The columns `COUNTS`.
+        reference: The row of the recall reference of every row's group; -1: it has none.
+        recall_at_reference: What recall is believed to be there.
+    """
+    rows = _Rows({}, {}, reference)
+    fractions = {name: rows.counted(name, counts[name]) for name in COUNTS}
+    fractions["recall_at_reference"] = rows.constant(recall_at_reference)
+    functions: dict[str, Callable[..., Exact]] = {
+        "at_reference": Exact.at_reference,
+        "min": Exact.least,
+        "max": Exact.most,
+    }
+    return Numbers(fractions, functions, Exact.only)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The whole numbers of some rows.
+
+    Attributes:
+        integers: Each by its name, which says what it is made of.
+        bits: How many bits none of them exceeds.
+        reference: The row of the recall reference of every row's group; -1: it has none.
+    """
+
+    integers: dict[str, Whole]
+    bits: dict[str, int]
+    reference: NDArray[np.int64]
+
+    def counted(self, name: str, counts: pl.Series) -> Exact:
+        """A count."""
+        self.integers[name], self.bits[name] = counts.cast(pl.Int128), int(counts.max() or 0).bit_length()  # type: ignore[arg-type]
+        return self._everywhere({name: 1})
+
+    def constant(self, number: int | Fraction) -> Exact:
+        """The same number in every row."""
+        powers = _product({str(number.numerator): 1}, {str(number.denominator): -1})
+        for name in powers:
+            self.integers[name], self.bits[name] = self._filled(int(name)), int(name).bit_length()
+        return self._everywhere(powers)
+
+    def above_divisors(self, *products: Mapping[str, int]) -> list[Whole]:
+        """What stands above the divisors of some products, all of one type that has a bit more than the largest."""
+        names = [[name for name, power in powers.items() for _ in range(power)] for powers in products]
+        is_wide = max(sum(self.bits[name] for name in factors) for factors in names) + 1 >= _BITS
+        return [self._multiplied(factors, is_wide=is_wide) for factors in names]
+
+    def _multiplied(self, names: Sequence[str], *, is_wide: bool) -> Whole:
+        factors = [self.integers[name] for name in names] or [self._filled(1)]
+        return reduce(operator.mul, map(_wide, factors) if is_wide else factors)
+
+    def _filled(self, number: int) -> Whole:
+        return pl.Series([number], dtype=pl.Int128).new_from_index(0, len(self.reference))
+
+    def _everywhere(self, powers: Mapping[str, int]) -> Exact:
+        return Exact(self, powers, np.ones(len(self.reference), dtype=np.bool_))
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A fraction in every row.
+
+    Attributes:
+        rows: The whole numbers of the rows.
+        powers: The power of each of those that it is a product of.
+        is_defined: Whether a row has it; its divisors are above 0 there.
+    """
+
+    rows: _Rows
+    powers: Mapping[str, int]
+    is_defined: NDArray[np.bool_]
+
+    def __mul__(self, other: Exact | int) -> Exact:
+        """The product."""
+        other = self._exact(other)
+        return Exact(self.rows, _product(self.powers, other.powers), self.is_defined & other.is_defined)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Exact) -> Exact:
+        """The quotient, defined where the other is above 0."""
+        inverse = {name: -power for name, power in other.powers.items()}
+        return Exact(self.rows, _product(self.powers, inverse), self.is_defined & other.has(">", 0))
+
+    def __add__(self, other: Exact) -> Exact:
+        """The sum."""
+        return self._joined(other, "+", operator.add)
+
+    def __sub__(self, other: Exact) -> Exact:
+        """The difference."""
+        return self._joined(other, "-", operator.sub)
+
+    def least(self, other: Exact | int) -> Exact:
+        """The smaller one."""
+        return self._joined(other, "min", lambda left, right: _where(_doubles(right - left) >= 0, left, right))
+
+    def most(self, other: Exact | int) -> Exact:
+        """The larger one."""
+        return self._joined(other, "max", lambda left, right: _where(_doubles(left - right) >= 0, left, right))
+
+    def has(self, sign: str, other: Exact | int | Fraction) -> NDArray[np.bool_]:
+        """Whether a row has both, and this one has a sign of `SIGNS` towards the other."""
+        if other == 0:  # divisors are above it, and doubles have the signs of the whole numbers that they stand for
+            (numerator,) = self.rows.above_divisors(self.powers)
+            return np.asarray(self.is_defined & SIGNS[sign](_doubles(numerator), 0))
+        other = self._exact(other)
+        left, right = self.rows.above_divisors(*self._over_divisors(other)[:2])
+        return np.asarray(self.is_defined & other.is_defined & SIGNS[sign](_doubles(left - right), 0))
+
+    def only(self, left: Exact, sign: str, right: Exact | int) -> Exact:
+        """It where another one has a sign towards a third."""
+        return Exact(self.rows, self.powers, self.is_defined & left.has(sign, right))
+
+    def at_reference(self) -> Exact:
+        """It at the recall reference of every row's group."""
+        reference, powers = self.rows.reference, {}
+        for name, power in self.powers.items():
+            there = name if name in _SAME_IN_GROUP else f"at_reference({name})"
+            if there not in self.rows.integers:
+                self.rows.integers[there] = self.rows.integers[name][np.maximum(reference, 0)]
+                self.rows.bits[there] = self.rows.bits[name]
+            powers[there] = power
+        return Exact(self.rows, powers, (reference >= 0) & self.is_defined[reference])
+
+    def over_divisors(self, name: str) -> pl.Series:
+        """What stands above its divisors."""
+        (numerator,) = self.rows.above_divisors(self.powers)
+        return pl.Series(name, numerator, dtype=pl.Int128)
+
+    def doubles(self) -> Floats:
+        """It as doubles; nan where it is undefined."""
+        inverse = {name: -power for name, power in self.powers.items()}
+        over, under = self.rows.above_divisors(self.powers, inverse)
+        if isinstance(over, pl.Series):
+            undefined = np.full(len(self.is_defined), np.nan)
+            return np.asarray(np.divide(_doubles(over), _doubles(under), out=undefined, where=self.is_defined))
+        pairs = zip(over, under, self.is_defined, strict=True)
+        return np.array([left / right if is_defined else np.nan for left, right, is_defined in pairs], np.float64)
+
+    def _exact(self, other: Exact | int | Fraction) -> Exact:
+        return other if isinstance(other, Exact) else self.rows.constant(other)
+
+    def _over_divisors(self, other: Exact) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+        """What both are over their common divisors, and these."""
+        names = sorted({*self.powers, *other.powers})
+        divisors = {name: min(self.powers.get(name, 0), other.powers.get(name, 0), 0) for name in names}
+        inverse = {name: -power for name, power in divisors.items()}
+        return _product(self.powers, inverse), _product(other.powers, inverse), _product(divisors, {})
+
+    def _joined(self, other: Exact | int, words: str, join: Callable[[Whole, Whole], Whole]) -> Exact:
+        """One whole number that is made of what both are over their common divisors, and these."""
+        other, rows = self._exact(other), self.rows
+        left, right, divisors = self._over_divisors(other)
+        name = f"({_text(left)} {words} {_text(right)})"
+        if name not in rows.integers:
+            rows.integers[name] = join(*rows.above_divisors(left, right))
+            rows.bits[name] = 1 + max(
+                sum(rows.bits[each] * power for each, power in powers.items()) for powers in (left, right)
+            )
+        return Exact(rows, _product(divisors, {name: 1}), self.is_defined & other.is_defined)
+
+
+def _product(powers: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    """The powers of a product, without what cancels, and without 1."""
+    sums = {name: powers.get(name, 0) + others.get(name, 0) for name in (*powers, *others)}
+    return {name: power for name, power in sums.items() if power and name != "1"}
+
+
+def _text(powers: Mapping[str, int]) -> str:
+    """A product in words, the same for the same product."""
+    return " ".join(f"{name}^{powers[name]}" for name in sorted(powers))
+
+
+def _doubles(integers: Whole) -> Floats:
+    """Whole numbers as doubles."""
+    return integers.cast(pl.Float64).to_numpy() if isinstance(integers, pl.Series) else integers.astype(np.float64)
+
+
+def _wide(integers: Whole) -> Whole:
+    """Whole numbers as those of Python."""
+    return np.array(integers.to_list(), dtype=object) if isinstance(integers, pl.Series) else integers
+
+
+def _where(holds: NDArray[np.bool_], left: Whole, right: Whole) -> Whole:
+    """One of two whole numbers in every row."""
+    if isinstance(left, pl.Series) and isinstance(right, pl.Series):
+        return left.zip_with(pl.Series(holds), right)
+    return np.where(holds, left, right)

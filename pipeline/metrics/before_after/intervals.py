@@ -10,9 +10,9 @@ import numpy as np
 import scipy
 
 from ...records import dataclass
-from ..uncertainty.bootstrap import otherwise, studentised
 from ..uncertainty.jackknife import dispersion, fieller_interval, gamma_interval, leave_one_out, t_quantile, tail
 from ..uncertainty.limits import Interval, union
+from ..uncertainty.replicates import otherwise, studentised
 from .estimates import Sums
 from .formulas import LIMITED, ROUNDING, Numbers
 from .timelines import spread_of
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ..uncertainty.bootstrap import Resampling, Statistic, Studentised, Valued
     from ..uncertainty.clusters import JackknifeSpread
-    from ..uncertainty.interval_quality import Reason
     from ..uncertainty.jackknife import Floats, Limits
+    from ..uncertainty.limits import Reason
+    from ..uncertainty.replicates import Resampling, Statistic, Studentised, Valued
     from .estimates import Counts, Sides
     from .formulas import Estimate
 

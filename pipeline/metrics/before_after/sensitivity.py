@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ..uncertainty.interval_quality import Reason
     from ..uncertainty.jackknife import Floats, Limits
+    from ..uncertainty.limits import Reason
     from .assumption import NearAndFar
     from .estimates import Counts
     from .formulas import Numbers

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ..uncertainty.bootstrap import Resampling
     from ..uncertainty.clusters import Spread
     from ..uncertainty.jackknife import Limits
+    from ..uncertainty.replicates import Resampling
     from .bins import BinSums, Ints, Moments
 
 

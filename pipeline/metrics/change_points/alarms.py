@@ -22,11 +22,10 @@ import numpy as np
 import scipy
 
 from ...records import dataclass
-from ..uncertainty.bootstrap import otherwise, ratio_limits, studentised
 from ..uncertainty.clusters import effective_number, may_neighbours_be_alike, spread_of_shifts, stretches
-from ..uncertainty.cube import MOST_CELLS
 from ..uncertainty.jackknife import gamma_interval, leave_one_out, t_quantile, tail
 from ..uncertainty.proportions import Confusion, intervals_of_clusters
+from ..uncertainty.replicates import MOST_CELLS, otherwise, ratio_limits, studentised
 from .windows import (
     FirstAlarms,
     Incidents,
@@ -48,9 +47,9 @@ if TYPE_CHECKING:
     from .windows import Margin, Zones
 
     Added: TypeAlias = Callable[[Incidents, Points, Zones, "Floats | None"], "Ints"]
-    from ..uncertainty.bootstrap import Resampling
     from ..uncertainty.clusters import Spread
     from ..uncertainty.jackknife import Limits
+    from ..uncertainty.replicates import Resampling
 
 
 Ints: TypeAlias = "NDArray[np.int64]"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import polars as pl
 
 from ..matching.bipartite import component_starts, match_greedily
-from ..sorting import in_rising_order
 from .windows import Points, best_of_ranges, distinct_points, find_windows, nearest_truth, scores_of
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def in_order(series: Ints, position: Positions, score: Floats | None = None) -> 
         order = _by_columns(series, position, score)
         return Points(series[order], position[order]), order
     leading, used = _leading_bits(position, position_bits)
-    packed = in_rising_order(((series << used | leading) << row_bits) | np.arange(len(series)))
+    packed = pl.Series(((series << used | leading) << row_bits) | np.arange(len(series))).sort().to_numpy()
     # unpack the rows, and sort those that agree in series and leading bits by columns
     order = packed & ((1 << row_bits) - 1)
     packed = packed >> row_bits
@@ -91,7 +91,7 @@ def distinct_in_order(series: Ints, position: Positions) -> Points:
     bits = int(series.max()).bit_length() + position_bits
     if bits > _WORD_BITS:
         return distinct_points(in_order(series, position)[0])
-    packed = in_rising_order(series << position_bits | (position - low).astype(np.int64, copy=False))
+    packed = pl.Series(series << position_bits | (position - low).astype(np.int64, copy=False)).sort().to_numpy()
     is_new = np.ones(len(packed), dtype=np.bool_)
     np.not_equal(packed[1:], packed[:-1], out=is_new[1:])
     packed = packed[is_new]

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ..uncertainty.bootstrap import Resampling
     from ..uncertainty.jackknife import Floats
+    from ..uncertainty.replicates import Resampling
     from .operating_points import Cost
 
     Limits: TypeAlias = tuple[Floats, Floats]

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from ...records import dataclass
-from ..uncertainty.bootstrap import area_quantiles
 from ..uncertainty.clusters import (
     CELLS_OF_BOTH,
     Spread,
@@ -26,13 +25,14 @@ from ..uncertainty.clusters import (
     replicate_of_both,
     spread_of_shifts,
 )
+from ..uncertainty.replicates import area_quantiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from ..uncertainty.bootstrap import Resampling
+    from ..uncertainty.replicates import Resampling
 
 
 # Running sums of several groups in one array, without rounding errors that carry over from one group to another.

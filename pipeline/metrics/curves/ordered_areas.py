@@ -23,9 +23,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import polars as pl
 
 from ...records import dataclass
-from ..sorting import in_rising_order
 from .influence import CLASSES, ClassMoments, ReplicateSums, degrees_of_rows, running_sums, variance_of_rows
 
 if TYPE_CHECKING:
@@ -468,7 +468,7 @@ class PackedScores:
         for start, middle, end in zip(starts.tolist(), self._front.tolist(), self._ends.tolist(), strict=True):
             for numbers in (self._numbers[start:middle], self._numbers[middle:end]):
                 if len(numbers) > 1:
-                    numbers[:] = in_rising_order(numbers)
+                    numbers[:] = pl.Series(numbers).sort().to_numpy()  # on all cores
         for start in range(0, len(self._numbers), rows):
             yield self._unpacked(start, min(start + rows, len(self._numbers)))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import polars as pl
 
 from ...records import dataclass
-from ..sorting import rising_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -465,3 +465,12 @@ def numbered(columns: Sequence[tuple[Ints, Ints]]) -> Ints:
         number, dense = (np.unique(values, return_inverse=True)[1] for values in (number, word))
         number = number * (dense.max(initial=0) + 1) + dense
     return np.asarray(np.unique(number, return_inverse=True)[1], dtype=np.int64)
+
+
+def rising_order(numbers: Ints) -> Ints:
+    """Row indices that sort the numbers in ascending order, stably: the result of `numpy.argsort` with "stable".
+
+    Polars sorts on all cores, and recognises runs that are already in order.
+    """
+    rows = pl.DataFrame({"number": numbers}).select(pl.arg_sort_by("number", maintain_order=True))
+    return rows.to_series().to_numpy().astype(np.int64)

@@ -1,16 +1,19 @@
-"""Standard errors and intervals from replicate sums: the delete-a-group jackknife, and quantiles of beta."""
+"""Standard errors and intervals from replicate sums: the delete-a-group jackknife; quantiles of beta, on all cores."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import polars as pl
 import scipy
 
 from ...records import dataclass
-from ..sorting import on_all_cores
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 
@@ -580,3 +583,32 @@ def _mid_p_slope(hits: Floats, misses: Floats, probability: Floats) -> Floats:
         hits * on_hits + (misses - 1) * on_misses - scipy.special.betaln(hits + 1, np.where(misses > 0, misses, 1.0))
     )
     return np.asarray((at_least + np.where(misses > 0, more, 0.0)) / 2)
+
+
+# Slow functions of many numbers on all cores.
+
+
+_OF_A_PART = 16384  # numbers that the cache of a core holds with all that is made of them on the way
+
+
+def on_all_cores(function: Callable[..., Any], *arguments: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """Apply a function that is slow per element in as many threads as Polars has; the values are those of one thread.
+
+    Args:
+        function: A ufunc of NumPy or SciPy, or made of such, which let other threads run meanwhile; it may give nan, in
+            silence.
+        arguments: Its arguments, of shapes that broadcast.
+    """
+    arrays = np.broadcast_arrays(*arguments)
+    flat = [array.ravel() for array in arrays]
+    n_parts = -(-flat[0].size // _OF_A_PART)
+    if n_parts <= 1:
+        return np.asarray(function(*arguments))
+    arguments_of_parts = [np.array_split(array, n_parts) for array in flat]
+
+    @np.errstate(all="ignore")  # which threads do not inherit
+    def of_part(*elements: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(function(*elements))
+
+    with ThreadPoolExecutor(min(n_parts, pl.thread_pool_size())) as threads:
+        return np.concatenate(list(threads.map(of_part, *arguments_of_parts))).reshape(arrays[0].shape)

@@ -11,7 +11,6 @@ import scipy
 
 from ...records import dataclass
 from ...tables.columns import FPR, OF_LABELS, PRECISION, RATIO_OF, RECALL, value_of
-from .bootstrap import otherwise, share_limits
 from .clusters import (
     implied_skewness,
     may_neighbours_be_alike,
@@ -20,6 +19,7 @@ from .clusters import (
     stretches,
 )
 from .jackknife import leave_one_out, proportion_limit_above, tail
+from .replicates import otherwise, share_limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...tables.columns import Index, Ratio
-    from .bootstrap import Resampling
     from .jackknife import Floats, Limits
+    from .replicates import Resampling
 
 
 # Limits of numbers of all four outcomes that are no shares, such as the Matthews correlation coefficient.

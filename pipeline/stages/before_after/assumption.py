@@ -12,8 +12,8 @@ from ...metrics.before_after.assumption import CrossedMatches, placebo, placebo_
 from ...metrics.before_after.estimates import Sums
 from ...metrics.before_after.intervals import MIN_REPLICATES
 from ...metrics.comparison.significance import adjust_p_values
-from ...metrics.uncertainty.cube import GroupCounts
-from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, Quality
+from ...metrics.uncertainty.limits import INTERVAL_QUALITY, Quality
+from ...metrics.uncertainty.replicates import GroupCounts
 from ...plan.counts import CountFunction, Query
 from ...tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up, by_group, doubles, nulls, texts
 from ...tables.schemas import GROUPING, TOTAL, grouping_columns
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...metrics.before_after.timelines import Span
-    from ...metrics.uncertainty.cube import Cube
-    from ...metrics.uncertainty.interval_quality import Reason
+    from ...metrics.uncertainty.limits import Reason
+    from ...metrics.uncertainty.replicates import Cube
     from .contract import BeforeAfterParameters, Compared
     from .groups import EstimatedGroup
     from .planning import Matchers

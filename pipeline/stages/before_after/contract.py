@@ -10,7 +10,7 @@ from ...metrics.before_after.estimates import ReferenceRule
 from ...metrics.before_after.formulas import PAGE, SHOWN
 from ...metrics.before_after.intervals import Choice
 from ...metrics.curves.operating_points import MAX_DECIMALS, Criterion, cost_column, each_once
-from ...metrics.uncertainty.interval_quality import DESIGN_EFFECT, N_CLUSTERS, N_EFFECTIVE, QUALITY_COLUMN
+from ...metrics.uncertainty.limits import DESIGN_EFFECT, N_CLUSTERS, N_EFFECTIVE, QUALITY_COLUMN
 from ...sources.bindings import KeyMatch
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract

@@ -25,9 +25,16 @@ from ...metrics.before_after.sensitivity import (
 )
 from ...metrics.before_after.timelines import correlation_of_days, spread_of
 from ...metrics.uncertainty.clusters import InTime
-from ...metrics.uncertainty.interval_quality import DESIGN_EFFECT, INTERVAL_QUALITY
 from ...metrics.uncertainty.jackknife import leave_one_out
-from ...metrics.uncertainty.limits import Interval, clusters_of_parents, marked, with_limits, with_quality
+from ...metrics.uncertainty.limits import (
+    DESIGN_EFFECT,
+    INTERVAL_QUALITY,
+    Interval,
+    clusters_of_parents,
+    marked,
+    with_limits,
+    with_quality,
+)
 from ...plan import rows
 from ...plan.counts import CountFunction, Query, Sweep
 from ...plan.nodes import Relation
@@ -56,9 +63,9 @@ if TYPE_CHECKING:
     from ...metrics.before_after.estimates import Counts
     from ...metrics.before_after.intervals import Choice
     from ...metrics.before_after.timelines import Span
-    from ...metrics.uncertainty.cube import Cube, GroupCounts
-    from ...metrics.uncertainty.interval_quality import Reason
     from ...metrics.uncertainty.jackknife import Floats
+    from ...metrics.uncertainty.limits import Reason
+    from ...metrics.uncertainty.replicates import Cube, GroupCounts
     from ...sources.bins import Grid
     from ...sources.source import Source
     from .contract import BeforeAfterParameters, Compared

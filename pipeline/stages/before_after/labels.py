@@ -16,9 +16,9 @@ from ...metrics.before_after.estimates import AuditedPrecision, Sums, audited_pr
 from ...metrics.before_after.sensitivity import LogRatio, kappa_limits, kappa_variance, placebo_ratio
 from ...metrics.few_labels.curve import estimated_curve
 from ...metrics.few_labels.draws import Labelled, Population, worth_of_rows_alike
-from ...metrics.uncertainty.cube import Cube, jackknifed
 from ...metrics.uncertainty.jackknife import covariance, t_quantile
 from ...metrics.uncertainty.limits import with_quality
+from ...metrics.uncertainty.replicates import Cube, jackknifed
 from ...plan import rows
 from ...plan.counts import Query, Sweep
 from ...plan.nodes import (
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
     from ...engines.engine import Engine
     from ...metrics.before_after.assumption import Prediction
-    from ...metrics.uncertainty.interval_quality import Reason
     from ...metrics.uncertainty.jackknife import Floats
+    from ...metrics.uncertainty.limits import Reason
     from ...plan.nodes import Progress
     from ...sources.bins import Grid
     from ...sources.source import Source

@@ -16,8 +16,8 @@ from ...metrics.before_after.formulas import LIMITED, SHOWN, STATED, steps
 from ...metrics.before_after.sensitivity import with_bands
 from ...metrics.curves.operating_points import COST, cost_column, pick
 from ...metrics.uncertainty.clusters import SHORTEST_SPAN, Cycle
-from ...metrics.uncertainty.cube import Cube
 from ...metrics.uncertainty.limits import warnings_of_marks, with_numbers, with_quality
+from ...metrics.uncertainty.replicates import Cube
 from ...tables.columns import REPLICATE, THRESHOLD, at_or_above, lowest_retrieved
 from ...tables.schemas import GROUPING, TOTAL
 from ...visible_text import listed, of_every
@@ -86,7 +86,7 @@ from .labels import SAMPLE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ...metrics.uncertainty.interval_quality import Quality
+    from ...metrics.uncertainty.limits import Quality
     from ..figures import KeyNumber
     from ..sections import Asked, Measured
 

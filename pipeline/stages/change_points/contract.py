@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator, mo
 from ...metrics.change_points.windows import Margin
 from ...metrics.curves.operating_points import COLUMNS as CHOSEN_ELSEWHERE
 from ...metrics.curves.operating_points import Criterion, cost_columns, criterion_column, each_once
-from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COLUMN
+from ...metrics.uncertainty.limits import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from ...tables.columns import Count, Ratio, columns_of

@@ -34,8 +34,9 @@ from ...metrics.change_points.windows import (
     with_origin,
 )
 from ...metrics.change_points.windows import covering as covering_of
-from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS, worst
 from ...metrics.uncertainty.limits import (
+    INTERVAL_QUALITY,
+    MEANINGS,
     UNDEFINED_INTERVAL,
     Interval,
     clusters_of,
@@ -45,6 +46,7 @@ from ...metrics.uncertainty.limits import (
     quality_of_events,
     quality_of_sizes,
     with_limits,
+    worst,
 )
 from ...metrics.uncertainty.proportions import Confusion
 from ...records import dataclass
@@ -71,8 +73,8 @@ if TYPE_CHECKING:
 
     from ...metrics.change_points.alarms import Alerts, Changes, Final
     from ...metrics.change_points.windows import Zones
-    from ...metrics.uncertainty.cube import Cube, GroupCounts
-    from ...metrics.uncertainty.interval_quality import Quality, Reason
+    from ...metrics.uncertainty.limits import Quality, Reason
+    from ...metrics.uncertainty.replicates import Cube, GroupCounts
     from ...sources.bins import Grid
     from .contract import Annotators, ChangePointsParameters, Matching
 

@@ -21,9 +21,9 @@ from ...metrics.curves.operating_points import (
     operating_points,
     ratios_of_counts,
 )
-from ...metrics.uncertainty.cube import Cube
-from ...metrics.uncertainty.interval_quality import N_CLUSTERS, N_EFFECTIVE
 from ...metrics.uncertainty.limits import (
+    N_CLUSTERS,
+    N_EFFECTIVE,
     Interval,
     clusters_of,
     marked_in_time,
@@ -32,6 +32,7 @@ from ...metrics.uncertainty.limits import (
     with_limits,
 )
 from ...metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters
+from ...metrics.uncertainty.replicates import Cube
 from ...plan.nodes import After
 from ...queries.load import statement
 from ...tables.columns import IN_TIME, THRESHOLD, add_up, as_key, at_or_above, by_group, divide, nulls, quotient
@@ -60,9 +61,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...metrics.curves.decisions import Ints
-    from ...metrics.uncertainty.bootstrap import Resampling
-    from ...metrics.uncertainty.cube import GroupCounts
     from ...metrics.uncertainty.jackknife import Floats, Limits
+    from ...metrics.uncertainty.replicates import GroupCounts, Resampling
     from ...tables.schemas import Column
     from .contract import ChangePointsParameters
     from .planning import Relations

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ...metrics.comparison.significance import Correction
 from ...metrics.ranking.measures import is_measure, name_of
-from ...metrics.uncertainty.interval_quality import N_CLUSTERS, QUALITY_COLUMN
+from ...metrics.uncertainty.limits import N_CLUSTERS, QUALITY_COLUMN
 from ...queries.dialect import column, render
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract

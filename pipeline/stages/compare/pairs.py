@@ -50,8 +50,8 @@ from ...metrics.comparison.significance import (
     skewness,
 )
 from ...metrics.uncertainty.clusters import over_time
-from ...metrics.uncertainty.interval_quality import N_CLUSTERS
 from ...metrics.uncertainty.jackknife import leave_one_out
+from ...metrics.uncertainty.limits import N_CLUSTERS
 from ...records import dataclass
 from ...tables.columns import RATIOS
 from .planning import COUNT, IN_ORDER, METRIC

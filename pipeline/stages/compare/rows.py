@@ -14,16 +14,17 @@ from ...metrics import posteriors
 from ...metrics.comparison.pooled import effective_counts, pooled_ratios
 from ...metrics.comparison.significance import adjust_p_values, claims_within, detectable_difference, level_of_claims
 from ...metrics.uncertainty.clusters import may_neighbours_be_alike
-from ...metrics.uncertainty.interval_quality import (
+from ...metrics.uncertainty.jackknife import leave_one_out
+from ...metrics.uncertainty.limits import (
     FEWEST_CLUSTERS,
     FEWEST_EVENTS,
     INTERVAL_QUALITY,
     N_CLUSTERS,
     UNITS_PER_SQUARED_SKEWNESS,
+    quality_of_events,
+    quality_of_sizes,
     worst,
 )
-from ...metrics.uncertainty.jackknife import leave_one_out
-from ...metrics.uncertainty.limits import quality_of_events, quality_of_sizes
 from ...records import dataclass
 from ...tables.columns import RATIOS
 from ...tables.schemas import GROUPING, TOTAL, grouping_columns
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
     from ...metrics.comparison.pooled import Clusters, EffectiveCounts, Inference, Ratio, Student
     from ...metrics.comparison.significance import Claim
-    from ...metrics.uncertainty.interval_quality import Quality
     from ...metrics.uncertainty.jackknife import Floats
+    from ...metrics.uncertainty.limits import Quality
     from ..stage import UpstreamStage
     from .contract import CompareParameters
 

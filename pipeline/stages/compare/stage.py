@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ...metrics.comparison.significance import adjust_p_values, skewness_error
-from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, MEANINGS, N_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS
-from ...metrics.uncertainty.limits import warnings_of_marks
+from ...metrics.uncertainty.limits import (
+    INTERVAL_QUALITY,
+    MEANINGS,
+    N_CLUSTERS,
+    UNITS_PER_SQUARED_SKEWNESS,
+    warnings_of_marks,
+)
 from ...tables.schemas import GROUPING, TOTAL, group_text, grouping_columns, polars_types
 from ...visible_text import listed
 from .. import sections

@@ -9,7 +9,7 @@ from pydantic import field_validator
 from ...metrics.curves.operating_points import COLUMNS as CHOSEN_ELSEWHERE
 from ...metrics.curves.operating_points import Criterion, cost_columns, criterion_column, each_once
 from ...metrics.matching.spans import Average
-from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COLUMN
+from ...metrics.uncertainty.limits import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from ...tables.columns import F1, PRECISION, RATIOS, RECALL

@@ -11,12 +11,11 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ...errors import DataError, Note
-from ...metrics.few_labels.documents import DocumentDesign, JudgedMentions, estimated_scores
-from ...metrics.few_labels.draws import worth_of_documents
+from ...metrics.few_labels.draws import DocumentDesign, JudgedMentions, estimated_scores, worth_of_documents
 from ...metrics.matching.spans import POOLED_AVERAGES
-from ...metrics.uncertainty.cube import GroupCounts
 from ...metrics.uncertainty.limits import Interval, compared_at, limit_columns
 from ...metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters, may_days_be_alike
+from ...metrics.uncertainty.replicates import GroupCounts
 from ...plan import rows
 from ...plan.counts import Reduction
 from ...plan.nodes import Frame, Phase, Relation, Statement, duplicate_check
@@ -35,11 +34,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...engines.engine import Engine
-    from ...metrics.few_labels.documents import EstimatedScores
+    from ...metrics.few_labels.draws import EstimatedScores
     from ...metrics.matching.spans import Average
-    from ...metrics.uncertainty.bootstrap import Resampling
-    from ...metrics.uncertainty.interval_quality import Reason
     from ...metrics.uncertainty.jackknife import Limits
+    from ...metrics.uncertainty.limits import Reason
+    from ...metrics.uncertainty.replicates import Resampling
     from ...plan.nodes import Check, Node, Progress
     from ...sources.bins import Grid
     from ...sources.source import Source

@@ -104,11 +104,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ...metrics.curves.decisions import Ints
-    from ...metrics.few_labels.documents import EstimatedScores
+    from ...metrics.few_labels.draws import EstimatedScores
     from ...metrics.matching.spans import Average
-    from ...metrics.uncertainty.bootstrap import Resampling
     from ...metrics.uncertainty.jackknife import Floats, Limits
     from ...metrics.uncertainty.proportions import Confusion
+    from ...metrics.uncertainty.replicates import Resampling
     from ..figures import KeyNumber
     from ..sections import Asked, Measured
     from .documents import Group

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import field_validator, model_validator
 
-from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COLUMN
+from ...metrics.uncertainty.limits import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from ...tables.columns import Count, Ratio, columns_of

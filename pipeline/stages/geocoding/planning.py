@@ -13,11 +13,10 @@ import sqlglot.expressions as exp
 from ...errors import ConfigError, DataError
 from ...metrics.geocoding import ERRORS as CONTRIBUTED
 from ...metrics.geocoding import error_contributions, error_statistics, geodesic, haversine, likely_swapped
-from ...metrics.uncertainty.bootstrap import otherwise, ratio_limits
 from ...metrics.uncertainty.clusters import effective_number, may_neighbours_be_alike, spread_of_shifts
-from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, worst
 from ...metrics.uncertainty.jackknife import leave_one_out, log_interval, t_quantile
-from ...metrics.uncertainty.limits import quality_of_sizes
+from ...metrics.uncertainty.limits import INTERVAL_QUALITY, quality_of_sizes, worst
+from ...metrics.uncertainty.replicates import otherwise, ratio_limits
 from ...plan import rows
 from ...plan.accounting import Roles, UnmappedId, pooled_systems
 from ...plan.counts import Query, Sweep, Transform
@@ -49,7 +48,7 @@ from .contract import COUNT_NAMES, DOCUMENTS, ERRORS, GOLD, OUTCOMES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ...metrics.uncertainty.interval_quality import Quality
+    from ...metrics.uncertainty.limits import Quality
     from ...plan.nodes import Check, Faults
     from ...sources.inputs import Field
     from ...sources.source import Source

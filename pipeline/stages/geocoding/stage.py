@@ -8,9 +8,8 @@ import polars as pl
 
 from ...metrics.geocoding import ERRORS as CONTRIBUTED
 from ...metrics.geocoding import errors_without
-from ...metrics.uncertainty.cube import Cube
-from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY
 from ...metrics.uncertainty.limits import (
+    INTERVAL_QUALITY,
     clusters_of,
     intervals_of,
     marked_in_time,
@@ -19,6 +18,7 @@ from ...metrics.uncertainty.limits import (
     with_limits,
 )
 from ...metrics.uncertainty.proportions import Confusion, intervals_of_clusters
+from ...metrics.uncertainty.replicates import Cube
 from ...tables.columns import IN_TIME, THRESHOLD, divide, lowest_retrieved
 from ...tables.schemas import GROUPING
 from ...visible_text import listed
@@ -75,8 +75,8 @@ from .planning import grid, plan
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ...metrics.uncertainty.cube import GroupCounts
     from ...metrics.uncertainty.limits import Interval
+    from ...metrics.uncertainty.replicates import GroupCounts
     from ...tables.columns import Boundary
     from ..figures import KeyNumber
     from ..sections import Asked, Measured

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from ...metrics.ranking.measures import RECALL_LEVELS, Interpolation, RankingMeasure, measure_of
-from ...metrics.uncertainty.interval_quality import CLUSTER_COLUMNS, QUALITY_COLUMN
+from ...metrics.uncertainty.limits import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from ...tables.schemas import Column, Table, limits_of, limits_of_share

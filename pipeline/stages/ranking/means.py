@@ -19,12 +19,18 @@ from ...metrics.ranking.random_selection import (
     shifted_lognormal_tail,
     zhang_su_2012_moments,
 )
-from ...metrics.uncertainty.bootstrap import MOST_UNITS, otherwise, share_limits
 from ...metrics.uncertainty.clusters import may_neighbours_be_alike, spread_of_shifts
-from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY, N_CLUSTERS, N_EFFECTIVE
 from ...metrics.uncertainty.jackknife import FEWEST_DEGREES, tail
-from ...metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_series, quality_of_sizes
+from ...metrics.uncertainty.limits import (
+    INTERVAL_QUALITY,
+    N_CLUSTERS,
+    N_EFFECTIVE,
+    UNDEFINED_INTERVAL,
+    limit_series,
+    quality_of_sizes,
+)
 from ...metrics.uncertainty.proportions import mean_limits
+from ...metrics.uncertainty.replicates import MOST_UNITS, otherwise, share_limits
 from ...tables.columns import doubles, texts
 from ..figures import keys_of
 from ..stage import CLUSTER
@@ -36,8 +42,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ...metrics.uncertainty.bootstrap import Resampling
     from ...metrics.uncertainty.jackknife import Limits
+    from ...metrics.uncertainty.replicates import Resampling
     from .contract import RankingParameters
 
 

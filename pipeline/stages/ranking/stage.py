@@ -11,8 +11,7 @@ import polars as pl
 
 from ...errors import Note
 from ...metrics.ranking.measures import RECALL_LEVELS, measure_of
-from ...metrics.uncertainty.interval_quality import FEWEST_CLUSTERS
-from ...metrics.uncertainty.limits import warnings_of_marks
+from ...metrics.uncertainty.limits import FEWEST_CLUSTERS, warnings_of_marks
 from ...queries.load import statement
 from ...tables.columns import REPLICATE, as_key
 from ...tables.schemas import GROUPING, TOTAL, Grouping

@@ -26,18 +26,21 @@ from ...metrics.curves.trapezoidal_area import (
     true_point_areas,
     true_point_shifts,
 )
-from ...metrics.uncertainty.bootstrap import area_limits, area_quantiles, otherwise
 from ...metrics.uncertainty.clusters import Spread, area_interval, combined_spread
-from ...metrics.uncertainty.cube import MOST_CELLS, Cube, GroupCounts
-from ...metrics.uncertainty.interval_quality import (
+from ...metrics.uncertainty.limits import (
     DOUBTFUL,
     FEWEST_OF_CLASS,
     INTERVAL_QUALITY,
     N_CLUSTERS,
     N_EFFECTIVE,
     QUALITY_COLUMN,
+    Interval,
+    limit_columns,
+    no_limits,
+    with_numbers,
+    with_quality,
 )
-from ...metrics.uncertainty.limits import Interval, limit_columns, no_limits, with_numbers, with_quality
+from ...metrics.uncertainty.replicates import MOST_CELLS, Cube, GroupCounts, area_limits, area_quantiles, otherwise
 from ...tables.columns import (
     IN_TIME,
     REPLICATE,
@@ -71,8 +74,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...metrics.curves.bands import Band
-    from ...metrics.uncertainty.cube import Block
-    from ...metrics.uncertainty.interval_quality import Reason
+    from ...metrics.uncertainty.limits import Reason
+    from ...metrics.uncertainty.replicates import Block
     from ..figures import Figure
     from .contract import ThresholdSweepParameters
     from .few_labels import Estimates

@@ -25,15 +25,12 @@ from ...metrics.calibration.bins import (
 from ...metrics.calibration.bins import LOWER as SCORE_LOWER
 from ...metrics.calibration.bins import UPPER as SCORE_UPPER
 from ...metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows, joined
-from ...metrics.uncertainty.cube import MOST_CELLS, Cube
-from ...metrics.uncertainty.interval_quality import (
+from ...metrics.uncertainty.limits import (
     CLUSTER_COLUMNS,
     INTERVAL_QUALITY,
     N_CLUSTERS,
     N_EFFECTIVE,
     QUALITY_COLUMN,
-)
-from ...metrics.uncertainty.limits import (
     UNDEFINED_INTERVAL,
     Interval,
     clusters_of_parents,
@@ -43,6 +40,7 @@ from ...metrics.uncertainty.limits import (
     with_numbers,
     with_quality,
 )
+from ...metrics.uncertainty.replicates import MOST_CELLS, Cube
 from ...plan.count_tables import LOWER, UPPER
 from ...plan.counts import ProbabilitySums
 from ...plan.nodes import outside_check
@@ -76,7 +74,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...metrics.calibration.estimates import Estimates
-    from ...metrics.uncertainty.interval_quality import Reason
+    from ...metrics.uncertainty.limits import Reason
     from ...plan.count_tables import CountTables
     from ...plan.nodes import Check, Node
     from ...sources.source import Source

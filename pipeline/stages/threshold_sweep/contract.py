@@ -18,8 +18,8 @@ from ...metrics.curves.operating_points import (
     f_beta_of_counts,
     ratios_of_counts,
 )
-from ...metrics.uncertainty.interval_quality import FEWEST_EVENTS
 from ...metrics.uncertainty.limits import (
+    FEWEST_EVENTS,
     Interval,
     clusters_of_parents,
     intervals_of,
@@ -51,9 +51,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ...metrics.curves.decisions import Ints
-    from ...metrics.uncertainty.bootstrap import Resampling
-    from ...metrics.uncertainty.cube import Cube, GroupCounts
     from ...metrics.uncertainty.jackknife import Floats, Limits
+    from ...metrics.uncertainty.replicates import Cube, GroupCounts, Resampling
     from ...tables.columns import Index
     from .few_labels import Estimates
 

@@ -10,9 +10,8 @@ import polars as pl
 
 from ...metrics.curves.decisions import NOTHING, Payoffs, Rate, Rates, allocate, correlation_of_rates, of_smaller
 from ...metrics.curves.operating_points import COST, CRITERION, Outcomes, RowValues, cost_columns, pick
-from ...metrics.uncertainty.cube import Cube
-from ...metrics.uncertainty.interval_quality import INTERVAL_QUALITY
 from ...metrics.uncertainty.limits import (
+    INTERVAL_QUALITY,
     UNDEFINED_INTERVAL,
     Interval,
     intervals_of,
@@ -24,6 +23,7 @@ from ...metrics.uncertainty.limits import (
     with_quality,
 )
 from ...metrics.uncertainty.proportions import PROPORTIONS, Confusion, Weights, intervals_of_clusters
+from ...metrics.uncertainty.replicates import Cube
 from ...records import dataclass
 from ...tables.columns import IN_TIME, REPLICATE, THRESHOLD, by_group, divide, doubles, lowest_retrieved, nulls, ratios
 from ...tables.schemas import GROUPING, TOTAL, Column, limits_of
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ...metrics.curves.operating_points import Criterion
-    from ...metrics.uncertainty.cube import GroupCounts
     from ...metrics.uncertainty.jackknife import Floats, Limits
+    from ...metrics.uncertainty.replicates import GroupCounts
     from .contract import ThresholdSweepParameters
     from .few_labels import Estimates
 

@@ -1,4 +1,4 @@
-"""Labels of a sample of the predictions: which rows they are of, what each stands for, and what they say of all rows.
+"""Labels of a sample of the predictions: how it is drawn, what each label stands for, and what they say of all rows.
 
 The sheet of labels meets the predictions by `id`. Rows are counted in cells of scores, which are put into strata as
 `thresher sample` draws them; a labelled row stands for so many rows of its stratum. What follows from weighted rows
@@ -9,7 +9,7 @@ of each stratum lie at or above a threshold is counted, and not estimated.
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -30,15 +30,21 @@ from ...metrics.few_labels.draws import (
 from ...metrics.uncertainty.limits import Interval, limit_columns, limit_series, no_limits, with_quality
 from ...metrics.uncertainty.proportions import PROPORTIONS, Confusion
 from ...plan.nodes import Phase, Statement
+from ...plan.plan import Plan
+from ...plan.rows import read, resolve_by
 from ...queries.dialect import column, double
 from ...queries.load import statement
 from ...records import dataclass
-from ...sources.inputs import Field
+from ...sources.inputs import Field, Input, InputContract
 from ...tables.columns import THRESHOLD, by_group, doubles, lowest_retrieved
+from ...tables.schemas import internal_name
 from ...visible_text import rows_in_words
+from ..sampling import SampleParameters, labelled_contract, nodes_of, nothing_follows
 from ..sheets import Sheet, drawn_of_these, labels_of, strata_of
+from ..stage import Stage
 from .contract import DRAWN, OF_DRAWN
 from .decisions import COST_PER_ROW
+from .stage import summarize
 from .units import LOCATION
 
 if TYPE_CHECKING:
@@ -604,3 +610,53 @@ def _population(
         proxy=sums["proxy"][0] if has_proxy else None,
         proxy_size=sums["proxy"][1] if has_proxy else None,
     )
+
+
+# Predictions to label, and how they are read when rows of them are drawn.
+
+
+PREDICTIONS = InputContract(
+    "predictions",
+    (
+        Field("score", "number", "score of the prediction; higher is more likely true", required=True),
+        Field("id", "key", "the item that is predicted, by which its label is found again", required=True),
+    ),
+    "one row per prediction, with its score; labels are not needed",
+    required=True,
+)
+
+
+class PredictionsToSample(SampleParameters):
+    """What is drawn of predictions.
+
+    Attributes:
+        predictions: The scored rows.
+    """
+
+    source: ClassVar[str] = PREDICTIONS.name
+    kind: Literal["sample"] = "sample"
+    predictions: Input
+
+
+def _plan(params: PredictionsToSample, sources: Mapping[str, Source]) -> Plan:
+    """Read the predictions with the cells of their scores, and the sheet of the earlier draw."""
+    predictions = sources["predictions"]
+    by = resolve_by([tuple(dict.fromkeys([*params.groups, *params.shown]))], [predictions])
+    to_sample = statement("threshold_sweep/rows_to_sample", [each.name for each in by])
+    groups = [internal_name(name) for name in params.groups]
+    labelled = read(sources["labelled"], ["id", "label"], (), {}) if "labelled" in sources else None
+    nodes = (read(predictions, ["id", "score"], by, {}), *nodes_of(to_sample, groups, labelled))
+    return Plan(nodes=nodes, sources=tuple(sources.values()), by=by)
+
+
+SAMPLE = Stage(
+    kind="sample",
+    parameters=PredictionsToSample,
+    inputs=(PREDICTIONS, labelled_contract(Field("id", "key", "the item that was drawn", required=True))),
+    tables=(),
+    count_columns=(),
+    plan=_plan,
+    derive=nothing_follows,
+    warnings=lambda _tables: (),
+    summarize=summarize,
+)

@@ -10,8 +10,8 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ...metrics.curves.operating_points import operating_points
-from ...metrics.uncertainty.cube import Cube
 from ...metrics.uncertainty.limits import warnings_of_marks, with_numbers
+from ...metrics.uncertainty.replicates import Cube
 from ...plan import rows
 from ...plan.accounting import NOT_LABELLED, STATES, Roles
 from ...plan.area_work import MOST_CELLS as MOST_SINGLE

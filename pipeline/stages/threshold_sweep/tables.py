@@ -8,13 +8,15 @@ import polars as pl
 
 from ...metrics.curves.operating_points import COLUMNS as CHOSEN_ELSEWHERE
 from ...metrics.curves.operating_points import criterion_column
-from ...metrics.uncertainty.interval_quality import (
+from ...metrics.uncertainty.limits import (
     CLUSTER_COLUMNS,
     INTERVAL_QUALITY,
     QUALITY_COLUMN,
+    UNDEFINED_INTERVAL,
     design_effect_column,
+    limit_names,
+    worst_of,
 )
-from ...metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_names, worst_of
 from ...metrics.uncertainty.proportions import PROPORTIONS
 from ...plan.plan import OptionalTable
 from ...tables.columns import INDEX_OF, OF_LABELS, RATIO_OF, THRESHOLD, add_up, nulls

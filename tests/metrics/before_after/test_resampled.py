@@ -10,9 +10,9 @@ from before_after_counts import Setting, simulate, truth
 
 from pipeline.metrics.before_after.estimates import Sides, Sums
 from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals, resampled
-from pipeline.metrics.uncertainty.bootstrap import Resampling
 from pipeline.metrics.uncertainty.clusters import JackknifeSpread
 from pipeline.metrics.uncertainty.jackknife import fieller_interval, leave_one_out
+from pipeline.metrics.uncertainty.replicates import Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Callable

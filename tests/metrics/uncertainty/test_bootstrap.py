@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 
-from pipeline.metrics.uncertainty import bootstrap
-from pipeline.metrics.uncertainty.bootstrap import Resampling, area_limits, area_quantiles, ratio_limits, share_limits
+from pipeline.metrics.uncertainty import replicates
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS, Confusion, intervals_of_clusters
+from pipeline.metrics.uncertainty.replicates import Resampling, area_limits, area_quantiles, ratio_limits, share_limits
 from pipeline.tables.columns import RATIO_OF
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def test_every_order_and_every_size_of_blocks_gives_the_same_limits(monkeypatch:
     expected = share_limits(hits, misses, CONFIDENCE, DRAWS)
     assert np.array_equal(expected, share_limits(hits, misses, CONFIDENCE, Resampling(199, seed=4)))
     assert not np.array_equal(expected, share_limits(hits, misses, CONFIDENCE, Resampling(199, seed=5)))
-    monkeypatch.setattr(bootstrap, "_CELLS_AT_ONCE", 400)
-    monkeypatch.setattr(bootstrap, "_WEIGHTS_AT_ONCE", 1000)
+    monkeypatch.setattr(replicates, "_CELLS_AT_ONCE", 400)
+    monkeypatch.setattr(replicates, "_WEIGHTS_AT_ONCE", 1000)
     assert np.array_equal(expected, share_limits(hits, misses, CONFIDENCE, DRAWS))
 
 
@@ -83,11 +83,11 @@ def test_sums_on_the_grid_are_exact_in_any_order() -> None:
     """Sums of drawn values are those of exact rationals, so that no order and no number of threads matters."""
     rng = np.random.default_rng(9)
     values = rng.gamma(0.3, 1.0, (40, 3)) * np.array([1.0, 1e-9, 1e12])
-    grid = bootstrap._on_grid(values)
+    grid = replicates._on_grid(values)
     assert grid == pytest.approx(values, rel=0, abs=1e-13 * float(values.max()))
     assert (np.abs(grid - values) <= 2e-14 * values.max(axis=0)).all()
     integers = rng.integers(0, 10**9, (40, 3)).astype(np.float64)
-    assert np.array_equal(bootstrap._on_grid(integers), integers)
+    assert np.array_equal(replicates._on_grid(integers), integers)
     for weights in next(DRAWS.weights(40))[:20]:
         exact = [sum(int(w) * Fraction(v) for w, v in zip(weights, column, strict=True)) for column in grid.T]
         assert [Fraction(total) for total in weights @ grid] == exact
@@ -96,7 +96,7 @@ def test_sums_on_the_grid_are_exact_in_any_order() -> None:
 
 @pytest.mark.parametrize("blocks", [1, 1000])
 def test_every_resample_draws_as_many_replicates_as_there_are(monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
-    monkeypatch.setattr(bootstrap, "_WEIGHTS_AT_ONCE", blocks)
+    monkeypatch.setattr(replicates, "_WEIGHTS_AT_ONCE", blocks)
     weights = np.concatenate(list(Resampling(499, seed=1).weights(20)))
     assert weights.shape == (499, 20)
     assert (weights.sum(axis=1) == 20).all()

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipeline.metrics.uncertainty import cube as cubes
-from pipeline.metrics.uncertainty.cube import Cube, GroupCounts, jackknifed
+from pipeline.metrics.uncertainty import replicates as cubes
 from pipeline.metrics.uncertainty.jackknife import covariance
+from pipeline.metrics.uncertainty.replicates import Cube, GroupCounts, jackknifed
 from pipeline.tables.columns import Boundary
 
 KEYS = ["group", "other"]

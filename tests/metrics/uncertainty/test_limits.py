@@ -10,11 +10,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.metrics.uncertainty import cube as cubes
-from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
-from pipeline.metrics.uncertainty.interval_quality import MEANINGS, Quality, Reason
+from pipeline.metrics.uncertainty import replicates as cubes
 from pipeline.metrics.uncertainty.limits import (
+    MEANINGS,
     Interval,
+    Quality,
+    Reason,
     clusters_of,
     clusters_of_parents,
     intervals_of,
@@ -26,6 +27,7 @@ from pipeline.metrics.uncertainty.limits import (
     with_limits,
     with_quality,
 )
+from pipeline.metrics.uncertainty.replicates import Cube, GroupCounts
 
 NAN = float("nan")
 NAMES = ("precision", "recall")

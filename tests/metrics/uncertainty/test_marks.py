@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.uncertainty.interval_quality import MEANINGS, Quality, worst
 from pipeline.metrics.uncertainty.limits import (
+    MEANINGS,
+    Quality,
     clusters_of,
     quality_of_events,
     quality_of_sizes,
     warnings_of_marks,
+    worst,
     worst_of,
 )
 

@@ -38,7 +38,7 @@ QUERIES = {"before_after", "ranking", "checks", "inputs", "replicates", "areas",
 MODULES = (
     "encodings.ascii",
     "pipeline.cli.app",
-    "pipeline.cli.console",
+    "pipeline.cli.session",
     "pipeline.cli.reading",
     "pipeline.cli.running",
     "pipeline.report.published",

@@ -140,7 +140,7 @@ LOADED_IN_TURN = (
     "pipeline",
     "typer",
     "pipeline.cli.app",
-    "pipeline.cli.console",
+    "pipeline.cli.session",
     "pipeline.runs.config",
     "polars",
 )

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pipeline.metrics.before_after.intervals import MIN_REPLICATES
-from pipeline.metrics.uncertainty.cube import Cube
+from pipeline.metrics.uncertainty.replicates import Cube
 from pipeline.stages.before_after import groups
 from pipeline.stages.before_after.contract import BeforeAfterParameters
 from pipeline.stages.before_after.groups import with_design_effects

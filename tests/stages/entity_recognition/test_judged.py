@@ -13,7 +13,7 @@ from cli.calls import call
 
 import thresher
 from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.few_labels.documents import DocumentDesign, JudgedMentions, estimated_scores
+from pipeline.metrics.few_labels.draws import DocumentDesign, JudgedMentions, estimated_scores
 
 NUMBER = 60
 
