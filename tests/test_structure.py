@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import ast
 import os
+import pkgutil
 import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,24 @@ def test_result_columns_have_one_type_and_unique_names() -> None:
             assert len(set(names)) == len(names), table.name
             assert set(table.key) <= set(names), table.name
             assert all(column.meaning for column in table.columns), table.name
+
+
+def stands_for_something(dotted: str) -> bool:
+    """Whether a dotted name is that of a module, or of what stands in one."""
+    with suppress(ImportError, AttributeError):
+        pkgutil.resolve_name(dotted)
+        return True
+    return False
+
+
+def test_names_of_modules_in_texts_exist() -> None:
+    """In messages, docstrings and pages, and in what tests replace: no import tells when such a name moves."""
+    folders = ("pipeline", "tests", "studies", "benchmarks", "docs")
+    texts = [path for folder in folders for ending in ("*.py", "*.md") for path in (ROOT / folder).rglob(ending)]
+    dotted = re.compile(r"(?<![\w.])pipeline(?:\.\w+)+(?<!_)\b(?!\.?[*{<])")
+    named = {name for path in texts for name in dotted.findall(path.read_text(encoding="utf-8"))}
+    made_up = {"pipeline.stages.top_share", "pipeline.WHOSE"}
+    assert sorted(name for name in named - made_up if not stands_for_something(name)) == []
 
 
 def imports_of(tree: ast.AST) -> set[str]:

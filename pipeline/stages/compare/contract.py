@@ -327,7 +327,7 @@ class CompareParameters(UpstreamParameters):
         if isinstance(value, list | tuple) and "dirichlet" in value:
             message = (
                 "dirichlet compares single items, which tables of units do not hold: give the items as units, with a "
-                'metric of 0 and 1, and use "sign"; or call pipeline.metrics.comparison.significance.probability_better'
+                'metric of 0 and 1, and use "sign"; or call pipeline.metrics.posteriors.probability_better'
             )
             raise ValueError(message)
         return value
