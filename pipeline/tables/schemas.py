@@ -260,31 +260,20 @@ def in_order(frame: pl.DataFrame, key: Sequence[str], criteria: Sequence[str] = 
     n_values = {name: frame.get_column(name).n_unique() for name in key}
     varying = [name for name in key if n_values[name] > 1]
     by_rank = bool(criteria) and CRITERION in varying
-    keys = _as_one(frame, varying)
-    if by_rank or not keys.is_sorted(nulls_last=True):
+    is_in_order = not varying or (len(varying) == 1 and frame.get_column(varying[0]).is_sorted(nulls_last=True))
+    if by_rank or not is_in_order:
         order = _order(criteria, varying) if by_rank else varying
         threads = frame.height > FEW_ROWS
         frame = frame.sort(order, nulls_last=True, maintain_order=True, multithreaded=threads)
     if len(varying) < 2:  # noqa: PLR2004 - the values of one column tell
         return frame, max(n_values.values(), default=1) < frame.height
     if frame.height <= FEW_ROWS:
-        return frame, keys.n_unique() < frame.height
+        return frame, frame.select(pl.struct(varying)).to_series().n_unique() < frame.height
     same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in varying)
     return frame, bool(frame.select(same.slice(1).any()).item())
 
 
 FEW_ROWS = 1000  # up to which it takes longer to hand work to threads than to do it
-
-
-def _as_one(frame: pl.DataFrame, key: Sequence[str]) -> pl.Series:
-    """The columns of a key as one that is sorted as they are; NULL would come first there, but for a flag before it."""
-    import polars as pl  # noqa: PLC0415 - see polars_types
-
-    columns = [frame.get_column(name) for name in key]
-    if len(columns) == 1:
-        return columns[0]
-    flags = {each.name: [each.is_null().alias(f"{each.name} is NULL")] for each in columns if each.null_count()}
-    return pl.DataFrame([part for each in columns for part in (*flags.get(each.name, ()), each)]).to_struct("key")
 
 
 def _order(criteria: Sequence[str], key: Sequence[str]) -> list[pl.Expr]:
