@@ -29,6 +29,7 @@ ROWS = pl.DataFrame(
         "weight": RNG.random(400),
     }
 )
+CLUSTERED: dict[str, dict[str, Any]] = {"rows": {}, "clusters": {"cluster": "id"}}
 NAMES = [f"partial_roc_auc{end}" for end in ("", "_se", "_lower", "_upper")]
 
 
@@ -50,6 +51,14 @@ def test_every_group_has_it(tmp_path: Path, keys: dict[str, Any], weighted: bool
         else:
             assert lower < value < upper
             assert (upper - lower) / (2 * 1.96 * se) == pytest.approx(1, abs=0.25)
+
+
+def test_clusters_of_single_rows_have_nearly_the_error_of_rows(tmp_path: Path) -> None:
+    frames = [
+        swept(tmp_path / name, ROWS.drop("weight"), max_fpr=0.2, **keys)["areas"] for name, keys in CLUSTERED.items()
+    ]
+    alone, single = (frame["partial_roc_auc_se"][0] for frame in frames)
+    assert single == pytest.approx(alone, rel=0.03)
 
 
 def test_without_being_asked_for_it_is_not_there(tmp_path: Path) -> None:

@@ -72,6 +72,14 @@ def test_neither_the_order_of_rows_nor_files_matter(tmp_path: Path) -> None:
     assert not sample(predictions=ROWS, size=150, seed=1).equals(expected)
 
 
+def test_of_many_rows_as_many_are_drawn_as_of_few() -> None:
+    """Of which hardly one needs the cell of its score."""
+    sheet = sample(predictions=predictions(60_000), size=200)
+    assert len(sheet) == 200
+    sizes = sheet.group_by("stratum").agg(pl.len() / pl.col("probability").first()).to_series(1)
+    assert sizes.sum() == pytest.approx(60_000)
+
+
 def test_of_all_samples_every_row_of_a_stratum_is_as_likely() -> None:
     few = predictions(60)
     times = np.zeros(60)
