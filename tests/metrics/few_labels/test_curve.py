@@ -400,20 +400,19 @@ def test_few_rows_above_a_cut_are_held_for_what_they_are() -> None:
     assert with_proxy.at["precision"].upper[0] - with_proxy.at["precision"].lower[0] < 0.7  # it tells of the others
 
 
-@pytest.mark.parametrize("in_pairs", [False, True])
-def test_few_rows_of_few_others_or_of_clusters(*, in_pairs: bool) -> None:
-    """Of the twelve rows above the cut nine have labels, so that only the three others are in doubt; or in pairs."""
+@pytest.mark.parametrize("as_one", [False, True])
+def test_few_rows_of_few_others_or_of_one_cluster(*, as_one: bool) -> None:
+    """Of the twelve rows above the cut nine have labels, so that only three are in doubt; or they were drawn as one."""
     score = np.arange(400.0)
     stratum = np.repeat([0, 1], [388, 12])
     chosen = [*range(0, 388, 4), *range(388, 397)]
     label = np.isin(chosen, [388, 389, 390, 391])
-    cluster = np.arange(len(chosen)) // 2 if in_pairs else None
+    cluster = np.minimum(np.arange(len(chosen)), len(chosen) - 9) if as_one else None
     labelled = Labelled(stratum[chosen], score[chosen], label, np.ones(len(chosen)), cluster=cluster)
     cuts = np.unique(np.append(score[chosen], 388.0))[::-1]
     curve = estimated_curve(population_of(score, stratum, cuts), labelled, wanted=np.flatnonzero(cuts == 388))
     lower, upper = curve.at["precision"].lower[0], curve.at["precision"].upper[0]
-    size = 5 if in_pairs else 9  # and documents that were drawn whole are a sample of many
-    doubt = 1.0 if in_pairs else 3 / 12
+    size, doubt = (1, 1.0) if as_one else (9, 3 / 12)  # what is drawn whole is one of many
     ends = scipy.stats.beta(size * 4 / 9 + 0.5, size * 5 / 9 + 0.5).ppf([0.025, 0.975])
     reached = 4 / 9 + (ends - 4 / 9) * np.sqrt(doubt)
     assert lower <= reached[0] + 0.03
