@@ -249,7 +249,9 @@ def measured(run: PublishedRun, stage: PublishedStage, choice: Choice) -> Measur
     if stage.parameters.get("labels") is not None:
         rows = stage.accounts["predictions"]
         n_rows = rows["used"] + rows.get("not_labelled", 0)
-        labelled, notes = rows["used"] / n_rows, (*notes, _OF_SAMPLE.format(n_rows))
+        is_finite = stage.parameters.get("cluster") is None  # limits take clusters for a few of very many
+        labelled = rows["used"] / n_rows if is_finite else 0.0
+        notes = (*notes, _OF_SAMPLE.format(n_rows) + ("" if is_finite else _NO_MORE))
     return Measured(stage, choice, words, pilot, units.noun, units.now, others, over, notes, labelled)
 
 
@@ -257,6 +259,7 @@ _OF_SAMPLE = (
     "these are predictions to label, of {:,}: thresher sample --labelled draws the next ones where the labels at hand "
     "say that they tell most, so that fewer may be enough"
 )
+_NO_MORE = "; if there are no more predictions, label all of them"
 
 
 @dataclass(frozen=True)

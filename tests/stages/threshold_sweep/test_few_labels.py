@@ -198,6 +198,19 @@ def test_documents_drawn_whole_are_the_clusters() -> None:
     assert ((curve["recall_lower"] <= curve["recall"]) & (curve["recall"] <= curve["recall_upper"])).all()
 
 
+def test_a_plan_takes_documents_for_a_few_of_very_many_as_limits_do() -> None:
+    predictions = predictions_of(doc=np.arange(N_ROWS) // 10)
+    drawn = np.random.default_rng(2).choice(N_ROWS // 10, 100, replace=False)
+    sheet = predictions.filter(pl.col("doc").is_in(drawn)).select("id", label="truth")
+    plans = [
+        swept(predictions, sheet, sampling="simple", **keys).plan(metric="recall", width=0.001)
+        for keys in ({}, {"cluster": "doc"})
+    ]
+    of_rows, of_documents = (plan.plans[0].units[-3].needed for plan in plans)
+    assert of_rows <= N_ROWS < of_documents
+    assert ["label all of them" in str(plan) for plan in plans] == [False, True]
+
+
 def test_every_table_can_be_made() -> None:
     predictions = predictions_of(site=np.arange(N_ROWS) % 3)
     result = swept(
