@@ -18,7 +18,7 @@ from side_by_side import Child, Line, Took, child, in_turns, memory, print_heade
 
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.interrupts import StopRequest
-from pipeline.plan.count_tables import begin, run_nodes
+from pipeline.plan.accounting import begin, run_nodes
 from pipeline.plan.counts import Query
 from pipeline.plan.nodes import Phase
 from pipeline.runs.config import parse_config

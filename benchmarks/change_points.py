@@ -20,7 +20,7 @@ from bench import Bench, run_all
 from made_points import PREDICTED, PointFiles, points_of
 from side_by_side import Line, in_turns
 
-from pipeline.plan.count_tables import after_results, begin, count, run_nodes
+from pipeline.plan.accounting import after_results, begin, count, run_nodes
 from pipeline.plan.counts import Query
 from pipeline.plan.nodes import Phase
 from pipeline.queries.load import expand, load

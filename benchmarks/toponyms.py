@@ -20,7 +20,7 @@ from bench import GIBI, Bench, config_text, run_all
 from made_mentions import mentions_of
 from side_by_side import Child, Line, Times, Took, child, in_turns, memory
 
-from pipeline.plan.count_tables import count
+from pipeline.plan.accounting import count
 from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
 

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from pipeline.metrics.curves.decisions import Payoffs, Rate, Rates, correlation_of_rates, of_smaller
-from pipeline.metrics.curves.operating_points import Cost
+from pipeline.metrics.curves.decisions import Cost
 from pipeline.metrics.uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
 
 if TYPE_CHECKING:

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from ..engines.engine import Engine, Fetch
     from ..metrics.calibration.bins import Floats
     from ..sources.bins import Grid
-    from .count_tables import CountTables
+    from .count_tables import CountTables, Unfit
     from .nodes import Progress
-    from .plan import Unfit
 
 
 MAX_DISTINCT = 100_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import field
 from enum import IntEnum
 from functools import cache
@@ -11,16 +10,15 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import sqlglot.expressions as exp
 
 from ..engines.engine import ReadsPlaces
-from ..errors import DataError, InvalidQueryError, Note, ThresherError, UncomputableError
+from ..errors import DataError, InvalidQueryError, Note, ThresherError
 from ..queries.dialect import column, from_clause, kept, part
 from ..queries.load import file_of, load, statement
 from ..records import dataclass
-from ..sources.bindings import WHERE, in_words, uncomputable
-from ..sources.inputs import Expression, Field
+from ..sources.inputs import Field
 from ..sources.source import MOST_EXACT, PASSES_WHERE, canonical_relation
 from ..sources.types import as_mapping, in_expression
 from ..tables.columns import nothing
-from ..tables.schemas import users_name
+from ..tables.schemas import internal_name, users_name
 from ..visible_text import listed, rows_in_words
 
 if TYPE_CHECKING:
@@ -31,11 +29,6 @@ if TYPE_CHECKING:
     from ..engines.engine import Engine
     from ..sources.source import Scan, Source
     from .count_tables import CountTables
-    from .plan import Plan
-    from .rows import Grouped
-
-
-# What can be asked of an engine: every node runs, and shows the SQL that it runs.
 
 
 Parameters = dict[str, float]
@@ -126,6 +119,31 @@ class Node(Protocol):
 
 
 # Rows of inputs become relations of an engine: files are scanned, tables in memory handed over, its own named.
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """A grouping column and the input it comes from.
+
+    Attributes:
+        label: As written in `by`; the name in the results.
+        source: Name of the input that has it.
+        column: Our name of the column in that input.
+    """
+
+    label: str
+    source: str
+    column: str
+
+    @property
+    def name(self) -> str:
+        """Its name in relations, queries and frames."""
+        return internal_name(self.label)
+
+    @property
+    def field(self) -> Field:
+        """Contract of a grouping column: any type that can be grouped, read as it is even where we know its name."""
+        return Field(self.column, "any", "a grouping column")
 
 
 def register(engine: Engine, scan: Scan, *, located: bool = False) -> None:
@@ -691,64 +709,3 @@ def _with_key(fault: Mapping[str, object], keys: Sequence[str]) -> exp.Expr:
     if not all(isinstance(fault[key], int | str) for key in keys):
         return exp.false()
     return exp.and_(*(column(key).eq(exp.convert(fault[key])) for key in keys))
-
-
-# Whose fault it is that an engine could not compute a value: that of SQL of the user, or of a file.
-
-
-@contextmanager
-def naming_user_sql(engine: Engine, plan: Plan) -> Iterator[None]:
-    """Name the input and its `where`, or the expression of a column, when that could not be computed for some row.
-
-    Which one it was is asked for only then: each is computed by itself, and must fail where its columns can be read.
-
-    Raises:
-        DataError: names the input, its SQL and what the engine says.
-    """
-    try:
-        yield
-    except UncomputableError:
-        sources = {each.source.name: each.source for each in plan.relations if each.source is not None}
-        for source in sources.values():
-            for words, field, reads in _user_sql(source):
-                _compute(engine, source, words, field, reads)
-        raise
-
-
-def _user_sql(source: Source) -> Iterator[tuple[str, Field | None, tuple[str, ...]]]:
-    """Every piece of SQL of an input, in words, with the field that it is mapped to and the columns that it reads."""
-    if source.spec.where is not None:
-        yield in_words(WHERE, source.spec.where), None, source.where_columns
-    for name, mapped in source.spec.columns.items():
-        if isinstance(mapped, Expression):
-            field = source.contract.field(name) or Field(name, "any", "a column")
-            yield in_words(name, mapped.sql), field, source.columns_read(name)
-
-
-def _compute(engine: Engine, source: Source, words: str, field: Field | None, reads: tuple[str, ...]) -> None:
-    wanted = {} if field is None else {field.name: field}
-    for scan in source.scans:
-        register(engine, scan)
-    rows = canonical_relation(source, wanted).subquery("rows_of_files")
-    if field is None:
-        query = exp.select(exp.Count(this=exp.Star())).from_(rows).where(column("passes_where"))
-    else:
-        query = exp.select(exp.Count(this=column(field.name))).from_(rows)
-    try:
-        engine.fetch(query)
-    except UncomputableError as error:
-        if not _is_readable(engine, source, reads):
-            return
-        raise uncomputable(source.name, words, error.reason) from error
-
-
-def _is_readable(engine: Engine, source: Source, reads: tuple[str, ...]) -> bool:
-    for scan, files in zip(source.scans, source.groups, strict=True):
-        columns = {name.lower() for name in files[0].schema.names}  # other names are those of folders
-        read = [name for name in reads if name.lower() in columns]
-        try:
-            if read:
-                engine.fetch(exp.select(exp.Max(this=engine.bucket(read, 2))).from_(exp.to_table(scan.name)))
-        except DataError:
-            return False
-    return True

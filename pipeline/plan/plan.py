@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -9,12 +10,15 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from ..engines.duckdb import files_query, hides_numbers, one_by_one, partition_column, patterns, written_list
-from ..queries.dialect import render
+from ..errors import DataError, UncomputableError
+from ..queries.dialect import column, render
 from ..queries.load import file_of, fill
 from ..records import dataclass
-from ..sources.inputs import TABLE
+from ..sources.bindings import WHERE, in_words, uncomputable
+from ..sources.inputs import TABLE, Expression, Field
+from ..sources.source import canonical_relation
 from .counts import Query, Sweep, Transform
-from .nodes import Phase, Relation, Statement
+from .nodes import Phase, Relation, Statement, register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,9 +26,8 @@ if TYPE_CHECKING:
     from ..engines.engine import Engine
     from ..sources.bindings import KeyMatch
     from ..sources.source import Scan, Source
-    from .count_tables import CountTables
-    from .nodes import Check, Node, Progress
-    from .rows import Grouped
+    from .count_tables import CountTables, Unfit
+    from .nodes import Check, Grouped, Node, Progress
 
 
 @dataclass(frozen=True)
@@ -258,9 +261,6 @@ def _name(function: object) -> str:
     return f"{getattr(target, '__module__', '')}.{getattr(target, '__qualname__', type(target).__qualname__)}"
 
 
-# Result tables that are made only on request or while inputs are small, and samples of single rows.
-
-
 # A node that samples rows once results are known: it reads them in blocks and keeps a bounded number.
 
 
@@ -309,19 +309,6 @@ class Sample:
 
 
 ANY_NUMBER_OF_ROWS = 1 << 62
-
-
-@dataclass(frozen=True)
-class Unfit:
-    """Why the rows that were counted do not fit a table.
-
-    Attributes:
-        reason: Why, in words.
-        is_obvious: Whether nobody would expect the table of such rows, so that only the record says why it is not made.
-    """
-
-    reason: str
-    is_obvious: bool
 
 
 @dataclass(frozen=True)
@@ -402,3 +389,64 @@ class OptionalTable:
             f'{self.key} = "auto" makes it while {names} {have} at most {self.limit:,} rows{together}, and there are '
             f"{rows:,}; {self.key} = true makes it"
         )
+
+
+# Whose fault it is that an engine could not compute a value: that of SQL of the user, or of a file.
+
+
+@contextmanager
+def naming_user_sql(engine: Engine, plan: Plan) -> Iterator[None]:
+    """Name the input and its `where`, or the expression of a column, when that could not be computed for some row.
+
+    Which one it was is asked for only then: each is computed by itself, and must fail where its columns can be read.
+
+    Raises:
+        DataError: names the input, its SQL and what the engine says.
+    """
+    try:
+        yield
+    except UncomputableError:
+        sources = {each.source.name: each.source for each in plan.relations if each.source is not None}
+        for source in sources.values():
+            for words, field, reads in _user_sql(source):
+                _compute(engine, source, words, field, reads)
+        raise
+
+
+def _user_sql(source: Source) -> Iterator[tuple[str, Field | None, tuple[str, ...]]]:
+    """Every piece of SQL of an input, in words, with the field that it is mapped to and the columns that it reads."""
+    if source.spec.where is not None:
+        yield in_words(WHERE, source.spec.where), None, source.where_columns
+    for name, mapped in source.spec.columns.items():
+        if isinstance(mapped, Expression):
+            field = source.contract.field(name) or Field(name, "any", "a column")
+            yield in_words(name, mapped.sql), field, source.columns_read(name)
+
+
+def _compute(engine: Engine, source: Source, words: str, field: Field | None, reads: tuple[str, ...]) -> None:
+    wanted = {} if field is None else {field.name: field}
+    for scan in source.scans:
+        register(engine, scan)
+    rows = canonical_relation(source, wanted).subquery("rows_of_files")
+    if field is None:
+        query = exp.select(exp.Count(this=exp.Star())).from_(rows).where(column("passes_where"))
+    else:
+        query = exp.select(exp.Count(this=column(field.name))).from_(rows)
+    try:
+        engine.fetch(query)
+    except UncomputableError as error:
+        if not _is_readable(engine, source, reads):
+            return
+        raise uncomputable(source.name, words, error.reason) from error
+
+
+def _is_readable(engine: Engine, source: Source, reads: tuple[str, ...]) -> bool:
+    for scan, files in zip(source.scans, source.groups, strict=True):
+        columns = {name.lower() for name in files[0].schema.names}  # other names are those of folders
+        read = [name for name in reads if name.lower() in columns]
+        try:
+            if read:
+                engine.fetch(exp.select(exp.Max(this=engine.bucket(read, 2))).from_(exp.to_table(scan.name)))
+        except DataError:
+            return False
+    return True

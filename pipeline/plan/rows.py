@@ -18,8 +18,8 @@ from ..sources.inputs import Field, mapping_of_expression
 from ..sources.source import canonical_relation
 from ..sources.types import as_mapping, as_renaming, in_expression
 from ..tables.columns import IN_TIME
-from ..tables.schemas import cluster_name, internal_name, users_name
-from .nodes import Frame, Relation
+from ..tables.schemas import cluster_name, users_name
+from .nodes import Frame, Grouped, Relation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,37 +29,9 @@ if TYPE_CHECKING:
     from ..sources.source import Source
 
 
-# The row relation of a stage: canonical rows with their bin, their replicate and their grouping columns.
-
-
 MAX_OWN_REPLICATES = 1000
 HASH_REPLICATES = 64
 FEW_ROWS = 10_000
-
-
-@dataclass(frozen=True)
-class Grouped:
-    """A grouping column and the input it comes from.
-
-    Attributes:
-        label: As written in `by`; the name in the results.
-        source: Name of the input that has it.
-        column: Our name of the column in that input.
-    """
-
-    label: str
-    source: str
-    column: str
-
-    @property
-    def name(self) -> str:
-        """Its name in relations, queries and frames."""
-        return internal_name(self.label)
-
-    @property
-    def field(self) -> Field:
-        """Contract of a grouping column: any type that can be grouped, read as it is even where we know its name."""
-        return Field(self.column, "any", "a grouping column")
 
 
 def resolve_by(by: Iterable[Sequence[str]], sources: Sequence[Source], *, key: str = "by") -> tuple[Grouped, ...]:

@@ -13,8 +13,9 @@ import sqlglot.expressions as exp
 from ..engines.duckdb import DuckDB, Resources
 from ..errors import DataError, NoInputError, UsageError, os_fault
 from ..paths import read_file
-from ..plan.count_tables import begin
-from ..plan.nodes import Phase, naming_user_sql
+from ..plan.accounting import begin
+from ..plan.nodes import Phase
+from ..plan.plan import naming_user_sql
 from ..queries.dialect import column
 from ..queries.load import statement
 from ..records import dataclass

@@ -21,9 +21,8 @@ from ..engines.expression_types import DuckDBWithoutRows
 from ..engines.spark_session import SETTINGS_OF_SESSIONS
 from ..errors import Note, ResourceError
 from ..interrupts import StopRequest, stop_requests
-from ..plan.count_tables import after_results, begin, count
-from ..plan.nodes import naming_user_sql
-from ..plan.plan import render_stage, schemas_of_transforms
+from ..plan.accounting import after_results, begin, count
+from ..plan.plan import naming_user_sql, render_stage, schemas_of_transforms
 from ..records import dataclass
 from ..sources.inputs import is_passed_in
 from ..sources.parquet_files import DataFile
@@ -39,8 +38,7 @@ if TYPE_CHECKING:
 
     from ..engines.engine import Engine
     from ..engines.per_file_cache import Reuse
-    from ..plan.accounting import InputAccount
-    from ..plan.count_tables import Counted
+    from ..plan.accounting import Counted, InputAccount
     from ..storage.layout import Layout
     from ..storage.state import AnswerCache
     from ..tables.schemas import Table

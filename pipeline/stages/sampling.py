@@ -17,7 +17,7 @@ from pydantic import Field
 from ..errors import DataError, NoInputError, Note
 from ..metrics.few_labels.draws import allocation, further, places, worth_after_labels, worth_of_cells
 from ..plan import rows
-from ..plan.count_tables import begin, run_nodes
+from ..plan.accounting import begin, run_nodes
 from ..plan.nodes import Frame, Phase, Relation, Statement
 from ..queries.dialect import column
 from ..queries.load import statement

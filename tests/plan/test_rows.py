@@ -10,8 +10,8 @@ from running import estimates_of, read_table, rows_by_status, run_before_after
 import pipeline
 from pipeline.engines.duckdb import DuckDB
 from pipeline.errors import ConfigError, DataError
-from pipeline.plan.nodes import Relation
-from pipeline.plan.rows import From, Graph, Grouped
+from pipeline.plan.nodes import Grouped, Relation
+from pipeline.plan.rows import From, Graph
 from pipeline.queries.dialect import render
 from pipeline.queries.load import statement
 

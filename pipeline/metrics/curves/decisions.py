@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from fractions import Fraction
+from math import gcd, lcm
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ...records import dataclass
 from ..uncertainty.jackknife import covariance, leave_one_out
@@ -18,13 +21,72 @@ if TYPE_CHECKING:
 
     from ..uncertainty.jackknife import Floats
     from ..uncertainty.replicates import Resampling
-    from .operating_points import Cost
 
     Limits: TypeAlias = tuple[Floats, Floats]
     Ints: TypeAlias = NDArray[np.int64]
 
 
-# What a chosen threshold is worth on data that it was not chosen on.
+MAX_DECIMALS = 9
+MAX_COST = 1e9
+
+Amount = Annotated[float, Field(ge=-MAX_COST, le=MAX_COST)]
+
+
+def short(value: float) -> str:
+    """A number without zeros that say nothing."""
+    rounded = f"{value:g}"
+    return rounded if float(rounded) == value else repr(value)
+
+
+class Cost(BaseModel):
+    """What a row costs by its outcome, in any unit; a negative cost is a gain.
+
+    Attributes:
+        fp: A false positive; more than a true negative.
+        fn: A false negative; more than a true positive.
+        tp: A true positive.
+        tn: A true negative.
+    """
+
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
+
+    fp: Amount
+    fn: Amount
+    tp: Amount = 0.0
+    tn: Amount = 0.0
+
+    @model_validator(mode="after")
+    def _reasonable(self) -> Cost:
+        if self.fp <= self.tn or self.fn <= self.tp:
+            message = (
+                "a false positive must cost more than a true negative, and a false negative more than a true positive, "
+                "for example { fp = 1, fn = 20 }: else it is best to retrieve all rows or none, whatever they score"
+            )
+            raise ValueError(message)
+        if any(round(value, MAX_DECIMALS) != value for value in self.by_outcome):
+            message = f"a cost has more than {MAX_DECIMALS} decimals"
+            raise ValueError(message)
+        return self
+
+    @property
+    def by_outcome(self) -> tuple[float, float, float, float]:
+        """The costs of a true positive, a false positive, a false negative and a true negative."""
+        return self.tp, self.fp, self.fn, self.tn
+
+    @property
+    def whole(self) -> tuple[int, int, int, int]:
+        """`by_outcome` in the largest unit of which all costs are multiples, so that totals of counts are exact."""
+        exact = [Fraction(repr(value)) for value in self.by_outcome]
+        denominator = lcm(*(value.denominator for value in exact))
+        tp, fp, fn, tn = (value.numerator * (denominator // value.denominator) for value in exact)
+        unit = gcd(tp, fp, fn, tn)
+        return tp // unit, fp // unit, fn // unit, tn // unit
+
+    @property
+    def text(self) -> str:
+        """As the column `criterion` has it: `fp:1,fn:20`."""
+        further = ((name, value) for name, value in (("tp", self.tp), ("tn", self.tn)) if value)
+        return ",".join(f"{name}:{short(value)}" for name, value in (("fp", self.fp), ("fn", self.fn), *further))
 
 
 # Thresholds that keep a minimum on new data, although they are chosen on the same rows that are counted.

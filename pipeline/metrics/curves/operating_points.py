@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import cached_property
-from math import gcd, lcm
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -17,7 +15,7 @@ from ...records import dataclass
 from ...tables.columns import RATIOS, THRESHOLD, beside, nothing
 from ...tables.schemas import Column, limits_of_share
 from ..uncertainty.limits import limit_names, of_chosen
-from .decisions import by_fold, cross_fitted, keeps_precision, keeps_recall
+from .decisions import MAX_DECIMALS, Cost, by_fold, cross_fitted, keeps_precision, keeps_recall, short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,63 +30,8 @@ if TYPE_CHECKING:
 
 CRITERION, _RATED = "criterion", "_rated"
 NOT_REACHED, NOT_PROMISED = "not_reached", "not_promised"
-MAX_DECIMALS = 9
 MAX_BETA = 1e6  # above, F-beta is practically recall
-MAX_COST = 1e9
 KINDS = ("min_precision", "min_recall", "beta", "threshold", "max_alerts", "max_alert_share", "cost", "youden_j")
-
-Amount = Annotated[float, Field(ge=-MAX_COST, le=MAX_COST)]
-
-
-class Cost(BaseModel):
-    """What a row costs by its outcome, in any unit; a negative cost is a gain.
-
-    Attributes:
-        fp: A false positive; more than a true negative.
-        fn: A false negative; more than a true positive.
-        tp: A true positive.
-        tn: A true negative.
-    """
-
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
-
-    fp: Amount
-    fn: Amount
-    tp: Amount = 0.0
-    tn: Amount = 0.0
-
-    @model_validator(mode="after")
-    def _reasonable(self) -> Cost:
-        if self.fp <= self.tn or self.fn <= self.tp:
-            message = (
-                "a false positive must cost more than a true negative, and a false negative more than a true positive, "
-                "for example { fp = 1, fn = 20 }: else it is best to retrieve all rows or none, whatever they score"
-            )
-            raise ValueError(message)
-        if any(round(value, MAX_DECIMALS) != value for value in self.by_outcome):
-            message = f"a cost has more than {MAX_DECIMALS} decimals"
-            raise ValueError(message)
-        return self
-
-    @property
-    def by_outcome(self) -> tuple[float, float, float, float]:
-        """The costs of a true positive, a false positive, a false negative and a true negative."""
-        return self.tp, self.fp, self.fn, self.tn
-
-    @property
-    def whole(self) -> tuple[int, int, int, int]:
-        """`by_outcome` in the largest unit of which all costs are multiples, so that totals of counts are exact."""
-        exact = [Fraction(repr(value)) for value in self.by_outcome]
-        denominator = lcm(*(value.denominator for value in exact))
-        tp, fp, fn, tn = (value.numerator * (denominator // value.denominator) for value in exact)
-        unit = gcd(tp, fp, fn, tn)
-        return tp // unit, fp // unit, fn // unit, tn // unit
-
-    @property
-    def text(self) -> str:
-        """As the column `criterion` has it: `fp:1,fn:20`."""
-        further = ((name, value) for name, value in (("tp", self.tp), ("tn", self.tn)) if value)
-        return ",".join(f"{name}:{_short(value)}" for name, value in (("fp", self.fp), ("fn", self.fn), *further))
 
 
 class Criterion(BaseModel):
@@ -146,21 +89,15 @@ class Criterion(BaseModel):
     def text(self) -> str:
         """Text of the column `criterion`."""
         if self.beta is not None:
-            return f"max_f{_short(self.beta)}"
+            return f"max_f{short(self.beta)}"
         if self.cost is not None:
             return f"cost={self.cost.text}"
         if self.youden_j:
             return "max_youden_j"
         name = next(name for name in KINDS if getattr(self, name) is not None)
         value = getattr(self, name)
-        shown = _short(value) if name in {"threshold", "max_alert_share"} else repr(value)
+        shown = short(value) if name in {"threshold", "max_alert_share"} else repr(value)
         return f"{name}={shown}" if self.confidence is None else f"{name}={shown},confidence={self.confidence!r}"
-
-
-def _short(value: float) -> str:
-    """A number without zeros that say nothing."""
-    short = f"{value:g}"
-    return short if float(short) == value else repr(value)
 
 
 def each_once(criteria: tuple[Criterion, ...], *, counts_all: bool = False) -> tuple[Criterion, ...]:

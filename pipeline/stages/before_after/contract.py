@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from ...metrics.before_after.estimates import ReferenceRule
 from ...metrics.before_after.formulas import PAGE, SHOWN
 from ...metrics.before_after.intervals import Choice
-from ...metrics.curves.operating_points import MAX_DECIMALS, Criterion, cost_column, each_once
+from ...metrics.curves.decisions import MAX_DECIMALS
+from ...metrics.curves.operating_points import Criterion, cost_column, each_once
 from ...metrics.uncertainty.limits import DESIGN_EFFECT, N_CLUSTERS, N_EFFECTIVE, QUALITY_COLUMN
 from ...sources.bindings import KeyMatch
 from ...sources.inputs import Field as InputField

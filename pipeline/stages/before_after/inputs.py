@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...metrics.before_after.timelines import Span
-    from ...plan.rows import Grouped
+    from ...plan.nodes import Grouped
     from ...sources.source import Source
     from ...tables.columns import Boundary
     from .contract import Compared

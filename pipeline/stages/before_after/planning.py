@@ -10,7 +10,6 @@ import sqlglot.expressions as exp
 from ...errors import ConfigError, DataError
 from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from ...plan import rows
-from ...plan.accounting import UnmappedId, pooled_systems
 from ...plan.counts import CountFunction, Query, Sweep
 from ...plan.nodes import (
     Relation,
@@ -22,6 +21,7 @@ from ...plan.nodes import (
     one_cluster_check,
 )
 from ...plan.plan import Plan
+from ...plan.roles import UnmappedId, pooled_systems
 from ...queries.dialect import all_rows, double, kept, part
 from ...queries.load import statement
 from ...records import dataclass
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ...metrics.before_after.timelines import Span
-    from ...plan.nodes import After, Check, CrossCheck
+    from ...plan.nodes import After, Check, CrossCheck, Grouped
     from ...plan.plan import OptionalTable
-    from ...plan.rows import Grouped, Units
+    from ...plan.rows import Units
     from ...sources.source import Source
     from .contract import BeforeAfterParameters, Compared, Parent
     from .groups import Strata

@@ -11,7 +11,6 @@ import sqlglot.expressions as exp
 
 from ...errors import DataError, Note
 from ...plan import rows
-from ...plan.accounting import pooled_systems
 from ...plan.counts import Query, Sweep, Transform
 from ...plan.nodes import (
     CrossCheck,
@@ -25,6 +24,7 @@ from ...plan.nodes import (
     outside_check,
 )
 from ...plan.plan import OptionalTable, Plan
+from ...plan.roles import pooled_systems
 from ...queries.dialect import column
 from ...queries.load import statement
 from ...records import dataclass

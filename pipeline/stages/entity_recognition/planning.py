@@ -12,10 +12,11 @@ import polars as pl
 from ...errors import ConfigError, DataError, Note
 from ...metrics.matching.spans import POOLED_AVERAGES
 from ...plan import rows
-from ...plan.accounting import NOT_JUDGED, pooled_systems
+from ...plan.accounting import NOT_JUDGED
 from ...plan.counts import Query, Reduction, Sweep, Transform
 from ...plan.nodes import After, Frame, Relation, doubtful_groups, doubtful_scores, missing_check
 from ...plan.plan import OptionalTable, Plan
+from ...plan.roles import pooled_systems
 from ...queries.dialect import all_rows
 from ...queries.load import statement
 from ...records import dataclass

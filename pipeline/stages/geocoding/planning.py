@@ -18,10 +18,10 @@ from ...metrics.uncertainty.jackknife import leave_one_out, log_interval, t_quan
 from ...metrics.uncertainty.limits import INTERVAL_QUALITY, quality_of_sizes, worst
 from ...metrics.uncertainty.replicates import otherwise, ratio_limits
 from ...plan import rows
-from ...plan.accounting import Roles, UnmappedId, pooled_systems
 from ...plan.counts import Query, Sweep, Transform
 from ...plan.nodes import After, CrossCheck, Relation, doubtful_groups, duplicate_check, file_check, missing_check
 from ...plan.plan import OptionalTable, Plan
+from ...plan.roles import Roles, UnmappedId, pooled_systems
 from ...queries.dialect import column
 from ...queries.load import statement
 from ...records import dataclass

@@ -23,7 +23,6 @@ from ...metrics.ranking.measures import (
     measures,
 )
 from ...plan import rows
-from ...plan.accounting import pooled_systems
 from ...plan.counts import Query, RankedAmong, Reduction
 from ...plan.nodes import (
     OF_ORDER,
@@ -36,6 +35,7 @@ from ...plan.nodes import (
     one_cluster_check,
 )
 from ...plan.plan import OptionalTable, Plan
+from ...plan.roles import pooled_systems
 from ...queries.dialect import all_rows, column, double
 from ...queries.load import page, statement
 from ...records import dataclass

@@ -41,10 +41,10 @@ from ...metrics.uncertainty.limits import (
     with_quality,
 )
 from ...metrics.uncertainty.replicates import MOST_CELLS, Cube
-from ...plan.count_tables import LOWER, UPPER
+from ...plan.count_tables import LOWER, UPPER, Unfit
 from ...plan.counts import ProbabilitySums
 from ...plan.nodes import outside_check
-from ...plan.plan import OptionalTable, Unfit
+from ...plan.plan import OptionalTable
 from ...queries.load import statement
 from ...records import dataclass
 from ...tables.columns import (

@@ -13,7 +13,7 @@ from ...metrics.curves.operating_points import operating_points
 from ...metrics.uncertainty.limits import warnings_of_marks, with_numbers
 from ...metrics.uncertainty.replicates import Cube
 from ...plan import rows
-from ...plan.accounting import NOT_LABELLED, STATES, Roles
+from ...plan.accounting import NOT_LABELLED, STATES
 from ...plan.area_work import MOST_CELLS as MOST_SINGLE
 from ...plan.area_work import Areas
 from ...plan.count_tables import losses_of_scores
@@ -29,6 +29,7 @@ from ...plan.nodes import (
     outside_check,
 )
 from ...plan.plan import OptionalTable, Plan, Sample
+from ...plan.roles import Roles
 from ...queries.dialect import all_rows, column, double, is_finite
 from ...queries.load import statement
 from ...records import dataclass

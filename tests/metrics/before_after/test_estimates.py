@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from reference_estimates import Row, chosen_by, reaches, reference_of
 
 from pipeline.metrics.before_after.estimates import Sums, estimates, f_beta, operating_point, precision_reaches
-from pipeline.metrics.curves.operating_points import Cost, Criterion
+from pipeline.metrics.curves.decisions import Cost
+from pipeline.metrics.curves.operating_points import Criterion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

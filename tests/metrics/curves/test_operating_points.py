@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from pipeline.metrics.curves.operating_points import Cost, Criterion, Outcomes, pick
+from pipeline.metrics.curves.decisions import Cost
+from pipeline.metrics.curves.operating_points import Criterion, Outcomes, pick
 
 CURVE = pl.DataFrame(
     {

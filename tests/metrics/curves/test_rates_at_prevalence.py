@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from pipeline.metrics.curves.decisions import Rate, Rates, correlation_of_rates, ratio_limits
-from pipeline.metrics.curves.operating_points import Cost
+from pipeline.metrics.curves.decisions import Cost, Rate, Rates, correlation_of_rates, ratio_limits
 from pipeline.metrics.uncertainty.jackknife import fieller_interval
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_rows
 

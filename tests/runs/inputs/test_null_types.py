@@ -19,7 +19,8 @@ import thresher
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.errors import DataError, ThresherError
 from pipeline.interrupts import StopRequest
-from pipeline.plan.count_tables import CountTables, count
+from pipeline.plan.accounting import count
+from pipeline.plan.count_tables import CountTables
 from pipeline.plan.nodes import Check, Progress, Relation
 from pipeline.runs.opening import open_inputs
 
