@@ -257,18 +257,20 @@ def in_order(frame: pl.DataFrame, key: Sequence[str], criteria: Sequence[str] = 
     """
     import polars as pl  # noqa: PLC0415 - see polars_types
 
-    n_values = {name: frame.get_column(name).n_unique() for name in key}
+    columns = {name: frame.get_column(name) for name in key}
+    is_few = frame.height <= FEW_ROWS and not any(column.dtype.is_nested() for column in columns.values())
+    few = {name: column.to_list() for name, column in columns.items()} if is_few else None
+    n_values = {name: column.n_unique() if few is None else len(set(few[name])) for name, column in columns.items()}
     varying = [name for name in key if n_values[name] > 1]
     by_rank = bool(criteria) and CRITERION in varying
-    is_in_order = not varying or (len(varying) == 1 and frame.get_column(varying[0]).is_sorted(nulls_last=True))
+    is_in_order = not varying or (len(varying) == 1 and columns[varying[0]].is_sorted(nulls_last=True))
     if by_rank or not is_in_order:
         order = _order(criteria, varying) if by_rank else varying
-        threads = frame.height > FEW_ROWS
-        frame = frame.sort(order, nulls_last=True, maintain_order=True, multithreaded=threads)
+        frame = frame.sort(order, nulls_last=True, maintain_order=True, multithreaded=few is None)
     if len(varying) < 2:  # noqa: PLR2004 - the values of one column tell
         return frame, max(n_values.values(), default=1) < frame.height
-    if frame.height <= FEW_ROWS:
-        return frame, frame.select(pl.struct(varying)).to_series().n_unique() < frame.height
+    if few is not None:
+        return frame, len(set(zip(*(few[name] for name in varying), strict=True))) < frame.height
     same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in varying)
     return frame, bool(frame.select(same.slice(1).any()).item())
 
