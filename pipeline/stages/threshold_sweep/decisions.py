@@ -32,6 +32,7 @@ from ..stage import doubt
 from .areas import CLUSTERS
 from .contract import (
     CONFUSION,
+    COST_PER_ROW,
     CROSSED,
     HEAVIEST,
     confusion_of,
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
 # Cost per row of threshold_sweep, with its interval: at the operating points, and of groups put together.
 
 
-COST_PER_ROW = "cost_per_row"
 PER_ROW = (
     Column(
         COST_PER_ROW,

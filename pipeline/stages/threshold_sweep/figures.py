@@ -40,8 +40,8 @@ from ..sections import EXPLAINED_ROWS, Convention, Evidence, Measure, Profile, S
 from ..stage import Counted, SampleSizes, nouns_of, untold, with_influence
 from .areas import AREAS, PARTIAL, with_band
 from .calibration import CALIBRATION_TABLE, RELIABILITY_TABLE, calibration_figures, calibration_sentences
-from .contract import DRAWN
-from .decisions import COST_PER_ROW, is_about_cost
+from .contract import COST_PER_ROW, DRAWN
+from .decisions import is_about_cost
 from .units import INPUTS, identity, location_of_known
 
 if TYPE_CHECKING:

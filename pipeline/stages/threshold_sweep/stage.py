@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from ...metrics.curves.operating_points import operating_points
+from ...metrics.curves.decisions import FOLDS, at_choices, split_rows
+from ...metrics.curves.operating_points import (
+    Candidates,
+    Outcomes,
+    f_beta_of_counts,
+    operating_points,
+    ratios_of_counts,
+)
 from ...metrics.uncertainty.limits import warnings_of_marks, with_numbers
+from ...metrics.uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
 from ...metrics.uncertainty.replicates import Cube
-from ...plan import rows
 from ...plan.accounting import NOT_LABELLED, STATES
 from ...plan.area_work import MOST_CELLS as MOST_SINGLE
 from ...plan.area_work import Areas
@@ -30,12 +38,13 @@ from ...plan.nodes import (
 )
 from ...plan.plan import OptionalTable, Plan, Sample
 from ...plan.roles import Roles
+from ...plan.rows import HASH_REPLICATES, frame_in_time, order_of_clusters, read, replicate_relations, resolve_by
 from ...queries.dialect import all_rows, column, double, is_finite
 from ...queries.load import statement
 from ...records import dataclass
 from ...sources.inputs import is_passed_in
 from ...sources.source import SCORE_GIVEN
-from ...tables.columns import IN_TIME, SECOND_REPLICATE, THRESHOLD, beside, divide, nothing, ratios
+from ...tables.columns import IN_TIME, RATIOS, SECOND_REPLICATE, THRESHOLD, beside, divide, nothing, ratios
 from ...tables.schemas import GROUPING, group_text
 from ...visible_text import of_every
 from ..figures import CHOICE, QUALITY_IN_SAMPLE, SAME_DATA, on_other_data, words_of_choice
@@ -57,6 +66,7 @@ from .calibration import RELIABILITY_TABLE, calibration_tables, few_outside
 from .contract import (
     CHECKED,
     CONFUSION,
+    COST_PER_ROW,
     COUNT_NAMES,
     COUNTS,
     CROSSED,
@@ -69,17 +79,19 @@ from .contract import (
     OF_DRAWN,
     PREDICTIONS,
     ThresholdSweepParameters,
-    candidates,
     clusters_of_groups,
+    confusion_of,
+    counts_of_clusters,
     f_beta,
     kind_of_counts,
+    limits_of_clusters,
+    limits_of_rows,
     outcomes,
     with_further,
     with_heaviest,
     with_intervals,
 )
 from .decisions import (
-    COST_PER_ROW,
     Swept,
     at_own_thresholds,
     cost_cell,
@@ -94,9 +106,12 @@ from .tables import TABLES, averages_table, further_columns, requested_tables
 from .units import COST, OUTCOMES, POINTS, UNITS, OutcomeSampler, UnitsOfSweep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ...plan.nodes import Node
+    from ...metrics.curves.decisions import Ints
+    from ...metrics.uncertainty.jackknife import Floats, Limits
+    from ...metrics.uncertainty.replicates import GroupCounts
+    from ...plan.nodes import Grouped, Node
     from ...sources.bins import Grid
     from ...sources.source import Source
     from .few_labels import Estimates
@@ -132,7 +147,7 @@ class _Planner:
     checked: Source | None = None
 
     def plan(self) -> Plan:
-        by = rows.resolve_by(self.params.by, [self.predictions])
+        by = resolve_by(self.params.by, [self.predictions])
         names = [each.name for each in by]
         evaluated = self._evaluated(names)
         missed = self.params.counts_missed
@@ -147,7 +162,7 @@ class _Planner:
                 *self._roles(by),
                 *self._counts(sweep),
                 *self._heaviest(),
-                *rows.frame_in_time(self.order),
+                *frame_in_time(self.order),
                 self._areas(names),
                 *self._calibration(names),
                 *self._sample(names),
@@ -281,9 +296,9 @@ class _Planner:
         name = f"threshold_sweep/evaluated_predictions{kind}"
         return statement(name, segment, columns=columns, relations=self._counted)
 
-    def _relations(self, by: Sequence[rows.Grouped], evaluated: exp.Query) -> Iterator[Node]:
+    def _relations(self, by: Sequence[Grouped], evaluated: exp.Query) -> Iterator[Node]:
         clusters = dict.fromkeys([*self._clusters(), *([] if self.order is None else [self.order])])
-        yield rows.read(self.predictions, [*self._fields(), *clusters], by, self._derived())
+        yield read(self.predictions, [*self._fields(), *clusters], by, self._derived())
         if self.labels is not None:
             yield from self._labelled(self.labels, [grouped.name for grouped in by], tuple(clusters))
         if self.replicated:
@@ -297,9 +312,9 @@ class _Planner:
         from .few_labels import LabelledRows  # noqa: PLC0415 - only labels of a sample need it
 
         given = [name for name in ("probability", "stratum") if labels.has(name)]
-        yield rows.read(labels, ["id", "label", *given], (), {}, located=labels.without_places is None)
+        yield read(labels, ["id", "label", *given], (), {}, located=labels.without_places is None)
         if self.checked is not None:
-            yield rows.read(self.checked, ["id", "label"], (), {})
+            yield read(self.checked, ["id", "label"], (), {})
         labelled = LabelledRows(self.params, self.predictions, labels, tuple(by), clusters)
         yield Relation("rows_to_sample", statement("threshold_sweep/rows_to_sample", labelled.read))
         yield labelled
@@ -321,18 +336,18 @@ class _Planner:
         cluster = self.params.cluster
         if not self.replicated or not isinstance(cluster, str):
             return None
-        return rows.order_of_clusters(self.predictions, cluster, self.params.cluster_order)
+        return order_of_clusters(self.predictions, cluster, self.params.cluster_order)
 
     def _replicates(self) -> Iterator[Relation]:
         """The replicates of the clusters; of two parents few, so that counts by both stay few."""
-        read = f"{self.predictions.name}_read" if self.labels is None else DRAWN
+        relation = f"{self.predictions.name}_read" if self.labels is None else DRAWN
         wanted = self.params.n_replicates
         clusters = self._clusters()
         if not self.beside:
-            yield from rows.replicate_relations(read, clusters[0], wanted, order=self.order)
+            yield from replicate_relations(relation, clusters[0], wanted, order=self.order)
             return
-        yield from rows.replicate_relations(read, clusters[0], wanted or rows.HASH_REPLICATES)
-        yield from rows.replicate_relations(read, clusters[1], rows.HASH_REPLICATES, of="second_parents")
+        yield from replicate_relations(relation, clusters[0], wanted or HASH_REPLICATES)
+        yield from replicate_relations(relation, clusters[1], HASH_REPLICATES, of="second_parents")
 
     def _derived(self) -> dict[str, exp.Expr]:
         """The weight of rows that have none, and the score that counts where rows without a valid one do."""
@@ -373,7 +388,7 @@ class _Planner:
             replicated=self.replicated,
             random_sizes=self.params.class_sizes == "random",
             missed=self.params.counts_missed,
-            second_replicates=rows.HASH_REPLICATES if self.beside else 0,
+            second_replicates=HASH_REPLICATES if self.beside else 0,
             in_time=self.order is not None,
             confidence=self.params.confidence,
             resampling=self.params.resampling,
@@ -403,12 +418,12 @@ class _Planner:
             remedy = 'Keep one row per item and group, or set duplicates = "keep" to count every row.'
             yield duplicate_check(self.predictions, keys, remedy=remedy, of_systems=True)
 
-    def _roles(self, by: Sequence[rows.Grouped]) -> Iterator[Roles]:
+    def _roles(self, by: Sequence[Grouped]) -> Iterator[Roles]:
         """What columns without a role say of rows that are taken as independent."""
         if self.params.uncertainty != "none" and self.labels is None:
             yield Roles(self.predictions, by, self._fields(), self._clusters(), ("label", "score"))
 
-    def _warnings(self, by: Sequence[rows.Grouped]) -> Iterator[str]:
+    def _warnings(self, by: Sequence[Grouped]) -> Iterator[str]:
         yield from doubtful_groups([self.predictions], by)
         yield from doubtful_scores(self.predictions)
 
@@ -527,6 +542,157 @@ def _ratios(counted: pl.DataFrame) -> pl.DataFrame:
         divide(fp, fp + tn).alias("fpr"),
         reason.when(fp + tn <= 0).then(pl.lit("no_negative")).alias("undefined"),
     )
+
+
+# What criteria choose from: limits and counts by fold of every group.
+
+
+def candidates(
+    curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters, estimates: Estimates | None = None
+) -> Iterator[Candidates]:
+    """Every group of the curve, with the working columns of squares and heaviest weights.
+
+    A promise allows for other class sizes, whatever `class_sizes` says, as the next data may have others.
+    """
+    within_budget = params.cluster is None or cube.within_budget(curve.height)
+    promises = params.is_replicated and within_budget
+    any_weight = curve["tp_weight"].null_count() < curve.height
+    if not any(criterion.confidence is not None for criterion in params.operating_points):  # counts are enough
+        numbers = (f"{name}{suffix}" for suffix in ("", "_weight", "_squares", OF_DRAWN) for name in CONFUSION)
+        wanted = (*cube.keys, THRESHOLD, *numbers, *HEAVIEST)
+        curve = curve[[name for name in wanted if name in curve.columns]]
+    for rows, group in cube.beside(curve):
+
+        def lower(name: str, confidence: float, rows: pl.DataFrame = rows, group: GroupCounts = group) -> Floats:
+            if estimates is not None:
+                return estimates.lower(rows, name, confidence)
+            if params.cluster is None:
+                return limits_of_rows(rows, confidence, [name], fixed_sizes=False)[name][0]
+            return limits_of_clusters(rows, group, confidence, [name])[name][0]
+
+        is_split = params.cluster is None or params.uncertainty != "none"
+        counts = _by_fold(rows, group, params, weighted=any_weight) if is_split else None
+        yield Candidates(
+            rows=rows,
+            lower=lower if promises else None,
+            retrieved=(rows["tp"] + rows["fp"]).to_numpy().astype(np.float64),
+            counts="none" if counts is None else counts,
+            ratios=ratios_of_counts,
+            f_beta=f_beta_of_counts,
+            outcomes=lambda counts: Outcomes(*counts),
+            **_limits(rows, group, params, counts, estimates) if promises and counts is not None else {},
+        )
+
+
+def _limits(
+    rows: pl.DataFrame,
+    group: GroupCounts,
+    params: ThresholdSweepParameters,
+    counts: Sequence[Floats],
+    estimates: Estimates | None,
+) -> dict[str, Callable[..., Any]]:
+    """How `Candidates` has its limits."""
+    if estimates is not None:
+        return {"at_folds": partial(_limits_of_sample, rows, estimates)}
+    if params.cluster is not None:
+        return {"at_folds": partial(_limits_of_clusters, rows, group, params)}
+    weighted = rows["tp_weight"].null_count() < rows.height
+    at_folds = partial(_weights_at_folds, rows, counts) if weighted else _counts_at_folds
+    return {"at_folds": at_folds, "limits": partial(_limits_of_rows, params)}
+
+
+def _counts_at_folds(_chosen: Ints, pooled: Sequence[Floats]) -> Sequence[Floats]:
+    """The outcomes of independent rows whose folds have thresholds of their own."""
+    return pooled
+
+
+def _weights_at_folds(
+    rows: pl.DataFrame, weights: Sequence[Floats], chosen: Ints, _pooled: Sequence[Floats]
+) -> list[Floats]:
+    """The same of weights, their squares, and the heaviest ones."""
+    heaviest = [rows[name][:1].to_numpy() for name in HEAVIEST]
+    return [at_choices(side, chosen).sum(axis=0) for side in (*weights, *_of_rows(rows, "_squares"))] + heaviest
+
+
+def _limits_of_rows(params: ThresholdSweepParameters, at_folds: Sequence[Sequence[Floats]]) -> dict[str, Limits]:
+    """Limits of the ratios of several groups, from `_counts_at_folds` or `_weights_at_folds`."""
+    counts = [np.concatenate(sides) for sides in zip(*at_folds, strict=True)]
+    squares = counts[len(CONFUSION) :]
+    weights = Weights(Confusion(*squares[: len(CONFUSION)]), *squares[len(CONFUSION) :]) if squares else None
+    fixed = params.class_sizes == "fixed"
+    outcomes = Confusion(*counts[: len(CONFUSION)])
+    return intervals_of_rows(outcomes, weights, params.confidence, fixed_sizes=fixed, names=RATIOS)
+
+
+def _limits_of_clusters(
+    rows: pl.DataFrame,
+    group: GroupCounts,
+    params: ThresholdSweepParameters,
+    chosen: Ints,
+    _pooled: Sequence[Floats],
+) -> dict[str, Limits]:
+    """Limits of the ratios of a group whose folds have thresholds of their own.
+
+    Of two parents the first is in folds; the second, which tells the spread alone, is taken at the middle one of their
+    thresholds.
+    """
+    (first, *crossed), heaviest = counts_of_clusters(rows, group)
+    middle = np.full(1, np.sort(chosen)[len(chosen) // 2])
+    of_folds, *of_others = (
+        Confusion(*(at_choices(side, at) for side in (each.tp, each.fp, each.fn, each.tn)), in_time=each.in_time)
+        for each, at in zip((first, *crossed), (chosen, *[middle] * len(crossed)), strict=True)
+    )
+    resampling = params.resampling
+    return intervals_of_clusters(
+        of_folds, params.confidence, heaviest=heaviest, names=RATIOS, crossed=of_others, resampling=resampling
+    )
+
+
+def _limits_of_sample(
+    rows: pl.DataFrame, estimates: Estimates, chosen: Ints, pooled: Sequence[Floats]
+) -> dict[str, Limits]:
+    """Limits of the ratios of a group whose rows are labels of a sample.
+
+    They lie as far from the ratios as those of the middle one of the thresholds lie from its estimates.
+    """
+    ratios = dict(zip(RATIOS, (*ratios_of_counts(pooled), f_beta_of_counts(pooled, 1.0)), strict=True))
+    middle = int(np.sort(chosen)[len(chosen) // 2])
+    limits = {}
+    for name, ratio in ratios.items():
+        estimate, lower, upper = estimates.at(rows, name, middle)
+        limits[name] = np.maximum(ratio + lower - estimate, 0.0), np.minimum(ratio + upper - estimate, 1.0)
+    return limits
+
+
+def _by_fold(
+    rows: pl.DataFrame, group: GroupCounts, params: ThresholdSweepParameters, *, weighted: bool
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """The four outcomes by fold, or their weights: of clusters, else of rows."""
+    if params.cluster is not None:
+        counts = confusion_of(group.in_folds(FOLDS), "weight" if weighted else "n")
+        return counts.tp, counts.fp, counts.fn, counts.tn
+    of_weights = OF_DRAWN if f"tp{OF_DRAWN}" in rows.columns else "_weight"
+    return _of_rows(rows, of_weights if weighted else "")
+
+
+def _of_rows(rows: pl.DataFrame, suffix: str) -> tuple[Floats, Floats, Floats, Floats]:
+    """The four outcomes of independent rows by fold, or what the columns with this suffix hold of them."""
+    true, positives = _split(rows, ("tp", "fn"), suffix, seed=0)
+    false, negatives = _split(rows, ("fp", "tn"), suffix, seed=1)
+    return true, false, positives - true, negatives - false
+
+
+def _split(rows: pl.DataFrame, names: tuple[str, str], suffix: str, *, seed: int) -> tuple[Floats, Floats]:
+    """What is retrieved of one class, and all of it, by fold."""
+    retrieved, missed = (rows[name].to_numpy() for name in names)
+    weights = None
+    if suffix:
+        heavy, heavy_missed = (rows[f"{name}{suffix}"].to_numpy() for name in names)
+        weights = (heavy, float(heavy[0] + heavy_missed[0]))
+    return split_rows(retrieved, int(retrieved[0] + missed[0]), weights, seed=seed)
+
+
+# What a run says of its results.
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
