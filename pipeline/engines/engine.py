@@ -1,4 +1,4 @@
-"""What every engine can do, and what it may use: memory, and a folder for what does not fit into it."""
+"""The interface of every engine, and its resources: memory, and a folder for data that exceed it."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def _fresh(usual: Path) -> Path:
 
 
 class Engine(Protocol):
-    """What an engine can do.
+    """The interface of every engine.
 
     Attributes:
         name: Name of the engine, as the config has it.
@@ -367,7 +367,7 @@ class Scan:
         return [partition.of(numbers) for partition in self.partitions]
 
     def tells(self, path: str) -> list[str | None]:
-        """What rows of a file tell of it besides its content: the values of its further columns, and its path.
+        """Facts about a file that its rows carry beside its content: values of further columns, and its path.
 
         The path counts where rows tell it: that of a copy is another in every run, whatever identifies its content.
         """
@@ -431,7 +431,7 @@ class Told:
         return sorted(several, key=lambda source: -sum(file.rows for file in self.files_of(source)))
 
     def splitter(self, source: str) -> Splitter:
-        """What splits queries over the files of an input."""
+        """Splits queries over the files of an input."""
         from ..queries.splitting import Splitter  # noqa: PLC0415 - only inputs of several files need it
 
         return Splitter(self.views, {name for name, scan in self.scans.items() if scan.source == source}, numbered)

@@ -1,4 +1,4 @@
-"""What DuckDB says of an expression without reading a row: its type, and whether a predicate holds for given values."""
+"""The type of an expression, and whether a predicate holds for given values, asked of DuckDB without reading a row."""
 
 from __future__ import annotations
 
@@ -123,11 +123,11 @@ class DuckDBWithoutRows(DuckDB):
     def scan(
         self, name: str, files: Sequence[str], partitions: Sequence[Partition] = (), *, located: bool = False
     ) -> None:
-        """Register no row of some files as a relation; arguments as those of `DuckDB.scan`."""
+        """Register a relation that has the columns of some files and no row; takes the arguments of `DuckDB.scan`."""
         self.define(name, self._rows_of(name, files, partitions, located=located).limit(0))
 
     def scan_place(self, name: str, target: Place, *, located: bool = False) -> None:
-        """Register no row of a table of another engine; arguments as those of `ReadsPlaces.scan_place`."""
+        """Register a relation with the columns of another engine's table and no row; see `ReadsPlaces.scan_place`."""
         import pyarrow as pa  # noqa: PLC0415 - only those whose rows Spark reads need it here
 
         plain = [column for column in target.schema if not isinstance(column.type, pa.BaseExtensionType)]

@@ -56,7 +56,7 @@ _NOT_AGGREGATED = "their rows are needed in order, or one by one"
 
 
 class KeepsAnswers(Protocol):
-    """What keeps bytes by key from run to run."""
+    """A store that keeps bytes by key from run to run."""
 
     def read(self, key: str) -> bytes | None:
         """Return what is kept, intact; None if nothing is."""
@@ -68,7 +68,7 @@ class KeepsAnswers(Protocol):
 
 
 class TooLargeError(Exception):
-    """What files answer has too many rows to be worth keeping."""
+    """The answers of the files have too many rows to be worth keeping."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Answers:
 
 @dataclass
 class Reuse:
-    """What was read of the inputs of a stage, and what was not.
+    """How much of the inputs of a stage was read, and how much was not.
 
     Attributes:
         files: Number of the files of every input of several files.
@@ -180,7 +180,7 @@ class FileAnswers:
         *,
         apart: bool = False,
     ) -> tuple[Asked, Answers]:
-        """The answers of all files; those of files that had not answered are kept for the next run.
+        """The answers of all files; new ones are kept for the next run.
 
         Args:
             query: The query.
@@ -367,7 +367,7 @@ class Incremental:
 
     @property
     def reuse(self) -> Reuse:
-        """What was read so far, and what was not."""
+        """How much was read so far, and how much was not."""
         sources = [file.source for file in self._told.files.values()]
         several = {source: sources.count(source) for source in sources if sources.count(source) > 1}
         return Reuse(several, self._files.read, self._whole)

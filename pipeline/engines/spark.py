@@ -142,7 +142,7 @@ class Spark:
         return rows if located else rows.drop(*LOCATION)
 
     def _find(self, target: Place) -> None:
-        """Name a relation with the columns of a place, and those of the places of its rows."""
+        """Name a relation with the columns of a table or an address, and with the place of each row."""
         frame, schema = frame_of(self._session, target.kind, target.target), target.schema
         columns = [_timed(frame, field) for field in schema if schema.names.count(field.name) == 1]
         if tells(frame, "file_path", "row_index"):
@@ -153,7 +153,7 @@ class Spark:
         frame.select(*columns).createOrReplaceTempView(name)
 
     def scan_place(self, name: str, target: Place, *, located: bool = False) -> None:
-        """Register a table, or files at an address, as a relation; arguments as those of `ReadsPlaces.scan_place`."""
+        """Register a table, or files at an address, as a relation; see `ReadsPlaces.scan_place`."""
 
         def scan() -> None:
             frame = self._session.table(self._places[target.kind, target.target])
@@ -350,7 +350,7 @@ def struct_of(schema: pa.Schema) -> StructType:
 
 
 def functions_of(frame: DataFrame) -> ModuleType:
-    """Return the functions of columns that go with a frame: those of Spark Connect, or those of a Spark in Java."""
+    """Return the module of column functions that a frame needs: of Spark Connect, or of Spark in this process."""
     is_remote = type(frame).__module__.startswith("pyspark.sql.connect")
     return import_module("pyspark.sql.connect.functions" if is_remote else "pyspark.sql.functions")
 

@@ -281,7 +281,7 @@ def _medians_without(unit: Integers, errors: Floats, number: int) -> Floats:
 
 
 def _lowest_without(unit: Integers, values: Floats, number: int) -> Floats:
-    """The lowest value of the other units, for each unit: that of the first unit, but for itself that of the second."""
+    """The lowest value among the other units, for each unit: the lowest of all, or the second lowest for that unit."""
     lowest = np.full(number, np.inf)
     np.minimum.at(lowest, unit, values)
     if number < _FEWEST:

@@ -163,7 +163,7 @@ def recall_posterior(tp: ArrayLike, fn: ArrayLike, prior: float = 0.5) -> BetaPo
 
 
 def f1_posterior(tp: ArrayLike, fp: ArrayLike, fn: ArrayLike, prior: float = 0.5) -> F1Posterior:
-    """Posterior of F1 in closed form: that of 2 B / (1 + B) with B ~ Beta(TP + prior, FP + FN + 2 prior).
+    """Posterior of F1 in closed form: F1 = 2 B / (1 + B) with B ~ Beta(TP + prior, FP + FN + 2 prior).
 
     Args:
         tp: True positives, ≥ 0; numbers or arrays.

@@ -1,1 +1,1 @@
-"""What can be asked of an engine: nodes that run and show themselves, checks, and the account of every row."""
+"""Questions to an engine: nodes that run and show themselves, checks, and the account of every row."""

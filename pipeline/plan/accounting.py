@@ -1,4 +1,4 @@
-"""What became of every row of every input: used, or left out for a reason; and rows that must not be left out."""
+"""The account of every row of every input: used, left out for a reason, or an error; and the counts of a stage."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ STATES = {
 
 
 class Options(Protocol):
-    """What the parameters of every stage say of counting."""
+    """The parameters of every stage that bear on counting."""
 
     @property
     def groupings(self) -> tuple[Grouping, ...]:
@@ -56,7 +56,7 @@ class Options(Protocol):
 
     @property
     def invalid_scores(self) -> str:
-        """What becomes of rows without a valid score: `error`, `drop` or `missed`."""
+        """The treatment of rows without a valid score: `error`, `drop` or `missed`."""
         ...
 
     @property
@@ -67,7 +67,7 @@ class Options(Protocol):
 
 @dataclass(frozen=True)
 class InputAccount:
-    """What became of the rows of one input.
+    """The account of the rows of one input.
 
     Attributes:
         name: The input.
@@ -91,7 +91,7 @@ class InputAccount:
 
 
 def account(engine: Engine, options: Options, plan: Plan, used: int) -> tuple[InputAccount, ...]:
-    """What became of every row of every input; the primary input is asked again only if rows were left out.
+    """The account of every row of every input; the primary input is asked again only if rows were left out.
 
     Args:
         engine: Where the relations of the plan are defined.
@@ -323,7 +323,7 @@ _REMEDIES = {
 
 
 def implausible(engine: Engine, options: Options, plan: Plan, accounts: Sequence[InputAccount]) -> Iterator[str]:
-    """What must be said before anything else: at least half of the rows of an input are left out, or match nothing.
+    """Alarms, to be said first: at least half of the rows of an input are left out, or match nothing.
 
     Args:
         engine: Where the relations of the plan are defined.

@@ -335,7 +335,7 @@ class Transform:
             yield self.function(frames_of(engine, reads))
 
     def _conditions(self, engine: Engine) -> Iterator[exp.Expr | None]:
-        """What the rows of every batch have in common; None: one batch has all."""
+        """The condition of every batch; None: one batch has all rows."""
         n_batches = max(1, -(-self.rows // BATCH_ROWS))
         if n_batches == 1:
             yield None

@@ -1,4 +1,4 @@
-"""What can be asked of an engine: every node runs, and shows the SQL that it runs; faults that only a scan shows."""
+"""Nodes: each asks an engine something, and shows the SQL that it runs; and checks for faults that a scan shows."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Statement:
 
 @dataclass
 class Progress:
-    """What the nodes of a plan have brought so far.
+    """The results of the nodes of a plan so far.
 
     Attributes:
         counts: The count tables.
@@ -213,7 +213,7 @@ def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
 
 
 def _field(source: Source, name: str) -> Field:
-    """What a column of the canonical relation is read from; a grouping column is read as it is."""
+    """The field that a column of the canonical relation is read from; a grouping column is read as it is."""
     field = source.field(name)
     if field is not None:
         return field
@@ -366,7 +366,7 @@ def _numbers_of_rows(queries: Sequence[exp.Query]) -> exp.Query:
 
 
 def _conditions(query: exp.Query) -> list[exp.Expr]:
-    """What a query demands of rows beside that they pass the `where` of the relation that it reads first."""
+    """The conditions of a query, but for the `where` of the relation that it reads first."""
     tables = {"", next(query.find_all(exp.Table)).alias_or_name}
     terms = _terms(query.args["where"].this)
     passes = (isinstance(each, exp.Column) and each.name == PASSES_WHERE and each.table in tables for each in terms)
@@ -482,7 +482,7 @@ Faults = list[dict[str, object]]
 
 
 def shown_name(source: Source, name: str) -> str:
-    """What people call a column of the canonical relation of an input: the name it has in the files."""
+    """The name that people know a column of a canonical relation by: its name in the files."""
     return source.source_name(users_name(name))
 
 
@@ -519,7 +519,7 @@ def doubtful_scores(source: Source, consequence: str = OF_THRESHOLDS) -> Iterato
 
 @dataclass(frozen=True)
 class ShownNames:
-    """What people call the columns that a check of sql/ reads: `names[column]` in its message.
+    """The names that people know the columns of a check by: `names[column]` in its message.
 
     Attributes:
         source: The input that the fault is in.
@@ -610,7 +610,7 @@ def missing_check(source: Source, name: str) -> Check:
 
 
 def missing_words(source: Source, name: str) -> str:
-    """What a required column is where it is NULL in the canonical relation."""
+    """How a required column is described where the canonical relation has NULL."""
     field = source.contract.field(name)
     return "NULL, or neither 0 nor 1," if field is not None and field.kind == "boolean" else "NULL or not finite"
 

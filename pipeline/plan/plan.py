@@ -265,7 +265,7 @@ def _name(function: object) -> str:
 
 
 class Sampler(Protocol):
-    """What keeps some of the rows that it is shown."""
+    """Keeps some of the rows that it is shown."""
 
     def see(self, rows: pl.DataFrame) -> None:
         """Keep the rows of a block that belong to the sample, as far as can be told."""

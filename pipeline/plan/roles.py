@@ -141,7 +141,7 @@ def _telling_apart(source: Source, names: Sequence[str]) -> list[str]:
 
 
 def doubts(rows: pl.DataFrame, columns: Sequence[str], groups: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
-    """What the first rows say of columns without a role; at most one warning of each kind.
+    """Warnings about columns without a role, judged by the first rows; at most one of each kind.
 
     Args:
         rows: The rows.

@@ -182,7 +182,7 @@ def _with_derived(query: exp.Query, derived: Mapping[str, exp.Expr], lookups: Se
 
 
 def fields_of(source: Source, wanted: Iterable[str], by: Iterable[Grouped]) -> dict[str, Field]:
-    """What is read of an input, by its name in the relation: the wanted columns, and its grouping columns beside them.
+    """The columns to read of an input, by their names in the relation: the wanted ones and its grouping columns.
 
     A column that is both wanted and a grouping column is read twice.
     """
@@ -235,7 +235,7 @@ def clusters_in_time(read: str, cluster: str, order: str) -> Relation:
 
 
 def frame_in_time(order: str | None) -> tuple[Frame, ...]:
-    """What tells results that replicates follow each other in time, if they do."""
+    """A frame that marks replicates as ordered in time, if they are."""
     return () if order is None else (Frame(IN_TIME, statement("replicates/in_time")),)
 
 
@@ -398,7 +398,7 @@ _MERGED = {"lowest": pl.Expr.min, "highest": pl.Expr.max}
 
 @dataclass
 class FirstCells:
-    """What was asked of the cells that do not depend on the rows of a grouping.
+    """Answers about the first cells, which do not depend on the grouping.
 
     Attributes:
         engine: Where the relation of the cells is defined.

@@ -39,7 +39,7 @@ PLACE, UNIT = "_place", "unit"
 
 @dataclass(frozen=True)
 class GroupCurves:
-    """What is known of the groups of one grouping before their rows are read again.
+    """Facts about the groups of one grouping, known before their rows are read again.
 
     Attributes:
         columns: The grouping columns.

@@ -526,7 +526,7 @@ def table(node: exp.In) -> pa.Table:
 
 @dataclass(frozen=True)
 class Description:
-    """What an engine tells.
+    """An engine's description of a relation.
 
     Attributes:
         schema: Columns with their Arrow types; null for those that Arrow has no type for.

@@ -305,7 +305,7 @@ def _segments(tree: exp.Expr) -> list[exp.Column]:
 
 
 def _names_of(word: exp.Column, segment: Segment) -> Sequence[str]:
-    """What `segment` stands for behind the name of a relation, or alone."""
+    """The columns that `segment` stands for behind the name of a relation, or alone."""
     if not isinstance(segment, Mapping):
         return segment
     if word.table in segment:

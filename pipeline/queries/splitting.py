@@ -58,7 +58,7 @@ class ByFile:
     merged_by: dict[str, str] = field(default_factory=dict)
 
     def of_each_scan(self) -> tuple[str, dict[str, str]]:
-        """What decides the answer of a file: the text around the scans, and that of each scan by its name.
+        """The text that decides the answer of a file: around the scans, and of each scan by its name.
 
         Scans of files with other columns, or in other folders, are united; they differ in their own part only.
         """
@@ -75,7 +75,7 @@ class ByFile:
 
 
 def _branch(table: exp.Table) -> exp.Query | None:
-    """The query of a scan that is united with those of others; None if it is the only one."""
+    """The query of a scan in a union of several; None if it is the only one."""
     node = table.find_ancestor(exp.Select)
     while node is not None and not isinstance(node.parent, exp.Union):
         node = node.parent_select
@@ -226,7 +226,7 @@ class Splitter:
 
 
 def _met(select: exp.Select, joined: exp.Expr, item: exp.Expr, met_before: tuple[Met, ...]) -> Met:
-    """What a joined relation brings to the rows of the files, which are those of an item of FROM and joins."""
+    """The effect of a joined relation on the rows of the files that FROM and the joins before it make."""
     relation, alias = joined.this, item.alias_or_name
     query = relation.this if isinstance(relation, exp.Subquery) else exp.select("*").from_(exp.to_table(relation.name))
     keys = _equal_columns(select, joined, alias)
@@ -290,7 +290,7 @@ def _within(tree: exp.Expr, kinds: tuple[type[exp.Expr], ...]) -> Iterator[exp.E
 
 
 def _keys(select: exp.Select) -> list[exp.Expr]:
-    """What the rows are grouped by; the number of a column means its expression."""
+    """The expressions that rows are grouped by; the number of a column means its expression."""
     if select.args.get("distinct"):
         return [item.unalias() for item in select.expressions]
     group = select.args.get("group")

@@ -371,7 +371,7 @@ class BinSums:
     @property
     @np.errstate(divide="ignore", invalid="ignore")
     def mean_weights(self) -> tuple[Floats, Floats]:
-        """Mean weight of true and of false rows, each counting with its weight; without rows that of the others."""
+        """Mean weight of true and of false rows, each counted by its weight; a side without rows has the other's."""
         weighted, heavy = self.weighted, self.heavy
         positive = heavy.hits / weighted.hits
         negative = (heavy.weight - heavy.hits) / (weighted.weight - weighted.hits)
@@ -498,7 +498,7 @@ def calibration_errors(sums: BinSums, variances: Variances, starts: NDArray[np.i
 
 
 def _known(variances: Floats, sums: BinSums) -> Floats:
-    """Variances; of a bin with a single row or replicate, which shows none, that of labels with the mean score."""
+    """Variances; a bin with one row or replicate shows none and has the variance of labels at its mean score."""
     mean = sums.mean_score
     return np.where(np.isnan(variances), mean * (1 - mean) * sums.heavy.weight / sums.weighted.weight**2, variances)
 

@@ -180,7 +180,7 @@ def _counted(sums: BinSums, variance: Floats) -> Floats:
 
 @np.errstate(divide="ignore")
 def _guarded(p_value: Floats, square: Floats, chance: Floats) -> Floats:
-    """The p-value of a statistic; where it holds less than one row's worth of chance at least that of Chebyshev.
+    """The p-value of a statistic, at least Chebyshev's bound where chance amounts to less than one row.
 
     Args:
         p_value: Of the statistic by a distribution with a density.
@@ -249,7 +249,7 @@ class BinLimits:
 
 @dataclass(frozen=True)
 class ClusterSpread:
-    """What the replicates of one group say of its bins.
+    """The spread of the bins of one group between its replicates.
 
     Attributes:
         share: Sampling error of the share of true rows.
@@ -347,7 +347,7 @@ def _without_single(limits: Limits, replicates: Floats) -> Limits:
 
 @np.errstate(divide="ignore", invalid="ignore")
 def _gap_limits(sums: BinSums, share: Limits, of_share: Floats, of_gap: Floats) -> Limits:
-    """Limits of the gap from those of the share; where the share shows no variance, as far from it as those are."""
+    """Limits of the gap, from the limits of the share: as far away as these where the share shows no variance."""
     scale = np.where((of_share > 0) & (of_gap > 0), np.sqrt(of_gap / of_share), 1.0)
     lower, upper = (sums.gap + scale * (limit - sums.share) for limit in share)
     return lower, upper

@@ -71,7 +71,7 @@ class Largest:
 
 @dataclass(frozen=True)
 class Critical:
-    """What takes the place of the normal quantile in the limits of a band.
+    """The numbers that replace the normal quantile in the limits of a band.
 
     Attributes:
         values: By ratio, c.
@@ -211,7 +211,7 @@ def _sides(counts: Confusion) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def _contributions(by_parent: Sequence[tuple[str, Floats, Floats]]) -> Floats:
-    """What each replicate of each parent adds to the standardised error of a share, where that has a spread."""
+    """The addition of each replicate of each parent to the standardised error of a share, where that has a spread."""
     added = []
     for _, hits, misses in by_parent:
         share = _share(hits.sum(axis=0), misses.sum(axis=0))
@@ -412,7 +412,7 @@ def _effective(parent: Confusion) -> float:
 
 
 def _finished(limits: Mapping[str, Limits], single: Single) -> dict[str, Limits]:
-    """Limits of rates that fall with the threshold as they do, and nowhere nearer than those of single thresholds."""
+    """Limits that fall with the threshold as the rates do, and are nowhere narrower than at single thresholds."""
     finished = {}
     for name, of_ratio in limits.items():
         is_given = ~(np.isnan(of_ratio[0]) | np.isnan(of_ratio[1]))
@@ -423,6 +423,6 @@ def _finished(limits: Mapping[str, Limits], single: Single) -> dict[str, Limits]
 
 
 def _falling(limits: Limits) -> Limits:
-    """What limits that hold together say of a rate that never rises with the threshold."""
+    """Joint limits of a rate that never rises with the threshold, made to fall with it."""
     lower, upper = limits
     return np.fmax.accumulate(lower[::-1])[::-1], np.fmin.accumulate(upper)

@@ -1,4 +1,4 @@
-"""What thresholds mean for decisions: costs and net benefit, alerts shared out, other prevalences, and other data."""
+"""Thresholds as decisions: costs and net benefit, alerts shared out, other prevalences, and other data."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def split_rows(
 
 
 def _bins(retrieved: NDArray[Any], total: float) -> NDArray[Any]:
-    """What no threshold retrieves, and what each threshold retrieves beyond the next higher one."""
+    """Rows that no threshold retrieves, and rows that each threshold retrieves beyond the next higher one."""
     at_or_above = np.concatenate([[total], retrieved, [0]])
     return np.asarray(at_or_above[:-1] - at_or_above[1:])
 
@@ -278,7 +278,7 @@ _SHARE = "recall"  # of hits, given as true positives, and misses, given as fals
 
 @dataclass(frozen=True)
 class Payoffs:
-    """What each outcome is worth: numbers, or one for each threshold.
+    """The worth of each outcome: one number, or one for each threshold.
 
     Attributes:
         tp: A true positive.
@@ -299,7 +299,7 @@ class Payoffs:
 
     @classmethod
     def beyond_all(cls, probabilities: Floats) -> Payoffs:
-        """Net benefit less that of retrieving every row."""
+        """Net benefit in excess of retrieving every row."""
         return cls(0.0, 0.0, -1.0, probabilities / (1 - probabilities))
 
     @property
@@ -532,7 +532,7 @@ class Rates:
         return self.recall.value * prevalence + self.fpr.value * (1 - prevalence)
 
     def cost_per_row(self, cost: Cost, prevalence: float) -> Rate:
-        """The mean cost, with limits from those of both rates (MOVER: Zou & Donner 2008)."""
+        """The mean cost, with limits made from the limits of both rates (MOVER: Zou & Donner 2008)."""
         of_hits, of_alarms = (cost.fn - cost.tp) * prevalence, (cost.fp - cost.tn) * (1 - prevalence)
         value = cost.fn * prevalence + cost.tn * (1 - prevalence) - of_hits * self.recall.value
         value = value + of_alarms * self.fpr.value

@@ -241,7 +241,7 @@ def spread_of_clusters(
 def shifts_of_clusters(
     weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float, *, in_time: bool = False
 ) -> Shifts:
-    """What moves areas where only the replicates, groups of clusters, are independent.
+    """Shifts of areas by replicates, groups of clusters, which alone are independent.
 
     The number of positives and of negatives differs between clusters, so their spread always counts. What a replicate
     shifts in a class of which it holds the share h is divided by 1 - h: so far the area moves, to first order, if the
@@ -306,7 +306,7 @@ Integers: TypeAlias = "NDArray[np.int64]"
 
 @dataclass(frozen=True)
 class Influences:
-    """What rows add to an area, by the step that their score lies on.
+    """The influence of rows on an area, by the step that their score lies on.
 
     Attributes:
         positive: Shape (steps,): ψ of a positive on each step.
@@ -385,7 +385,7 @@ def influences_of_ties(ties: Steps) -> dict[str, Influences]:
 
 @np.errstate(divide="ignore", invalid="ignore")
 def influences_of_thresholds(thresholds: Steps) -> Influences:
-    """Influences on `pr_auc`, as `trapezoidal_area` derives them; that of a row which no threshold retrieves is 0.
+    """Influences on `pr_auc`, as `trapezoidal_area` derives them; a row that no threshold retrieves has 0.
 
     Args:
         thresholds: What they retrieve.

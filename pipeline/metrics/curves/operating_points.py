@@ -35,7 +35,7 @@ KINDS = ("min_precision", "min_recall", "beta", "threshold", "max_alerts", "max_
 
 
 class Criterion(BaseModel):
-    """What a threshold is chosen for: exactly one of the attributes, but for `confidence`.
+    """The purpose of a threshold: exactly one of the attributes, but for `confidence`.
 
     Attributes:
         min_precision: Highest recall among the thresholds with at least this precision.
@@ -131,7 +131,7 @@ def given_thresholds(criteria: Iterable[Criterion]) -> tuple[float, ...]:
 
 
 def holds_at(threshold: float, boundary: Boundary) -> tuple[pl.Expr, pl.Expr]:
-    """What is eligible, and what is best, for the row of a curve that retrieves what a threshold would retrieve.
+    """Eligibility and rank of rows of a curve, for the row that retrieves as a given threshold would.
 
     Where every score is a threshold, that is the lowest score at or above the given one; where a score equal to the
     threshold is not retrieved, it is the highest at or below it. A threshold that is one of the curve's has its row.
@@ -243,7 +243,7 @@ def cost_column(criteria: Iterable[Criterion]) -> tuple[Column, ...]:
 
 
 def cost_columns(criteria: Iterable[Criterion]) -> tuple[Column, ...]:
-    """The columns that a table of operating points has beside those of its contract: costs, if a criterion has any."""
+    """Columns that operating points have beside their contract: costs, if a criterion has any."""
     return COST_COLUMNS if any(criterion.cost is not None for criterion in criteria) else ()
 
 
@@ -279,7 +279,7 @@ class Outcomes(Generic[Values]):
 
     @property
     def retrieved(self) -> Values:
-        """What the threshold retrieves."""
+        """The rows that the threshold retrieves."""
         judged = self.tp + self.fp
         return judged if self.neither is None else judged + self.neither
 
@@ -316,7 +316,7 @@ class Outcomes(Generic[Values]):
 
 
 def lowest_cost(outcomes: Outcomes[pl.Expr], cost: Cost) -> pl.Expr:
-    """What is maximised for the lowest cost; costs of weights that differ by rounding are equal."""
+    """The negative cost, to be maximised; costs of weights that differ by rounding are equal."""
     return -outcomes.whole_cost(cost).cast(pl.Float64).round_sig_figs(_DIGITS)
 
 
@@ -409,7 +409,7 @@ class Candidates:
         return np.where(best.max(axis=1) > -np.inf, best.argmax(axis=1), -1)
 
     def _best(self, criterion: Criterion, counts: Sequence[Floats]) -> Floats:
-        """What a criterion maximises, by counts without one fold; nan where a threshold is not eligible."""
+        """The value that a criterion maximises, from counts without one fold; nan where a threshold is not eligible."""
         if criterion.cost is not None:
             return -self.outcomes(counts).whole_cost(criterion.cost)
         if criterion.youden_j:
@@ -546,7 +546,7 @@ def _limits(groups: Sequence[Candidates], chosen: Ints, pooled: Sequence[Floats]
 
 
 def _widened(limits: Floats, apart: Floats) -> Floats:
-    """Limits of three ratios, widened to as far around those of all data at the threshold that these choose.
+    """Limits of three ratios, widened to reach as far around the ratios of all data at their own threshold.
 
     Which of many thresholds with nearly the best F-beta is chosen is chance, too, and moves precision and recall far
     more than F-beta.
@@ -557,7 +557,7 @@ def _widened(limits: Floats, apart: Floats) -> Floats:
 
 
 def _apart(group: Candidates, criterion: Criterion, sums: Sequence[Floats], ratios: Floats) -> Floats:
-    """What three ratios of all data, at the threshold that these choose, exceed the cross-fitted ones, shape (N, 3).
+    """By how much three ratios of all data, at their own threshold, exceed the cross-fitted ones, shape (N, 3).
 
     Args:
         group: One group of the batch.
@@ -622,7 +622,7 @@ class RowValues:
         return recall >= criterion.min_recall, precision
 
     def _maximised(self, criterion: Criterion) -> pl.Expr | None:
-        """What a criterion maximises among all rows; None: it has others."""
+        """The value that a criterion maximises among all rows; None: it is restricted to some of them."""
         if criterion.cost is not None:
             return lowest_cost(self.outcomes, criterion.cost)
         if criterion.beta is not None:

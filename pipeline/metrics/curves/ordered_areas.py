@@ -496,5 +496,5 @@ class PackedScores:
 
 
 def _flipped(numbers: Numbers, below: Labels) -> Numbers:
-    """Numbers in which all bits but that of the label are flipped where the score is below zero."""
+    """Numbers with all bits but the label's flipped where the score is below zero."""
     return numbers ^ (-below.astype(np.int64) << 1).view(np.uint64)

@@ -106,7 +106,7 @@ def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[np.b
 
 @dataclass(frozen=True)
 class Retrieved:
-    """What descending thresholds retrieve, for several groups or for several replicates of one group.
+    """Positives and negatives retrieved by descending thresholds, of several groups or replicates of one group.
 
     Attributes:
         tp: Shape (groups, K): weight of the true points that each threshold retrieves; non-decreasing along K.
@@ -408,7 +408,7 @@ def average_precision_bounds(positive: Floats, negative: Floats, single: NDArray
 
 
 def roc_auc_bounds(positive: Floats, negative: Floats, single: NDArray[np.bool_]) -> Bounds:
-    """Bounds of the area under the ROC curve of one group; the arguments are those of `average_precision_bounds`.
+    """Bounds of the area under the ROC curve of one group; for the arguments see `average_precision_bounds`.
 
     The area is the share of positive-negative pairs in the right order. A cell contributes p times the negatives below
     it, and none to all of the p q pairs inside it; half of them if they tie.

@@ -57,7 +57,7 @@ _FALLING = {"fp", "fn", "tn", "fpr"}  # the more of what is found is true, the l
 
 @dataclass(frozen=True)
 class Judge:
-    """What people found in a part of the answers of a judge, which was drawn without looking at scores or answers.
+    """People's findings on a part of a judge's answers, drawn without a look at scores or answers.
 
     Attributes:
         true_said_true: True rows that the judge called true.
@@ -114,7 +114,7 @@ class Limited:
 
 @dataclass(frozen=True)
 class Curve:
-    """What a sample says of all rows.
+    """Estimates for all rows from a sample.
 
     Attributes:
         at: By name, at each wanted cut: `tp`, `fp`, `fn`, `tn` in rows or their weights, and the ratios.
@@ -292,7 +292,7 @@ def _largest_errors(values: Floats) -> Floats:
 
 
 def _mean(payoffs: Payoffs, counts: Confusion, cuts: slice) -> Floats:
-    """What rows are worth on average."""
+    """The mean worth of rows."""
     return payoffs.at(cuts).mean(counts)
 
 

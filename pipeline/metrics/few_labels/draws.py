@@ -600,7 +600,7 @@ class JudgedMentions:
 
 @dataclass(frozen=True)
 class EstimatedScores:
-    """What judged documents say of all documents, at rising thresholds.
+    """Estimates for all documents from the judged ones, at rising thresholds.
 
     Attributes:
         tp: Shape (G, K): weights of true positives by replicate.

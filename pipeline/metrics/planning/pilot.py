@@ -1,4 +1,4 @@
-"""What more units, or more rows in each, would do to an interval of a pilot, and how many a test would need."""
+"""The effect of more units, or of more rows in each, on an interval of a pilot, and how many a test would need."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class Pilot:
 
     @cached_property
     def binomial_size(self) -> float:
-        """Number of rows with which a binomial share has an interval as wide as that of the pilot."""
+        """Number of rows with which a binomial share has an interval as wide as the pilot's."""
         if not math.isnan(self.size):
             return self.size
 
@@ -172,7 +172,7 @@ class Pilot:
 
     @cached_property
     def variance(self) -> float:
-        """Variance of the mean, for the scale `mean`, with which its interval is as wide as that of the pilot."""
+        """Variance of the mean, for the scale `mean`, with which its interval is as wide as the pilot's."""
         tails = tail(self.confidence, self.degrees())
 
         def is_enough(precision: float) -> bool:
@@ -266,7 +266,7 @@ def intracluster_correlation(design_effect: float, rows_per_cluster: float) -> f
 
 
 def variance_with_more_rows(times: float, correlation: float, rows_per_cluster: float) -> float:
-    """Variance with so many times the rows in the same clusters, over that of the pilot.
+    """Variance with so many times the rows in the same clusters, over the variance of the pilot.
 
     Args:
         times: ≥ 1, may be infinite.
@@ -389,7 +389,7 @@ def _error_of_clusters(pilot: Pilot) -> float:
 
 
 def _error_of_scale(pilot: Pilot) -> float:
-    """What the number itself adds, as the width of an interval on its scale depends on it."""
+    """The part that the number's own error adds, since the width of its interval depends on the number."""
     slope = {"log": 1.0, "lack": 1.0, "logit": abs(1 - 2 * pilot.value)}.get(pilot.scale, 0.0)
     return 4 * slope**2 * pilot.error_on_scale**2 if slope else 0.0
 

@@ -98,7 +98,7 @@ _FAR = 8.0  # standard errors beyond which a test is certain to reject
 
 @dataclass(frozen=True)
 class Question:
-    """What a test is to show, and how surely.
+    """The claim that a test is to show, and how surely.
 
     Attributes:
         claim: `different`, `not_worse` or `equivalent`.

@@ -60,7 +60,7 @@ _RATE = 1.1447  # of Bartlett's bandwidth, Andrews (1991, eq. 6.2)
 
 @dataclass(frozen=True)
 class OverTime:
-    """What the covariances of clusters nearby make of a variance between clusters; arrays of the shape of the variance.
+    """A variance between clusters corrected by the covariances of neighbours; arrays of the shape of the variance.
 
     Attributes:
         factor: By which the variance is multiplied, at least 1.
@@ -235,7 +235,7 @@ class SerialCorrelation:
         return float(1 + 2 * (self.weights**2).sum())
 
     def covariance(self, first: Floats, second: Floats) -> Floats:
-        """What serial correlation adds to a covariance of two statistics over second parents.
+        """The addition of serial correlation to a covariance of two statistics over second parents.
 
         The covariances of deviations from a mean are too low on average, the more so the more lags there are: they are
         raised by n / (n - 1 - 2 Σ w), n being the number of replicates, but at most doubled.

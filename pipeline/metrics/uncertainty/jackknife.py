@@ -294,7 +294,7 @@ def fieller_interval(
 
 @dataclass(frozen=True)
 class Borrowed:
-    """What the highest threshold with enough counts says of the dispersion at those above it.
+    """The dispersion at the highest threshold with enough counts, for the thresholds above it.
 
     Attributes:
         source: Index of that threshold; the lowest if none has enough.
@@ -308,7 +308,7 @@ class Borrowed:
 
 
 def borrowed_dispersion(observed: Floats, count: Floats) -> Borrowed:
-    """What is carried upwards: 1 + c + κ × mean, see `dispersion`; the arguments are the same."""
+    """The dispersion to carry upwards: 1 + c + κ × mean; it takes the arguments of `dispersion`."""
     observed = np.where(count > 0, observed, 1.0)
     source = max(int((count >= _ENOUGH_COUNTS).sum()) - 1, 0)
     kappa = max(0.0, observed[0] - 1) / max(count[0], 1.0)
@@ -592,7 +592,7 @@ _OF_A_PART = 16384  # numbers that the cache of a core holds with all that is ma
 
 
 def on_all_cores(function: Callable[..., Any], *arguments: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    """Apply a function that is slow per element in as many threads as Polars has; the values are those of one thread.
+    """Apply a function that is slow per element in as many threads as Polars has; values do not depend on their number.
 
     Args:
         function: A ufunc of NumPy or SciPy, or made of such, which let other threads run meanwhile; it may give nan, in

@@ -343,7 +343,7 @@ def clusters_of(counts: pl.DataFrame, keys: Sequence[str], sizes: Sequence[str])
 
 
 def no_clusters(cube: Cube) -> pl.DataFrame:
-    """What `clusters_of` gives, NULL in every group."""
+    """The columns of `clusters_of`, NULL in every group."""
     types = {N_CLUSTERS: pl.Int64(), N_EFFECTIVE: pl.Float64(), _OF_CLUSTERS: pl.String()}
     groups = cube.counts[list(cube.keys)].unique(maintain_order=True)
     return groups.hstack([column for name, kind in types.items() for column in nothing([name], groups.height, kind)])
@@ -364,7 +364,7 @@ def clusters_of_parents(cube: Cube, sizes: Sequence[str]) -> pl.DataFrame:
 
 
 def marked(clusters: pl.DataFrame, mark: Quality, groups: pl.DataFrame | None = None) -> pl.DataFrame:
-    """What `clusters_of` gives, with a mark in the place of `good`.
+    """The columns of `clusters_of`, with a mark in the place of `good`.
 
     Args:
         clusters: As from `clusters_of`.
@@ -388,7 +388,7 @@ def marked_with(mark: Quality) -> pl.Expr:
 def marked_in_time(
     clusters: pl.DataFrame, cube: Cube, sizes: Sequence[str], confusion: Callable[[GroupCounts], Confusion]
 ) -> pl.DataFrame:
-    """What `clusters_of` gives, marked where clusters in the order of time are alike in ratios at a few thresholds.
+    """The columns of `clusters_of`, marked where neighbours in time are alike in ratios at a few thresholds.
 
     Args:
         clusters: As from `clusters_of`.
@@ -423,7 +423,7 @@ def with_clusters(table: pl.DataFrame, cube: Cube, sizes: Sequence[str], *, want
 def with_numbers(
     table: pl.DataFrame, clusters: pl.DataFrame, keys: Sequence[str], *, wanted: bool = True
 ) -> pl.DataFrame:
-    """As `with_clusters`, from what `clusters_of` gives."""
+    """As `with_clusters`, from the columns of `clusters_of`."""
     names = (N_CLUSTERS, N_EFFECTIVE)
     if not wanted or not clusters[N_CLUSTERS].count():
         kinds = clusters.schema
@@ -471,7 +471,7 @@ def _of_events(events: Sequence[str], fewest: int) -> pl.Expr:
 
 
 def of_chosen(points: pl.DataFrame) -> pl.DataFrame:
-    """Rows of a curve that were chosen by what they hold: intervals that were good are those of a chosen threshold."""
+    """Rows of a curve that were chosen by their values: the mark `good` becomes that of a chosen threshold."""
     if INTERVAL_QUALITY not in points.columns:
         return points
     chosen = pl.when(pl.col(INTERVAL_QUALITY) == "good").then(_named("chosen_on_same_data"))
@@ -539,7 +539,7 @@ def warnings_of_marks(tables: Mapping[str, pl.DataFrame], without: Sequence[Qual
 
 
 def _missing(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
-    """What tells that rows have no limits although limits were asked for; nothing where nothing was counted."""
+    """A warning of rows without limits where limits were asked for; nothing where nothing was counted."""
     if _are_without_rows(tables):
         return
     reasons = {
@@ -568,7 +568,7 @@ def _are_without_rows(tables: Mapping[str, pl.DataFrame]) -> bool:
 
 
 def _doubtful(tables: Mapping[str, pl.DataFrame], without: Sequence[Quality]) -> Iterator[str]:
-    """What tells which marks stand in which tables."""
+    """The marks that stand in each table."""
     marked = {name: table for name, table in tables.items() if INTERVAL_QUALITY in table.columns}
     qualities = {name: _values(table[INTERVAL_QUALITY]) for name, table in marked.items()}
     phrases = []

@@ -180,13 +180,13 @@ class Confusion:
     others: Mapping[str, NDArray[Any]] = field(default_factory=dict, kw_only=True)
 
     def sides(self, ratio: Ratio) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Hits and misses of a ratio; those of F1 are of J."""
+        """Hits and misses of a ratio, for F1 of J."""
         return ratio.sides({**self.others, "tp": self.tp, "fp": self.fp, "fn": self.fn, "tn": self.tn})
 
 
 @dataclass(frozen=True)
 class Weights:
-    """What is known of the weights of rows beside their sums.
+    """The weights of rows, beyond their sums.
 
     Attributes:
         squares: Sums of squared weights, of the shape of the counts.
@@ -204,7 +204,7 @@ class Weights:
 
 
 def _heaviest(name: str, positive: Floats | float, negative: Floats | float) -> tuple[Floats | float, Floats | float]:
-    """Heaviest hit and heaviest miss of a ratio, of those of positives and of negatives."""
+    """Heaviest hit and heaviest miss of a ratio, chosen from the heaviest positive and negative."""
     of_outcome = {"tp": positive, "fn": positive, "fp": negative, "tn": negative}
     ratio = RATIO_OF[name]
     hit, miss = (reduce(np.maximum, (of_outcome[each] for each in side)) for side in (ratio.hits, ratio.misses))
@@ -367,13 +367,13 @@ def intervals_of_clusters(
 def _resampled(
     ratio: Ratio, sides: tuple[NDArray[Any], NDArray[Any]], closed: Limits, confidence: float, resampling: Resampling
 ) -> Limits:
-    """Limits of the bootstrap of hits and misses, for F1 those of J; the closed ones where it has none."""
+    """Bootstrap limits of hits and misses, for F1 of J; closed-form limits where the bootstrap has none."""
     return otherwise(_of_ratio(ratio, share_limits(*sides, confidence, resampling)), closed)
 
 
 @dataclass(frozen=True)
 class _OfClusters:
-    """What the clusters say of a share at every threshold; all of shape (K,).
+    """Moments of a share over clusters at every threshold; all of shape (K,).
 
     Attributes:
         share: Hits over hits and misses.
@@ -476,7 +476,7 @@ def _limits(hits: Floats, misses: Floats, spread: CountSpread, tail_probability:
 
 
 def _of_ratio(ratio: Ratio, limits: Sequence[Floats]) -> Limits:
-    """Limits of a ratio from those of its proportion: for F1 from those of J."""
+    """Limits of a ratio from the limits of its proportion, which is J for F1."""
     lower, upper = map(ratio.of_share, limits)
     return lower, upper
 

@@ -311,7 +311,7 @@ class Cube:
             )
 
     def _ranks(self, edges: pl.Series, group: Ints) -> Ints:
-        """The rank of the threshold of every row among those of its group, from the highest, 0; -1 if it is none.
+        """The rank of every row's threshold in its group, counted from the highest as 0; -1 for other values.
 
         Args:
             edges: The thresholds, rising in each group, NULL behind them.
@@ -638,6 +638,6 @@ def area_limits(areas: Floats, errors: Floats, quantiles: Limits) -> Limits:
 
 
 def otherwise(limits: Limits, closed: Limits) -> Limits:
-    """Limits of the bootstrap, and those of the closed form where it has none."""
+    """Limits of the bootstrap, and of the closed form where it has none."""
     lower, upper = (np.where(np.isnan(limit), form, limit) for limit, form in zip(limits, closed, strict=True))
     return lower, upper

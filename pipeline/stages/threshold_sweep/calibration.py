@@ -265,7 +265,7 @@ def nodes(
     replicated: bool,
     beside: tuple[str, ...],
 ) -> Iterator[Node]:
-    """What counts rows and adds up their scores by cells, unless no table of calibration is wanted.
+    """The nodes that count rows and add up scores by cells, unless no table of calibration is wanted.
 
     Args:
         params: The parameters.
@@ -479,7 +479,7 @@ def _doubles(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _edges(bins: pl.DataFrame, keys: Sequence[str], count: int) -> pl.DataFrame:
-    """The edges of every bin: by width those of all groups, by quantile where the rows of the group fall apart."""
+    """The edges of every bin: the same for all groups by width, between the group's own rows by quantile."""
     order = [*keys, BINNING, BIN]
     cells = bins.group_by(order).agg(pl.col(LOWER).min(), pl.col(UPPER).max()).sort(order, nulls_last=True)
     below = pl.col(UPPER).shift().over([*keys, BINNING])
@@ -767,7 +767,7 @@ def calibration_sentences(measured: Measured) -> Iterator[str]:
 
 
 def _error(row: Mapping[str, Any]) -> str:
-    """An error of a group, beside that of perfect scores and p-values where there are any."""
+    """An error of a group, beside its value for perfect scores, and p-values where there are any."""
     error, perfect = row["ece"], row["ece_if_calibrated"]
     value = percent(error)
     if perfect is None:

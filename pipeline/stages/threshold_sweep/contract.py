@@ -263,7 +263,7 @@ class ThresholdSweepParameters(StageParameters):
 
     @property
     def counted_thresholds(self) -> tuple[float, ...] | None:
-        """The thresholds that rows are counted by, those of net benefit among them; None: every score."""
+        """The thresholds that rows are counted by, including those of net benefit; None: every score."""
         values = self.threshold_values
         if values is None or not self.net_benefit:
             return values

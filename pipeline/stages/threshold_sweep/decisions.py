@@ -1,4 +1,4 @@
-"""What threshold_sweep has for decisions: costs, net benefit, groups put together, and other prevalences."""
+"""Decisions in threshold_sweep: costs, net benefit, groups put together, and other prevalences."""
 
 from __future__ import annotations
 
@@ -335,7 +335,7 @@ TABLES = ("threshold_sweep_pooled_points", "threshold_sweep_allocations")
 
 @dataclass(frozen=True)
 class Swept:
-    """What the stage has derived already.
+    """The results that the stage has derived already.
 
     Attributes:
         cube: Its counts.
@@ -353,7 +353,7 @@ class Swept:
 
 
 def pooled_tables(params: ThresholdSweepParameters, swept: Swept) -> dict[str, pl.DataFrame]:
-    """The table of pooled points and that of allocated alerts; none without the total, or without a group beside it."""
+    """The tables of pooled points and of allocated alerts; none without the total, or without a group beside it."""
     groupings = groupings_to_pool(params)
     if not groupings or swept.curve.is_empty():
         return {}
@@ -469,7 +469,7 @@ def _of_clusters(rows: pl.DataFrame, counted: Cuts, params: ThresholdSweepParame
 
 
 def _marked(rows: pl.DataFrame, swept: Swept, params: ThresholdSweepParameters) -> pl.DataFrame:
-    """The rows as those of the total, with what is said of their intervals."""
+    """The rows in the group `all`, with the marks of their intervals."""
     keys = list(swept.cube.keys)
     by = [pl.lit(None, dtype=swept.points.schema[name]).alias(name) for name in keys if name != GROUPING.name]
     rows = rows.with_columns(pl.lit(TOTAL).alias(GROUPING.name), *by)

@@ -313,7 +313,7 @@ _CHECKED = statement("threshold_sweep/labels_read_before", relations={"labelled_
 
 
 def _judged(checked: pl.DataFrame, sheet: pl.DataFrame) -> pl.DataFrame:
-    """What people say of rows that a judge labelled, in one row: how often both say the same, or one of them true.
+    """People's answers beside a judge's, in one row: how often both say the same, or only one says true.
 
     Raises:
         DataError: an id repeats, or is that of no row of the sheet.
@@ -351,7 +351,7 @@ def _row(row: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True)
 class Estimates:
-    """What labels of a sample say of all predictions, group by group.
+    """Estimates for all predictions from the labels of a sample, group by group.
 
     Attributes:
         params: The parameters.
@@ -370,7 +370,7 @@ class Estimates:
 
     @classmethod
     def of(cls, params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> Estimates:
-        """What the frames of `LabelledRows` say."""
+        """The estimates, from the frames of `LabelledRows`."""
         by = keys[1:]
         groups = {}
         for grouping in params.groupings:
@@ -386,7 +386,7 @@ class Estimates:
         return cls(params, tuple(keys), groups, counts[EDGES], judge)
 
     def estimated(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """A curve with the estimated weights of the outcomes; those of the labelled rows are kept beside them."""
+        """A curve with the estimated weights of the outcomes, and the weights of the labelled rows beside them."""
         drawn = frame.with_columns(pl.col(f"{name}_weight").alias(f"{name}{OF_DRAWN}") for name in OUTCOMES)
         frames = []
         for key, rows in by_group(drawn.sort(THRESHOLD), self.keys).items():
@@ -577,7 +577,7 @@ def _by_group(frame: pl.DataFrame, names: Sequence[str]) -> dict[tuple[object, .
 def _population(
     cells: pl.DataFrame, above: pl.DataFrame, cell_of_cut: Integers, cuts: Floats, *, has_proxy: bool
 ) -> Population:
-    """What is known of all rows of a group.
+    """The counts of all rows of a group, by which the sample is weighed.
 
     Args:
         cells: `stratum`, `cell`, `n_rows`, `weight` and `proxy` of each cell of scores.
@@ -625,7 +625,7 @@ PREDICTIONS = InputContract(
 
 
 class PredictionsToSample(SampleParameters):
-    """What is drawn of predictions.
+    """Parameters of drawing predictions.
 
     Attributes:
         predictions: The scored rows.

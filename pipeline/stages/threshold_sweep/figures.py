@@ -1,4 +1,4 @@
-"""What there is to look at of threshold_sweep, what is said of its methods, and where its numbers come from."""
+"""Figures and words of threshold_sweep: what to look at, how it was measured, where its numbers come from."""
 
 from __future__ import annotations
 
@@ -369,7 +369,7 @@ _RATIOS = ("precision", "recall", "f1")
 
 
 def _end_point(recounted: Recounted) -> float | None:
-    """What the point (recall 0, precision 1) adds to the area beside (0, precision of the highest score).
+    """The addition of the point (recall 0, precision 1) to the area, beside (0, precision of the highest score).
 
     It is half of recall × (1 − precision) there: a triangle on top of the first strip.
     """

@@ -256,7 +256,7 @@ class _Planner:
 
     @property
     def _limits(self) -> dict[str, str]:
-        """How limits are made where they are those of no other stage, in words."""
+        """How limits are made that no other stage has, in words."""
         return {} if self.labels is None else {"limits": "from draws that know the strata of the sample"}
 
     @property
@@ -265,7 +265,7 @@ class _Planner:
 
     @property
     def _counted(self) -> dict[str, str]:
-        """The relation of the rows that are counted, in the place of that of all predictions."""
+        """The relation of the rows that are counted, under the name of the predictions that queries read."""
         return {} if self.labels is None else {"predictions_read": DRAWN}
 
     @property
@@ -283,7 +283,7 @@ class _Planner:
         return crossed if self.beside else ()
 
     def _independent(self) -> str:
-        """What is independent, in words."""
+        """The independent units, in words."""
         cluster = self.params.cluster
         return " and ".join(cluster) if isinstance(cluster, tuple) else cluster or "rows"
 
@@ -308,7 +308,7 @@ class _Planner:
         yield Relation("weighted_predictions", statement("threshold_sweep/weighted_predictions", segment))
 
     def _labelled(self, labels: Source, by: list[str], clusters: tuple[str, ...]) -> Iterator[Node]:
-        """The rows of a sheet of labels, and those of the predictions that they are of."""
+        """The rows of a sheet of labels, and the predictions that they belong to."""
         from .few_labels import LabelledRows  # noqa: PLC0415 - only labels of a sample need it
 
         given = [name for name in ("probability", "stratum") if labels.has(name)]
@@ -419,7 +419,7 @@ class _Planner:
             yield duplicate_check(self.predictions, keys, remedy=remedy, of_systems=True)
 
     def _roles(self, by: Sequence[Grouped]) -> Iterator[Roles]:
-        """What columns without a role say of rows that are taken as independent."""
+        """A look at columns without a role, where rows are taken as independent."""
         if self.params.uncertainty != "none" and self.labels is None:
             yield Roles(self.predictions, by, self._fields(), self._clusters(), ("label", "score"))
 
@@ -483,7 +483,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
 def _estimates(
     params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]
 ) -> Estimates | None:
-    """What labels of a sample say of all rows; None where all rows have labels."""
+    """Estimates from the labels of a sample; None where all rows have labels."""
     if params.labels is None:
         return None
     from .few_labels import Estimates  # noqa: PLC0415 - only labels of a sample need it
@@ -683,7 +683,7 @@ def _of_rows(rows: pl.DataFrame, suffix: str) -> tuple[Floats, Floats, Floats, F
 
 
 def _split(rows: pl.DataFrame, names: tuple[str, str], suffix: str, *, seed: int) -> tuple[Floats, Floats]:
-    """What is retrieved of one class, and all of it, by fold."""
+    """The retrieved part of one class, and all of it, by fold."""
     retrieved, missed = (rows[name].to_numpy() for name in names)
     weights = None
     if suffix:

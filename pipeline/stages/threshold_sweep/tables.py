@@ -577,7 +577,7 @@ def averages_table(
 
 
 def _positives(counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """What the groups weigh in a weighted average: their positives, or the weights of these where rows have weights."""
+    """The weights of groups in a weighted average: their positives, or the positives' weights."""
     name = f"{kind_of_counts(counts)}_positive"
     is_weight = name == "weight_positive"
     of_groups = pl.col(name).cast(pl.Float64 if is_weight else pl.Int64)

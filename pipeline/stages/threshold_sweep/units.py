@@ -110,7 +110,7 @@ NO_UNIT = (
 
 @dataclass(frozen=True)
 class UnitsOfSweep:
-    """What threshold_sweep plans for its units.
+    """The plan of the table of units.
 
     Attributes:
         params: The parameters.
@@ -145,7 +145,7 @@ class UnitsOfSweep:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What the units are, in the words in which the record says what is independent."""
+        """The units, in the words of the run record."""
         if self.unit is None:
             return {}
         return {"units": "rows" if self.params.cluster is None else users_name(self.unit)}
@@ -156,7 +156,7 @@ class UnitsOfSweep:
             yield missing_check(self.predictions, ID)
 
     def nodes(self, by: Sequence[str], *, weighted: bool) -> Iterator[Units]:
-        """What makes the table.
+        """The nodes that make the table.
 
         Args:
             by: All grouping columns.
@@ -249,7 +249,7 @@ def _beside(rows: pl.DataFrame, numbered: pl.DataFrame, keys: list[str]) -> pl.D
 
 
 def _retrieved(curve: pl.DataFrame, groups: int) -> Steps:
-    """What the thresholds retrieve: weights if there are any, else rows."""
+    """Retrieved positives and negatives at the thresholds: weights if there are any, else rows."""
     tp, fp, fn, tn = (
         curve.select(pl.coalesce(f"{name}_weight", pl.col(name).cast(pl.Float64))).to_series().to_numpy()
         for name in CELLS
@@ -396,7 +396,7 @@ INPUTS = {"predictions": {name: name for name in LOCATION}}
 
 
 def identity(asked: Asked) -> tuple[str, ...]:
-    """What tells people which row it is, beside its place in the files: its groups, its id and its clusters."""
+    """The columns by which people recognise a row, beside its place in the files: groups, id and clusters."""
     predictions = asked.plan.sources[0]
     clusters = (asked.params.cluster_column, asked.params.second_cluster_column)
     ids = ("id",) if asked.params.labels is not None or predictions.is_mapped("id") else ()
