@@ -45,6 +45,7 @@ Key: TypeAlias = tuple[object, ...]
 
 MOST_CELLS = 50_000_000  # thresholds of all groups × replicates for which intervals are computed
 BLOCK_CELLS = 2_000_000  # groups × thresholds of one block
+FEW_SCORES = 64  # groups with no more are put into one block, whatever their sizes
 
 
 @dataclass(frozen=True)
@@ -281,8 +282,9 @@ class Cube:
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         """The counts of many groups at a time, of all replicates, in blocks of at most `BLOCK_CELLS` cells.
 
-        Without thresholds every score of a group retrieves itself, whatever the boundary; groups with fewer scores than
-        others of their block have their lowest one repeated. Counts are added up exactly and are doubles only then.
+        Without thresholds every score of a group retrieves itself, whatever the boundary. A block has groups of similar
+        size; those with fewer scores than others have their lowest one repeated. Counts are added up exactly and are
+        doubles only then.
         """
         summed = add_up_by_threshold(self.counts, self.keys, names)
         totals = summed.group_by(self.keys, maintain_order=True).agg(pl.col(names).sum())
@@ -295,9 +297,12 @@ class Cube:
         of_rows, of_groups = (
             {name: frame[name].cast(pl.Float64).to_numpy() for name in names} for frame in (summed, totals)
         )
-        per_block = max(1, BLOCK_CELLS // max(number or sizes.max(initial=0), 1))
-        for start in range(0, len(in_order), per_block):
-            chosen = in_order[start : start + per_block]
+        sorted_sizes, start = sizes[in_order], 0
+        while start < len(in_order):
+            widest = number or max(2 * int(sorted_sizes[start]), FEW_SCORES)
+            end = len(in_order) if number else int(np.searchsorted(sorted_sizes, widest, side="right"))
+            chosen = in_order[start : min(end, start + max(1, BLOCK_CELLS // widest))]
+            start += len(chosen)
             row_of_group = np.full(len(sizes), -1)
             row_of_group[chosen] = np.arange(len(chosen))
             row = row_of_group[group]
