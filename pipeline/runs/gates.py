@@ -29,8 +29,8 @@ from ..metrics.uncertainty.limits import N_EFFECTIVE, UNDEFINED_INTERVAL
 from ..records import dataclass
 from ..stages.parameters import NAME
 from ..tables.columns import THRESHOLD
-from ..tables.run_tables import CRITERION, metric_key, quality_of
-from ..tables.schemas import GROUPING, TOTAL, values_text, written_groups
+from ..tables.run_tables import criterion_of, metric_key, quality_of
+from ..tables.schemas import CRITERION, GROUPING, TOTAL, values_text, written_groups
 from .variables import near
 
 if TYPE_CHECKING:
@@ -495,12 +495,6 @@ def _rows(gate: Gate, table: Table, frame: pl.DataFrame, *, next_above: bool) ->
     if gate.criterion is None:
         return rows
     return [row for row in rows if criterion_of(row, metric_key(table)) == gate.criterion]
-
-
-def criterion_of(row: Row, key: Sequence[str]) -> str | None:
-    """Return what tells a row from the others of its group, as the table `metrics` writes it."""
-    values = ((name, str(row[name]).removesuffix(".0")) for name in key)
-    return ", ".join(value if name == CRITERION else f"{name}={value}" for name, value in values) or None
 
 
 def _chosen(rows: Sequence[Row], table: Table) -> Row:

@@ -19,7 +19,7 @@ from ..queries.load import macro_names, macros
 from ..records import dataclass
 from ..tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
 from ..tables.schemas import DESCRIPTION
-from .layout import attempts_frame, empty_frame, history_frame, in_history, read_record, record_frames, runs_frame
+from .layout import attempts_frame, history_frame, in_history, read_record, record_frames, runs_frame
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -574,7 +574,7 @@ def newer_attempts(connection: duckdb.DuckDBPyConnection, layout: Layout) -> tup
     stale = [run_id for run_id, status in listed.items() if run_id not in names or status in {None, "running"}]
     wanted = sorted(names - (listed.keys() - set(stale)))
     records = ((run_id, read_record(layout.attempt(run_id)) or {}) for run_id in wanted)
-    return stale, attempts_frame(records) if wanted else empty_frame(ATTEMPTS)
+    return stale, attempts_frame(records)
 
 
 def update_attempts(connection: duckdb.DuckDBPyConnection, layout: Layout, attempt: Mapping[str, Any] | None) -> None:

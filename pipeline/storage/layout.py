@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from ..tables.schemas import Column, Table
+    from ..tables.schemas import Column
 
 
 # The layout of a results folder.
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 #     CURRENT.next                        what `CURRENT` will be once the next catalog is in its place
 #     <run_id>/                           the files of an unfinished run
 #     <run_id>.finished/<stage>.json      a stage that it has finished: what it was counted from, and its files
+#   .cache/                               what single input files answered
 #   .lock                                 held by the run that may publish; never deleted
 #   .store                                in the mirror of results on a store: the address where they live
 
@@ -61,70 +62,23 @@ UNFINISHED_NAME = re.compile(  # of what the program makes in `.staging/`, and o
 )
 
 
-@dataclass(frozen=True)
 class Layout:
-    """Paths of one results folder.
+    """Paths of one results folder, given as an absolute path; what they are stands above.
 
     Attributes:
-        root: The folder, absolute.
+        pending: What the pointer will be: it counts from the moment at which the catalog that it names is in its place.
+        wal: The file that DuckDB leaves beside a catalog that somebody opened for writing.
+        states: The folder of what single input files answered; it can be removed at any time, at the cost of time.
     """
 
-    root: Path
-
-    @property
-    def catalog(self) -> Path:
-        """The DuckDB catalog."""
-        return self.root / CATALOG
-
-    @property
-    def current(self) -> Path:
-        """The pointer to the latest run."""
-        return self.root / CURRENT
-
-    @property
-    def pending(self) -> Path:
-        """What the pointer will be: it counts from the moment at which the catalog that it names is in its place."""
-        return self.staging / f"{CURRENT}.next"
-
-    @property
-    def latest(self) -> Path:
-        """The link to the folder of the latest run."""
-        return self.root / "latest"
-
-    @property
-    def runs(self) -> Path:
-        """The published runs."""
-        return self.root / RUNS
-
-    @property
-    def wal(self) -> Path:
-        """The file that DuckDB leaves beside a catalog that somebody opened for writing."""
-        return self.root / "catalog.duckdb.wal"
-
-    @property
-    def attempts(self) -> Path:
-        """The records of all attempts."""
-        return self.root / ATTEMPTS
-
-    @property
-    def staging(self) -> Path:
-        """The folder of unfinished files."""
-        return self.root / ".staging"
-
-    @property
-    def states(self) -> Path:
-        """The folder of what single input files answered; it can be removed at any time, at the cost of time."""
-        return self.root / ".cache"
-
-    @property
-    def lock(self) -> Path:
-        """The lock file."""
-        return self.root / ".lock"
-
-    @property
-    def store(self) -> Path:
-        """The file that names the store of which the folder is a mirror."""
-        return self.root / ".store"
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.catalog, self.wal = root / CATALOG, root / f"{CATALOG}.wal"
+        self.current, self.latest = root / CURRENT, root / "latest"
+        self.runs, self.attempts, self.states = root / RUNS, root / ATTEMPTS, root / ".cache"
+        self.staging = root / ".staging"
+        self.pending = self.staging / f"{CURRENT}.next"
+        self.lock, self.store = root / ".lock", root / ".store"
 
     @property
     def address(self) -> str:
@@ -135,8 +89,7 @@ class Layout:
 
     def named_folders(self) -> str:
         """What stands in front of the name of a run where the catalog names its folder: the place where it lives."""
-        address = self.address
-        return f"{address}/{RUNS}/" if address else os.path.join(self.runs, "")  # noqa: PTH118 - the start of a text
+        return f"{address}/{RUNS}/" if (address := self.address) else f"{self.runs}{os.sep}"
 
     def finished(self, run_id: str) -> Path:
         """The folder that notes which stages an unfinished run has finished."""
@@ -304,10 +257,7 @@ def write_json(path: Path, value: Any, *, scratch: Path | None = None) -> None: 
 def write_whole(path: Path, content: bytes, *, scratch: Path | None = None) -> None:
     """Replace a file atomically: write a temporary file, force it to disk, rename it, and force the folder to disk.
 
-    Args:
-        path: The file.
-        content: Its content.
-        scratch: Folder of the temporary file, on the same file system; by default the folder of the file.
+    The temporary file is in the folder `scratch`, on the same file system; by default in that of the file.
 
     Raises:
         ThresherError: the disk is full or failing; see `os_fault`.
@@ -328,10 +278,8 @@ def write_whole(path: Path, content: bytes, *, scratch: Path | None = None) -> N
 def remove_whole(path: Path, scratch: Path, root: Path) -> None:
     """Remove a folder by one rename: it is there or gone, never a part of it. What lies in its place is removed, too.
 
-    Args:
-        path: The folder.
-        scratch: Folder on the same file system that takes it; what a kill leaves there is the next run's to remove.
-        root: A folder above both, see `remove_own`.
+    The folder `scratch`, on the same file system, takes it; what a kill leaves there is the next run's to remove.
+    `root` lies above both, see `remove_own`.
     """
     if path.is_symlink() or not path.is_dir():
         remove_own(path, root)
@@ -345,11 +293,7 @@ def remove_whole(path: Path, scratch: Path, root: Path) -> None:
 
 
 def make_folder(path: Path, option: str = "output") -> None:
-    """Create a folder that must be writable.
-
-    Args:
-        path: The folder.
-        option: What names it: a key of a config, or an option of a command.
+    """Create a folder that must be writable; in messages `option`, a key of a config or an option, names it.
 
     Raises:
         CannotCreateError: it cannot be created or written, or DuckDB could not open a catalog in it.
@@ -386,21 +330,18 @@ def storage_errors(what: str) -> Iterator[None]:
         raise os_fault(error, what) from error
 
 
-# The manifest: commit record of a run, with size, hash, rows and schema of every file; kept runs are held to it.
-
-
 @dataclass(frozen=True)
 class PublishedFile:
-    """One file of a run.
+    """One file of a run; of a record, which is no table, `table` and `stage` are empty, and `rows` is 0.
 
     Attributes:
         path: Relative to the run's folder, with `/`.
-        table: The view it belongs to; empty for records.
-        stage: The stage it comes from; empty for records.
-        rows: Number of rows; 0 for records.
+        table: The view it belongs to.
+        stage: The stage it comes from.
+        rows: Number of rows.
         size: Bytes.
         sha256: Hash of the content.
-        schema: Column → SQL type, in order; empty for records.
+        schema: Column → SQL type, in order.
     """
 
     path: str
@@ -489,24 +430,20 @@ def _are(kind: type, values: Iterable[object]) -> bool:
 def faults(folder: Path, manifest: Manifest, *, hashes: bool = True) -> dict[str, str]:
     """Compare a run's folder with its manifest; return missing, changed and extra files, and links, by path.
 
-    Args:
-        folder: The folder of the run.
-        manifest: What it should hold.
-        hashes: Whether to read every file; otherwise only names, kinds and sizes are compared.
+    Without `hashes` no file is read: only names, kinds and sizes are compared.
     """
-    present = dict(_walk(folder, ""))
-    differing = {}
+    present, differing = dict(_walk(folder, "")), {}
     for file in manifest.files:
-        path = folder / file.path
-        size = present.get(file.path)
-        if size is None:
-            differing[file.path] = f"{path} is missing"
-        elif size < 0:
-            differing[file.path] = f"{path} is a link or not a file"
-        elif size != file.size:
-            differing[file.path] = f"{path} has changed since it was published"
-        elif hashes and (fault := _fault_of_content(path, file.sha256)) is not None:
-            differing[file.path] = fault
+        path, size = folder / file.path, present.get(file.path)
+        try:
+            if size is None:
+                differing[file.path] = f"{path} is missing"
+            elif size < 0:
+                differing[file.path] = f"{path} is a link or not a file"
+            elif size != file.size or (hashes and own_sha256(path) != file.sha256):
+                differing[file.path] = f"{path} has changed since it was published"
+        except DamagedError as error:
+            differing[file.path] = str(error)
     listed = {file.path for file in manifest.files} | {MANIFEST}
     return differing | {name: f"{folder / name} is not in the manifest" for name in sorted(present.keys() - listed)}
 
@@ -524,14 +461,6 @@ def _walk(folder: Path, below: str) -> Iterator[tuple[str, int]]:
                 yield path, -1
 
 
-def _fault_of_content(path: Path, sha256: str) -> str | None:
-    """Return what is wrong with the content of a file, or None if it is what was published."""
-    try:
-        return None if own_sha256(path) == sha256 else f"{path} has changed since it was published"
-    except DamagedError as error:
-        return str(error)
-
-
 @dataclass(frozen=True)
 class KeptRun:
     """A published run that was not deleted.
@@ -539,8 +468,7 @@ class KeptRun:
     Attributes:
         folder: Its folder.
         run_id: Its id.
-        manifest: Its commit record; None where that is damaged.
-        manifest_sha256: Hash of the manifest; empty where that is damaged.
+        manifest: Its commit record, and `manifest_sha256` its hash; None and empty where it is damaged.
         damage: What is missing, changed or extra, as sentences by path in the folder.
     """
 
@@ -623,23 +551,15 @@ def in_history(file: PublishedFile, manifest: Manifest) -> bool:
 
 
 def runs_frame(runs: Iterable[tuple[Path, Manifest]], left_out: dict[str, tuple[str, ...]]) -> pl.DataFrame:
-    """Return the table `runs`: one row per run, in the given order.
-
-    Args:
-        runs: Folder and manifest of the runs.
-        left_out: Damaged files of a run by the name of its folder.
-    """
+    """Return the table `runs`, a row for folder and manifest of each; `left_out` by folder are its damaged files."""
     rows = []
     for folder, manifest in runs:
-        folders_named = Layout(folder.parent.parent).named_folders()
         record = _record(folder)
         versions = record.get("versions")
         rows.append(
             (
-                manifest.run_id,
-                manifest.generation,
-                *_moment_and_day(manifest, record),
-                folders_named + folder.name,
+                *(manifest.run_id, manifest.generation, *_moment_and_day(manifest, record)),
+                Layout(folder.parent.parent).named_folders() + folder.name,
                 _moment(record.get("started_at")),
                 _float(record.get("seconds")),
                 _text(record.get("config")),
@@ -700,29 +620,20 @@ def history_frame(runs: Iterable[tuple[Path, Manifest]]) -> pl.DataFrame:
     return _frame(rows, run_tables.HISTORY_COLUMNS)
 
 
-def empty_frame(table: Table) -> pl.DataFrame:
-    """Return a table of this module without a row."""
-    return _frame([], table.columns)
-
-
 def _stages(record: dict[str, Any]) -> Iterator[_Row]:
     kinds = {stage["name"]: stage["kind"] for stage in record["configuration"]["stages"]}
     for name, result in record["results"].items():
         inputs = record["accounting"].get(name, {}).values()
         n_rows = [sum(rows[key] for rows in inputs) for key in ("rows_in", "used")]
         omitted = [f"{table}: {reason}" for table, reason in record.get("omitted", {}).get(name, {}).items()]
-        n_warnings = len(result["warnings"])
-        yield (name, kinds.get(name), float(result["seconds"]), *n_rows, n_warnings, omitted, *_whence(result))
+        carried = result.get("carried_from") or {}  # of which run its rows are, and why it failed, if it did
+        whence = (_text(carried.get("run_id")), _moment(carried.get("published_at")))
+        failure = (_text(result.get("taken_over_from")), _integer(carried.get("exit")), _text(carried.get("error")))
+        about = (float(result["seconds"]), *n_rows, len(result["warnings"]), omitted)
+        yield (name, kinds.get(name), *about, *whence, *failure)
     for name, facts in record.get("absent", {}).items():
-        failure = (_integer(facts["exit"]), _text(facts["error"]))
-        yield (name, facts["kind"], None, None, None, 1, [], None, None, None, *failure)
-
-
-def _whence(result: dict[str, Any]) -> _Row:
-    """Of which run the rows of a stage are, and why it failed, if it did."""
-    carried = result.get("carried_from") or {}
-    whence = (_text(carried.get("run_id")), _moment(carried.get("published_at")), _text(result.get("taken_over_from")))
-    return (*whence, _integer(carried.get("exit")), _text(carried.get("error")))
+        nothing = (None, None, None, 1, [], None, None, None)
+        yield (name, facts["kind"], *nothing, _integer(facts["exit"]), _text(facts["error"]))
 
 
 def _parameters(record: dict[str, Any]) -> Iterator[_Row]:
@@ -748,13 +659,10 @@ def _files(manifest: Manifest) -> Iterator[_Row]:
 
 def _input_files(record: dict[str, Any]) -> Iterator[_Row]:
     for file in record["inputs"]:
-        yield (*_source(file), False, file["rows"], file.get("size"), file["footer_sha256"])
+        facts = (False, file["rows"], file.get("size"), file["footer_sha256"])
+        yield (file["stage"], file["input"], file["path"], *facts)
     for file in record.get("skipped", []):
-        yield (*_source(file), True, None, None, None)
-
-
-def _source(file: dict[str, Any]) -> tuple[str, str, str]:
-    return file["stage"], file["input"], file["path"]
+        yield (file["stage"], file["input"], file["path"], True, None, None, None)
 
 
 def _moment_and_day(manifest: Manifest, record: dict[str, Any]) -> _Row:
