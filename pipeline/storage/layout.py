@@ -215,11 +215,7 @@ def own_sha256(path: Path) -> str:
 
 @contextmanager
 def reading_back(path: Path) -> Iterator[None]:
-    """Treat damage to a file that this process has just written as what it is: an error of the disk.
-
-    Raises:
-        ThresherError: the file cannot be read back; see `os_fault`.
-    """
+    """Treat damage to a file that this process has just written as what it is: an error of the disk."""
     try:
         yield
     except DamagedError as error:
@@ -319,11 +315,7 @@ def make_folder(path: Path, option: str = "output") -> None:
 
 @contextmanager
 def storage_errors(what: str) -> Iterator[None]:
-    """Translate errors of the operating system, also as libraries report them, into a `ThresherError`.
-
-    Raises:
-        ThresherError: the error that `os_fault` returns.
-    """
+    """Translate errors of the operating system, also as libraries report them, into a `ThresherError`."""
     try:
         yield
     except (OSError, *_LIBRARY_ERRORS) as error:
@@ -632,8 +624,8 @@ def _stages(record: dict[str, Any]) -> Iterator[_Row]:
         about = (float(result["seconds"]), *n_rows, len(result["warnings"]), omitted)
         yield (name, kinds.get(name), *about, *whence, *failure)
     for name, facts in record.get("absent", {}).items():
-        nothing = (None, None, None, 1, [], None, None, None)
-        yield (name, facts["kind"], *nothing, _integer(facts["exit"]), _text(facts["error"]))
+        failure = (_integer(facts["exit"]), _text(facts["error"]))
+        yield (name, facts["kind"], None, None, None, 1, [], None, None, None, *failure)
 
 
 def _parameters(record: dict[str, Any]) -> Iterator[_Row]:
