@@ -518,9 +518,9 @@ def as_rows(kind: str, name: str, value: Any) -> Any:  # noqa: ANN401 - any valu
         return {**value, "path": as_rows(kind, name, value["path"])}
     if isinstance(value, Mapping) and isinstance(value.get("database"), str | os.PathLike):
         return dict(value)
-    kinds = list | tuple | pl.Series
     columns = value.values() if isinstance(value, Mapping) else ()
-    if columns and all(isinstance(column, kinds) or getattr(column, "ndim", 0) > 0 for column in columns):
+    are_arrays = (isinstance(each, list | tuple | pl.Series) or getattr(each, "ndim", 0) > 0 for each in columns)
+    if columns and all(are_arrays):
         return _frame_of(kind, name, value)
     if (fields := getattr(getattr(value, "dtype", None), "names", None)) is not None:
         return _frame_of(kind, name, {field: value[field] for field in fields})

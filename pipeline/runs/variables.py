@@ -144,7 +144,8 @@ def _one_branch_each(faults: list[_Fault]) -> Iterator[_Fault]:
     chosen: set[int] = set()
     for branches in alternatives.values():
         inside = [of_branch for of_branch in branches.values() if any(fault.is_inside for fault in of_branch)]
-        chosen.update(map(id, min(inside, key=len) if inside else next(iter(branches.values()))[:1]))
+        nearest: list[_Fault] = min(inside, key=len) if inside else next(iter(branches.values()))[:1]
+        chosen.update(map(id, nearest))
     yield from (fault for fault in faults if fault.site is None or id(fault) in chosen)
 
 
@@ -448,14 +449,11 @@ def substituted(
     """Put variables, chosen by name as `--var` does, into a config, which is left as it is.
 
     Returns:
-        The config without `vars`, and the variables; labels are not among them yet. A config without `vars` and without
-        references is the same object.
+        The config without `vars`, and the variables; labels are not among them yet.
 
     Raises:
         ConfigError: it lists every reference that is unknown or has no value, and every variable that is not declared.
     """
-    if "vars" not in document and not values and not _has_reference(document):
-        return document, NO_VARIABLES
     declared = _Declared(document.get("vars", {}), values, origin)
     substitution = _Substitution(declared, origin, names_columns="vars" in document)
     try:
@@ -466,20 +464,6 @@ def substituted(
     if faults := [*declared.faults, *substitution.faults]:
         raise together(faults)
     return changed, Variables(substitution.used, substitution.secrets, declared.values.get(DS))
-
-
-def _has_reference(document: Mapping[str, Any]) -> bool:
-    pending: list[Any] = [document]
-    seen = set()  # a table made in Python may hold itself
-    while pending:
-        value = pending.pop()
-        text = _text(value)
-        if text is not None and MARKED in text:
-            return True
-        if isinstance(value, Mapping | list | tuple) and id(value) not in seen:
-            seen.add(id(value))
-            pending += value.values() if isinstance(value, Mapping) else value
-    return False
 
 
 def _text(value: object) -> str | None:

@@ -26,7 +26,7 @@ from ..tables import run_tables
 from ..tables.schemas import polars_types
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from ..tables.schemas import Column
@@ -245,9 +245,9 @@ def json_bytes(value: Any) -> bytes:  # noqa: ANN401 - whatever JSON can hold
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def write_json(path: Path, value: Any, *, scratch: Path | None = None) -> None:  # noqa: ANN401 - see json_bytes
-    """Replace a JSON file atomically; arguments and errors are those of `write_whole`."""
-    write_whole(path, json_bytes(value), scratch=scratch)
+def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 - see json_bytes
+    """Replace a JSON file atomically, as `write_whole`."""
+    write_whole(path, json_bytes(value))
 
 
 def write_whole(path: Path, content: bytes, *, scratch: Path | None = None) -> None:
@@ -534,7 +534,7 @@ def _manifest(folder: Path, name: str, expected: str) -> tuple[Manifest, str]:
 
 HISTORY_ROWS = 10_000  # the rows of a table of a run that has more are not in `history`
 
-_Row = tuple[Any, ...]
+_Row = dict[str, Any]  # values by column
 
 
 def in_history(file: PublishedFile, manifest: Manifest) -> bool:
@@ -546,21 +546,12 @@ def runs_frame(runs: Iterable[tuple[Path, Manifest]], left_out: dict[str, tuple[
     """Return the table `runs`, a row for folder and manifest of each; `left_out` by folder are its damaged files."""
     rows = []
     for folder, manifest in runs:
-        record = _record(folder)
+        record, about = _record_and_front(folder, manifest)
         versions = record.get("versions")
-        rows.append(
-            (
-                *(manifest.run_id, manifest.generation, *_moment_and_day(manifest, record)),
-                Layout(folder.parent.parent).named_folders() + folder.name,
-                _moment(record.get("started_at")),
-                _float(record.get("seconds")),
-                _text(record.get("config")),
-                _text(versions.get("thresher")) if isinstance(versions, dict) else None,
-                _integer(record.get("peak_rss_bytes")),
-                _text(record.get("verify_inputs")),
-                list(left_out.get(folder.name, ())),
-            )
-        )
+        about["generation"] = manifest.generation
+        about["path"] = Layout(folder.parent.parent).named_folders() + folder.name
+        about["version"] = versions.get("thresher") if isinstance(versions, dict) else None
+        rows.append(record | about | {"left_out": list(left_out.get(folder.name, ()))})
     return _frame(rows, run_tables.RUNS.columns)
 
 
@@ -574,12 +565,11 @@ def record_frames(runs: Sequence[tuple[Path, Manifest]]) -> dict[str, pl.DataFra
         run_tables.INPUT_FILES: _input_files,
     }
     for folder, manifest in runs:
-        record = _record(folder)
-        leading = (manifest.run_id, *_moment_and_day(manifest, record))
-        rows[run_tables.FILES.name] += [(*leading, *row) for row in _files(manifest)]
+        record, front = _record_and_front(folder, manifest)
+        rows[run_tables.FILES.name] += [front | row for row in _files(manifest)]
         for table, make in makers.items():
             with suppress(AttributeError, KeyError, TypeError, ValueError):  # the record of another version
-                rows[table.name] += [(*leading, *row) for row in [*make(record)]]
+                rows[table.name] += [front | row for row in [*make(record)]]
     return {
         table.name: _frame(rows[table.name], (*run_tables.HISTORY_COLUMNS, *table.columns))
         for table in run_tables.RECORD_TABLES
@@ -588,111 +578,98 @@ def record_frames(runs: Sequence[tuple[Path, Manifest]]) -> dict[str, pl.DataFra
 
 def attempts_frame(records: Iterable[tuple[str, dict[str, Any]]]) -> pl.DataFrame:
     """Return the table `attempts` from the records of attempts by their ids, in order of their start."""
-    rows = [
-        (
-            run_id,
-            _text(record.get("status")),
-            _integer(record.get("exit")),
-            _text(record.get("error")),
-            _moment(record.get("started_at")),
-            _moment(record.get("ended_at")),
-            _integer(record.get("generation")),
-            _text(record.get("config")),
-            _text(record.get("host")),
-            _day(record),
-        )
-        for run_id, record in records
-    ]
+    rows = (record | {"run_id": run_id} for run_id, record in records)
     return _frame(rows, run_tables.ATTEMPTS.columns).sort("started_at", "run_id")
 
 
 def history_frame(runs: Iterable[tuple[Path, Manifest]]) -> pl.DataFrame:
     """Return what rows in `history` have in front, one row per run."""
-    rows = [(manifest.run_id, *_moment_and_day(manifest, _record(folder))) for folder, manifest in runs]
-    return _frame(rows, run_tables.HISTORY_COLUMNS)
+    return _frame((_record_and_front(*run)[1] for run in runs), run_tables.HISTORY_COLUMNS)
 
 
 def _stages(record: dict[str, Any]) -> Iterator[_Row]:
     kinds = {stage["name"]: stage["kind"] for stage in record["configuration"]["stages"]}
     for name, result in record["results"].items():
         inputs = record["accounting"].get(name, {}).values()
-        n_rows = [sum(rows[key] for rows in inputs) for key in ("rows_in", "used")]
         omitted = [f"{table}: {reason}" for table, reason in record.get("omitted", {}).get(name, {}).items()]
         carried = result.get("carried_from") or {}  # of which run its rows are, and why it failed, if it did
-        whence = (_text(carried.get("run_id")), _moment(carried.get("published_at")))
-        failure = (_text(result.get("taken_over_from")), _integer(carried.get("exit")), _text(carried.get("error")))
-        about = (float(result["seconds"]), *n_rows, len(result["warnings"]), omitted)
-        yield (name, kinds.get(name), *about, *whence, *failure)
+        yield {
+            "stage": name,
+            "kind": kinds.get(name),
+            "seconds": float(result["seconds"]),
+            "rows_in": sum(rows["rows_in"] for rows in inputs),
+            "rows_used": sum(rows["used"] for rows in inputs),
+            "n_warnings": len(result["warnings"]),
+            "omitted": omitted,
+            "carried_from": carried.get("run_id"),
+            "carried_since": carried.get("published_at"),
+            "taken_over_from": result.get("taken_over_from"),
+            "exit": carried.get("exit"),
+            "error": carried.get("error"),
+        }
     for name, facts in record.get("absent", {}).items():
-        failure = (_integer(facts["exit"]), _text(facts["error"]))
-        yield (name, facts["kind"], None, None, None, 1, [], None, None, None, *failure)
+        failure = {key: facts[key] for key in ("kind", "exit", "error")}
+        yield {"stage": name, "n_warnings": 1, "omitted": [], **failure}
 
 
 def _parameters(record: dict[str, Any]) -> Iterator[_Row]:
     for stage in record["configuration"]["stages"]:
         for name, value in stage.items():
             if name != "name":
-                yield (stage["name"], name, json.dumps(value, ensure_ascii=False))
+                yield {"stage": stage["name"], "parameter": name, "value": json.dumps(value, ensure_ascii=False)}
 
 
 def _warnings(record: dict[str, Any]) -> Iterator[_Row]:
     for stage, result in record["results"].items():
         for number, warning in enumerate(result["warnings"], start=1):
-            yield (stage, number, warning)
+            yield {"stage": stage, "number": number, "warning": warning}
     for stage, facts in record.get("absent", {}).items():
-        yield (stage, 1, facts["warning"])
+        yield {"stage": stage, "number": 1, "warning": facts["warning"]}
 
 
 def _files(manifest: Manifest) -> Iterator[_Row]:
     for file in manifest.files:
-        stored = in_history(file, manifest)
-        yield (file.path, file.table or None, file.stage or None, file.rows, file.size, file.sha256, stored)
+        about = {"result_table": file.table or None, "stage": file.stage or None, "n_rows": file.rows}
+        stored = {"bytes": file.size, "sha256": file.sha256, "in_history": in_history(file, manifest)}
+        yield {"path": file.path, **about, **stored}
 
 
 def _input_files(record: dict[str, Any]) -> Iterator[_Row]:
     for file in record["inputs"]:
-        facts = (False, file["rows"], file.get("size"), file["footer_sha256"])
-        yield (file["stage"], file["input"], file["path"], *facts)
+        yield file | {"skipped": False, "n_rows": file["rows"], "bytes": file.get("size")}
     for file in record.get("skipped", []):
-        yield (file["stage"], file["input"], file["path"], True, None, None, None)
+        yield {"stage": file["stage"], "input": file["input"], "path": file["path"], "skipped": True}
 
 
-def _moment_and_day(manifest: Manifest, record: dict[str, Any]) -> _Row:
-    """When a run was published, its logical date and its labels, of which runs of earlier versions have none."""
+def _record_and_front(folder: Path, manifest: Manifest) -> tuple[dict[str, Any], _Row]:
+    """Return the record of a run, empty if it is damaged, and what its rows have in front in history.
+
+    Runs of earlier versions have neither logical date nor labels.
+    """
+    record = read_record(folder / RUN_RECORD) or {}
     labels = record.get("labels")
     text = json.dumps(labels, ensure_ascii=False) if isinstance(labels, dict) and labels else None
-    return _moment(manifest.published_at), _day(record), text
+    moment = {"run_id": manifest.run_id, "published_at": manifest.published_at}
+    return record, moment | {"ds": record.get("ds"), "labels": text}
 
 
-def _day(record: dict[str, Any]) -> date | None:
-    with suppress(TypeError, ValueError):
-        return date.fromisoformat(record["ds"]) if "ds" in record else None
-    return None
+_READ: dict[str, Callable[[Any], Any]] = {  # how a value of a record is read as that of a column, by its type
+    "BIGINT": lambda value: value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None,
+    "DOUBLE": lambda value: float(value) if isinstance(value, int | float) else None,
+    "VARCHAR": lambda value: value if isinstance(value, str) else None,
+    "DATE": date.fromisoformat,
+    "TIMESTAMP": lambda value: datetime.fromisoformat(value).replace(tzinfo=None),
+}
 
 
-def _record(folder: Path) -> dict[str, Any]:
-    """Return the record of a run; empty if it is damaged."""
-    return read_record(folder / RUN_RECORD) or {}
-
-
-def _frame(rows: list[_Row], columns: Sequence[Column]) -> pl.DataFrame:
+def _frame(rows: Iterable[_Row], columns: Sequence[Column]) -> pl.DataFrame:
+    """Return a table; a value that is not of the type of its column, as of another version, is NULL."""
     schema = {column.name: polars_types(column.type)[0] for column in columns}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    values = [[_value(row.get(column.name), column.type) for column in columns] for row in rows]
+    return pl.DataFrame(values, schema=schema, orient="row")
 
 
-def _moment(value: object) -> datetime | None:
+def _value(value: Any, kind: str) -> Any:  # noqa: ANN401 - what JSON can hold, and what a column can
     with suppress(TypeError, ValueError):
-        return datetime.fromisoformat(value).replace(tzinfo=None)  # type: ignore[arg-type]  # TypeError is expected
+        return _READ[kind](value) if kind in _READ else value
     return None
-
-
-def _integer(value: object) -> int | None:
-    return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
-
-
-def _float(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
