@@ -284,8 +284,7 @@ def report(
     ctx: typer.Context,
     results: Results,
     output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The page; RESULTS/report.html if not given."),
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="The page; RESULTS/report.html if not given.")
     ] = None,
     run: RunName = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,  # noqa: FBT002 - a flag

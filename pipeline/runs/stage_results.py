@@ -252,10 +252,7 @@ class StageRecord:
 
 
 def stage_record(
-    configured: ConfiguredStage,
-    evaluation: Evaluation,
-    fingerprints: Fingerprints,
-    files: Iterable[PublishedFile],
+    configured: ConfiguredStage, evaluation: Evaluation, fingerprints: Fingerprints, files: Iterable[PublishedFile]
 ) -> StageRecord:
     """Return the record of a stage that was counted, of which `files` have been written, of others perhaps, too."""
     opened, result = evaluation.opened, evaluation.result
