@@ -96,20 +96,18 @@ def make_text(view: View, name: str) -> str:
 
 
 @cache
-def insert_file(view: View, columns: Columns, names: Columns) -> str:
-    """Add the rows of the Parquet file `$path`; `names` are names in the file by name in the table."""
-    select = _row(_cast_items(columns, dict(names))).from_(_read(exp.Placeholder(this="path")), copy=False)
+def insert_file(view: View, columns: Columns, names: tuple[str, ...]) -> str:
+    """Add the rows of the Parquet file `$path`, which has columns of the given names, and NULL in the others."""
+    select = _row(_cast_items(columns, names)).from_(_read(exp.Placeholder(this="path")), copy=False)
     return text(exp.Insert(this=table(view), expression=select))
 
 
 @cache
-def insert_files(view: View, leading: Columns, columns: Columns, names: Columns) -> str:
-    """Add the rows of the Parquet files `$paths` to a table of history.
-
-    In front stands what the relation `listed` has by path; `names` are as for `insert_file`.
-    """
+def insert_files(view: View, leading: Columns, columns: Columns) -> str:
+    """Add the rows of the Parquet files `$paths` to a table of history; in front what `listed` has by their paths."""
     files = _read(exp.Placeholder(this="paths"), filename=exp.Literal.string(FILE_PATH))
-    items = [*(column(name, "listed") for name, _ in leading), *_cast_items(columns, dict(names), "files")]
+    names = [name for name, _ in columns]
+    items = [*(column(name, "listed") for name, _ in leading), *_cast_items(columns, names, "files")]
     listed = exp.EQ(this=column(FILE_PATH, "files"), expression=column("path", "listed"))
     aliased = exp.Table(this=files, alias=exp.TableAlias(this=exp.to_identifier("files")))
     select = _row(items).from_(aliased, copy=False).join("listed", on=listed, copy=False)
@@ -136,11 +134,11 @@ def count_rows(views: tuple[View, ...], *, of_run: bool) -> str:
     return text(union(selects))
 
 
-def view_of_files(view: View, paths: tuple[str, ...], columns: Columns, names: tuple[Columns, ...]) -> str:
-    """A view of Parquet files; `names` of each file as in `insert_file`."""
+def view_of_files(view: View, columns: Columns, files: Mapping[str, Collection[str]]) -> str:
+    """A view of Parquet files by their paths, each with names of columns as in `insert_file`."""
     selects = [
-        _row(_cast_items(columns, dict(of_file))).from_(_read(exp.Literal.string(path)), copy=False)
-        for path, of_file in zip(paths, names, strict=True)
+        _row(_cast_items(columns, names)).from_(_read(exp.Literal.string(path)), copy=False)
+        for path, names in files.items()
     ]
     return text(exp.Create(this=table(view), kind="VIEW", expression=union(selects), replace=True))
 
@@ -181,9 +179,9 @@ def _read(path: exp.Expr, **options: exp.Expr) -> exp.Expr:
     return exp.func("read_parquet", path, *words)
 
 
-def _cast_items(columns: Columns, names: dict[str, str], files: str | None = None) -> list[exp.Expr]:
+def _cast_items(columns: Columns, names: Collection[str], files: str | None = None) -> list[exp.Expr]:
     return [
-        named(exp.Cast(this=column(names[name], files) if name in names else exp.null(), to=_type(sql_type)), name)
+        named(exp.Cast(this=column(name, files) if name in names else exp.null(), to=_type(sql_type)), name)
         for name, sql_type in columns
     ]
 
@@ -202,8 +200,6 @@ def _row(items: list[exp.Expr]) -> exp.Select:
 
 
 TABLE_ROWS = 100_000  # a table of the latest run that has more rows is a view of its files
-RENAMED_COLUMNS = {"inputs": {"fate": "status"}}  # table: {name in kept runs of earlier versions: name in the catalog}
-
 RunFolder = tuple["Path", "Manifest"]
 
 
@@ -272,17 +268,10 @@ def columns_of(files: Iterable[PublishedFile]) -> Columns:
     """Return the union of the columns in order of appearance; a column whose type differs between files is VARCHAR."""
     columns: dict[str, str] = {}
     for file in files:
-        for name, name_in_file in names_in_file(file):
-            sql_type = file.schema[name_in_file]
+        for name, sql_type in file.schema.items():
             if columns.setdefault(name, sql_type) != sql_type:
                 columns[name] = "VARCHAR"
     return tuple(columns.items())
-
-
-def names_in_file(file: PublishedFile) -> Columns:
-    """Return names of columns in the catalog and in the file: they differ if a later version renamed them."""
-    renamed = RENAMED_COLUMNS.get(file.table, {})
-    return tuple((renamed.get(name, name), name) for name in file.schema)
 
 
 _COLUMNS = """
@@ -483,15 +472,14 @@ def _replace(
     for _, _, file in files_of([latest], view[1]):
         if file.rows:
             path = glob.escape(str(latest[0] / file.path))
-            connection.execute(insert_file(view, shape.columns, names_in_file(file)), {"path": path})
+            connection.execute(insert_file(view, shape.columns, tuple(file.schema)), {"path": path})
 
 
 def view_of_latest(connection: duckdb.DuckDBPyConnection, view: View, shape: Shape, latest: RunFolder) -> None:
     """Make a view of the files of the latest run."""
     files = [file for _, _, file in files_of([latest], view[1])]
-    paths = tuple(glob.escape(str(latest[0] / file.path)) for file in files)
-    names = tuple(names_in_file(file) for file in files)
-    connection.execute(view_of_files(view, paths, columns_of(files) or shape.columns, names))
+    names = {glob.escape(str(latest[0] / file.path)): file.schema.keys() for file in files}
+    connection.execute(view_of_files(view, columns_of(files) or shape.columns, names))
 
 
 def _remember_older(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]) -> None:
@@ -506,9 +494,8 @@ def _remember_older(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFol
             run_ids = [manifest.run_id for _, manifest, _ in stored_alike]
             listed = pl.DataFrame({"path": paths, "run_id": run_ids})
             connection.register("listed", listed.join(runs_in_front, on="run_id", maintain_order="left"))
-            file = stored_alike[0][2]
-            columns = columns_of([file])
-            text = insert_files((HISTORY, table), in_front(columns), columns, names_in_file(file))
+            columns = columns_of([stored_alike[0][2]])
+            text = insert_files((HISTORY, table), in_front(columns), columns)
             connection.execute(text, {"paths": list(map(glob.escape, paths))})
             connection.unregister("listed")
 

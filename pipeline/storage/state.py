@@ -286,10 +286,10 @@ def parse_pointer(content: bytes, path: Path) -> Pointer:
         if record["format_version"] != FORMAT_VERSION:
             message = f"{path} was written by another version of thresher"
             raise DataError(message, remedy="Read it with the version of thresher that wrote it.")
-        manifests = record.get("manifests", {record["run"]: record["manifest_sha256"]})  # earlier versions had one
         catalog = CatalogFacts(*(str(record[f"catalog_{key}"]) for key in ("sha256", "shows", "identity")))
         left_out = {name: tuple(map(str, paths)) for name, paths in record["left_out"].items()}
-        pointer = Pointer(int(record["generation"]), str(record["run_id"]), dict(manifests), catalog, left_out)
+        numbers = int(record["generation"]), str(record["run_id"])
+        pointer = Pointer(*numbers, dict(record["manifests"]), catalog, left_out)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise changed from error
     if pointer.run not in pointer.manifests or not all(map(RUN_NAME.fullmatch, pointer.manifests)):
