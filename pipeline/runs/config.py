@@ -422,12 +422,7 @@ def parse_config(
 ) -> Config:
     """Check a config given as a dictionary, as parsed from TOML, perhaps from a file.
 
-    Args:
-        document: The dictionary.
-        base: Folder that relative paths start from.
-        origin: Name in messages.
-        values: Values of variables by name.
-        file: The file that it was read from; None: it was not.
+    Relative paths start from the folder `base`, messages name the `origin`, and `values` are those of variables.
 
     Raises:
         ConfigError: it names the key, what is wrong and, for an unknown key, the nearest known one.

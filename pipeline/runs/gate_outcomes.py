@@ -190,12 +190,8 @@ def judge_gates(
 ) -> tuple[tuple[Mapping[str, Any], ...], dict[str, tuple[str, ...]]]:
     """Judge the gates of a run whose other tables are written, and write the table `gates` of each judged stage.
 
-    Args:
-        config: Its config.
-        staging: The run.
-        state: The results folder before it is published.
-        inputs: The input records of the run.
-        attempt: The record of the attempt, whose `ds` is the logical date of the run, if it has one.
+    The state is that of the results folder before the run is published, the record that of the attempt, whose `ds` is
+    the logical date of the run, if it has one.
 
     Returns:
         The rows of the table `gates`; and by stage what is to be known before its numbers are used.

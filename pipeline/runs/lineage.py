@@ -8,9 +8,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from contextlib import suppress
 from dataclasses import field
-from datetime import UTC, date, datetime
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -108,36 +106,18 @@ class Job:
 
 def _run_facets(record: Mapping[str, Any]) -> dict[str, facets.RunFacet]:
     engine = facets.processing_engine_run.ProcessingEngineRunFacet(version("duckdb"), "duckdb", version("thresher"))
-    tags = facets.tags_run.TagsRunFacet(_tags(record))
-    said: dict[str, facets.RunFacet] = {"processing_engine": engine, "tags": tags}
-    if (nominal := _nominal_time(record.get("ds"))) is not None:
-        said["nominalTime"] = facets.nominal_time_run.NominalTimeRunFacet(nominal)
+    texts = {name: record.get(name) for name in ("run_id", "status", "exit", "generation", "config", "ds")}
+    texts |= {f"label.{name}": label for name, label in record.get("labels", {}).items()}
+    tag = facets.tags_run.TagsRunFacetFields
+    tags = [tag(name, str(text), "THRESHER") for name, text in texts.items() if text is not None]
+    said: dict[str, facets.RunFacet] = {"processing_engine": engine, "tags": facets.tags_run.TagsRunFacet(tags)}
+    if record.get("ds"):
+        said["nominalTime"] = facets.nominal_time_run.NominalTimeRunFacet(f"{record['ds']}T00:00:00+00:00")
     if record.get("error"):
         said["errorMessage"] = facets.error_message_run.ErrorMessageRunFacet(record["error"], "PYTHON")
     if (parent := _parent(os.environ.get(PARENT, ""))) is not None:
         said["parent"] = parent
     return said
-
-
-def _tags(record: Mapping[str, Any]) -> list[facets.tags_run.TagsRunFacetFields]:
-    labels = record.get("labels")
-    texts = {name: record.get(name) for name in ("run_id", "status", "exit", "generation", "config", "ds")}
-    texts |= {f"label.{name}": value for name, value in (labels if isinstance(labels, dict) else {}).items()}
-    return [
-        facets.tags_run.TagsRunFacetFields(name, str(text), "THRESHER")
-        for name, text in texts.items()
-        if text is not None
-    ]
-
-
-def _nominal_time(logical_date: object) -> str | None:
-    """Return the logical date of a run as a time in UTC, or None if it is none."""
-    if isinstance(logical_date, date) and not isinstance(logical_date, datetime):
-        logical_date = logical_date.isoformat()
-    with suppress(TypeError, ValueError):
-        moment = datetime.fromisoformat(str(logical_date))
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
-    return None
 
 
 def _parent(text: str) -> facets.RunFacet | None:

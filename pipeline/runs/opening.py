@@ -63,30 +63,25 @@ def _published(config: Config, params: UpstreamParameters) -> list[UpstreamStage
 def _of_latest(root: Path, params: UpstreamParameters) -> list[UpstreamStage]:
     _, latest, _ = require_latest(Layout(root))
     path = latest.folder / RUN_RECORD
+    stages = {}
     try:
         record = json.loads(read_file(path))
-        stages = record["configuration"]["stages"]
-        by = {each["name"]: tuple(tuple(names) for names in each["by"]) for each in stages}
-        kinds = {each["name"]: each["kind"] for each in stages}
-        measures = {each["name"]: tuple(each.get("measures", ())) for each in stages}
-        clusters = {each["name"]: (each.get("cluster"), each.get("cluster_order")) for each in stages}
         omitted = record.get("omitted", {})  # runs of earlier versions have every table
+        for each in record["configuration"]["stages"]:
+            name, by, cluster = each["name"], tuple(map(tuple, each["by"])), each.get("cluster")
+            stages[name] = UpstreamStage(
+                *(name, each["kind"], by, path.parent, omitted.get(name, {}), tuple(each.get("measures", ()))),
+                cluster=cluster if isinstance(cluster, str) else None,
+                cluster_order=each.get("cluster_order"),
+            )
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"{path} is not the record of a run ({error})"
         raise DataError(message, remedy=f"thresher verify {root} lists what is damaged.") from error
     for name in params.of:
-        if name not in kinds:
+        if name not in stages:
             message = f"the latest run in {root} has no stage {name!r}"
-            raise NoInputError(message, remedy=f"Its stages are: {', '.join(kinds)}.")
-    return [
-        UpstreamStage(
-            *(name, kinds[name], by[name], path.parent, omitted.get(name, {}), measures[name]),
-            cluster=cluster if isinstance(cluster, str) else None,
-            cluster_order=order,
-        )
-        for name in params.of
-        for cluster, order in [clusters[name]]
-    ]
+            raise NoInputError(message, remedy=f"Its stages are: {', '.join(stages)}.")
+    return [stages[name] for name in params.of]
 
 
 def _named_by_address(file: Rows) -> Rows:
@@ -249,11 +244,8 @@ def find_inputs(
 ) -> FoundInputs:
     """Find the files of a stage and read their footers; nothing else is read.
 
-    Args:
-        config: The whole config.
-        configured: One of its stages.
-        run: Folder of the unfinished run, for a stage with upstream stages in the same config.
-        omitted: Tables that the stages of this run did not make, with the reasons, by stage.
+    A stage with upstream stages in the same config needs the folder of the unfinished run, and the tables that its
+    stages did not make, with the reasons, by stage.
 
     Raises:
         NoInputError: no file matches.

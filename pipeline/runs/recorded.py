@@ -102,11 +102,7 @@ def open_recorded(
 ) -> OpenedStage:
     """Open the inputs of a stage of a published run again: its files are found anew and their footers read.
 
-    Args:
-        record: The content of `run.json`.
-        folder: Folder of the run.
-        name: Name of the stage.
-        parameters: Parameters that are to differ from those of the run, such as which tables are made.
+    Some parameters may be others than those of the run, such as which tables are made.
 
     Raises:
         NoInputError: no file of an input is there any more.

@@ -371,13 +371,7 @@ def stage_fingerprints(
 
     A file that changed less than two seconds ago may change again within the resolution of its clock: then the
     fingerprint is unique, so that no later run trusts it. So it is for what the engine reads, whose content nothing
-    tells but its rows.
-
-    Args:
-        config: The whole config.
-        configured: The stage.
-        opened: The same with its inputs; None if these are tables of upstream stages.
-        upstream: Hashes of the tables of its upstream stages, by stage and path.
+    tells but its rows. Inputs may be tables of upstream stages in their place, whose hashes come by stage and path.
     """
     common: dict[str, Any] = {"engine": config.engine, "stage": canonical_stage(configured), "upstream": upstream}
     common |= {"code": code_sha256(), "versions": versions(config.engine)} | config.variables.identity()

@@ -492,14 +492,10 @@ class KeptRun:
 def read_kept_run(
     layout: Layout, name: str, expected: str = "", marked: Iterable[str] = (), *, hashes: bool = False
 ) -> KeptRun:
-    """Read one kept run.
+    """Read one kept run by the name of its folder, and the hash of its manifest, empty where it is not known.
 
-    Args:
-        layout: The results folder.
-        name: Name of the run's folder.
-        expected: The hash of its manifest; empty where it is not known.
-        marked: Files that were found damaged before; they count as damaged unless every file is read.
-        hashes: Whether to read every file; otherwise only names, kinds and sizes are compared.
+    Files that are `marked` were found damaged before; they count as damaged unless every file is read (`hashes`);
+    otherwise only names, kinds and sizes are compared.
     """
     folder = layout.runs / name
     try:

@@ -482,11 +482,7 @@ class Mirror:
         self.objects.upload(f"{ATTEMPTS}/{path.name}", read_own(path))
 
     def check_conditions(self) -> None:
-        """Refuse a store that does not honour the conditions of writes, before the first run is made.
-
-        Raises:
-            ConfigError: it writes an object that is there, although it was asked to write it only if there is none.
-        """
+        """Refuse a store that does not honour the conditions of writes, before the first run is made."""
         if self.pointer.version is not None:
             return
         key = f".probe/{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
@@ -555,12 +551,7 @@ class ResultsStore:
         make_room(self.folder.parent, self.limit, kept=self.folder)
 
     def read_mirror(self) -> Path:
-        """Return the folder of the readers' mirror, up to date.
-
-        Raises:
-            ThresherError: the store cannot be read, or the disk is full.
-            BusyError: other readers are bringing it up to date, for longer than ten minutes.
-        """
+        """Return the folder of the readers' mirror, up to date."""
         root = self.folder / _READ
         mirror = self.mirror(root)
         make_folder(root, "XDG_CACHE_HOME")

@@ -198,11 +198,8 @@ class Staging:
     def write(self, table: Table, stage: str, frame: pl.DataFrame, metadata: dict[str, str]) -> None:
         """Write one table of one stage; counts are a table called `counts_<stage>` in the folder `counts`.
 
-        Args:
-            table: Its contract, of which the file keeps what table and columns mean.
-            stage: Name of the stage.
-            frame: Its rows, with the users' names of grouping columns.
-            metadata: What else the file keeps, by key.
+        The frame has the users' names of grouping columns; the file keeps what table and columns mean, and more
+        metadata by key.
         """
         relative = f"{table.name}/{stage}.parquet"
         path = self.folder / relative
@@ -274,10 +271,7 @@ class Staging:
     def commit(self, *, base: Latest, manifest: Manifest, record: dict[str, Any]) -> Path:
         """Make the run visible, and return its folder.
 
-        Args:
-            base: The run that was the latest when this one began.
-            manifest: The commit record, without its files.
-            record: Content of run.json.
+        The manifest lacks its files yet; `base` is the run that was the latest when this one began.
 
         Raises:
             BusyError: another run was published in the meantime.
@@ -381,10 +375,8 @@ class Healed:
 def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
     """Tidy up after a crash, and rebuild catalog, pointer and the stable path from the run folders.
 
-    Args:
-        layout: The results folder, whose lock the caller holds.
-        hashed: The runs of which every file is read; with `all` every kept run is looked at, else the latest and some
-            older ones in turn.
+    The caller holds the lock. Every file is read of the runs that are `hashed`; with `all` every kept run is looked at,
+    else the latest and some older ones in turn.
 
     Raises:
         ThresherError: the disk is full or failing, or refuses access.

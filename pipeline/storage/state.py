@@ -108,12 +108,8 @@ def crashed(layout: Layout, *, held: bool = False, settled: Collection[str] = ()
 def settle(layout: Layout, published: dict[str, Path], latest: str) -> list[str]:
     """Complete the record of every attempt that was killed; return what these were reading when they ended.
 
-    It is `crashed`, or `published` if its run exists.
-
-    Args:
-        layout: The results folder, whose lock the caller holds.
-        published: Folder of every kept run by its id.
-        latest: Id of the latest run; those before it have been settled.
+    It is `crashed`, or `published` if its run exists, by the folders of kept runs by id; runs before the latest have
+    been settled. The caller holds the lock.
     """
     sentences = []
     for path in crashed(layout, held=True, settled=published.keys() - {latest}):
