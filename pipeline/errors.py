@@ -23,7 +23,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 MOST_FAULTS = 10
 
@@ -57,6 +57,13 @@ class ThresherError(Exception):
 
     def __str__(self) -> str:
         return self.message if self.remedy is None else f"{self.message}\n{self.remedy}"
+
+    def reword(self, worded: Callable[[str], str]) -> None:
+        """Put other words into message and remedy, and into those of all faults that it combines."""
+        for fault in (self, *self.faults):
+            fault.message = worded(fault.message)
+            fault.remedy = None if fault.remedy is None else worded(fault.remedy)
+            fault.args = (fault.message,)
 
 
 class UsageError(ThresherError):
@@ -164,13 +171,10 @@ class Interrupted(ThresherError):  # noqa: N818 - a state, not a fault
 
 
 def together(faults: Sequence[ThresherError]) -> ThresherError:
-    """Combine several faults into one error that lists them all: one line per fault, and each remedy once.
+    """Combine several faults, at least one, into one error that lists them: a line for each, and each remedy once.
 
     Its class, and so its exit code, is that of the first fault. Only the first ten faults are listed; the others are
-    counted.
-
-    Args:
-        faults: At least one, in the order in which they are listed; an error that combines several is split again.
+    counted. An error that combines several is split again.
     """
     single = list({str(fault): fault for several in faults for fault in several.faults}.values())
     if len(single) == 1:
@@ -207,7 +211,7 @@ _NUMBER_IN_TEXT = re.compile(r'(?:\[[Ee]rrno |\(os error |"errno":")(\d+)')  # p
 
 
 def os_fault(error: Exception, doing: str) -> ThresherError:
-    """Translate an error of the operating system into a `ThresherError`, by its error number alone.
+    """Translate an error of the operating system, or what a library raised for one, by its error number alone.
 
     Args:
         error: An `OSError`, a `MemoryError`, or what a library raised for one.

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
-# Signals that ask a run to stop: the first is noticed at the next check, a second ends the process at once.
-
-
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SAME_REQUEST = 0.25  # seconds: `timeout`, and some service managers, send to a process and to its group
 
@@ -49,11 +46,7 @@ class StopRequest:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Let a signal stop the main thread wherever it is, for work that leaves nothing half done.
-
-        Raises:
-            Interrupted: a signal asked to stop.
-        """
+        """Let a signal stop the main thread wherever it is, for work that leaves nothing half done."""
         self.check()
         self._at_once = True
         try:
@@ -67,11 +60,7 @@ class StopRequest:
         return self._event.is_set()
 
     def check(self) -> None:
-        """Stop here if a stop has been requested.
-
-        Raises:
-            Interrupted: a signal asked to stop.
-        """
+        """Stop here, by the error Interrupted, if a stop has been requested."""
         if self._event.is_set():
             raise Interrupted(self._number)
 
@@ -83,22 +72,26 @@ def stop_requests() -> Iterator[StopRequest]:
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-    previous = {number: signal.signal(number, request) for number in STOP_SIGNALS}
-    try:
+    with _handled_by(request, STOP_SIGNALS):
         yield request
+
+
+@contextmanager
+def _handled_by(handler: Callable[[int, FrameType | None], None], numbers: Sequence[int]) -> Iterator[None]:
+    previous = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        for number, before in previous.items():
+            signal.signal(number, before)
 
 
 @contextmanager
 def leaving_at_once(say: Callable[[Interrupted], str]) -> Iterator[None]:
     """End the process on SIGINT and SIGTERM, for work that leaves nothing half done; a run uses `stop_requests`.
 
-    No exception is raised, because a library may swallow it or turn it into another one.
-
-    Args:
-        say: Makes the last message, which is written to stderr.
+    No exception is raised, because a library may swallow it or turn it into another one; `say` makes the last message
+    on stderr.
     """
 
     def leave(number: int, _frame: FrameType | None) -> None:
@@ -109,12 +102,8 @@ def leaving_at_once(say: Callable[[Interrupted], str]) -> Iterator[None]:
 
     on_main_thread = threading.current_thread() is threading.main_thread()
     numbers = [number for number in STOP_SIGNALS if on_main_thread and signal.getsignal(number) is not signal.SIG_IGN]
-    previous = {number: signal.signal(number, leave) for number in numbers}
-    try:
+    with _handled_by(leave, numbers):
         yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 # What this process reads, noted before it is opened: a library that crashes at a file leaves no other word.
@@ -151,13 +140,7 @@ NOTHING = Note()
 
 @dataclass(frozen=True)
 class MemoryLimit:
-    """How much memory is allowed, in bytes.
-
-    Attributes:
-        engine: The limit of the engine.
-        process: What the process may hold.
-        is_default: Whether nobody has set the limit of the engine.
-    """
+    """How many bytes the engine, and the process, may hold, and whether nobody has set the limit of the engine."""
 
     engine: int
     process: int
@@ -190,7 +173,7 @@ class CrashNotes:
         self.forget()
         with suppress(OSError):
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-            self._descriptor = os.open(note_path(attempt), flags, 0o600)
+            self._descriptor = os.open(_note_path(attempt), flags, 0o600)
             self.attempt = attempt
 
     def forget(self) -> None:
@@ -198,7 +181,7 @@ class CrashNotes:
         if self.attempt is not None:
             with suppress(OSError):
                 os.close(self._descriptor)
-                note_path(self.attempt).unlink()
+                _note_path(self.attempt).unlink()
         self.attempt, self._descriptor, self.note = None, -1, NOTHING
 
     def put(self, note: Note) -> None:
@@ -213,7 +196,7 @@ class CrashNotes:
 NOTES = CrashNotes()
 
 
-def note_path(attempt: Path) -> Path:
+def _note_path(attempt: Path) -> Path:
     """Return where the notes of an attempt are, from the path of its record."""
     return attempt.with_name(f".{attempt.stem}.reading")
 
@@ -221,19 +204,14 @@ def note_path(attempt: Path) -> Path:
 def noted(attempt: Path) -> str:
     """Return what an attempt was reading when its process ended, in words; empty if that is not known."""
     with suppress(OSError, ValueError):
-        text = json.loads(note_path(attempt).read_bytes().partition(b"\n")[0])
+        text = json.loads(_note_path(attempt).read_bytes().partition(b"\n")[0])
         return text if isinstance(text, str) else ""
     return ""
 
 
 @contextmanager
 def reading(file: object, name: str = "") -> Iterator[None]:
-    """Note that one file is being read within the context, and what was being read before afterwards.
-
-    Args:
-        file: Its path.
-        name: Name of the input in messages; empty: as before.
-    """
+    """Note that one file of an input is being read within the context, and what was being read before afterwards."""
     with _noting(Note((str(file),), name or NOTES.note.input)):
         yield
 

@@ -12,9 +12,6 @@ from typing import Any
 
 from .errors import ConfigError
 
-# The meaning of texts in a config or on the command line: a path on this machine, or an error that says why not.
-
-
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/")  # one letter is a drive of Windows
 _FILE_URL = re.compile(r"file:(?://(?:localhost)?)?(?P<path>/(?!/).*)", re.IGNORECASE | re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[^}]*\})")
@@ -25,12 +22,8 @@ STORES = ("s3://", "gs://", "az://")
 def local_path(text: str | os.PathLike[str], base: Path, *, what: str) -> Path:
     """Return the absolute path that a text means; links are not followed.
 
-    `~` is the home folder, and `file:///…` the path behind it.
-
-    Args:
-        text: The text as written by a person.
-        base: Folder that relative paths start from.
-        what: What the path is for, in messages: `output`, `input pairs`.
+    `~` is the home folder, and `file:///…` the path behind it. Messages say `what` the path is for: `output`, `input
+    pairs`.
 
     Raises:
         ConfigError: the text is empty, lies on a remote store, has a variable or a `~` that means nothing here, or a
@@ -41,11 +34,7 @@ def local_path(text: str | os.PathLike[str], base: Path, *, what: str) -> Path:
 
 
 def path_text(value: object, *, what: str) -> str:
-    """Return the text of a path that a function was given.
-
-    Args:
-        value: What it was given.
-        what: Name of the parameter, in messages.
+    """Return the text of a path that a function was given as a parameter.
 
     Raises:
         ConfigError: it is neither a text nor a path.
@@ -58,11 +47,6 @@ def path_text(value: object, *, what: str) -> str:
 
 def start_and_pattern(text: str | os.PathLike[str], base: Path, *, what: str) -> tuple[Path, Path]:
     """Return the folder that a text starts from, taken literally, and the path or pattern below it.
-
-    Args:
-        text: The text as written by a person.
-        base: Folder that relative paths start from.
-        what: What the path is for, in messages.
 
     Raises:
         ConfigError: as for `local_path`.
@@ -190,7 +174,7 @@ def kind_in_words(mode: int) -> str:
     return "" if stat.S_ISREG(mode) else _KINDS.get(stat.S_IFMT(mode), "not a file")
 
 
-def special_in_words(path: Path) -> str:
+def _special_in_words(path: Path) -> str:
     """Say what a path leads to if that is neither a file nor a folder; empty if it is, or nothing is there."""
     try:
         mode = path.stat().st_mode
@@ -200,19 +184,15 @@ def special_in_words(path: Path) -> str:
 
 
 def read_file(path: Path, *, most: int = -1) -> bytes:
-    """Read a file, or its first bytes; never wait for somebody to write into a named pipe.
-
-    Args:
-        path: The file; links are followed.
-        most: Number of bytes; -1: all.
+    """Read a file, or its first bytes; links are followed, but never wait for somebody to write into a named pipe.
 
     Raises:
         SpecialFileError: it is a named pipe, a socket or a device.
         OSError: as for `open`.
     """
-    if kind := special_in_words(path):  # a socket cannot even be opened
+    if kind := _special_in_words(path):  # a socket cannot even be opened
         raise SpecialFileError(kind)
-    with open(path, "rb", opener=_open_at_once) as file:
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT)) as file:
         if kind := kind_in_words(os.fstat(file.fileno()).st_mode):
             raise SpecialFileError(kind)
         return file.read(most)
@@ -221,11 +201,7 @@ def read_file(path: Path, *, most: int = -1) -> bytes:
 def is_open_pipe(path: Path) -> bool:
     """Whether a path stands for a pipe that this process holds open, as shells write it for `<(…)`."""
     is_held = path == Path("/dev/stdin") or path.parent in {Path("/dev/fd"), Path("/proc/self/fd")}
-    return is_held and special_in_words(path) == _KINDS[stat.S_IFIFO]
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | _NO_WAIT)
+    return is_held and _special_in_words(path) == _KINDS[stat.S_IFIFO]
 
 
 def identity(path: Path) -> tuple[int, int] | None:
@@ -253,21 +229,16 @@ def names_below(folder: Path, path: Path) -> tuple[str, ...] | None:
 def remove_own(path: Path, root: Path, *, as_far_as_possible: bool = False) -> None:
     """Remove a file or a folder that this package made, if it is there. All of the package removes in this way.
 
-    A link in its place is removed itself, and no link is followed on the way to it or in it, not even one that takes
-    the place of a folder meanwhile. The caller has made sure that the name is one of ours.
-
-    Args:
-        path: The file or folder.
-        root: A folder above it from which on no link is followed.
-        as_far_as_possible: Whether what cannot be removed stays, without an error.
+    A link in its place is removed itself, and from `root` on, a folder above it, no link is followed on the way to it
+    or in it, not even one that takes the place of a folder meanwhile. The caller has made sure that the name is one of
+    ours. What cannot be removed may stay, without an error.
 
     Raises:
         OSError: it cannot be removed, or a folder between the two is a link.
     """
     try:
         if _BY_DESCRIPTOR:
-            names = path.relative_to(root).parts
-            *folders, name = names
+            *folders, name = path.relative_to(root).parts
             descriptor = os.open(root, _FOLDER)
             try:
                 for folder in folders:

@@ -49,15 +49,10 @@ if TYPE_CHECKING:
     from ..stages.stage import Summary
 
 
-# What an input of a public function can be.
-
-
 class ArrowStream(Protocol):
     """Anything that exports its rows as an Arrow stream: Polars, pandas and Arrow tables, readers, relations."""
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Export the rows."""
-        ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 Rows: TypeAlias = (
@@ -76,11 +71,7 @@ _CLOSING = {"[": "]", "{": "}"}  # a text in quotes ends as it begins
 
 
 def in_python(text: str) -> str:
-    """Return a text in which what a config would say is written as keywords of a call.
-
-    Args:
-        text: A sentence that may hold settings, `key = value` with a value of TOML.
-    """
+    """Return a sentence in which settings of a config, `key = value` as in TOML, are written as keywords of a call."""
     parts: list[str] = []
     done, of_input = 0, False
     for setting in _SETTING.finditer(text):
@@ -139,9 +130,6 @@ def _shown(value: object) -> str:
     return repr(value)
 
 
-# What a public function returns: the tables of one stage, in memory.
-
-
 FIGURES_SHOWN = 2
 MOST_GROUPS = 12
 
@@ -182,11 +170,7 @@ class Result:
         return {name: value for name, value in vars(self).items() if name != "_figures"} | {"_read": None}
 
     def __getattr__(self, name: str) -> pl.DataFrame:
-        """Return a table by its short name.
-
-        Raises:
-            AttributeError: the stage has no such table, or did not make it; the message says which it has, or why.
-        """
+        """Return a table by its short name; an AttributeError says which tables there are, or why it was not made."""
         if name.startswith("_"):
             raise AttributeError(name)
         full = f"{self.kind}_{name}"
@@ -199,11 +183,7 @@ class Result:
         return self.tables[full]
 
     def __getitem__(self, name: str) -> pl.DataFrame:
-        """Return a table by its short or its full name.
-
-        Raises:
-            KeyError: the stage has no such table, or did not make it; the message says which it has, or why.
-        """
+        """Return a table by its short or its full name; a KeyError says which there are, or why it was not made."""
         try:
             return self.tables[name] if name in self.tables else self.__getattr__(name)
         except AttributeError as error:
@@ -386,11 +366,7 @@ class Result:
             yield read_run(self.save(folder).path)
 
     def _as_read(self) -> tuple[Config, Evaluation]:
-        """Return what the result was made of.
-
-        Raises:
-            UsageError: it was pickled, and has its tables alone.
-        """
+        """Return what the result was made of, unless it was pickled, and has its tables alone."""
         if self._read is None:
             message = f"this result of {self.kind} was pickled, and has its tables, its summary and its figures alone"
             raise UsageError(message, remedy=f"Call thresher.{self.kind} again, and save that.")
@@ -506,13 +482,8 @@ def _default(field: FieldInfo | None) -> Any:  # noqa: ANN401 - any default
 def _evaluate(entry: StageEntry, given: Mapping[str, Any]) -> Result:
     """Run one stage on files and frames; nothing is written but temporary data.
 
-    Args:
-        entry: The stage.
-        given: Its parameters. None stands for the default, and what is the default is left out, so that a config
-            says the same whether a default is written or not.
-
-    Raises:
-        ThresherError: its class and its `code` say what went wrong.
+    Of its parameters None stands for the default, and what is the default is left out, so that a config says the same
+    whether a default is written or not.
     """
     stage = entry.load()
     names = {contract.name for contract in stage.inputs}
@@ -541,21 +512,15 @@ def _evaluate(entry: StageEntry, given: Mapping[str, Any]) -> Result:
 def as_rows(kind: str, name: str, value: Any) -> Any:  # noqa: ANN401 - any value
     """Return an input as a config can hold it: arrays by name are a frame.
 
-    Raises:
-        ConfigError: it cannot be an input; the words are those of Python, where a config has words of its own.
+    A ConfigError says that it cannot be an input in the words of Python, where a config has words of its own.
     """
     if isinstance(value, Mapping) and "path" in value and set(value) <= set(Input.model_fields):
         return {**value, "path": as_rows(kind, name, value["path"])}
     if isinstance(value, Mapping) and isinstance(value.get("database"), str | os.PathLike):
         return dict(value)
-    if (
-        isinstance(value, Mapping)
-        and value
-        and all(
-            (isinstance(column, list | tuple | pl.Series) or getattr(column, "ndim", 0) > 0)
-            for column in value.values()
-        )
-    ):
+    columns = value.values() if isinstance(value, Mapping) else ()
+    are_arrays = (isinstance(each, list | tuple | pl.Series) or getattr(each, "ndim", 0) > 0 for each in columns)
+    if columns and all(are_arrays):
         return _frame_of(kind, name, value)
     if (fields := getattr(getattr(value, "dtype", None), "names", None)) is not None:
         return _frame_of(kind, name, {field: value[field] for field in fields})
@@ -576,27 +541,20 @@ def as_rows(kind: str, name: str, value: Any) -> Any:  # noqa: ANN401 - any valu
 
 
 def _frame_of(kind: str, name: str, columns: Mapping[str, Any]) -> pl.DataFrame:
-    """Make a frame of arrays by name.
-
-    Raises:
-        ConfigError: they differ in length, or one has values that no column can hold.
-    """
+    """Make a frame of arrays by name, if they do not differ in length, and columns can hold their values."""
     lengths = {column: len(values) for column, values in columns.items()}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{column} {length:,}" for column, length in lengths.items())
         message = f"thresher.{kind}: the columns of {name} differ in length: {told}"
         raise ConfigError(message, remedy="Pass arrays with one value for each row.")
     try:
-        return pl.DataFrame({column: _series(column, values) for column, values in columns.items()})
+        # in a series of pandas NaN stands for no value, as in its frames
+        from_pandas = {name for name, values in columns.items() if type(values).__module__.startswith("pandas.")}
+        series = {name: pl.from_pandas(columns[name]) if name in from_pandas else columns[name] for name in columns}
+        return pl.DataFrame([pl.Series(name, values) for name, values in series.items()])
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         message = f"thresher.{kind}: {name} cannot be made a frame: {str(error).splitlines()[0]}"
         raise ConfigError(message, remedy="Pass arrays of numbers, texts, times or truth values.") from None
-
-
-def _series(name: str, values: Any) -> pl.Series:  # noqa: ANN401 - any column
-    """Return a column; in a series of pandas NaN stands for no value, as in its frames."""
-    is_pandas = type(values).__module__.partition(".")[0] == "pandas"
-    return pl.Series(name, pl.from_pandas(values) if is_pandas else values)
 
 
 def _type_in_words(value: object) -> str:

@@ -111,9 +111,6 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
         return catalog.open_results(folder)
 
 
-# Rows to label, as a frame.
-
-
 _INPUTS = ("predictions", "pairs", "events", "articles", "predicted", "documents", "gold")
 _UNREAD = {"entity_recognition": {"gold": "gold.parquet"}}  # inputs that a stage needs, and a draw does not read
 
@@ -168,9 +165,6 @@ def sample(
     except ThresherError as error:
         error.remedy = error.remedy and in_python(error.remedy)
         raise
-
-
-# How much more data is needed.
 
 
 def plan_sample(

@@ -21,8 +21,8 @@ from .session import (
     execute,
     forgive_full_stderr,
     open_closed_streams,
+    parse_named,
     parse_setting,
-    parse_variable,
     reporting,
     usage_errors_as_json,
     watched,
@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 class _Commands(TyperGroup):
     """Adds a command for each stage, made from its parameter class when it is called, not when it is listed."""
 
-    _listing = False
-
-    _json = False
+    _listing = _json = False
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **options: Any) -> Any:  # noqa: ANN401
         """Parse the command line."""
@@ -187,7 +185,7 @@ def run(
             execute(checked, console)
             return checked.output
 
-        run_days(_values(variables), run_once, console)
+        run_days(parse_named(variables), run_once, console)
 
 
 @app.command()
@@ -202,7 +200,7 @@ def check(ctx: typer.Context, config: ConfigPath, variables: Vars = None, settin
         from ..runs.opening import open_inputs  # noqa: PLC0415
         from ..sources.bindings import bindings_in_words  # noqa: PLC0415
 
-        checked = load_config(config, overrides=_overrides(settings), values=_values(variables))
+        checked = load_config(config, overrides=_overrides(settings), values=parse_named(variables))
         checked.check_engine()
         for configured in checked.stages:
             if configured.upstream:
@@ -228,11 +226,7 @@ def check(ctx: typer.Context, config: ConfigPath, variables: Vars = None, settin
 
 @app.command()
 def render(
-    ctx: typer.Context,
-    config: ConfigPath,
-    engine: EngineName = None,
-    variables: Vars = None,
-    settings: Settings = None,
+    ctx: typer.Context, config: ConfigPath, engine: EngineName = None, variables: Vars = None, settings: Settings = None
 ) -> None:
     """Print the SQL that a run would execute, relation by relation.
 
@@ -243,7 +237,7 @@ def render(
         from ..runs.evaluation import render_opened, session_settings  # noqa: PLC0415
         from ..runs.opening import open_inputs  # noqa: PLC0415
 
-        parsed = load_config(config, overrides=_overrides(settings, engine=engine), values=_values(variables))
+        parsed = load_config(config, overrides=_overrides(settings, engine=engine), values=parse_named(variables))
         if settings_text := session_settings(parsed.engine):
             echo(settings_text)
         for configured in parsed.stages:
@@ -349,11 +343,7 @@ app.add_typer(reading.app)
 
 
 def _stage_and_files(words: list[str]) -> tuple[StageEntry | None, list[str]]:
-    """Tell the stage that `init` is asked for, which comes first, from files.
-
-    Raises:
-        UsageError: the first word is neither.
-    """
+    """Tell the stage that `init` is asked for, which comes first, from files."""
     entry = find_stage(words[0].replace("-", "_")) if words else None
     if entry is None and words and words[0].replace("-", "_").isidentifier() and not Path(words[0]).exists():
         message = f"no stage is called {words[0]!r}, and no file"
@@ -369,10 +359,6 @@ def _overrides(settings: list[str] | None, *, engine: str | None = None, **paths
     if engine is not None:
         values["engine"] = engine
     return values
-
-
-def _values(variables: list[str] | None) -> dict[str, str]:
-    return dict(parse_variable(text) for text in variables or ())
 
 
 def _absolute(path: str, *, what: str) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from ..errors import Note, UsageError
 from ..paths import local_path
-from .session import echo, parse_variable, reporting, width_of_output, write
+from .session import echo, parse_named, reporting, width_of_output, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +31,13 @@ RunName = Annotated[
     str | None,
     typer.Option("--run", metavar="RUN", help="A kept run by generation, run id or folder.", show_default="latest"),
 ]
+
+
+Metric = Annotated[str, typer.Option("--metric", "-m", help="The number; default: the main one of the stage.")]
+Group = Annotated[
+    list[str] | None, typer.Option("--group", "-g", metavar="NAME=VALUE", help="A group; default: the total.")
+]
+KeptRun = Annotated[str, typer.Option("--run", metavar="RUN", help="A kept run; default: the latest.")]
 
 
 @contextmanager
@@ -141,13 +148,11 @@ def explain(
     ctx: typer.Context,
     results: Results,
     stage: Annotated[str, typer.Argument(metavar="STAGE", help="Name of the stage.", show_default=False)],
-    metric: Annotated[str, typer.Option("--metric", "-m", help="The number; default: the main one of the stage.")] = "",
+    metric: Metric = "",
     threshold: Annotated[
         float | None, typer.Option("--threshold", "-t", help="Default: that of the first operating point.")
     ] = None,
-    group: Annotated[
-        list[str] | None, typer.Option("--group", "-g", metavar="NAME=VALUE", help="A group; default: the total.")
-    ] = None,
+    group: Group = None,
     show: Annotated[
         list[str] | None, typer.Option("--show", "-s", metavar="SECTION", help="Show the rows of this section only.")
     ] = None,
@@ -170,7 +175,7 @@ def explain(
             "--checked", metavar="SHEET", help="A filled-in sheet, CSV: write it as Parquet for the input audited."
         ),
     ] = None,
-    run: Annotated[str, typer.Option("--run", metavar="RUN", help="A kept run; default: the latest.")] = "",
+    run: KeptRun = "",
     format_: Annotated[str, typer.Option("--format", "-f", help="text, markdown, csv or json.")] = "text",
 ) -> None:
     """Explain where a number comes from: definition, counts, inputs, and the rows behind it.
@@ -222,15 +227,13 @@ def plan(
         float | None, typer.Option("--confidence", help="Level of the interval; default: that of the pilot, or 0.95.")
     ] = None,
     stage: Annotated[str, typer.Option("--stage", help="Stage of the pilot; default: all.")] = "",
-    metric: Annotated[str, typer.Option("--metric", "-m", help="The number; default: the main one of the stage.")] = "",
+    metric: Metric = "",
     criterion: Annotated[
         str, typer.Option("--criterion", "-c", help="Operating point, such as max_f1; default: the first.")
     ] = "",
     threshold: Annotated[float | None, typer.Option("--threshold", "-t", help="Threshold, in its place.")] = None,
-    group: Annotated[
-        list[str] | None, typer.Option("--group", "-g", metavar="NAME=VALUE", help="A group; default: the total.")
-    ] = None,
-    run: Annotated[str, typer.Option("--run", metavar="RUN", help="A kept run; default: the latest.")] = "",
+    group: Group = None,
+    run: KeptRun = "",
     expected: Annotated[
         float | None, typer.Option("--expected", help="Without a pilot: the expected share, or area for roc_auc.")
     ] = None,
@@ -281,8 +284,7 @@ def report(
     ctx: typer.Context,
     results: Results,
     output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The page; RESULTS/report.html if not given."),
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="The page; RESULTS/report.html if not given.")
     ] = None,
     run: RunName = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,  # noqa: FBT002 - a flag
@@ -298,11 +300,7 @@ def report(
         published = published_run(folder, run)
         from ..report.page import FILE_NAME, write_report  # noqa: PLC0415 - help needs none of it
         from ..runs.recorded import refuse_written  # noqa: PLC0415 - likewise
-        from ..runs.written import (  # noqa: PLC0415 - likewise
-            PAGE,
-            OwnFile,
-            put_beside,
-        )
+        from ..runs.written import PAGE, OwnFile, put_beside  # noqa: PLC0415 - likewise
 
         if path is not None and path.resolve() != folder.resolve() / FILE_NAME:
             refuse_written(published.record, published.folder, OwnFile("--output", path, PAGE))
@@ -344,8 +342,11 @@ def plot(
         from ..runs.recorded import refuse_written  # noqa: PLC0415 - likewise
         from ..runs.written import PICTURE, OwnFile  # noqa: PLC0415 - likewise
 
-        picture_format = _format(form)
-        values = dict(_group_value(text) for text in group or ())
+        if form not in {"svg", "png", "pdf"}:
+            message = f"--format {form}: there is no such format"
+            raise UsageError(message, remedy="Choose svg, png or pdf.")
+        picture_format = cast("PictureFormat", form)
+        values = parse_named(group, "--group", "--group source=north; NULL is written null.")
         published = published_run(results_here, run)
         chosen = wanted(figures_of(published, stages or ()), figures or ())
         if list_:
@@ -360,22 +361,6 @@ def plot(
         refuse_written(published.record, published.folder, target)
         for path in write_plots(published, chosen, values, folder, picture_format):
             echo(path)
-
-
-def _format(name: str) -> PictureFormat:
-    formats: dict[str, PictureFormat] = {"svg": "svg", "png": "png", "pdf": "pdf"}
-    if name not in formats:
-        message = f"--format {name}: there is no such format"
-        raise UsageError(message, remedy=f"Choose {', '.join(list(formats)[:-1])} or pdf.")
-    return formats[name]
-
-
-def _group_value(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        message = f"--group {text}: write NAME=VALUE"
-        raise UsageError(message, remedy="For example --group source=north; NULL is written null.")
-    return name, value
 
 
 @app.command()
@@ -396,12 +381,12 @@ def expire(
     """
     with reporting(ctx) as console:
         from ..runs.written import expire_at  # noqa: PLC0415 - help needs none of it
-        from ..storage.publish import Keeping  # noqa: PLC0415 - help needs none of it
+        from ..storage.publish import Keeping  # noqa: PLC0415 - likewise
 
         expired = expire_at(results, Keeping(keep, keep_days), dry_run=dry_run)
         for note in expired.notes:
             console.log("info", note, event="expire")
-        from ..report.summary import counted  # noqa: PLC0415 - help needs none of it
+        from ..report.summary import counted  # noqa: PLC0415 - likewise
 
         for name in expired.removed:
             echo(f"{'would remove' if dry_run else 'removed'} {name}")
@@ -410,9 +395,6 @@ def expire(
         kept = expired.kept[0] if len(expired.kept) == 1 else f"{expired.kept[0]} to {expired.kept[-1]}"
         stay = "would stay" if dry_run else "stays" if len(expired.kept) == 1 else "stay"
         echo(f"{counted(len(expired.kept), 'run')} {stay}: {kept}")
-
-
-# `thresher sample`: rows to label, drawn so that few labels tell most.
 
 
 @app.command()
@@ -449,7 +431,7 @@ def sample(
         from ..runs.config import load_config  # noqa: PLC0415 - help needs none of it
         from ..runs.sampling import Wish, checked_sheet, drawn_sheet, write_sheet  # noqa: PLC0415 - likewise
 
-        parsed = load_config(config, values=dict(parse_variable(text) for text in variables or ()))
+        parsed = load_config(config, values=parse_named(variables))
         target = checked_sheet(parsed, config, local_path(to, Path.cwd(), what="--to"))
         before = None if labelled is None else str(local_path(labelled, Path.cwd(), what="--labelled"))
         wish = Wish(size, _names(by), before, _names(columns), seed)

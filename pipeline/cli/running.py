@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from .session import Console
 
 
-# The command of one stage, made from its parameter class: inputs are options, all other keys are set by --set.
-
-
 def placeholder(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own command
     """Return a command with name and summary alone, for the list of commands."""
     return _command(entry, lambda: None, entry.summary, {})
@@ -121,7 +118,10 @@ def _document(kind: str, stage: Stage, values: dict[str, Any]) -> dict[str, Any]
         if not canonical or not file_column:
             message = f"--map {text}: write INPUT.NAME=COLUMN"
             raise UsageError(message, remedy="For example --map pairs.score=weight.")
-        _input(table, name, f"--map {text}").setdefault("columns", {})[canonical] = _mapped(file_column)
+        # to the name of a column, `false`, or an expression `{ sql = "…" }`
+        is_toml = file_column == "false" or file_column.startswith("{")
+        mapped = parse_setting(f"columns={file_column}")[1] if is_toml else file_column
+        _input(table, name, f"--map {text}").setdefault("columns", {})[canonical] = mapped
     for text in values["where"] or ():
         name, equals, predicate = text.partition("=")
         if not equals:
@@ -131,12 +131,6 @@ def _document(kind: str, stage: Stage, values: dict[str, Any]) -> dict[str, Any]
     for text in values["settings"] or ():
         _set(table, *parse_setting(text))
     return {"output": values["output"], "engine": values["engine"], "stages": [table]}
-
-
-def _mapped(text: str) -> Any:  # noqa: ANN401 - any TOML value
-    """Return what a column is mapped to: the name of a column, `false`, or an expression `{ sql = "…" }`."""
-    is_toml = text == "false" or text.startswith("{")
-    return parse_setting(f"columns={text}")[1] if is_toml else text
 
 
 def _set(table: dict[str, Any], key: str, value: Any) -> None:  # noqa: ANN401 - any TOML value
@@ -157,9 +151,6 @@ def _input(table: dict[str, Any], name: str, flag: str) -> dict[str, Any]:
     return settings
 
 
-# A range of days, `ds=FIRST..LAST`: one run after another, each about one day.
-
-
 MOST_DAYS = 3660
 _RANGE = ".."
 _EXAMPLE = "For example --var ds=2026-11-01..2026-11-20."
@@ -168,10 +159,7 @@ _EXAMPLE = "For example --var ds=2026-11-01..2026-11-20."
 def run_days(values: Mapping[str, str], run_once: Callable[[Mapping[str, str]], Path], console: Console) -> None:
     """Run a config once, or once for each day of a range, in order; the first failure ends it, but not a gate's.
 
-    Args:
-        values: Values of variables by name.
-        run_once: Runs the config with given values, and returns the results folder.
-        console: Where progress is reported.
+    `run_once` runs it with values of variables by name, and returns the results folder.
 
     Raises:
         UsageError: the range has no day, or too many.
@@ -204,7 +192,14 @@ def run_days(values: Mapping[str, str], run_once: Callable[[Mapping[str, str]], 
             raise typer.Exit(GATE_FAILED)
     finally:
         if results is not None and "ds" in values:
-            _tell_what_is_shown(results, console)
+            from ..storage.catalog import shown_and_last_day  # noqa: PLC0415 - help needs none of it
+            from ..storage.layout import Layout  # noqa: PLC0415 - likewise
+
+            shown, last = shown_and_last_day(Layout(results))
+            if shown and shown < last:
+                words = f"the tables of the catalog, and latest, show {shown}, the run that was published last; "
+                words += f"history goes up to {last}: to show that day, run it again"
+                console.log("warning", words, event="warning")
 
 
 def _days(text: str) -> Sequence[str]:
@@ -233,31 +228,12 @@ def _stopped(error: ThresherError, days: Sequence[str], number: int) -> Thresher
 
 def _done(days: Sequence[str], n_done: int) -> str:
     """Say which days are done, and how to go on with the others."""
-    done = (
-        f"Done is {days[0]}"
-        if n_done == 1
-        else f"Done are {days[0]} to {days[n_done - 1]}"
-        if n_done
-        else "None is done"
-    )
+    several = f"Done are {days[0]} to {days[n_done - 1]}"
+    done = "None is done" if not n_done else f"Done is {days[0]}" if n_done == 1 else several
     if n_done == len(days):
         return f"{done}, all {n_done:,} days."
     missing = days[n_done] if n_done == len(days) - 1 else f"{days[n_done]}{_RANGE}{days[-1]}"
     return f"{done}, of {len(days):,} days; --var ds={missing} goes on from here."
-
-
-def _tell_what_is_shown(results: Path, console: Console) -> None:
-    from ..storage.catalog import shown_and_last_day  # noqa: PLC0415 - help needs none of it
-    from ..storage.layout import Layout  # noqa: PLC0415 - likewise
-
-    shown, last = shown_and_last_day(Layout(results))
-    if shown and shown < last:
-        words = f"the tables of the catalog, and latest, show {shown}, the run that was published last; "
-        words += f"history goes up to {last}: to show that day, run it again"
-        console.log("warning", words, event="warning")
-
-
-# `thresher demo`: generate data with known truth, run every stage on it, and say how close the results are.
 
 
 _DEMO = "demo.toml"
@@ -286,7 +262,11 @@ def run_demo(output: Path, console: Console) -> None:
     package = __package__.rpartition(".")[0]  # its name may differ from `pipeline`
     simulations = {entry.kind: import_module(f"{package}.simulations.{entry.kind}") for entry in STAGES}
     stages = [simulation.write_demo(root / "data" / kind) for kind, simulation in simulations.items()]
-    write_whole(root / _DEMO, _demo_text(stages, root).encode())
+    tables = [
+        "\n".join(["[[stages]]", *(f"{key} = {_toml(value, root)}" for key, value in stage.items())])
+        for stage in stages
+    ]
+    write_whole(root / _DEMO, ("\n\n".join([_TITLE, 'output = "results"', *tables]) + "\n").encode())
     config = load_config(root / _DEMO)
     with console.watching() as watcher:
         finished = runner.run(config, watcher)
@@ -317,17 +297,8 @@ def _refuse_others(root: Path, output: Path) -> None:
         raise UsageError(message, remedy="Choose another folder with --output.")
 
 
-def _demo_text(stages: list[dict[str, Any]], root: Path) -> str:
-    """The config of the demo as TOML, its paths relative to it, so that the folder can be moved."""
-    tables = [
-        "\n".join(["[[stages]]", *(f"{key} = {_toml(value, root)}" for key, value in stage.items())])
-        for stage in stages
-    ]
-    return "\n\n".join([_TITLE, 'output = "results"', *tables]) + "\n"
-
-
 def _toml(value: object, root: Path) -> str:
-    """A value as TOML writes it; the stages of the demo have text, numbers, truth values, lists and tables."""
+    """A value of the demo's config as TOML, paths relative to the folder, so that it can be moved."""
     if isinstance(value, dict):
         return f"{{ {', '.join(f'{key} = {_toml(item, root)}' for key, item in value.items())} }}"
     if isinstance(value, list):

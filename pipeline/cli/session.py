@@ -110,13 +110,9 @@ def asks_for_json(words: Sequence[str]) -> bool:
 
 
 def json_line(level: str, event: str, message: str, facts: Mapping[str, Any]) -> str:
-    """Return one line of the log, an object without a line break.
+    """Return one line of the log, an object without a line break: an event, the same for people, and further facts.
 
-    Args:
-        level: `info`, `warning` or `error`.
-        event: What happened; docs/operations.md lists the events.
-        message: The same for people.
-        facts: Further fields; numbers that are not finite become null.
+    Numbers that are not finite become null; docs/operations.md lists the events.
     """
     time = datetime.now(UTC).isoformat(timespec="milliseconds")
     line = {"time": time, "level": level, "event": event, "message": message, **facts}
@@ -132,11 +128,7 @@ def _finite(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
 
 
 def numbers_of(key_figures: pl.DataFrame) -> dict[str, Any]:
-    """Return the first numbers of a stage that are defined, the total before groups.
-
-    Args:
-        key_figures: Its rows of the table `metrics`.
-    """
+    """Return the first numbers of a stage, in its rows of the table `metrics`, that are defined: first the total."""
     defined = [row for row in key_figures.iter_rows(named=True) if row["value"] is not None]
     in_order = sorted(defined, key=lambda row: row["grouping"] != "all")
     numbers = [{name: row[name] for name in _FIELDS} for row in in_order[:MOST_NUMBERS]]
@@ -249,9 +241,6 @@ def pause_until_full(resident: int, ceiling: int) -> float:
     return min(max((ceiling - resident) / GROWTH, _SHORTEST), _LONGEST)
 
 
-# What every command does: report progress, print the result, and turn an error into its exit code.
-
-
 def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, which help must not import
     """Run a checked config, report its progress, and print the path of the run."""
     from ..runs import runner  # noqa: PLC0415 - help needs none of it
@@ -303,11 +292,7 @@ def cleaned_faults() -> Iterator[None]:
 
 @contextmanager
 def usage_errors_as_json(*, wanted: bool) -> Iterator[None]:
-    """Write the errors of the command line's parser as one line of JSON if that is wanted.
-
-    Raises:
-        typer.Exit: in their place, with their exit code.
-    """
+    """Write the errors of the command line's parser as one line of JSON if that is wanted, and exit with their code."""
     try:
         yield
     except Exception as error:
@@ -367,21 +352,15 @@ def _bug(error: Exception) -> ThresherError:
     return ThresherError(message, remedy=f"This is a bug of thresher; please report it with {path}.")
 
 
-# What people see on stderr: progress, summaries, warnings and errors; bars and tables on terminals only.
-
-
 MOST_SUMMARY_ROWS = 20
 FACTS_OF_GATES = ("gate", "stage", "condition", "group", "value", "limit", "p_adjusted", "outcome", "on_fail")
 STYLES = {"warning": "yellow", "failure": "bold red"}
 
 
 class Console:
-    """Reports the progress of a run on stderr.
+    """Reports the progress of a run on stderr, as text or, with `json`, one object per line; or errors only.
 
-    Args:
-        log_format: `text`, or `json` for one object per line.
-        quiet: Whether to print errors only.
-        run_id: Id of the run that the lines are about, until another one begins; empty: they are about none.
+    The lines are about the run `run_id`, until another one begins; empty: about none.
     """
 
     def __init__(self, *, log_format: str = "text", quiet: bool = False, run_id: str = "") -> None:
@@ -421,24 +400,25 @@ class Console:
     @contextmanager
     def logged_warnings(self) -> Iterator[None]:
         """Write the warnings of libraries as lines of the log where every line is an object."""
+
+        def told(message: Warning | str, category: type[Warning], *_where: object) -> None:
+            self.log("warning", f"{category.__name__}: {message}", event="warning")
+
         with warnings.catch_warnings():
             if self._json:
-                warnings.showwarning = self._library_warns  # type: ignore[assignment]  # where it comes from is not told
+                warnings.showwarning = told  # type: ignore[assignment]  # where it comes from is not told
             yield
-
-    def _library_warns(self, message: Warning | str, category: type[Warning], *_where: object) -> None:
-        self.log("warning", f"{category.__name__}: {message}", event="warning")
 
     @contextmanager
     def watching(self) -> Iterator[Watcher]:
         """Provide a watcher; on a terminal it shows one live line while a stage reads its inputs."""
         from ..runs.stage_results import Watcher  # noqa: PLC0415 - an error message must not load the engine
 
+        watcher = Watcher(self._begin, lambda sentence: self.log("warning", sentence, event="warning"))
         if not self.interactive:
-            yield Watcher(
-                on_run=self._begin,
-                on_crash=self._crashed_before,
-                on_stage=self._stage_begins,
+            yield replace(
+                watcher,
+                on_stage=lambda name: self.log("info", f"stage {name}", event="stage_started", stage=name),
                 on_opened=self._inputs_found,
                 on_result=self._stage_ends,
                 on_taken_over=self._stage_taken_over,
@@ -462,9 +442,8 @@ class Console:
 
         with Progress(*columns, console=rich, transient=True) as progress:
             task = progress.add_task("", total=100, stage="opening")
-            yield Watcher(
-                on_run=self._begin,
-                on_crash=self._crashed_before,
+            yield replace(
+                watcher,
                 on_stage=lambda name: progress.update(task, stage=name, completed=0),
                 on_opened=show,
                 on_taken_over=taken_over,
@@ -479,12 +458,6 @@ class Console:
         self._run_id = run_id
         if self._json:
             self.log("info", f"run {run_id}", event="run_started")
-
-    def _crashed_before(self, sentence: str) -> None:
-        self.log("warning", sentence, event="warning")
-
-    def _stage_begins(self, name: str) -> None:
-        self.log("info", f"stage {name}", event="stage_started", stage=name)
 
     def _inputs_found(self, opened: OpenedStage) -> None:
         from ..sources.bindings import bindings_in_words  # noqa: PLC0415 - see watching
@@ -561,25 +534,21 @@ class Console:
         rich.print(f"Report: thresher report {results}", markup=False, highlight=False, soft_wrap=True)
 
 
-def parse_variable(text: str) -> tuple[str, str]:
-    """Parse `NAME=VALUE`; the value is text as it stands.
-
-    Raises:
-        UsageError: there is no `=`.
-    """
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        message = f"--var {text}: write NAME=VALUE"
-        raise UsageError(message, remedy="For example --var ds=2026-11-20.")
-    return name, value
+def parse_named(
+    texts: Sequence[str] | None, option: str = "--var", example: str = "--var ds=2026-11-20."
+) -> dict[str, str]:
+    """Parse texts `NAME=VALUE` of an option; the value is text as it stands."""
+    values = {}
+    for text in texts or ():
+        name, equals, values[name] = text.partition("=")
+        if not equals or not name:
+            message = f"{option} {text}: write NAME=VALUE"
+            raise UsageError(message, remedy=f"For example {example}")
+    return values
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
-    """Parse `KEY=VALUE`, the value as in TOML; anything else is text.
-
-    Raises:
-        UsageError: there is no `=`, or a list, table or quoted text is not valid TOML.
-    """
+    """Parse `KEY=VALUE`, the value as in TOML; anything else is text, but for a wrong list, table or quoted text."""
     import tomllib  # noqa: PLC0415 - few commands set keys
 
     key, equals, value = text.partition("=")

@@ -38,33 +38,19 @@ FORMATS = ("text", "markdown", "latex")
 
 
 def show_run(published: PublishedRun, stages: Sequence[str], format_: str, *, methods_only: bool) -> None:
-    """Write what a run shows to stdout.
-
-    Args:
-        published: The run.
-        stages: Names of the stages that are wanted; none: all.
-        format_: `text`, `markdown` or `latex`.
-        methods_only: Whether a paragraph for a methods section is written in place of the summary.
-
-    Raises:
-        UsageError: there is no such stage.
-    """
+    """Write to stdout what a run shows of the stages that are wanted, all if none is; or a methods section of them."""
     blocks_of = summary.blocks_of_methods if methods_only else summary.blocks_of_run
-    write_blocks(blocks_of(published, published.chosen(stages)), format_)
+    _write_blocks(blocks_of(published, published.chosen(stages)), format_)
 
 
 def check_format(format_: str, formats: Sequence[str] = FORMATS) -> None:
-    """Refuse an unknown format before anything is read.
-
-    Raises:
-        UsageError: it is none of the formats.
-    """
+    """Refuse an unknown format before anything is read."""
     if format_ not in formats:
         message = f"unknown format {format_!r}"
         raise UsageError(message, remedy=f"Choose one of {', '.join(formats)}.")
 
 
-def write_blocks(blocks: Iterable[Block], format_: str) -> None:
+def _write_blocks(blocks: Iterable[Block], format_: str) -> None:
     """Write blocks to stdout; text is fitted to the terminal, and in a pipe to COLUMNS, or to 80."""
     if format_ == "markdown":
         written = text.markdown_text(blocks)
@@ -75,16 +61,10 @@ def write_blocks(blocks: Iterable[Block], format_: str) -> None:
     sys.stdout.write(written)
 
 
-# `thresher explain`: where a published number comes from, and the verdicts of a filled-in sheet, on stdout.
-
-
 def write_explanation(explanation: Explanation, format_: str, *, brief: bool) -> None:
     """Write an explanation to stdout, fitted to the terminal if that is one, and in a pipe to COLUMNS if that is set.
 
-    Args:
-        explanation: What is to be written.
-        format_: `text`, `markdown`, `csv` (the rows of one section) or `json` (all of it).
-        brief: Whether the number and the rows behind it are enough.
+    It is `text`, `markdown`, `csv` (the rows of one section) or `json` (all of it); `brief`: the number, and its rows.
 
     Raises:
         UsageError: the format is unknown, or CSV is asked of several sections.
@@ -93,12 +73,7 @@ def write_explanation(explanation: Explanation, format_: str, *, brief: bool) ->
 
 
 def write_checked(run: PublishedRun, name: str, path: Path) -> None:
-    """Write the verdicts of a filled-in sheet as Parquet to stdout.
-
-    Args:
-        run: The run that drew the sample.
-        name: Name of its stage.
-        path: The sheet, CSV.
+    """Write the verdicts of a filled-in sheet, CSV, as Parquet to stdout, from the stage of the run that drew it.
 
     Raises:
         UsageError: stdout is a terminal, or the stage has no sample.
@@ -110,22 +85,14 @@ def write_checked(run: PublishedRun, name: str, path: Path) -> None:
     checked_rows(run.chosen([name])[0], path).write_parquet(sys.stdout.buffer)
 
 
-# `thresher diff`: what changed between two published runs.
-
-
 DIFF_FORMATS = ("text", "markdown", "json")
 
 
 def diff_runs(results: Path, before: str | None, after: str | None, with_results: Path | None, format_: str) -> None:
-    """Write what changed between two runs to stdout.
+    """Write to stdout what changed between two runs, each by its generation, run id or folder.
 
-    Args:
-        results: The output folder of a run.
-        before: The first run by generation, run id or folder; None: the kept run before the second, or with another
-            results folder the latest.
-        after: The second run; None: the latest.
-        with_results: The results folder of the second run; None: the same.
-        format_: `text`, `markdown` or `json`.
+    The second is the latest where it is not given, perhaps of another results folder; the first the one before it, or
+    with another results folder the latest.
 
     Raises:
         UsageError: there is no such run or format.
@@ -135,10 +102,7 @@ def diff_runs(results: Path, before: str | None, after: str | None, with_results
     if before is None and with_results is None:
         first = run_before(results, second)
         if first is None:
-            _say(
-                f"No run before {second.folder.name} is kept, so there is nothing to compare it with.",
-                format_,
-            )
+            _say(f"No run before {second.folder.name} is kept, so there is nothing to compare it with.", format_)
             return
     else:
         first = published_run(results, before)
@@ -149,17 +113,14 @@ def diff_runs(results: Path, before: str | None, after: str | None, with_results
     if format_ == "json":
         sys.stdout.write(f"{json.dumps(asdict(difference), indent=2, ensure_ascii=False)}\n")
     else:
-        write_blocks(blocks_of(difference, first, second), format_)
+        _write_blocks(blocks_of(difference, first, second), format_)
 
 
 def _say(sentence: str, format_: str) -> None:
     if format_ == "json":
         sys.stdout.write(f"{json.dumps({'nothing_changed': sentence}, ensure_ascii=False)}\n")
     else:
-        write_blocks([Paragraph(sentence)], format_)
-
-
-# `thresher query`: run one SELECT on the published results and write its rows to stdout.
+        _write_blocks([Paragraph(sentence)], format_)
 
 
 FORMATS_OF_ANSWERS = ("table", "csv", "tsv", "json", "jsonl", "parquet", "markdown", "latex")
@@ -175,25 +136,20 @@ _NO_JSON = re.compile(r'("(?:[^"\\]|\\.)*")|-?\b(?:NaN|Infinity)\b')
 
 
 def write_answer(results: Path, sql: str, format_: str) -> None:
-    """Run a query on the results and write its rows.
+    """Run a query, one SELECT, on the results in a folder and write its rows.
 
-    Args:
-        results: The output folder of a run.
-        sql: One SELECT; schema `history` holds all kept runs.
-        format_: `table` for people (at most 40 rows); `markdown` or `latex`, a table of all rows with six digits; or
-            csv, tsv, json (one array), jsonl (one object per line), parquet, all rows at full precision. Lists and
-            other nested values are JSON in csv and tsv; what Parquet does not know, such as an interval, is text there.
+    They are a `table` for people (at most 40 rows); `markdown` or `latex`, a table of all rows with six digits; or csv,
+    tsv, json (one array), jsonl (one object per line), parquet, all rows at full precision. Lists and other nested
+    values are JSON in csv and tsv; what Parquet does not know, such as an interval, is text there.
 
     Raises:
         UsageError: the SQL is wrong or not one SELECT, it names a table that was not made, or the format is unknown.
     """
-    if format_ not in FORMATS_OF_ANSWERS:
-        message = f"unknown format {format_!r}"
-        raise UsageError(message, remedy=f"Choose one of {', '.join(FORMATS_OF_ANSWERS)}.")
+    check_format(format_, FORMATS_OF_ANSWERS)
     if format_ == "parquet" and sys.stdout.isatty():
         message = "Parquet is not for a terminal"
         raise UsageError(message, remedy="Send it to a file: … --format parquet > answer.parquet")
-    if not _is_unicode(sql):
+    if re.search("[\ud800-\udfff]", sql):  # bytes that Python could not decode
         message = "the SQL is not UTF-8"
         raise UsageError(message, remedy="Set the encoding of the terminal, or of what calls the command, to UTF-8.")
     with open_results(results) as connection:
@@ -211,15 +167,6 @@ def write_answer(results: Path, sql: str, format_: str) -> None:
     for sentence in _absent(results, sql):
         sys.stderr.write(cleaned(f"note: {sentence}\n"))
     _WRITERS[format_](answer)
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether a text holds no byte that Python could not decode."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _absent(results: Path, sql: str) -> list[str]:
@@ -271,11 +218,6 @@ def _objects(answer: pl.DataFrame) -> list[str]:
     return [f"{{{_NO_JSON.sub(lambda match: match[1] or 'null', text)}}}" for text in texts]
 
 
-def _write_json(answer: pl.DataFrame) -> None:
-    rows = ",\n".join(_objects(answer))
-    write(f"[{rows}]\n")
-
-
 def _write_table(answer: pl.DataFrame) -> None:
     """Write a table, or, on a terminal that is too narrow for it, one record below the other."""
     cells = text.cleaned_cells(cells_of(answer.head(MOST_TABLE_ROWS), _cell))
@@ -314,7 +256,7 @@ _WRITERS: dict[str, Callable[[pl.DataFrame], None]] = {
     "table": _write_table,
     "csv": lambda answer: write(answer.write_csv()),
     "tsv": lambda answer: write(answer.write_csv(separator="\t")),
-    "json": _write_json,
+    "json": lambda answer: write("[{}]\n".format(",\n".join(_objects(answer)))),
     "jsonl": lambda answer: write("".join(f"{row}\n" for row in _objects(answer))),
     "parquet": lambda answer: answer.write_parquet(sys.stdout.buffer),
     "markdown": lambda answer: _write_typeset(answer, text.markdown_table),

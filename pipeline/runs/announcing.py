@@ -34,14 +34,7 @@ _GOOD = {"published", "unchanged"}
 
 @dataclass
 class Announcement:
-    """What is announced of one attempt; what cannot be announced becomes a warning.
-
-    Attributes:
-        config: What is run.
-        stop: Whether a signal asked to stop.
-        record: The record of the attempt, once it has begun.
-        warnings: What could not be announced.
-    """
+    """What is announced of one attempt, from its record once it has begun; what cannot be announced is a warning."""
 
     config: Config
     stop: StopRequest
@@ -50,46 +43,33 @@ class Announcement:
     started_at: str = field(default_factory=utc_now)
 
     def begins(self, record: dict[str, Any]) -> None:
-        """Announce that the attempt begins.
-
-        Args:
-            record: Its record, to which facts are added until it ends.
-        """
+        """Announce that the attempt begins; facts are added to its record until it ends."""
         self.record = record
         with self.stop.at_once():
             self._send(lambda: self._job().start(record))
 
     def ends(self, run: Path) -> None:
-        """Announce that the attempt has ended well.
+        """Announce that the attempt has ended well: it published a run in a folder, or found it unchanged."""
 
-        Args:
-            run: Folder of the run that it published or found unchanged.
-        """
-        record = self.record
-        self._send(
-            lambda: self._job().end(
-                record,
-                json.loads(read_own(run / RUN_RECORD)),
-                parse_manifest(read_own(run / MANIFEST), run / MANIFEST).files,
-            )
-        )
-        self._write_metrics(record, record.get("ended_at"), run)
+        def event() -> RunEvent:
+            files = parse_manifest(read_own(run / MANIFEST), run / MANIFEST).files
+            return self._job().end(self.record, json.loads(read_own(run / RUN_RECORD)), files)
+
+        self._send(event)
+        self._write_metrics(self.record, self.record.get("ended_at"), run)
 
     def fails(self, error: BaseException) -> None:
-        """Announce that an error stopped the attempt."""
-        record = self.record or self._unrecorded(error)
-        if self.record:
+        """Announce that an error stopped the attempt, perhaps before it could even be begun."""
+        record = self.record
+        if record:
             self._send(lambda: self._job().end(record, None, ()))
+        else:
+            fault = error if isinstance(error, ThresherError) else system_fault(error)
+            status = "interrupted" if isinstance(error, Interrupted) else "failed"
+            moments = {"started_at": self.started_at, "ended_at": utc_now()}
+            record = {"status": status, "exit": 70 if fault is None else fault.code, **moments}
         latest = Layout(self.config.output).latest
-        run = latest if (latest / RUN_RECORD).is_file() else None
-        self._write_metrics(record, None, run)
-
-    def _unrecorded(self, error: BaseException) -> dict[str, Any]:
-        """Return what the record of an attempt would say that could not even be begun."""
-        fault = error if isinstance(error, ThresherError) else system_fault(error)
-        status = "interrupted" if isinstance(error, Interrupted) else "failed"
-        moments = {"started_at": self.started_at, "ended_at": utc_now()}
-        return {"status": status, "exit": 70 if fault is None else fault.code, **moments}
+        self._write_metrics(record, None, latest if (latest / RUN_RECORD).is_file() else None)
 
     def _send(self, event: Callable[[], RunEvent]) -> None:
         """Send an event wherever the config says."""
@@ -99,7 +79,13 @@ class Announcement:
         from . import lineage  # noqa: PLC0415 - an optional extra
 
         if file is not None:
-            self._tried(f"the lineage in {file}", lambda: lineage.append(_regular(file), event()))
+
+            def append() -> None:
+                if fault := OwnFile("lineage.file", Path(file), EVENTS).fault:  # a pipe would make a run wait
+                    raise OSError(fault)
+                lineage.append(file, event())
+
+            self._tried(f"the lineage in {file}", append)
         if url is not None:
             timeout = lineage.SHORT_TIMEOUT if self.stop.is_set else lineage.TIMEOUT
             self._tried(f"the lineage at {urlsplit(url).hostname}", lambda: lineage.post(url, event(), timeout))
@@ -132,7 +118,12 @@ class Announcement:
 
         settings, origin = self.config.lineage, self.config.origin
         name = settings.job or (Path(origin).stem if origin.endswith(".toml") else origin)
-        return Job(settings.namespace, name, self.config.results, _descriptions(self.config))
+        of_stages = (table for stage in self.config.stages for table in stage.stage.tables_of(stage.params))
+        tables = (run_tables.INPUTS, run_tables.BINDINGS, run_tables.METRICS, *of_stages)
+        meanings = {
+            table.name: {column.name: column.meaning for column in (*LEADING, *table.columns)} for table in tables
+        }
+        return Job(settings.namespace, name, self.config.results, meanings)
 
 
 @contextmanager
@@ -146,30 +137,12 @@ def announced(config: Config, stop: StopRequest) -> Iterator[Announcement]:
         raise
 
 
-def _regular(file: str) -> str:
-    """Return the path of a file of events; a pipe or a device would make a run wait for a reader."""
-    if fault := OwnFile("lineage.file", Path(file), EVENTS).fault:
-        raise OSError(fault)
-    return file
-
-
 def _reason(error: Exception) -> str:
     if isinstance(error, ThresherError):
         return error.message
     if isinstance(error, OSError):
         return str(error.strerror or getattr(error, "reason", None) or error)  # a URLError has a reason alone
     return f"{type(error).__name__}: {error}"
-
-
-def _descriptions(config: Config) -> dict[str, dict[str, str]]:
-    """Return what the columns of the result tables mean: table → column → text."""
-    tables = [
-        run_tables.INPUTS,
-        run_tables.BINDINGS,
-        run_tables.METRICS,
-        *(table for stage in config.stages for table in stage.stage.tables_of(stage.params)),
-    ]
-    return {table.name: {column.name: column.meaning for column in (*LEADING, *table.columns)} for table in tables}
 
 
 def _last_success(layout: Layout) -> str | None:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
 
+from ..engines.engine import bytes_of
 from ..engines.spark_session import SparkSettings, check_spark
 from ..errors import ConfigError, NoInputError, os_fault, together
 from ..paths import SpecialFileError, abridged, check_texts, is_open_pipe, is_remote, local_path, read_file, shortened
@@ -21,7 +22,7 @@ from ..records import dataclass
 from ..stages import STAGES, find_stage
 from ..stages.stage import UpstreamParameters, UpstreamStage
 from .opening import check_names
-from .variables import NO_VARIABLES, explain, near, substituted, unwritable
+from .variables import NO_VARIABLES, explain, near, substituted
 from .written import check_written, gate_files
 
 if TYPE_CHECKING:
@@ -37,17 +38,10 @@ if TYPE_CHECKING:
     from .written import OwnFile
 
 
-# The tables `[lineage]` and `[prometheus]` of a config: where to announce how an attempt went.
-
-
 PROM = ".prom"
 
 
-def _path_as_text(value: object) -> object:
-    return str(value) if isinstance(value, Path) else value
-
-
-WrittenPath = Annotated[str, BeforeValidator(_path_as_text)]
+WrittenPath = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)]
 
 
 class _Announced(BaseModel):
@@ -60,17 +54,9 @@ class _Announced(BaseModel):
     file: WrittenPath | None = None
 
     def placed(self, base: Path, *, what: str) -> Self:
-        """Return the same settings with an absolute path of the file, if what writes it is installed.
-
-        Args:
-            base: Folder that relative paths start from.
-            what: The table, in messages.
-
-        Raises:
-            ConfigError: the path means nothing here, see `local_path`, or the client is not installed.
-        """
+        """Return the same settings with an absolute path of the file, if what writes it is installed."""
         module, package = self.client
-        if self != type(self)() and find_spec(module) is None:
+        if find_spec(module) is None:
             message = f"{what} needs the package {package}, which is not installed"
             raise ConfigError(message, remedy=f"pip install 'thresher[{self.extra}]'")
         if self.file is None:
@@ -119,11 +105,7 @@ class LineageSettings(_Announced):
 
 
 class PrometheusSettings(_Announced):
-    """The table `[prometheus]`: where a file for the textfile collector of node_exporter goes.
-
-    Attributes:
-        file: The file, replaced as a whole at the end of every attempt; None: none.
-    """
+    """The table `[prometheus]`: the file for the textfile collector of node_exporter, replaced after every attempt."""
 
     extra: ClassVar[str] = "prometheus"
     client: ClassVar[tuple[str, str]] = ("prometheus_client", "prometheus-client")
@@ -162,6 +144,11 @@ class ResourceLimits(BaseModel):
         from ..engines.duckdb import Resources  # noqa: PLC0415 - a config can be read without it
 
         return Resources(**self.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """The limit of memory in bytes; None: that which the engine chooses."""
+        return None if self.memory is None else bytes_of(self.memory)
 
     @field_validator("memory", "scratch_limit", "cache_limit", "copies_limit")
     @classmethod
@@ -203,12 +190,7 @@ class Document(BaseModel):
 
 
 def overridden(document: Mapping[str, Any], values: Mapping[str, Any], *, origin: str = "<config>") -> dict[str, Any]:
-    """Return a config as a dictionary with other values.
-
-    Args:
-        document: As parsed from TOML; it is left as it is.
-        values: Values by dotted key.
-        origin: Name in messages.
+    """Return a config as a dictionary with other values, by dotted key; the one that is given is left as it is.
 
     Raises:
         ConfigError: a key names nothing that can be set.
@@ -218,8 +200,7 @@ def overridden(document: Mapping[str, Any], values: Mapping[str, Any], *, origin
     except RecursionError as error:
         message = f"{origin}: the config is nested too deep"
         raise ConfigError(message) from error
-    for key, value in values.items():
-        # set a dotted key; below `stages`, a stage is given by its name, its kind or its number from 1
+    for key, value in values.items():  # below `stages`, a stage is given by its name, its kind or its number from 1
         path = _in_only_stage(changed, key.split("."), origin)
         table: Any = changed
         for index, name in enumerate(path[:-1]):
@@ -270,20 +251,12 @@ def _named_stage(stages: list[Any], name: str, origin: str) -> Any:  # noqa: ANN
     raise ConfigError(message)
 
 
-# From TOML to frozen typed values; errors name the file, the key and the remedy.
-
-
 Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True)
 class ConfiguredStage:
-    """A stage and its parameters.
-
-    Attributes:
-        stage: The task.
-        params: Its parameters, of the stage's own class.
-    """
+    """A stage, and its parameters of its own class."""
 
     stage: Stage
     params: StageParameters
@@ -304,11 +277,7 @@ class ConfiguredStage:
         )
 
     def with_upstream(self, upstream: Sequence[UpstreamStage], *, origin: str) -> ConfiguredStage:
-        """Return the same stage with the tables of its upstream stages as its input.
-
-        Raises:
-            ConfigError: they have no such tables.
-        """
+        """Return the same stage with the tables of its upstream stages as its input, if they have such tables."""
         if not isinstance(self.params, UpstreamParameters):
             return self
         try:
@@ -404,11 +373,7 @@ class Config:
         return replace(self, stages=stages, order=self.every)
 
     def check_engine(self) -> None:
-        """Check that the engine can be started.
-
-        Raises:
-            ConfigError: a package that it needs is missing, or Java.
-        """
+        """Check that the engine can be started."""
         if self.engine == "spark":
             check_spark(self.spark)
 
@@ -418,10 +383,7 @@ def load_config(
 ) -> Config:
     """Read and check a config file; one that a shell writes into a pipe is read once, relative to the working folder.
 
-    Args:
-        path: The file.
-        overrides: Values by dotted key; they replace those of the file.
-        values: Values of variables by name.
+    `overrides` are values by dotted key, which replace those of the file; `values` those of variables by name.
 
     Raises:
         NoInputError: the file does not exist.
@@ -432,17 +394,14 @@ def load_config(
     try:
         content = path.read_bytes() if is_piped else read_file(path)
         document = tomllib.loads(content.decode("utf-8-sig"))  # Windows editors put a mark in front
-    except FileNotFoundError as error:
-        message = f"config file {path} does not exist"
-        raise NoInputError(message, remedy="thresher init writes a starter config.") from error
-    except IsADirectoryError as error:
-        message = f"{path} is a folder, not a config file"
-        raise NoInputError(
-            message, remedy="Name the TOML file in it; thresher init writes a starter config."
-        ) from error
-    except SpecialFileError as error:
-        message = f"{path} is {error}, not a config file"
-        raise NoInputError(message, remedy="Write the config to a file, and name that.") from error
+    except (FileNotFoundError, IsADirectoryError, SpecialFileError) as error:
+        starter = "thresher init writes a starter config."
+        message, remedy = f"{path} is {error}, not a config file", "Write the config to a file, and name that."
+        if isinstance(error, FileNotFoundError):
+            message, remedy = f"config file {path} does not exist", starter
+        elif isinstance(error, IsADirectoryError):
+            message, remedy = f"{path} is a folder, not a config file", f"Name the TOML file in it; {starter}"
+        raise NoInputError(message, remedy=remedy) from error
     except OSError as error:
         raise os_fault(error, f"reading the config file {path}") from error
     except (ValueError, RecursionError) as error:
@@ -461,40 +420,32 @@ def parse_config(
     values: Mapping[str, Any] | None = None,
     file: Path | None = None,
 ) -> Config:
-    """Check a config given as a dictionary.
+    """Check a config given as a dictionary, as parsed from TOML, perhaps from a file.
 
-    Args:
-        document: As parsed from TOML.
-        base: Folder that relative paths start from.
-        origin: Name in messages.
-        values: Values of variables by name.
-        file: The file that it was read from; None: it was not.
+    Relative paths start from the folder `base`, messages name the `origin`, and `values` are those of variables.
 
     Raises:
         ConfigError: it names the key, what is wrong and, for an unknown key, the nearest known one.
     """
     document, variables = substituted(document, values or {}, origin=origin)
     settings, stages = _settings_and_stages(document, origin)
-    if fault := unwritable(document):
-        message = f"{origin}: {fault}"
-        raise ConfigError(message)
     _check_stages(stages, origin)
     variables = replace(variables, labels=settings.labels)
-    with variables.concealing():
-        resources = _resources(settings, base, origin)
     gates = _gates(settings, stages, origin)
     with variables.concealing():
+        folders = {
+            key: local_path(folder, base, what=f"{origin}: resources.{key}")
+            for key in ("scratch", "copies")
+            if (folder := getattr(settings.resources, key))
+        }
         lineage, prometheus = settings.lineage, settings.prometheus
         if lineage != NO_LINEAGE:
             lineage = lineage.placed(base, what=f"{origin}: lineage")
         if prometheus != NO_METRICS:
             prometheus = prometheus.placed(base, what=f"{origin}: prometheus")
     config = Config(
-        origin,
-        base,
-        base,
-        settings.engine,
-        resources,
+        *(origin, base, base, settings.engine),
+        settings.resources.model_copy(update=folders),
         stages,
         lineage,
         prometheus,
@@ -509,15 +460,6 @@ def parse_config(
     config = config.at(settings.output, what=f"{origin}: output")
     check_written(config, file)
     return config
-
-
-def _resources(settings: Document, base: Path, origin: str) -> ResourceLimits:
-    """The limits of runs, with absolute folders."""
-    folders = {key: getattr(settings.resources, key) for key in ("scratch", "copies")}
-    absolute = {
-        key: local_path(folder, base, what=f"{origin}: resources.{key}") for key, folder in folders.items() if folder
-    }
-    return settings.resources.model_copy(update=absolute)
 
 
 def _gates(settings: Document, stages: Sequence[ConfiguredStage], origin: str) -> tuple[Gate, ...]:
@@ -549,7 +491,7 @@ def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Docu
 
 
 def _check_stages(stages: Sequence[ConfiguredStage], origin: str) -> None:
-    """Check that there are stages, and their names and order."""
+    """Check that there are stages, their names, and that they come after those whose tables they read."""
     if not stages:
         message = f"{origin}: the config has no stage"
         raise ConfigError(message, remedy="Add a table [[stages]]; thresher init writes one.")
@@ -558,12 +500,6 @@ def _check_stages(stages: Sequence[ConfiguredStage], origin: str) -> None:
         if names.count(name) > 1:
             message = f"{origin}: {names.count(name)} stages are called {name!r}"
             raise ConfigError(message, remedy="Give each a name of its own with name = …")
-    _check_order(stages, origin)
-
-
-def _check_order(stages: Sequence[ConfiguredStage], origin: str) -> None:
-    """Check that stages come after those whose tables they read, and that these have such tables."""
-    names = [stage.params.name for stage in stages]
     for number, stage in enumerate(stages):
         earlier = {configured.params.name: configured for configured in stages[:number]}
         for name in stage.upstream:

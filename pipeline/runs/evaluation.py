@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
@@ -46,17 +47,11 @@ if TYPE_CHECKING:
     from .opening import OpenedStage
 
 
-# Threads of Polars and DuckDB do not survive a fork, so a child of a process that used them hangs.
-
-
-# One stage is run: counted by the engine, derived from its counts, and handed to whatever takes its tables.
-
-
 _used_by: list[int] = []
 
 
 def refuse_after_fork() -> None:
-    """Note that this process uses the libraries; refuse if its parent used them before the fork.
+    """Note that this process uses the libraries; refuse if its parent used them before the fork, as a child hangs.
 
     Raises:
         ResourceError: the parent used them before the fork.
@@ -72,20 +67,14 @@ def refuse_after_fork() -> None:
     _used_by[:] = [process]
 
 
-# What only results need is imported while the engine counts, which leaves Python and often a core free.
-
-
 NEEDED_FOR_INTERVALS = ("scipy.special",)
 
 
 @contextmanager
 def importing_meanwhile(names: Sequence[str]) -> Iterator[None]:
-    """Import modules in another thread while something else is done; at the end they are there.
+    """Import modules in another thread while the engine counts, which leaves Python and often a core free.
 
     An import that fails here fails again where the module is used, and is told there.
-
-    Args:
-        names: The modules.
     """
     absent = [name for name in names if name not in sys.modules]
     if not absent:
@@ -118,8 +107,6 @@ class Evaluation:
     """A stage that has been run, published or not.
 
     Attributes:
-        opened: The stage with its inputs.
-        result: Its result.
         account: Rows of every input by status, and `rows_in`, by input.
         reused: How many files of every input of several were read, by input.
         tables: Its tables with what their files keep, in the order in which they came; none where they were written.
@@ -156,22 +143,13 @@ def evaluate_stage(
     stop: StopRequest,
     states: AnswerCache | None = None,
 ) -> Evaluation:
-    """Run one stage.
-
-    Args:
-        config: The config.
-        opened: The stage, its inputs found and its plan made.
-        write: Takes its tables.
-        watcher: Follows the progress.
-        stop: Whether a signal asked to stop.
-        states: Where the answers of files are kept; None: all files are read.
-    """
+    """Run one stage: `write` takes its tables, and `states` keep the answers of files; None: all files are read."""
     with config.variables.concealing():
         watcher.on_opened(opened)
         with started(config, opened, stop, watcher.on_progress, states) as engine:
             result, accounts = _run_stage(engine, opened, write, stop)
-            reused = reuse_record(engine, opened, states)
-        result = replace(result, reused=tuple(reuse_in_words(reused)))
+            reused = _reuse_record(engine, opened, states)
+        result = replace(result, reused=tuple(_reuse_in_words(reused)))
         watcher.on_result(result)
         stop.check()
     account = {each.name: each.rows_by_status | {"rows_in": each.rows_in} for each in accounts}
@@ -180,11 +158,6 @@ def evaluate_stage(
 
 def count_and_derive(engine: Engine, opened: OpenedStage, stop: StopRequest) -> tuple[Counted, dict[str, pl.DataFrame]]:
     """Count a stage and derive its result tables; of those that it makes, the ones without a row are there, too.
-
-    Args:
-        engine: The engine, started for the stage.
-        opened: The stage, its inputs found.
-        stop: Checked while a query runs.
 
     Raises:
         DataError: the data break the contract of an input, or do not fit the parameters.
@@ -223,7 +196,9 @@ def _run_stage(
     tables = {table.name: checked(table, derived[table.name]) for table in asked_for if table.name in derived}
     key_figures = metrics_table(asked_for, tables)
     write(INPUTS, params.name, _inputs_table(params.name, counted.inputs), metadata)
-    write(BINDINGS, params.name, _bindings_table(opened), metadata)
+    names = ("stage", "input", "field", "source", "file_column", "sql")
+    bindings = [(opened.name, each.input, each.field, each.origin, each.column, each.sql) for each in opened.bindings]
+    write(BINDINGS, params.name, pl.DataFrame(bindings, dict.fromkeys(names, pl.String()), orient="row"), metadata)
     write(METRICS, params.name, key_figures, metadata)
     said = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
     warnings, notes = (
@@ -264,16 +239,6 @@ def _inputs_table(stage: str, accounts: Sequence[InputAccount]) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def _bindings_table(opened: OpenedStage) -> pl.DataFrame:
-    """Return the table `bindings`: which column of the files is read as which field, and why."""
-    names = ("stage", "input", "field", "source", "file_column", "sql")
-    rows = [(opened.name, each.input, each.field, each.origin, each.column, each.sql) for each in opened.bindings]
-    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
-
-
-# The engine of a config, started for one stage, and what it need not read again.
-
-
 # What a run need not read again: the answers of files that earlier runs have read, and what is said of it.
 
 
@@ -283,8 +248,7 @@ CACHE_LIMIT = "5GB"
 def states_of(config: Config, layout: Layout, stages: Iterable[OpenedStage]) -> AnswerCache | None:
     """Return where a results folder keeps the answers of files.
 
-    Returns:
-        None if the config wants none, a link is there, or no stage reads an input of several files.
+    None: the config wants none, a link is there, or no stage reads an input of several files.
     """
     has_several = any(len(source.files) > 1 for stage in stages for source in stage.sources.values())
     if not config.cache or not has_several or layout.states.is_symlink():
@@ -294,48 +258,40 @@ def states_of(config: Config, layout: Layout, stages: Iterable[OpenedStage]) -> 
     return AnswerCache(layout.states, bytes_of(config.resources.cache_limit or CACHE_LIMIT))
 
 
-def reusing(engine: DuckDB, opened: OpenedStage, states: AnswerCache | None) -> Engine:
+def _reusing(engine: DuckDB, opened: OpenedStage, states: AnswerCache | None) -> Engine:
     """Return an engine that asks files once, where a stage reads an input of several files; else the engine itself."""
     if states is None or opened.run is not None:
         return engine
-    files = {str(file.path): _input_file(source, file) for source, file in _files(opened)}
-    sources = [file.source for file in files.values()]
-    if not any(sources.count(source) > 1 for source in set(sources)):
+    files = {
+        str(file.path): InputFile(source.name, file.rows, _identity(file))
+        for source in opened.sources.values()
+        for file in source.files
+        if isinstance(file, DataFile)
+    }
+    if max(Counter(file.source for file in files.values()).values(), default=0) <= 1:
         return engine
     from ..engines.per_file_cache import Incremental  # noqa: PLC0415 - only inputs of several files need it
 
     return Incremental(engine, states, files, json.dumps([opened.name, code_sha256(), versions()]))
 
 
-def _files(opened: OpenedStage) -> Iterator[tuple[str, DataFile]]:
-    for source in opened.sources.values():
-        for file in source.files:
-            if isinstance(file, DataFile):
-                yield source.name, file
-
-
-def _input_file(source: str, file: DataFile) -> InputFile:
-    """Describe a file to the engine."""
-    facts = _identity(file)
-    identity = None if facts is None else hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-    return InputFile(source, file.rows, identity)
-
-
-def _identity(file: DataFile) -> list[Any] | None:
+def _identity(file: DataFile) -> str | None:
     """Return what identifies a file in later runs: one of the user's, a version of an object or table, a conversion.
 
     None: nothing does. A file of the user's that has changed just now may change again unnoticed, and rows that were
     passed in have no name that a later run could know.
     """
-    if file.holder is None:
-        racy = time.time() - file.identity.get("ctime_ns", 0) / 1e9 < RACY_SECONDS
-        return None if racy else [str(file.path), file.identity, file.footer_sha256]
-    if is_passed_in(file):
+    facts: list[Any] = [str(file.path), file.identity, file.footer_sha256]
+    if file.holder is not None:
+        if is_passed_in(file):
+            return None
+        facts = [file.name, [file.identity, file.digest] if file.is_versioned else own_sha256(file.path)]
+    elif time.time() - file.identity.get("ctime_ns", 0) / 1e9 < RACY_SECONDS:
         return None
-    return [file.name, [file.identity, file.digest] if file.is_versioned else own_sha256(file.path)]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-def reuse_record(engine: Engine, opened: OpenedStage, states: AnswerCache | None) -> dict[str, Any]:
+def _reuse_record(engine: Engine, opened: OpenedStage, states: AnswerCache | None) -> dict[str, Any]:
     """Return by input how many files there are, how many were read, and why all of them were."""
     if engine.has_workers and states is not None:
         numbers = {name: len(source.files) for name, source in opened.sources.items() if len(source.files) > 1}
@@ -354,7 +310,7 @@ def reuse_record(engine: Engine, opened: OpenedStage, states: AnswerCache | None
     }
 
 
-def reuse_in_words(record: dict[str, Any]) -> Iterator[str]:
+def _reuse_in_words(record: dict[str, Any]) -> Iterator[str]:
     """Say how many files were not read again, or why all files of an input were read."""
     for source, facts in record.items():
         n_kept = facts["files"] - facts["files_read"]
@@ -362,9 +318,6 @@ def reuse_in_words(record: dict[str, Any]) -> Iterator[str]:
             yield f"{source}: {n_kept:,} of {facts['files']:,} files as counted before, {facts['files_read']:,} read"
         elif facts["read_whole_because"]:
             yield f"{source}: all {facts['files']:,} files read, since {facts['read_whole_because']}"
-
-
-# The engine of a config, started for one stage.
 
 
 @contextmanager
@@ -377,12 +330,8 @@ def started(
 ) -> Iterator[Engine]:
     """Start the engine of a config for a stage, and end it afterwards.
 
-    Args:
-        config: The config.
-        opened: The stage, opened.
-        stop: Whether a signal asked to stop.
-        progress: Called with the percentage done while a query runs, if the engine can tell; None if nobody watches.
-        states: Where the answers of files are kept, if the engine can use them; None: all files are read.
+    `progress` is called with the percentage done while a query runs, if the engine can tell; `states` keep the answers
+    of files, if it can use them; None: all files are read.
     """
     opened.fetch()
     resources = config.resources.of_engine
@@ -394,10 +343,7 @@ def started(
         return
     rows = sum(source.rows for source in opened.sources.values())
     with DuckDB(resources, opened.folders, stop, progress, rows) as duckdb:
-        yield reusing(duckdb, opened, states)
-
-
-# What a run would execute, as text: no row of an input is read.
+        yield _reusing(duckdb, opened, states)
 
 
 def session_settings(dialect: str) -> str:
@@ -408,12 +354,7 @@ def session_settings(dialect: str) -> str:
 
 
 def render_opened(opened: OpenedStage, *, dialect: str) -> str:
-    """Return the SQL of a stage in a dialect: it runs from top to bottom as it is, but for values of the environment.
-
-    Args:
-        opened: The stage, its inputs found.
-        dialect: `duckdb` or `spark`.
-    """
+    """Return the SQL of a stage in a dialect, which runs as it is, but for values of the environment."""
     with DuckDBWithoutRows(Resources(), opened.folders, StopRequest()) as engine:
         progress = begin(opened.configured.params, opened.plan)
         schemas = schemas_of_transforms(engine, opened.plan, progress)

@@ -24,7 +24,7 @@ from ..sources.types import canonical_type, in_expression, text_cast
 from ..sources.unnesting import ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -50,11 +50,9 @@ MOST_DIGITS = 700  # of a sum of two floating numbers, all of them
 
 @dataclass(frozen=True)
 class Found:
-    """A file or pattern, with the columns of its first file.
+    """A file or pattern as it was written, with the columns of its first file.
 
     Attributes:
-        written: As it was written.
-        file: Its first file.
         typed: Whether its columns have types.
         rows: Rows of all its files.
         keys: Keys of the input that say how its files are written.
@@ -154,11 +152,7 @@ class Found:
         return self._values(column).drop_nulls().is_in([0.0, 1.0]).all()
 
     def class_of_element(self, column: str) -> str:
-        """The column of elements that names the class each of them scores; empty: there is none.
-
-        Args:
-            column: A column of text beside the list, whose values such classes are.
-        """
+        """The column of elements that names the class each of them scores, a value of a column beside the list."""
         if UNNEST not in self.keys:
             return ""
         texts = [field.name for field in self.file.schema if str(field.type) in ARROW_TEXTS and field.name != column]
@@ -267,11 +261,11 @@ def look_at_file(
     null_values: Sequence[str] = (),
     table: str | None = None,
 ) -> Found:
-    """Look at the first file that a path means.
+    """Look at the first file that a path means: a file, a folder or a pattern.
 
     Args:
-        path: A file, a folder or a pattern.
-        base: Folder that relative paths start from.
+        path: The path, from the folder `base` where it is relative.
+        base: That folder.
         delimiter: What separates the columns of CSV files; None: guessed from the header.
         format_: Format of the files; None: by their endings, or for other endings by their first lines.
         null_values: Words that stand for no value.
@@ -293,32 +287,31 @@ def look_at_file(
         keys |= {"format": "duckdb", "table": table}
     if null_values:
         keys["null_values"] = list(null_values)
-    listing = find_files(Input.model_validate({"path": (path,), **keys}), base, name=path)
-    files = [file for file in listing.files if isinstance(file, DataFile)]
+    files = _files(path, base, keys)
     if not files:
         message = f"no file matches {path}"
         raise NoInputError(message)
     if files[0].fetch is not None:
         files[0].fetch(files[0].schema.names)
-    typed = format_of(Path(files[0].name), Input.model_validate({"path": path, **keys}).format) not in TEXTS
-    as_written = Found(path, files[0], typed, sum(file.rows for file in files), keys)
+    kind = format_of(Path(files[0].name), keys.get("format"))
+    typed = kind not in TEXTS
+    as_written = Found(path, files[0], typed, sum(file.rows for file in files), keys, is_json=kind == "jsonl")
     if not (typed or null_values) and (words := as_written.words_for_none()):
         return look_at_file(path, base, delimiter, format_, null_values=words)
-    is_json = format_of(Path(files[0].name), keys.get("format")) == "jsonl"
-    as_written = replace(as_written, is_json=is_json)
     return replace(as_written, of_elements=tuple(_of_elements(as_written, base)))
+
+
+def _files(path: str, base: Path, keys: Mapping[str, Any]) -> list[DataFile]:
+    """The files that a path means, read as keys of an input say."""
+    listing = find_files(Input.model_validate({"path": (path,), **keys}), base, name=path)
+    return [file for file in listing.files if isinstance(file, DataFile)]
 
 
 def _of_elements(of_file: Found, base: Path, outside: Sequence[str] = ()) -> Iterator[Found]:
     """The elements of each list as rows, and the elements of lists within them.
 
-    What stands beside the outermost list tells of the document, and may be called `id`; where nothing is called so, the
-    number of the row does.
-
-    Args:
-        of_file: The file, or elements of one of its lists.
-        base: Folder that relative paths start from.
-        outside: Names of the columns beside the outermost list; none: those of the file.
+    What stands beside the outermost list, `outside`, or the columns of the file, tells of the document, and may be
+    called `id`; where nothing is called so, the number of the row does.
     """
     path = [*of_file.keys.get(UNNEST, ())]
     beside = outside or of_file.file.schema.names
@@ -342,23 +335,16 @@ def _mentions(of_file: Found, base: Path) -> Iterator[Found]:
     for tags in lists_of_tags(of_file.file):
         keys = of_file.keys | {TAGS: tags}
         with suppress(DataError):  # lists of something else
-            listing = find_files(Input.model_validate({"path": (of_file.written,), **keys}), base, name=of_file.written)
-            files = [file for file in listing.files if isinstance(file, DataFile)]
+            files = _files(of_file.written, base, keys)
             yield Found(of_file.written, files[0], typed=True, rows=sum(file.rows for file in files), keys=keys)
 
 
 def _elements_of(of_file: Found, path: list[str], beside: Sequence[str], base: Path) -> Found:
-    """The elements of lists within each other as rows.
-
-    Raises:
-        DataError: they have no type together.
-    """
+    """The elements of lists within each other as rows; a DataError says that they have no type together."""
     keys = of_file.keys | {UNNEST: path}
     number = f"{path[0]}{ROW}"
     numbered = not any(name == ID or is_usual_name("doc_id", name) for name in beside)
-    spec = {"path": (of_file.written,), **keys} | ({"columns": {"doc_id": number}} if numbered else {})
-    listing = find_files(Input.model_validate(spec), base, name=of_file.written)
-    files = [file for file in listing.files if isinstance(file, DataFile)]
+    files = _files(of_file.written, base, keys | ({"columns": {"doc_id": number}} if numbered else {}))
     prefix = f"{path[-1]}."
     names = [name for name in files[0].schema.names if name not in {*beside, number}]
     of_lists = names == [f"{prefix}{place}" for place in (1, 2, 3)]

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from datetime import date, timedelta
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from xml.etree import ElementTree as ET
@@ -54,34 +53,15 @@ if TYPE_CHECKING:
     from .written import OwnFile
 
 
-# The outcomes of gates: what a run is compared with, the table `gates`, and its sentences.
-
-
-# The gates of a run: what they compare it with, and what came out.
-
-
-# What gates compare a run with: an earlier run of the same results folder, or another stage of the same run.
-
-
 DAY, WEEK = timedelta(days=1), timedelta(days=7)
 
 
 @dataclass(frozen=True)
-class EarlierRun:
-    """A kept run that numbers are compared with.
-
-    Attributes:
-        kept: The run.
-        record: Its record.
-    """
+class _EarlierRun:
+    """A kept run that numbers are compared with, and its record."""
 
     kept: KeptRun
     record: Mapping[str, Any]
-
-    @property
-    def name(self) -> str:
-        """Name of its folder."""
-        return self.kept.folder.name
 
     @property
     def day(self) -> date:
@@ -115,7 +95,6 @@ class History:
     """The kept runs of a results folder, as a run sees them that is about to be published.
 
     Attributes:
-        layout: The results folder.
         names: Names of the folders of the kept runs, oldest first.
         inputs: The input records of this run.
         day: Its logical date.
@@ -130,17 +109,15 @@ class History:
     day: date
     is_dated: bool = False
     values: Mapping[str, str] = field(default_factory=dict)
+    _read: dict[str, _EarlierRun | None] = field(default_factory=dict)
 
-    def find(self, baseline: str, stages: frozenset[str]) -> tuple[EarlierRun | None, str]:
+    def find(self, baseline: str, stages: frozenset[str]) -> tuple[_EarlierRun | None, str]:
         """Return the run that a baseline means, and why there is none, empty if there is.
 
-        The previous run is the last one, by logical date if this run has one, in which the stages read other data:
-        other files, or files through variables that had other values. A night that is run again, because its run was
-        damaged or because gates, config or code changed, is held against the night before.
-
-        Args:
-            baseline: `previous`, `same_weekday` or a run.
-            stages: The stages whose files decide: the judged one, or those whose tables it reads.
+        The previous run is the last one, by logical date if this run has one, in which `stages`, the judged one or
+        those whose tables it reads, read other data: other files, or files through variables that had other values. A
+        night that is run again, because its run was damaged or because gates, config or code changed, is held against
+        the night before.
         """
         if baseline == PREVIOUS:
             return self._previous(stages), "there is no earlier run of other data yet"
@@ -152,7 +129,7 @@ class History:
                 return self._opened(name), f"the run {name} is damaged"
         return None, f"the run {baseline} is not kept"
 
-    def _previous(self, stages: frozenset[str]) -> EarlierRun | None:
+    def _previous(self, stages: frozenset[str]) -> _EarlierRun | None:
         now, previous = _files(self.inputs, stages), None
         for run in self._backwards():
             files = _files(run.record.get("inputs", ()), stages)
@@ -165,7 +142,7 @@ class History:
                 break
         return previous
 
-    def _had_other_values(self, run: EarlierRun, stages: frozenset[str]) -> bool:
+    def _had_other_values(self, run: _EarlierRun, stages: frozenset[str]) -> bool:
         """Whether the stages, as a run had them, refer to variables that have other values now."""
         with suppress(KeyError, TypeError, AttributeError):
             text = json.dumps([each for each in run.record["configuration"]["stages"] if each["name"] in stages])
@@ -173,21 +150,16 @@ class History:
             return any(f"${{{name}}}" in text and self.values.get(name) != value for name, value in values)
         return False
 
-    def _backwards(self) -> Iterator[EarlierRun]:
+    def _backwards(self) -> Iterator[_EarlierRun]:
         """Yield the intact runs, the latest first."""
-        runs = (self._opened(name) for name in reversed(self.names))
-        return (run for run in runs if run is not None)
+        return filter(None, map(self._opened, reversed(self.names)))
 
-    def _opened(self, name: str) -> EarlierRun | None:
+    def _opened(self, name: str) -> _EarlierRun | None:
         if name not in self._read:
             kept = read_kept_run(self.layout, name)
             record = read_record(kept.folder / RUN_RECORD)
-            self._read[name] = EarlierRun(kept, record) if kept.is_readable and record is not None else None
+            self._read[name] = _EarlierRun(kept, record) if kept.is_readable and record is not None else None
         return self._read[name]
-
-    @cached_property
-    def _read(self) -> dict[str, EarlierRun | None]:
-        return {}
 
 
 def _files(records: Sequence[Mapping[str, Any]], stages: frozenset[str]) -> list[str]:
@@ -203,7 +175,7 @@ def day_of(record: Mapping[str, Any], published_at: str) -> date:
     return date.fromisoformat(published_at[:10])
 
 
-def reader_of_folder(folder: Path, stage: str) -> Callable[[str], pl.DataFrame | None]:
+def _reader_of_folder(folder: Path, stage: str) -> Callable[[str], pl.DataFrame | None]:
     """Return what reads a table of a stage in the folder of a run that is being made; None if it was not made."""
 
     def read(table: str) -> pl.DataFrame | None:
@@ -213,24 +185,13 @@ def reader_of_folder(folder: Path, stage: str) -> Callable[[str], pl.DataFrame |
     return read
 
 
-# The gates of a run: judged once its tables are written, kept as the table `gates` and in its record.
-
-
 def judge_gates(
-    config: Config,
-    staging: Staging,
-    state: State,
-    inputs: Sequence[Mapping[str, Any]],
-    attempt: Mapping[str, Any],
+    config: Config, staging: Staging, state: State, inputs: Sequence[Mapping[str, Any]], attempt: Mapping[str, Any]
 ) -> tuple[tuple[Mapping[str, Any], ...], dict[str, tuple[str, ...]]]:
     """Judge the gates of a run whose other tables are written, and write the table `gates` of each judged stage.
 
-    Args:
-        config: Its config.
-        staging: The run.
-        state: The results folder before it is published.
-        inputs: The input records of the run.
-        attempt: The record of the attempt, whose `ds` is the logical date of the run, if it has one.
+    The state is that of the results folder before the run is published, the record that of the attempt, whose `ds` is
+    the logical date of the run, if it has one.
 
     Returns:
         The rows of the table `gates`; and by stage what is to be known before its numbers are used.
@@ -243,8 +204,10 @@ def judge_gates(
         verdicts = _verdicts(gate, config, staging.folder, history)
         rows += [_row(verdict) for verdict in verdicts]
         warnings[gate.stage] = (*warnings.get(gate.stage, ()), *sentences_of_warnings(verdicts))
-    for name in dict.fromkeys(gate.stage for gate in config.gates):
-        staging.write(GATES, name, _frame([row for row in rows if row["stage"] == name]), {})
+    schema = {column.name: polars_types(column.type)[0] for column in GATES.columns}
+    for name in warnings:
+        frame = pl.DataFrame([row for row in rows if row["stage"] == name], schema=schema, orient="row")
+        staging.write(GATES, name, frame, {})
     return tuple(rows), warnings
 
 
@@ -253,13 +216,13 @@ def _verdicts(gate: Gate, config: Config, folder: Path, history: History) -> lis
     judged = stages[gate.stage]
     stage = judged.stage.as_asked(judged.params)
     next_above = _holds_next_above(judged.params)
-    like, missing = judged_rows(gate, stage, reader_of_folder(folder, gate.stage), next_above=next_above)
+    like, missing = judged_rows(gate, stage, _reader_of_folder(folder, gate.stage), next_above=next_above)
     now = Numbers(like, missing, judged.params.confidence)
     if gate.baseline is None:
         return judge(gate, now, Numbers())
     other = stages.get(gate.baseline)
     if other is not None:
-        reader = reader_of_folder(folder, gate.baseline)
+        reader = _reader_of_folder(folder, gate.baseline)
         is_above, other_stage = _holds_next_above(other.params), other.stage.as_asked(other.params)
         rows, missing = judged_rows(gate, other_stage, reader, next_above=is_above, like=like)
         words = f"stage {gate.baseline}"
@@ -268,10 +231,10 @@ def _verdicts(gate: Gate, config: Config, folder: Path, history: History) -> lis
     if earlier is None:
         return judge(gate, now, Numbers(missing=reason))
     rows, missing = judged_rows(gate, stage, earlier.reader(gate.stage), next_above=next_above, like=like)
-    words = f"run {generation_of(earlier.name)}"
+    words = f"run {generation_of(earlier.kept.folder.name)}"
     confidence = earlier.confidence(gate.stage) or DEFAULT_LEVEL
     missing = f"{words} has no such number" if missing else ""
-    return judge(gate, now, Numbers(rows, missing, confidence, earlier.name, words))
+    return judge(gate, now, Numbers(rows, missing, confidence, earlier.kept.folder.name, words))
 
 
 def _holds_next_above(params: StageParameters) -> bool:
@@ -285,29 +248,26 @@ def _holds_next_above(params: StageParameters) -> bool:
 def _row(verdict: Verdict) -> dict[str, Any]:
     """Return a verdict as a row of the table `gates`."""
     gate, row, before = verdict.gate, verdict.row, verdict.before
-    shown = row or before
-    group = json.dumps(gate.group or {}, ensure_ascii=False, default=str) if shown is None else shown.group_json
-    grouping = (",".join(gate.columns) or TOTAL) if shown is None else shown.grouping
+    about: dict[str, Any] = {
+        "grouping": ",".join(gate.columns) or TOTAL,
+        "group": json.dumps(gate.group or {}, ensure_ascii=False, default=str),
+        "result_table": None,
+        "criterion": gate.criterion,
+        "threshold": gate.threshold,
+    }
+    if (shown := row or before) is not None:
+        texts = {"grouping": shown.grouping, "group": shown.group_json, "result_table": shown.table}
+        about = texts | {"criterion": shown.criterion, "threshold": shown.threshold}
     return {
         "stage": gate.stage,
         "gate": gate.name,
         "condition": verdict.condition,
         "metric": gate.metric,
-        "grouping": grouping,
-        "group": group,
-        "result_table": None if shown is None else shown.table,
-        "criterion": gate.criterion if shown is None else shown.criterion,
-        "threshold": gate.threshold if shown is None else shown.threshold,
-        "value": None if row is None else row.value,
-        "lower": None if row is None else row.lower,
-        "upper": None if row is None else row.upper,
-        "quality": None if row is None else row.quality,
-        "n_rows": None if row is None else row.n_rows,
+        **about,
+        **{name: getattr(row, name, None) for name in ("value", "lower", "upper", "quality", "n_rows")},
         "baseline": gate.baseline,
         "baseline_run": run_id_of(verdict.baseline.run) or None,
-        "baseline_value": None if before is None else before.value,
-        "baseline_lower": None if before is None else before.lower,
-        "baseline_upper": None if before is None else before.upper,
+        **{f"baseline_{name}": getattr(before, name, None) for name in ("value", "lower", "upper")},
         "limit": gate.limit(verdict.condition),
         "p_value": None if math.isnan(verdict.p_value) else verdict.p_value,
         "p_adjusted": None if math.isnan(verdict.p_adjusted) else verdict.p_adjusted,
@@ -318,14 +278,6 @@ def _row(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    schema = {column.name: polars_types(column.type)[0] for column in GATES.columns}
-    return pl.DataFrame(list(rows), schema=schema, orient="row")
-
-
-# What gates found, in sentences for people.
-
-
 MOST_SENTENCES = 5  # of one gate among the warnings
 _SMALLEST_P = 0.0001
 _VERBS = {"max_drop": "fell", "max_rise": "rose", "max_change": "changed"}
@@ -334,7 +286,9 @@ _NOUNS = {"max_drop": "fall", "max_rise": "rise", "max_change": "change"}
 
 def sentence(verdict: Verdict) -> str:
     """Return what a verdict says, with the number that it is about."""
-    return cleaned(f"{_subject(verdict)} {_predicate(verdict)}{_doubt(verdict)}", layout="")
+    marks = [row.quality for row in (verdict.row, verdict.before) if row is not None and row.quality in DOUBTFUL]
+    doubt = f"; its interval is doubtful: {marks[0]}" if marks and not verdict.reason else ""
+    return cleaned(f"{_subject(verdict)} {_predicate(verdict)}{doubt}", layout="")
 
 
 def sentences_of_warnings(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -361,20 +315,17 @@ def sentences_of_warnings(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 def _subject(verdict: Verdict) -> str:
     gate, row = verdict.gate, verdict.row or verdict.before
+    group = f"{','.join(gate.group)} {values_text(list(gate.group.values()))}" if gate.group else ""
+    if row is not None:
+        group = "" if row.grouping == TOTAL else f"{row.grouping} {row.group_text}"
     words = [f"{gate.metric or 'rows'} of {gate.stage}"]
     if row is not None and gate.threshold is not None and row.threshold is not None:
         words.append(f"at the threshold {row.threshold:.4g}")
     elif gate.criterion is not None or (row is not None and row.criterion is not None):
         words.append(f"at {gate.criterion or (row.criterion if row is not None else '')}")
-    if group := _group(gate, row):
+    if group:
         words.append(f"for {group}")
     return " ".join(words)
-
-
-def _group(gate: Gate, row: JudgedRow | None) -> str:
-    if row is not None:
-        return "" if row.grouping == TOTAL else f"{row.grouping} {row.group_text}"
-    return f"{','.join(gate.group)} {values_text(list(gate.group.values()))}" if gate.group else ""
 
 
 def _predicate(verdict: Verdict) -> str:
@@ -390,18 +341,15 @@ def _predicate(verdict: Verdict) -> str:
         return f"rests on {rows_in_words(round(row.n_rows or 0))}, {relation} {limit:,.0f}"
     if condition in OF_DIFFERENCES:
         return _of_difference(verdict, row, limit)
-    return _of_limit(verdict, row, limit)
-
-
-def _of_limit(verdict: Verdict, row: JudgedRow, limit: float) -> str:
-    side, extreme = ("below", "minimum") if verdict.condition == "min" else ("above", "maximum")
-    bound = _number(limit, is_share=row.is_share)
+    side, extreme = ("below", "minimum") if condition == "min" else ("above", "maximum")
+    bound, value = _number(limit, is_share=row.is_share), row.value or 0.0
     if verdict.outcome == "failed":
-        return f"is {_value(row)}, {side} the {extreme} of {bound} ({_p(verdict)})"
-    value = row.value or 0.0
-    if value < limit if side == "below" else value > limit:
-        return f"is {_value(row)}, {side} the {extreme} of {bound}, but not beyond sampling error ({_p(verdict)})"
-    return f"is {_value(row)}, {'at least' if side == 'below' else 'at most'} {bound}"
+        words = f"{side} the {extreme} of {bound} ({_p(verdict)})"
+    elif value < limit if side == "below" else value > limit:
+        words = f"{side} the {extreme} of {bound}, but not beyond sampling error ({_p(verdict)})"
+    else:
+        words = f"{'at least' if side == 'below' else 'at most'} {bound}"
+    return f"is {_value(row)}, {words}"
 
 
 def _of_difference(verdict: Verdict, row: JudgedRow, limit: float) -> str:
@@ -411,12 +359,8 @@ def _of_difference(verdict: Verdict, row: JudgedRow, limit: float) -> str:
     allowed = f"{points} {unit}" if row.is_share else f"{limit:.4g}"
     before = f"{_value(verdict.before)} in {words}" if verdict.before is not None else words
     if verdict.outcome == "failed":
-        more = f" by more than {allowed}" if limit else ""
-        return (
-            f"{_VERBS[condition]} from {before} to {_value(row)},{more} beyond sampling error ({_p(verdict)})".replace(
-                ", beyond", " beyond"
-            )
-        )
+        more = f", by more than {allowed}" if limit else ""
+        return f"{_VERBS[condition]} from {before} to {_value(row)}{more} beyond sampling error ({_p(verdict)})"
     more = f" of more than {allowed}" if limit else ""
     return f"is {_value(row)} after {before}: no {_NOUNS[condition]}{more} beyond sampling error ({_p(verdict)})"
 
@@ -440,14 +384,6 @@ def _p(verdict: Verdict) -> str:
     shown = f"< {_SMALLEST_P:.4f}" if p_value < _SMALLEST_P else f"= {p_value:.2g}"
     adjusted = "adjusted p" if verdict.p_adjusted != verdict.p_value else "p"
     return f"{adjusted} {shown}"
-
-
-def _doubt(verdict: Verdict) -> str:
-    marks = [row.quality for row in (verdict.row, verdict.before) if row is not None and row.quality in DOUBTFUL]
-    return f"; its interval is doubtful: {marks[0]}" if marks and not verdict.reason else ""
-
-
-# Gates as files for CI systems: JSON, and JUnit's XML.
 
 
 # What gates found as files for CI systems: JSON, and JUnit's XML.
@@ -485,38 +421,22 @@ def kept_by_success(files: Sequence[OwnFile]) -> Iterator[None]:
 def write(files: Iterable[OwnFile], record: Row, status: str, code: int) -> tuple[str, ...]:
     """Write the files of a finished run, and return a warning for each that cannot be written.
 
-    Args:
-        files: The files.
-        record: The content of `run.json`.
-        status: `published` or `unchanged`.
-        code: Exit code of the run.
+    The record is the content of `run.json`, and the status `published` or `unchanged`.
     """
     warnings = []
-    contents: dict[str, Callable[[], bytes]] = {
-        "gates_json": lambda: json_bytes(gates_as_json(record, status, code)),
-        "gates_junit": lambda: gates_as_junit(record),
-    }
     for file in files:
+        is_json = file.key == "gates_json"
         try:
             with storage_errors(f"writing {file.path}"):
                 file.path.parent.mkdir(parents=True, exist_ok=True)
-                file.replace(contents[file.key]())
+                file.replace(json_bytes(_as_json(record, status, code)) if is_json else _as_junit(record))
         except ThresherError as error:
             warnings.append(f"the results of the gates could not be written: {error.message}")
     return tuple(warnings)
 
 
-def gates_as_json(record: Row, status: str, code: int) -> dict[str, Any]:
-    """Return what the JSON file holds.
-
-    Args:
-        record: The content of `run.json`.
-        status: `published` or `unchanged`.
-        code: Exit code of the run.
-
-    Returns:
-        Run, status, exit code, the number of rows by outcome, and the rows of the table `gates`.
-    """
+def _as_json(record: Row, status: str, code: int) -> dict[str, Any]:
+    """Return what the JSON file holds."""
     rows = record.get("gates", [])
     outcomes = [row["outcome"] for row in rows]
     return {
@@ -531,7 +451,7 @@ def gates_as_json(record: Row, status: str, code: int) -> dict[str, Any]:
     }
 
 
-def gates_as_junit(record: Row) -> bytes:
+def _as_junit(record: Row) -> bytes:
     """Return the XML file."""
     rows: list[Row] = record.get("gates", [])
     by_stage: dict[str, list[Row]] = {}
@@ -567,16 +487,13 @@ def _case(row: Row) -> ET.Element:
     case = ET.Element("testcase", classname=f"thresher.{row['stage']}", name=name, time="0")
     text = _plain(row["sentence"])
     if is_failure(row):
-        ET.SubElement(case, "failure", message=text, type=row["condition"]).text = "\n".join(_numbers(row))
+        names = ("value", "lower", "upper", "baseline_run", "baseline_value", "limit", "p_value", "p_adjusted")
+        numbers = (f"{name}: {row[name]}" for name in names if row[name] is not None)
+        ET.SubElement(case, "failure", message=text, type=row["condition"]).text = "\n".join(numbers)
     elif row["outcome"] != "passed":
         word = "undecided" if row["outcome"] == "undecided" else "warning"
         ET.SubElement(case, "skipped", message=f"{word}: {text}")
     return case
-
-
-def _numbers(row: Row) -> Iterator[str]:
-    names = ("value", "lower", "upper", "baseline_run", "baseline_value", "limit", "p_value", "p_adjusted")
-    return (f"{name}: {row[name]}" for name in names if row[name] is not None)
 
 
 def _counts(rows: Sequence[Row]) -> dict[str, str]:
@@ -590,25 +507,24 @@ def _plain(text: str) -> str:
     return cleaned(text, layout="").replace("\ufffe", "").replace("\uffff", "")
 
 
-# The files that a run before has left, where the config of this one turns out to be wrong.
-
-
 def remove_of_faulty(config: object, overrides: Mapping[str, Any] | None, values: Mapping[str, Any] | None) -> None:
     """Remove the files of the gates that a config names which cannot be used, as far as their place can be told.
 
-    Args:
-        config: Path of a TOML file, a dictionary with the same content, or a checked config.
-        overrides: Values by dotted key; they replace those of the config.
-        values: Values of variables by name.
+    The config may be a path, a dictionary or a checked one; its values by dotted key, and those of its variables, may
+    be replaced.
     """
     if isinstance(config, Config):
         remove(config.gate_files)
         return
     document, base = _document_and_base(config)
+    declared = {"vars": document["vars"]} if "vars" in document else {}
     for key in ("gates_json", "gates_junit"):
         written = (overrides or {}).get(key, document.get(key))
         if isinstance(written, str | os.PathLike):
-            remove(_files_of_record({key: os.fsdecode(written)}, document, base, values or {}))
+            with suppress(ThresherError):  # a reference in it has no value, or the text names no place here
+                chosen = (values or {}) if declared else {}
+                texts, _ = substituted({**declared, key: os.fsdecode(written)}, chosen, origin="<config>")
+                remove(gate_files(texts, base, "<config>"))
 
 
 def _document_and_base(config: object) -> tuple[Mapping[str, Any], Path]:
@@ -622,15 +538,3 @@ def _document_and_base(config: object) -> tuple[Mapping[str, Any], Path]:
         return tomllib.loads(read_file(path).decode("utf-8-sig")), path.resolve().parent
     except (OSError, ValueError, RecursionError):
         return {}, path.absolute().parent
-
-
-def _files_of_record(
-    written: dict[str, str], document: Mapping[str, Any], base: Path, values: Mapping[str, Any]
-) -> tuple[OwnFile, ...]:
-    """Return the files at a place; none if a reference in it has no value, or the text names no place here."""
-    declared = {"vars": document["vars"]} if "vars" in document else {}
-    try:
-        texts, _ = substituted({**declared, **written}, values if declared else {}, origin="<config>")
-        return gate_files(texts, base, "<config>")
-    except ThresherError:
-        return ()

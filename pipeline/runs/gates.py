@@ -29,8 +29,8 @@ from ..metrics.uncertainty.limits import N_EFFECTIVE, UNDEFINED_INTERVAL
 from ..records import dataclass
 from ..stages.parameters import NAME
 from ..tables.columns import THRESHOLD
-from ..tables.run_tables import CRITERION, metric_key, quality_of
-from ..tables.schemas import GROUPING, TOTAL, values_text, written_groups
+from ..tables.run_tables import criterion_of, metric_key, quality_of
+from ..tables.schemas import CRITERION, GROUPING, TOTAL, values_text, written_groups
 from .variables import near
 
 if TYPE_CHECKING:
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
 
     Row: TypeAlias = Mapping[str, Any]
     ReadTable: TypeAlias = Callable[[str], pl.DataFrame | None]
-
-
-# The tables `[[gates]]` of a config: what a gate can be told, and what the stages say against it.
 
 
 Condition: TypeAlias = Literal["min", "max", "min_rows", "max_drop", "max_rise", "max_change"]
@@ -184,13 +181,7 @@ class Gate(BaseModel):
 def parse_gates(
     tables: Sequence[Mapping[str, Any]], stages: Stages, origin: str, validated: Callable[..., Any]
 ) -> tuple[Gate, ...]:
-    """Check the gates of a config.
-
-    Args:
-        tables: Their tables.
-        stages: Task and parameters of every stage by its name.
-        origin: Name of the config in messages.
-        validated: Makes a model of a table, or raises a `ConfigError`.
+    """Check the gates of a config against its stages; `validated` makes a model of a table, or raises a `ConfigError`.
 
     Raises:
         ConfigError: it names the gate, the key and, for an unknown name, the nearest known one.
@@ -200,7 +191,9 @@ def parse_gates(
     for number, table in enumerate(tables, start=1):
         where = f"{origin}: [[gates]] {number}"
         try:
-            gate = _with_stage(validated(Gate, dict(table), where=where, starter="gates"), stages)
+            gate = validated(Gate, dict(table), where=where, starter="gates")
+            if not gate.stage and len(stages) == 1:
+                gate = gate.model_copy(update={"stage": next(iter(stages))})
             _check(gate, stages)
             gates.append(_named(gate, gates))
         except ConfigError as error:
@@ -210,15 +203,6 @@ def parse_gates(
     if faults:
         raise together(faults)
     return tuple(gates)
-
-
-def _with_stage(gate: Gate, stages: Stages) -> Gate:
-    if not gate.stage and len(stages) == 1:
-        return gate.model_copy(update={"stage": next(iter(stages))})
-    if not gate.stage:
-        message = f"`stage` is missing: name one of {', '.join(stages)}"
-        raise ValueError(message)
-    return gate
 
 
 def _named(gate: Gate, others: Sequence[Gate]) -> Gate:
@@ -236,7 +220,7 @@ def _check(gate: Gate, stages: Stages) -> None:
     """Refuse what no data can give: stages, metrics, thresholds, criteria and groupings that are not there."""
     if gate.stage not in stages:
         message = f"stage: no stage is called {gate.stage!r}{near(gate.stage, stages)}"
-        raise ValueError(message)
+        raise ValueError(message if gate.stage else f"`stage` is missing: name one of {', '.join(stages)}")
     _check_of_stage(gate, *stages[gate.stage])
     baseline = gate.baseline
     if baseline is None or baseline in {PREVIOUS, SAME_WEEKDAY} or RUN_NAME.fullmatch(baseline):
@@ -269,7 +253,7 @@ def _faults_of_metric(gate: Gate, stage: Stage, params: StageParameters) -> Iter
     if gate.metric is None:
         return
     tables = stage.tables_of(params)
-    names = list(dict.fromkeys(name for table in tables for name in limited_columns(table)))
+    names = list(dict.fromkeys(name for table in tables for name in _limited_columns(table)))
     if gate.metric not in names:
         columns = {column.name for table in tables for column in table.columns if column.type != "VARCHAR"}
         if gate.metric in columns:
@@ -282,7 +266,7 @@ def _faults_of_metric(gate: Gate, stage: Stage, params: StageParameters) -> Iter
 
 def _faults_of_row(gate: Gate, stage: Stage, params: StageParameters) -> Iterator[str]:
     if gate.threshold is not None:
-        if not any(gate.metric in limited_columns(table) for table in curves(stage)):
+        if not any(gate.metric in _limited_columns(table) for table in curves(stage)):
             yield f"threshold: {gate.metric} of {params.name!r} has no intervals by threshold"
         values = params.threshold_values
         if values is not None and gate.threshold < values[0]:
@@ -296,7 +280,7 @@ def _faults_of_row(gate: Gate, stage: Stage, params: StageParameters) -> Iterato
         yield f"criterion: {params.name!r} has no {gate.criterion!r}{near(str(gate.criterion), criteria)}"
 
 
-def limited_columns(table: Table) -> tuple[str, ...]:
+def _limited_columns(table: Table) -> tuple[str, ...]:
     """Return the columns of a table that have intervals."""
     names = {column.name for column in table.columns}
     return tuple(column.name for column in table.columns if f"{column.name}_lower" in names)
@@ -305,12 +289,6 @@ def limited_columns(table: Table) -> tuple[str, ...]:
 def curves(stage: Stage) -> tuple[Table, ...]:
     """Return the tables of a stage with rows by threshold."""
     return tuple(table for table in stage.tables if THRESHOLD in table.key)
-
-
-# Gates judged: their rows are read from the folder of a run, and tested.
-
-
-# The rows of result tables that gates judge, read from the folder of a run.
 
 
 Group: TypeAlias = "tuple[tuple[str, str | None], ...]"  # columns with their values as text, sorted by column
@@ -328,17 +306,11 @@ _OPTIONAL = frozenset({"tn"})
 
 @dataclass(frozen=True)
 class JudgedRow:
-    """One number of one group.
+    """One number of one group, with its limits; None where it is undefined, or without an interval.
 
     Attributes:
-        grouping: The grouping, as the tables name it.
-        columns: Its columns with their values; none: the total.
-        table: The table of the number.
+        columns: The columns of its grouping with their values; none: the total.
         criterion: What tells its row from others of the group, as the table `metrics` writes it; None: nothing.
-        threshold: Its threshold, if it has one.
-        value: The number; None where undefined.
-        lower: Its lower limit; None without an interval.
-        upper: Its upper limit, likewise.
         degrees: Degrees of freedom of its variance, from the effective number of clusters; infinite without clusters.
         quality: How far the limits can be trusted; None without limits.
         missing: Why number or interval is missing; empty if nothing is known of it.
@@ -361,11 +333,6 @@ class JudgedRow:
     is_share: bool
 
     @property
-    def group(self) -> Group:
-        """What identifies the group in every run, whatever the types of its columns there."""
-        return group_of(self.columns)
-
-    @property
     def group_json(self) -> str:
         """The group as the table `metrics` writes it."""
         return json.dumps(dict(self.columns), ensure_ascii=False, default=str)
@@ -378,11 +345,8 @@ class JudgedRow:
 
 def group_of(columns: Mapping[str, Any]) -> Group:
     """Return what identifies a group: its columns with their values as text, in the order of the columns' names."""
-    return tuple(sorted((name, None if value is None else _text(value)) for name, value in columns.items()))
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in columns.items()}
+    return tuple(sorted((name, None if columns[name] is None else text) for name, text in texts.items()))
 
 
 def judged_rows(
@@ -405,14 +369,16 @@ def judged_rows(
             given and not the scores, of the same threshold; None: they are compared with no other rows.
     """
     not_made, is_read = "", False
-    for table in _candidates(gate, stage):
+    for table in curves(stage) if gate.threshold is not None else stage.tables:
+        limited = _limited_columns(table)
+        if not limited or gate.metric not in {None, *limited}:
+            continue
         frame = read(table.name)
         if frame is None:
             not_made = not_made or f"the table {table.name} was not made"
             continue
         is_read = True
-        wanted = set(gate.columns)
-        by_group = _by_group(_rows(gate, table, frame, next_above=next_above), wanted)
+        by_group = _by_group(_rows(gate, table, frame, next_above=next_above), set(gate.columns))
         by_threshold = gate.threshold is not None and not next_above
         judged = {
             group: _of_group(gate, table, rows, (like or {}).get(group), by_threshold=by_threshold)
@@ -423,16 +389,6 @@ def judged_rows(
         if judged:
             return judged, ""
     return {}, "" if is_read else not_made
-
-
-def _candidates(gate: Gate, stage: Stage) -> Iterator[Table]:
-    """Yield the tables in which a number may stand, in the order of the stage."""
-    tables = curves(stage) if gate.threshold is not None else stage.tables
-    return (
-        table
-        for table in tables
-        if (limited_columns(table) if gate.metric is None else gate.metric in limited_columns(table))
-    )
 
 
 def _by_group(rows: Sequence[Row], columns: set[str]) -> dict[Group, list[Row]]:
@@ -476,10 +432,8 @@ def _out_of_reach(
 
 
 def _without_number(gate: Gate, table: Table, row: Row, missing: str) -> JudgedRow:
-    judged = _judged(gate, table, row)
-    return replace(
-        judged, threshold=None, value=None, lower=None, upper=None, quality=None, missing=missing, n_rows=None
-    )
+    nothing: dict[str, Any] = dict.fromkeys(("threshold", "value", "lower", "upper", "quality", "n_rows"))
+    return replace(_judged(gate, table, row), missing=missing, **nothing)
 
 
 def _rows(gate: Gate, table: Table, frame: pl.DataFrame, *, next_above: bool) -> list[Row]:
@@ -497,12 +451,6 @@ def _rows(gate: Gate, table: Table, frame: pl.DataFrame, *, next_above: bool) ->
     return [row for row in rows if criterion_of(row, metric_key(table)) == gate.criterion]
 
 
-def criterion_of(row: Row, key: Sequence[str]) -> str | None:
-    """Return what tells a row from the others of its group, as the table `metrics` writes it."""
-    values = ((name, str(row[name]).removesuffix(".0")) for name in key)
-    return ", ".join(value if name == CRITERION else f"{name}={value}" for name, value in values) or None
-
-
 def _chosen(rows: Sequence[Row], table: Table) -> Row:
     """Return the row of a group that a gate without a criterion means.
 
@@ -511,9 +459,7 @@ def _chosen(rows: Sequence[Row], table: Table) -> Row:
     """
     key = metric_key(table)
     if CRITERION in key:
-        ranks = {
-            text: rank for rank, text in enumerate(table.criteria)
-        }  # rows of earlier versions are in another order
+        ranks = {text: rank for rank, text in enumerate(table.criteria)}  # earlier versions have another order
         return min(rows, key=lambda row: (row[CRITERION] == REFERENCE, ranks.get(row[CRITERION], len(ranks))))
     if key and all(isinstance(row[key[0]], int | float) for row in rows):
         return max(rows, key=lambda row: row[key[0]])
@@ -521,7 +467,7 @@ def _chosen(rows: Sequence[Row], table: Table) -> Row:
 
 
 def _judged(gate: Gate, table: Table, row: Row) -> JudgedRow:
-    metric = gate.metric or limited_columns(table)[0]
+    metric = gate.metric or _limited_columns(table)[0]
     value, lower, upper = (_float(row.get(name)) for name in (metric, f"{metric}_lower", f"{metric}_upper"))
     effective = _float(row.get(N_EFFECTIVE))
     return JudgedRow(
@@ -570,11 +516,9 @@ _TESTS_OF_DIFFERENCES = {"max_drop": p_values_of_drop, "max_rise": p_values_of_r
 
 @dataclass(frozen=True)
 class Numbers:
-    """The rows that a gate judges, or compares with.
+    """The rows that a gate judges, or compares with, by group; or why they are missing.
 
     Attributes:
-        rows: By group.
-        missing: Why there is none; empty if there are.
         confidence: Level of their intervals.
         run: The run that they come from, for a baseline that is an earlier run; else empty.
         words: What they are called in sentences, for a baseline.
@@ -592,15 +536,12 @@ class Verdict:
     """What is said of one limit of a gate in one group.
 
     Attributes:
-        gate: The gate.
-        condition: The limit.
         row: The number; None where the group, or the number, is not there.
         before: The number of the baseline; None without one.
         outcome: `undecided` where the data cannot tell.
         reason: Why it is undecided, or failed without a test; else empty.
         p_value: One-sided, two-sided for `max_change`; nan without a test.
         p_adjusted: The same adjusted by Holm over all tests of the gate.
-        baseline: The baseline.
     """
 
     gate: Gate
@@ -615,19 +556,15 @@ class Verdict:
 
 
 def judge(gate: Gate, now: Numbers, baseline: Numbers) -> list[Verdict]:
-    """Judge a gate.
+    """Judge a gate: a verdict for each of its limits and groups, in the order of the tables.
 
-    Args:
-        gate: The gate.
-        now: The numbers of the run.
-        baseline: What they are compared with; empty for a gate that compares nothing.
-
-    Returns:
-        A verdict for each of its limits and groups, in the order of the tables.
+    The baseline is empty for a gate that compares nothing.
     """
     wanted = _wanted(gate, now)
-    if not wanted:
-        return [_absent(gate, condition, now) for condition in gate.conditions]
+    if not wanted:  # a group that was named and has no row fails
+        why = now.missing or ("the group has no rows" if gate.group else "it has no row")
+        outcome: Outcome = "undecided" if now.missing else "failed"
+        return [Verdict(gate, condition, None, None, outcome, why) for condition in gate.conditions]
     verdicts = [verdict for condition in gate.conditions for verdict in _tried(gate, condition, wanted, now, baseline)]
     adjusted = adjust_p_values([verdict.p_value for verdict in verdicts], "holm")
     return [
@@ -642,13 +579,6 @@ def _wanted(gate: Gate, now: Numbers) -> list[Group]:
     texts = {name: str(value) for name, value in group_of(gate.group or {})}
     groups = (group_of(written) for written in written_groups(texts))
     return list(islice((group for group in groups if group in now.rows), 1))
-
-
-def _absent(gate: Gate, condition: Condition, now: Numbers) -> Verdict:
-    """Return the verdict on numbers that are not there: a group that was named and has no row fails."""
-    if now.missing:
-        return Verdict(gate, condition, None, None, "undecided", now.missing)
-    return Verdict(gate, condition, None, None, "failed", "the group has no rows" if gate.group else "it has no row")
 
 
 def _gone(gate: Gate, now: Numbers, baseline: Numbers) -> Iterator[Verdict]:
@@ -667,7 +597,11 @@ def _tried(
     """Yield a verdict for every group, `passed` until its p-value is adjusted and found small."""
     rows = [now.rows[group] for group in groups]
     if condition == "min_rows":
-        yield from (_of_size(gate, row) for row in rows)
+        for row in rows:
+            if row.n_rows is None:
+                yield Verdict(gate, condition, row, None, "undecided", "its table does not tell the number of rows")
+            else:
+                yield Verdict(gate, condition, row, None, "failed" if row.n_rows < gate.limit(condition) else "passed")
         return
     estimates = _estimates(rows, now.confidence)
     if condition not in OF_DIFFERENCES:
@@ -691,12 +625,6 @@ def _estimates(rows: Sequence[JudgedRow | None], confidence: float) -> Estimates
     return Estimates(value, lower, upper, degrees, confidence)
 
 
-def _of_size(gate: Gate, row: JudgedRow) -> Verdict:
-    if row.n_rows is None:
-        return Verdict(gate, "min_rows", row, None, "undecided", "its table does not tell the number of rows")
-    return Verdict(gate, "min_rows", row, None, "failed" if row.n_rows < gate.limit("min_rows") else "passed")
-
-
 def _decided(verdict: Verdict, p_adjusted: float) -> Verdict:
     """Return a verdict with its adjusted p-value: it fails where that is small, and is undecided where it is nan."""
     row = verdict.row
@@ -716,18 +644,13 @@ def _decided(verdict: Verdict, p_adjusted: float) -> Verdict:
 def _why_undecided(verdict: Verdict) -> str:
     numbers = [(verdict.row, "")]
     if verdict.condition in OF_DIFFERENCES:
-        if verdict.baseline.missing:
-            return verdict.baseline.missing
-        if verdict.before is None:
-            return f"{verdict.baseline.words} has no such group"
+        if verdict.baseline.missing or verdict.before is None:
+            return verdict.baseline.missing or f"{verdict.baseline.words} has no such group"
         numbers.append((verdict.before, f" in {verdict.baseline.words}"))
     for row, words in numbers:
+        in_brackets = f" ({row.missing})" if row is not None and row.missing else ""
         if row is None or row.value is None:
-            return f"it is not defined{words}{_in_brackets(row)}"
+            return f"it is not defined{words}{in_brackets}"
         if row.lower is None or row.upper is None:
-            return f"it has no interval{words}{_in_brackets(row)}"
+            return f"it has no interval{words}{in_brackets}"
     return "it has no p-value"
-
-
-def _in_brackets(row: JudgedRow | None) -> str:
-    return f" ({row.missing})" if row is not None and row.missing else ""

@@ -8,9 +8,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from contextlib import suppress
 from dataclasses import field
-from datetime import UTC, date, datetime
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -43,24 +41,14 @@ _REMOTE = re.compile(r"(?P<store>[a-z][a-z0-9+.-]*://[^/]+)/*(?P<key>.*)", re.IG
 
 
 def append(file: str, event: events.RunEvent) -> None:
-    """Append an event to a file as one line.
-
-    Raises:
-        Exception: whatever the client finds wrong.
-    """
+    """Append an event to a file as one line, or raise whatever the client finds wrong."""
     FileTransport(FileConfig(log_file_path=file, append=True)).emit(event)
 
 
 def post(url: str, event: events.RunEvent, timeout: float = TIMEOUT) -> None:
     """Send an event to a server once, with the key in OPENLINEAGE_API_KEY if there is one.
 
-    Args:
-        url: Address of the server, with a path of its own or none.
-        event: The event.
-        timeout: Seconds that it may take to connect, and to answer.
-
-    Raises:
-        Exception: the server cannot be reached in time, or refuses the event.
+    It may take `timeout` seconds to connect, and to answer; else, or where it refuses, any exception is raised.
     """
     address = urlsplit(url)
     session = Session()
@@ -77,14 +65,7 @@ def post(url: str, event: events.RunEvent, timeout: float = TIMEOUT) -> None:
 
 @dataclass(frozen=True)
 class Job:
-    """What the events of a config say of it.
-
-    Attributes:
-        namespace: Namespace of the job.
-        name: Its name.
-        output: The place of the results.
-        descriptions: What the columns of the result tables mean: table → column → text.
-    """
+    """What the events of a config say of it: names, the place of the results, what their columns mean by table."""
 
     namespace: str
     name: str
@@ -101,15 +82,12 @@ class Job:
     ) -> events.RunEvent:
         """Return the event that an attempt has ended: COMPLETE, FAIL, or ABORT after a signal.
 
-        Args:
-            record: The record of the attempt.
-            run: The record of the run that it published or found unchanged; None if there is none.
-            files: The files of that run.
+        `run` is the record of the run that it published or found unchanged, if there is one, with its files.
         """
         event = self._event(_ENDINGS.get(record["status"], events.RunState.FAIL), record["ended_at"], record)
         if run is not None:
             event.inputs = input_datasets(run)
-            event.outputs = output_datasets(run, files, self.output, self.descriptions)
+            event.outputs = _output_datasets(run, files, self.output, self.descriptions)
         return event
 
     def _event(self, kind: events.RunState, moment: str, record: Mapping[str, Any]) -> events.RunEvent:
@@ -128,36 +106,18 @@ class Job:
 
 def _run_facets(record: Mapping[str, Any]) -> dict[str, facets.RunFacet]:
     engine = facets.processing_engine_run.ProcessingEngineRunFacet(version("duckdb"), "duckdb", version("thresher"))
-    tags = facets.tags_run.TagsRunFacet(_tags(record))
-    said: dict[str, facets.RunFacet] = {"processing_engine": engine, "tags": tags}
-    if (nominal := _nominal_time(record.get("ds"))) is not None:
-        said["nominalTime"] = facets.nominal_time_run.NominalTimeRunFacet(nominal)
+    texts = {name: record.get(name) for name in ("run_id", "status", "exit", "generation", "config", "ds")}
+    texts |= {f"label.{name}": label for name, label in record.get("labels", {}).items()}
+    tag = facets.tags_run.TagsRunFacetFields
+    tags = [tag(name, str(text), "THRESHER") for name, text in texts.items() if text is not None]
+    said: dict[str, facets.RunFacet] = {"processing_engine": engine, "tags": facets.tags_run.TagsRunFacet(tags)}
+    if record.get("ds"):
+        said["nominalTime"] = facets.nominal_time_run.NominalTimeRunFacet(f"{record['ds']}T00:00:00+00:00")
     if record.get("error"):
         said["errorMessage"] = facets.error_message_run.ErrorMessageRunFacet(record["error"], "PYTHON")
     if (parent := _parent(os.environ.get(PARENT, ""))) is not None:
         said["parent"] = parent
     return said
-
-
-def _tags(record: Mapping[str, Any]) -> list[facets.tags_run.TagsRunFacetFields]:
-    labels = record.get("labels")
-    texts = {name: record.get(name) for name in ("run_id", "status", "exit", "generation", "config", "ds")}
-    texts |= {f"label.{name}": value for name, value in (labels if isinstance(labels, dict) else {}).items()}
-    return [
-        facets.tags_run.TagsRunFacetFields(name, str(text), "THRESHER")
-        for name, text in texts.items()
-        if text is not None
-    ]
-
-
-def _nominal_time(logical_date: object) -> str | None:
-    """Return the logical date of a run as a time in UTC, or None if it is none."""
-    if isinstance(logical_date, date) and not isinstance(logical_date, datetime):
-        logical_date = logical_date.isoformat()
-    with suppress(TypeError, ValueError):
-        moment = datetime.fromisoformat(str(logical_date))
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
-    return None
 
 
 def _parent(text: str) -> facets.RunFacet | None:
@@ -179,32 +139,22 @@ def input_datasets(run: Mapping[str, Any]) -> list[events.InputDataset]:
 
     Frames, and tables that other stages of the run made, are no datasets. A dataset that several stages read is listed
     once.
-
-    Args:
-        run: The record of the run.
     """
     datasets: dict[str, _Read] = {}
     for stage in run["configuration"]["stages"]:
-        for name, files in _files_by_input(run, stage["name"]).items():
+        for file in run["inputs"]:
+            path, name = file["path"], file["input"]
+            is_outside = Path(path).is_absolute() or _REMOTE.fullmatch(path)
+            if file["stage"] != stage["name"] or not is_outside or file.get("is_frame"):
+                continue
             # the paths of an input as they are configured, absolute, up to the first wild character
             configured = stage.get(name)
-            base = Path(run["base"])
             texts = configured.get("path", []) if isinstance(configured, dict) else []
-            roots = [_root(text, base) for text in texts if isinstance(text, str)]
-            for file in files:
-                root = max((root for root in roots if _lies_in(file["path"], root)), key=len, default=file["path"])
-                datasets.setdefault(root, _Read(root)).add(run, stage["name"], name, file)
+            roots = (_root(text, Path(run["base"])) for text in texts if isinstance(text, str))
+            above = (root for root in roots if path == root or path.startswith(root.rstrip("/") + "/"))
+            root = max(above, key=len, default=path)
+            datasets.setdefault(root, _Read(root)).add(run, stage["name"], name, file)
     return [datasets[root].dataset for root in sorted(datasets)]
-
-
-def _files_by_input(run: Mapping[str, Any], stage: str) -> dict[str, list[dict[str, Any]]]:
-    """Return the files that a stage read from outside the run, by input."""
-    files: dict[str, list[dict[str, Any]]] = {}
-    for file in run["inputs"]:
-        is_outside = Path(file["path"]).is_absolute() or _REMOTE.fullmatch(file["path"])
-        if file["stage"] == stage and is_outside and not file.get("is_frame"):
-            files.setdefault(file["input"], []).append(file)
-    return files
 
 
 def _root(text: str, base: Path) -> str:
@@ -215,15 +165,10 @@ def _root(text: str, base: Path) -> str:
     return os.path.abspath(base / Path(text.removeprefix("file://")).expanduser())  # noqa: PTH100 - links stay
 
 
-def _lies_in(path: str, root: str) -> bool:
-    return path == root or path.startswith(root.rstrip("/") + "/")
-
-
 class _Read:
-    """A dataset that a run read.
+    """A dataset that a run read: a file, a folder, or the start of a glob.
 
     Attributes:
-        root: Its file, its folder, or the start of its glob.
         files: Its files by path.
         columns: What its columns are read as: column → fields.
         scores: Rows and NULL of the columns that are read as scores.
@@ -272,20 +217,10 @@ class _Read:
         )
 
 
-def output_datasets(
-    run: Mapping[str, Any],
-    files: Sequence[PublishedFile],
-    output: str,
-    descriptions: Mapping[str, Mapping[str, str]],
+def _output_datasets(
+    run: Mapping[str, Any], files: Sequence[PublishedFile], output: str, descriptions: Mapping[str, Mapping[str, str]]
 ) -> list[events.OutputDataset]:
-    """Return the tables of a run, each named by the stable path below `latest`, with the run as its version.
-
-    Args:
-        run: The record of the run.
-        files: Its files.
-        output: The place of the results, a folder or an address.
-        descriptions: What columns mean: table → column → text.
-    """
+    """Return the tables of a run, each named by the stable path below `latest`, with the run as its version."""
     tables: dict[str, list[PublishedFile]] = {}
     for file in files:
         folder, slash, _ = file.path.partition("/")

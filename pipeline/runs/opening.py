@@ -30,7 +30,7 @@ from ..tables.schemas import result_names
 from .variables import NO_VARIABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ..plan.plan import Plan
     from ..sources.inputs import Looks, Rows
@@ -42,11 +42,8 @@ if TYPE_CHECKING:
     from .variables import Variables
 
 
-# Stages whose tables another results folder holds, here or on a store, as the input of a stage.
-
-
-def published(config: Config, params: UpstreamParameters) -> list[UpstreamStage]:
-    """Return the upstream stages as the latest run of a results folder has them.
+def _published(config: Config, params: UpstreamParameters) -> list[UpstreamStage]:
+    """Return the upstream stages as the latest run of a results folder has them, here or on a store.
 
     Raises:
         ConfigError: it is the folder that this run is published to.
@@ -66,53 +63,35 @@ def published(config: Config, params: UpstreamParameters) -> list[UpstreamStage]
 def _of_latest(root: Path, params: UpstreamParameters) -> list[UpstreamStage]:
     _, latest, _ = require_latest(Layout(root))
     path = latest.folder / RUN_RECORD
+    stages = {}
     try:
         record = json.loads(read_file(path))
-        stages = record["configuration"]["stages"]
-        by = {each["name"]: tuple(tuple(names) for names in each["by"]) for each in stages}
-        kinds = {each["name"]: each["kind"] for each in stages}
-        measures = {each["name"]: tuple(each.get("measures", ())) for each in stages}
-        clusters = {each["name"]: (_one(each.get("cluster")), each.get("cluster_order")) for each in stages}
         omitted = record.get("omitted", {})  # runs of earlier versions have every table
+        for each in record["configuration"]["stages"]:
+            name, by, cluster = each["name"], tuple(map(tuple, each["by"])), each.get("cluster")
+            stages[name] = UpstreamStage(
+                *(name, each["kind"], by, path.parent, omitted.get(name, {}), tuple(each.get("measures", ()))),
+                cluster=cluster if isinstance(cluster, str) else None,
+                cluster_order=each.get("cluster_order"),
+            )
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"{path} is not the record of a run ({error})"
         raise DataError(message, remedy=f"thresher verify {root} lists what is damaged.") from error
     for name in params.of:
-        if name not in kinds:
+        if name not in stages:
             message = f"the latest run in {root} has no stage {name!r}"
-            raise NoInputError(message, remedy=f"Its stages are: {', '.join(kinds)}.")
-    return [
-        UpstreamStage(
-            *(name, kinds[name], by[name], path.parent, omitted.get(name, {}), measures[name]), *clusters[name]
-        )
-        for name in params.of
-    ]
+            raise NoInputError(message, remedy=f"Its stages are: {', '.join(stages)}.")
+    return [stages[name] for name in params.of]
 
 
-def _one(cluster: object) -> str | None:
-    return cluster if isinstance(cluster, str) else None
-
-
-def named_by_address(source: Source) -> Source:
-    """Let the files of results on a store be called by their addresses, and be identified by their content alone."""
-    return replace(source, files=tuple(map(_named, source.files)))
-
-
-def _named(file: Rows) -> Rows:
-    if not isinstance(file, DataFile):
+def _named_by_address(file: Rows) -> Rows:
+    """Let a file of results on a store be called by its address, and be identified by its content alone."""
+    run = file.path.parent.parent if isinstance(file, DataFile) else Path()
+    if not isinstance(file, DataFile) or not (address := Layout(run.parent.parent).address):
         return file
-    run = file.path.parent.parent
-    address = Layout(run.parent.parent).address
-    if not address:
-        return file
-    sha256 = own_sha256(file.path)
+    sha256, name = own_sha256(file.path), file.path.relative_to(run.parent).as_posix()
     identity = {"size": file.identity["size"], "etag": sha256, "sha256": sha256}  # as of a copied object
-    return replace(
-        file, label=f"{address}/{run.parent.name}/{file.path.relative_to(run.parent).as_posix()}", identity=identity
-    )
-
-
-# Inputs that the engine of a config reads itself.
+    return replace(file, label=f"{address}/{run.parent.name}/{name}", identity=identity)
 
 
 def looks_of(config: Config) -> Looks | None:
@@ -127,12 +106,8 @@ def looks_of(config: Config) -> Looks | None:
     return looks(config.spark, config.resources.of_engine)
 
 
-def check_verifiable(config: Config, sources: Mapping[str, Source]) -> None:
-    """Check that inputs which the engine reads are not to be verified here, where their files cannot be reached.
-
-    Raises:
-        ConfigError: they are.
-    """
+def _check_verifiable(config: Config, sources: Mapping[str, Source]) -> None:
+    """Check that inputs which the engine reads are not to be verified here, where their files cannot be reached."""
     if config.verify_inputs == "none":
         return
     for source in sources.values():
@@ -145,36 +120,22 @@ def check_verifiable(config: Config, sources: Mapping[str, Source]) -> None:
                 raise ConfigError(message, remedy='Set verify_inputs = "none", or read the files here, by their paths.')
 
 
-# Values so large that the engine cannot hold a batch of them: footers and a few values tell, before a scan begins.
-
-
 BATCH_ROWS = 2048  # that a thread of DuckDB has in hand; their text is not counted to its memory limit
 MOST_FILES = 8  # of an input that are looked at
 WIDE = 1_000.0  # bytes: with smaller values it is the limit that is at fault, of which the engine tells
 _UNITS = {"GB": 1e9, "MB": 1e6, "KB": 1e3}
 
 
-def refuse_wide_values(plan: Plan, memory: int | None, threads: int | None) -> None:
+def _refuse_wide_values(plan: Plan, limits: ResourceLimits) -> None:
     """Refuse columns of which the batches of all threads together take more than the memory limit.
 
-    Args:
-        plan: What will be read.
-        memory: The limit in bytes; None: that which the engine chooses.
-        threads: Number of threads; None: all cores.
-
-    Raises:
-        ResourceError: names the column, its file and the size of its values.
+    Footers and a few values tell, before a scan begins.
     """
-    limit, workers = limit_of(memory), threads or os.cpu_count() or 1
+    limit, workers = limit_of(limits.memory_bytes), limits.threads or os.cpu_count() or 1
     for source in plan.sources:
-        for file in islice(
-            (
-                file
-                for file in source.files
-                if isinstance(file, DataFile) and file.largest_group > (limit / BATCH_ROWS / workers)
-            ),
-            MOST_FILES,
-        ):
+        files = (file for file in source.files if isinstance(file, DataFile))
+        large = (file for file in files if file.largest_group > limit / BATCH_ROWS / workers)
+        for file in islice(large, MOST_FILES):
             for column in dict.fromkeys(columns_read(plan, source)):
                 batch = min(BATCH_ROWS, file.rows)
                 size = file.value_bytes(column, limit / batch / workers, limit / 4)
@@ -202,15 +163,11 @@ def columns_read(plan: Plan, source: Source) -> Iterator[str]:
                 yield from source.columns_read(name)
 
 
-# Opening a stage: its inputs are found and their footers read, then its plan is made; nothing else is read.
-
-
 @dataclass(frozen=True)
 class FoundInputs:
     """A stage whose inputs have been found, which tells whether it would bring what an earlier run brought.
 
     Attributes:
-        configured: Stage and parameters.
         sources: Its inputs by name.
         run: Folder of the unfinished run in which its inputs were made; None if they existed before.
         variables: What the references of its config stand for.
@@ -246,20 +203,12 @@ class FoundInputs:
 
 @dataclass(frozen=True)
 class OpenedStage(FoundInputs):
-    """A stage whose inputs have been found and whose plan has been made.
-
-    Attributes:
-        plan: What it will ask of an engine.
-    """
+    """A stage whose inputs have been found and whose plan of what it will ask of an engine has been made."""
 
     plan: Plan = dataclass_field(kw_only=True)
 
     def fetch(self) -> None:
-        """Bring here what the plan reads of files that lie elsewhere.
-
-        Raises:
-            ThresherError: a store or a table cannot be read, or the disk is full.
-        """
+        """Bring here what the plan reads of files that lie elsewhere."""
         for source in self.plan.sources:
             source.fetch(columns_read(self.plan, source))
 
@@ -282,7 +231,7 @@ def open_inputs(
     run: Path | None = None,
     omitted: Mapping[str, Mapping[str, str]] | None = None,
 ) -> OpenedStage:
-    """Find the files of a stage, read their footers and make its plan; arguments and errors are those of both steps."""
+    """Find the files of a stage, read their footers and make its plan; as `find_inputs` and `planned`."""
     return planned(config, find_inputs(config, configured, run=run, omitted=omitted))
 
 
@@ -295,11 +244,8 @@ def find_inputs(
 ) -> FoundInputs:
     """Find the files of a stage and read their footers; nothing else is read.
 
-    Args:
-        config: The whole config.
-        configured: One of its stages.
-        run: Folder of the unfinished run, for a stage with upstream stages in the same config.
-        omitted: Tables that the stages of this run did not make, with the reasons, by stage.
+    A stage with upstream stages in the same config needs the folder of the unfinished run, and the tables that its
+    stages did not make, with the reasons, by stage.
 
     Raises:
         NoInputError: no file matches.
@@ -310,13 +256,18 @@ def find_inputs(
         params = config.variables.bound(configured.params)
         configured = replace(configured, params=params)
         if isinstance(params, UpstreamParameters) and params.of:
-            upstream = (
-                published(config, params) if params.results else _written(config, params, run or Path(), omitted or {})
-            )
+            if params.results:
+                upstream = _published(config, params)
+            else:
+                stages = {each.params.name: each.as_upstream(run or Path()) for each in config.every}
+                upstream = [replace(stages[name], omitted=(omitted or {}).get(name, {})) for name in params.of]
             configured = configured.with_upstream(upstream, origin=config.origin)
         opened = _opened(config, configured)
         if isinstance(params, UpstreamParameters) and params.results:
-            opened = {name: named_by_address(source) for name, source in opened.items()}
+            opened = {
+                name: replace(source, files=tuple(map(_named_by_address, source.files)))
+                for name, source in opened.items()
+            }
         opened, cut = _aligned(config, params, opened)
         sources = with_others(_labelled(opened, config.variables, run))
         return FoundInputs(configured, sources, run, config.variables, cut)
@@ -333,18 +284,10 @@ def planned(config: Config, inputs: FoundInputs) -> OpenedStage:
         configured, sources = inputs.configured, inputs.sources
         plan = configured.stage.plan(configured.params, sources)
         if config.engine == "duckdb":
-            limits = config.resources
-            refuse_wide_values(plan, None if limits.memory is None else bytes_of(limits.memory), limits.threads)
+            _refuse_wide_values(plan, config.resources)
         _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
-        notices = (
-            *inputs.cut,
-            *_results_left_out(sources),
-            *_skipped_warnings(sources),
-            *_rows_read_otherwise(sources),
-            *_unbound_by_rule(plan),
-            *judged_by_itself(plan.sources, _read(plan)),
-        )
-        said = (*notices, *plan.warnings)
+        notices = (*inputs.cut, *_notices(sources.values()), *_unbound_by_rule(plan))
+        said = (*notices, *judged_by_itself(plan.sources, _read(plan)), *plan.warnings)
         warnings = tuple(type(text)(config.variables.concealed(text)) for text in said)  # a note stays one
         return OpenedStage(configured, sources, inputs.run, inputs.variables, plan=replace(plan, warnings=warnings))
 
@@ -382,11 +325,7 @@ def _bindings(source: Source, plan: Plan) -> Iterator[Binding]:
 
 
 def _check_mappings(plan: Plan, *, where: str) -> None:
-    """Refuse a mapping that has no effect: it is misspelt, or something else is used instead.
-
-    Raises:
-        ConfigError: says why it would not be used.
-    """
+    """Refuse a mapping that has no effect, with the reason: it is misspelt, or something else is used instead."""
     read = _read(plan)
     for source in plan.sources:
         names = [field.name for field in source.contract.fields]
@@ -397,13 +336,9 @@ def _check_mappings(plan: Plan, *, where: str) -> None:
                 remedy = f"Did you mean {near[0]!r}?" if near else f"Known columns: {', '.join(names)}."
                 raise ConfigError(message, remedy=remedy)
             if mapped is not False and (source.name, name) not in read:
-                why = plan.inapplicable.get(
-                    f"{source.name}.{name}", "nothing reads it with these parameters and inputs"
-                )
-                file_column = source.source_name(name)
-                message = (
-                    f"{where}: input {source.name}: {name} is mapped to {file_column!r}, which has no effect: {why}"
-                )
+                otherwise = "nothing reads it with these parameters and inputs"
+                effect = f"which has no effect: {plan.inapplicable.get(f'{source.name}.{name}', otherwise)}"
+                message = f"{where}: input {source.name}: {name} is mapped to {source.source_name(name)!r}, {effect}"
                 raise ConfigError(message, remedy="Remove it from columns, or change what prevents its use.")
 
 
@@ -424,7 +359,7 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
     """Open the inputs by name; the faults of all of them are reported together."""
     sources, faults = {}, []
     limits = config.resources
-    limit_process(None if limits.memory is None else bytes_of(limits.memory))
+    limit_process(limits.memory_bytes)
     look = looks_of(config)
     specs = {contract.name: getattr(configured.params, contract.name) for contract in configured.stage.inputs}
     others = {name for name, spec in specs.items() if spec is not None}
@@ -448,7 +383,7 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
             faults.append(error)
     if faults:
         raise together(faults)
-    check_verifiable(config, sources)
+    _check_verifiable(config, sources)
     return sources
 
 
@@ -477,38 +412,22 @@ def _labelled(sources: Mapping[str, Source], variables: Variables, run: Path | N
     return {name: replace(source, files=tuple(map(label, source.files))) for name, source in sources.items()}
 
 
-def _rows_read_otherwise(sources: Mapping[str, Source]) -> Iterator[str]:
-    for source in sources.values():
+def _notices(sources: Iterable[Source]) -> Iterator[str]:
+    """Yield what is said of results and files that are not read, and of rows that are read otherwise."""
+    for source in sources:
+        for folder in source.results_left_out:
+            yield Note(f"input {source.name}: what thresher publishes in {folder} is not read")
+    for source in sources:
+        if source.skipped:
+            remedy = f". {RENAME}" if any(each.is_parquet for each in source.skipped) else ""
+            yield f"input {source.name}: {skipped_words(source.skipped)}{remedy}"
+    for source in sources:
         totals: Counter[str] = Counter()
         for file in source.files:
             totals.update(file.notices if isinstance(file, DataFile) else {})
         for notice, total in totals.items():
             share = f"in {total:,} of {source.rows:,} rows " if total else ""
             yield Note(f"input {source.name}: {share}{notice}")
-
-
-def _results_left_out(sources: Mapping[str, Source]) -> Iterator[str]:
-    for source in sources.values():
-        for folder in source.results_left_out:
-            yield Note(f"input {source.name}: what thresher publishes in {folder} is not read")
-
-
-def _skipped_warnings(sources: Mapping[str, Source]) -> Iterator[str]:
-    for source in sources.values():
-        if source.skipped:
-            remedy = f". {RENAME}" if any(each.is_parquet for each in source.skipped) else ""
-            yield f"input {source.name}: {skipped_words(source.skipped)}{remedy}"
-
-
-def _written(
-    config: Config, params: UpstreamParameters, run: Path, omitted: Mapping[str, Mapping[str, str]]
-) -> list[UpstreamStage]:
-    """Return the upstream stages of the same config, which have run."""
-    configured = {each.params.name: each for each in config.every}
-    return [replace(configured[name].as_upstream(run), omitted=omitted.get(name, {})) for name in params.of]
-
-
-# Grouping columns with the name of a column of the results, and how each can be called otherwise.
 
 
 def check_names(stage: Stage, params: StageParameters, where: str) -> None:

@@ -42,13 +42,10 @@ class Metric(GaugeMetricFamily):
 
 
 def metrics_text(results: str, attempt: Mapping[str, Any], last_success: str | None, run: Path | None) -> bytes:
-    """Return the content of the file.
+    """Return the content of the file, from the record of the attempt that has just ended and the folder of a run.
 
-    Args:
-        results: The place of the results, the label `results` of every sample: it tells several configs apart.
-        attempt: The record of the attempt that has just ended.
-        last_success: When an attempt last ended well; None if that is not known.
-        run: Folder of the latest run; None if there is none.
+    The place of the results is the label `results` of every sample: it tells several configs apart. `last_success` is
+    when an attempt last ended well, if that is known.
     """
     metrics = [*_of_attempt(attempt, last_success)]
     if run is not None:
@@ -61,37 +58,41 @@ def metrics_text(results: str, attempt: Mapping[str, Any], last_success: str | N
     return generate_latest(SimpleNamespace(collect=lambda: told))
 
 
+def _single(name: str, meaning: str, value: object) -> Metric:
+    """A metric with one sample without labels, or none."""
+    metric = Metric(name, meaning)
+    metric.add(value)
+    return metric
+
+
 def _of_attempt(attempt: Mapping[str, Any], last_success: str | None) -> Iterator[Metric]:
     started, ended = epoch(attempt.get("started_at")), epoch(attempt.get("ended_at"))
-    moment = Metric("thresher_last_attempt_timestamp_seconds", "when the last attempt ended, in seconds since 1970")
-    moment.add(ended)
-    success = Metric(
-        "thresher_last_success_timestamp_seconds", "when an attempt last ended with published or unchanged"
-    )
-    success.add(epoch(last_success))
-    duration = Metric("thresher_last_attempt_duration_seconds", "how long the last attempt took")
-    duration.add(None if started is None or ended is None else ended - started)
-    code = Metric("thresher_last_attempt_exit_code", "exit code of the last attempt")
-    code.add(attempt.get("exit"))
+    seconds = None if started is None or ended is None else ended - started
+    start = "thresher_last_attempt"
+    success = "when an attempt last ended with published or unchanged"
+    yield _single(f"{start}_timestamp_seconds", "when the last attempt ended, in seconds since 1970", ended)
+    yield _single("thresher_last_success_timestamp_seconds", success, epoch(last_success))
+    yield _single(f"{start}_duration_seconds", "how long the last attempt took", seconds)
+    yield _single(f"{start}_exit_code", "exit code of the last attempt", attempt.get("exit"))
     status = Metric("thresher_last_attempt_status", "1 for the status of the last attempt, 0 for the others")
     for name in STATUSES:
         status.add(int(attempt.get("status") == name), status=name)
-    yield from (moment, success, duration, code, status)
+    yield status
 
 
 def _of_run(record: Mapping[str, Any]) -> Iterator[Metric]:
     made_by = Metric("thresher_run_info", "the latest run, of which all that follows tells; always 1")
     version = record.get("versions", {}).get("thresher")
     made_by.add(1, run_id=record["run_id"], config=record.get("config"), version=version, ds=record.get("ds"))
-    generation = Metric("thresher_run_generation", "place of the latest run in the sequence of runs")
-    generation.add(record.get("generation"))
-    moment = Metric("thresher_run_timestamp_seconds", "when the latest run was made, in seconds since 1970")
-    moment.add(epoch(record.get("ended_at")))
-    duration = Metric("thresher_run_duration_seconds", "how long the latest run took")
-    duration.add(record.get("seconds"))
-    memory = Metric("thresher_run_peak_memory_bytes", "peak resident memory of the latest run")
-    memory.add(record.get("peak_rss_bytes"))
-    yield from (made_by, generation, moment, duration, memory)
+    moment = "when the latest run was made, in seconds since 1970"
+    memory = record.get("peak_rss_bytes")
+    yield made_by
+    yield _single(
+        "thresher_run_generation", "place of the latest run in the sequence of runs", record.get("generation")
+    )
+    yield _single("thresher_run_timestamp_seconds", moment, epoch(record.get("ended_at")))
+    yield _single("thresher_run_duration_seconds", "how long the latest run took", record.get("seconds"))
+    yield _single("thresher_run_peak_memory_bytes", "peak resident memory of the latest run", memory)
 
 
 def _of_stages(record: Mapping[str, Any]) -> Iterator[Metric]:
@@ -121,8 +122,8 @@ def _numbers(run: Path, record: Mapping[str, Any]) -> Iterator[Metric]:
         labels = {name: row[name] for name in _LABELS}
         for metric, key in ((values, "value"), (lower, "lower"), (upper, "upper")):
             metric.add(row[key], **labels)
-    left_out = Metric("thresher_numbers_left_out", f"numbers of the latest run beyond the first {MOST_NUMBERS:,}")
-    left_out.add(max(len(in_order) - MOST_NUMBERS, 0))
+    beyond = f"numbers of the latest run beyond the first {MOST_NUMBERS:,}"
+    left_out = _single("thresher_numbers_left_out", beyond, max(len(in_order) - MOST_NUMBERS, 0))
     yield from (values, lower, upper, left_out)
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import UsageError
 from ..sources.bindings import USUAL
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from ..sources.inputs import Field, Format, InputContract
     from ..stages.stage import Stage
 
+    Files: TypeAlias = dict[str, Found]  # by the input that each is
+    Fields: TypeAlias = dict[str, tuple[str, float]]  # column, and how well it fits, by field
+    Bindings: TypeAlias = dict[str, Fields]  # by input
+
 STEPS = 100
 _BY = "#   by = "
 USUAL_GROUPS = (
@@ -59,7 +63,7 @@ def propose(
     delimiter: str | None = None,
     format_: Format | None = None,
 ) -> str:
-    """Write a config for some files.
+    """Write a config for some files, TOML with a comment on everything that was guessed.
 
     Args:
         stages: The task; or several, of which the files must be enough for one alone.
@@ -68,39 +72,35 @@ def propose(
         delimiter: What separates the columns of its CSV files; None: guessed for each from its header.
         format_: Format of the files; None: by their endings, or for other endings by their first lines.
 
-    Returns:
-        TOML with a comment on everything that was guessed.
-
     Raises:
         UsageError: an input is unknown, or files fit no input, or more than one task.
         NoInputError: a file does not exist.
         DataError: a file cannot be read.
     """
     look_at = cache(partial(look_at_file, base=base, delimiter=delimiter, format_=format_))
+    by_values = cache(lambda path: replace(look_at(path), by_values=True))
     if len(stages) == 1 and any(path.partition("=")[0] in _brought(stages[0]) for path in paths if "=" in path):
         of_sample = _of_sample(stages[0], ())
-        by_values = cache(lambda path: replace(look_at(path), by_values=True))
         return _config_of(of_sample, _assigned(of_sample, paths, by_values), paths)
     try:
-        stage, files = _task_of(stages, paths, look_at)
+        return _config_of(*_task_of(stages, paths, look_at), paths)
     except UsageError:
-        by_values = cache(lambda path: replace(look_at(path), by_values=True))
         with suppress(UsageError):
             return _config_of(*_task_of(stages, paths, by_values), paths)
         if len(stages) == 1 or any(look_at(path).fields(SCORED) for path in paths):
             for stage in stages:
                 with suppress(UsageError):
                     of_sample = _of_sample(stage, map(look_at, paths))
-                    return _config_of(of_sample, _all_assigned(of_sample, paths, by_values), paths)
+                    files = _assigned(of_sample, paths, by_values)
+                    if all(each.name in files for each in of_sample.inputs if each.required):
+                        return _config_of(of_sample, files, paths)
         raise
-    return _config_of(stage, files, paths)
 
 
 def _of_sample(stage: Stage, files: Iterable[Found]) -> Stage:
     """A task whose primary input lacks what another input brings by `id`: labels of a sample.
 
-    Raises:
-        UsageError: no input brings it, or a file has a column that is called so, whatever it holds.
+    A UsageError says that no input brings it, or that a file has a column that is called so, whatever it holds.
     """
     brought = [field for field in stage.inputs[0].fields if field.given_by]
     if not brought or any(file.is_called(field) for file in files for field in brought):
@@ -116,19 +116,6 @@ def _brought(stage: Stage) -> set[str]:
     return {field.given_by for field in stage.inputs[0].fields if field.given_by}
 
 
-def _all_assigned(stage: Stage, paths: Sequence[str], look_at: Callable[[str], Found]) -> dict[str, Found]:
-    """Which input each file is.
-
-    Raises:
-        UsageError: a required one has no file.
-    """
-    files = _assigned(stage, paths, look_at)
-    if lacking := [each.name for each in stage.inputs if each.required and each.name not in files]:
-        message = f"no file is {lacking[0]}"
-        raise UsageError(message)
-    return files
-
-
 def _task_of(
     stages: Sequence[Stage], paths: Sequence[str], look_at: Callable[[str], Found]
 ) -> tuple[Stage, dict[str, Found]]:
@@ -137,7 +124,7 @@ def _task_of(
     return stage, _assigned(stage, paths, look_at)
 
 
-def _config_of(stage: Stage, files: dict[str, Found], paths: Sequence[str]) -> str:
+def _config_of(stage: Stage, files: Files, paths: Sequence[str]) -> str:
     """The config of a task whose files are known."""
     bindings = {name: file.fields(_contract(stage, name)) for name, file in files.items()}
     alignment = list(_alignment(stage, bindings))
@@ -154,12 +141,10 @@ def _config_of(stage: Stage, files: dict[str, Found], paths: Sequence[str]) -> s
         if contract.name in files:
             lines += ["", *_input(contract, files[contract.name], bindings[contract.name])]
         elif contract.required:
-            lines += [
-                "",
-                f"# {contract.name} is required and no file fits it: {contract.meaning}",
-                f'#{contract.name} = "…"',
-            ]
-    if "labels" not in files and _is_of_sample(stage):
+            lines += ["", f"# {contract.name} is required and no file fits it: {contract.meaning}"]
+            lines.append(f'#{contract.name} = "…"')
+    # people label a sample of rows that have an id
+    if "labels" not in files and any(field.name == ID and field.required for field in stage.inputs[0].fields):
         lines += [
             "",
             "# no column is a label: people may label a sample, such as this draws from the config my.toml,",
@@ -180,16 +165,8 @@ def _config_of(stage: Stage, files: dict[str, Found], paths: Sequence[str]) -> s
     return "\n".join(lines) + "\n"
 
 
-def _is_of_sample(stage: Stage) -> bool:
-    return any(field.name == ID and field.required for field in stage.inputs[0].fields)
-
-
 def _only_task(stages: Sequence[Stage], paths: Sequence[str], look_at: Callable[[str], Found]) -> Stage:
-    """The task that files are enough for.
-
-    Raises:
-        UsageError: there is none, or several.
-    """
+    """The task that files are enough for; a UsageError says that there is none, or several."""
     enough = []
     for stage in stages:
         with suppress(UsageError):
@@ -276,10 +253,10 @@ def _contract(stage: Stage, name: str) -> InputContract:
     return next(contract for contract in stage.inputs if contract.name == name)
 
 
-def _assigned(stage: Stage, paths: Sequence[str], look_at: Callable[[str], Found]) -> dict[str, Found]:
+def _assigned(stage: Stage, paths: Sequence[str], look_at: Callable[[str], Found]) -> Files:
     """Which input each file is: as it was said, else the one that its columns fit best, no two the same."""
     names = [contract.name for contract in stage.inputs]
-    files: dict[str, Found] = {}
+    files: Files = {}
     undecided = []
     for path in paths:
         name, equals, named_path = path.partition("=")
@@ -302,12 +279,8 @@ def _assigned(stage: Stage, paths: Sequence[str], look_at: Callable[[str], Found
 def _fitting(stage: Stage, files: Sequence[Found], taken: Iterable[str] = ()) -> tuple[dict[str, int], set[int]]:
     """Which file is which input, those that fit best first; and the numbers of those files.
 
-    No two are the same, unless a file has several lists of tags, such as those of gold and those of predictions.
-
-    Args:
-        stage: The task.
-        files: The files.
-        taken: Inputs that have a file already.
+    No two are the same, unless a file has several lists of tags, such as those of gold and those of predictions. Inputs
+    that are taken have a file already.
     """
     fits = sorted(
         (-file.best(contract).fit(contract)[0], order, number)
@@ -335,7 +308,7 @@ def _written(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{{{'|'.join(names)}}}"
 
 
-def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, float]]) -> Iterator[str]:
+def _input(contract: InputContract, file: Found, fields: Fields) -> Iterator[str]:
     yield f"# {contract.name}: {contract.meaning}; {file.rows:,} {'row' if file.rows == 1 else 'rows'}"
     for field in contract.fields:
         yield from _field(field, file, fields.get(field.name))
@@ -365,7 +338,7 @@ def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, fl
 
 
 def _written_input(
-    contract: InputContract, file: Found, fields: dict[str, tuple[str, float]], mapping: dict[str, str | bool]
+    contract: InputContract, file: Found, fields: Fields, mapping: dict[str, str | bool]
 ) -> Iterator[str]:
     """The line of an input, below what is said of its keys."""
     columns = ", ".join(f"{name} = {column}" for name, column in _columns(contract, file, fields, mapping).items())
@@ -391,9 +364,7 @@ def _written_input(
     yield f"{contract.name} = {{ {text} }}"
 
 
-def _columns(
-    contract: InputContract, file: Found, fields: dict[str, tuple[str, float]], mapping: dict[str, str | bool]
-) -> dict[str, str]:
+def _columns(contract: InputContract, file: Found, fields: Fields, mapping: dict[str, str | bool]) -> dict[str, str]:
     """What `columns` maps, as TOML: names of columns, false, and expressions where text means something else."""
     written = {name: _text(column) for name, column in mapping.items()}
     for field in contract.fields:
@@ -403,7 +374,7 @@ def _columns(
     return written
 
 
-def _conditions(contract: InputContract, file: Found, fields: dict[str, tuple[str, float]]) -> Iterator[str]:
+def _conditions(contract: InputContract, file: Found, fields: Fields) -> Iterator[str]:
     """What holds for rows that have all that is required of them; scores have a key of their own."""
     for field in contract.fields:
         if not field.required or field.name == SCORE or field.name not in fields:
@@ -414,9 +385,7 @@ def _conditions(contract: InputContract, file: Found, fields: dict[str, tuple[st
             yield f"{name} IN (0, 1)" if file.is_zero_or_one(column, field.kind) else f"{name} IS NOT NULL"
 
 
-def _invalid_scores(
-    stage: Stage, files: dict[str, Found], bindings: dict[str, dict[str, tuple[str, float]]]
-) -> Iterator[str]:
+def _invalid_scores(stage: Stage, files: Files, bindings: Bindings) -> Iterator[str]:
     """What becomes of rows without a score, where the primary input has some."""
     name = stage.inputs[0].name
     column = bindings.get(name, {}).get(SCORE, ("", 0.0))[0]
@@ -444,9 +413,7 @@ def _likely_groups(unused: Iterable[str], file: Found) -> list[str]:
     return [name for name in (*likely, *others) if file.repeats(name)]
 
 
-def _by_that_tells_apart(
-    stage: Stage, files: dict[str, Found], bindings: dict[str, dict[str, tuple[str, float]]]
-) -> Iterator[str]:
+def _by_that_tells_apart(stage: Stage, files: Files, bindings: Bindings) -> Iterator[str]:
     """`by`, where rows of the primary input repeat unless one column tells them apart, such as that of systems."""
     primary = stage.inputs[0]
     if primary.name not in files or "by" not in stage.parameters.keys():  # noqa: SIM118 - as above
@@ -487,7 +454,7 @@ def _text(value: object) -> str:
     return text.replace("\x7f", "\\u007f")  # the one control character that JSON holds as it is
 
 
-def _alignment(stage: Stage, bindings: dict[str, dict[str, tuple[str, float]]]) -> Iterator[str]:
+def _alignment(stage: Stage, bindings: Bindings) -> Iterator[str]:
     """The rule that aligns mentions, where the stage has one and its default does not fit the columns."""
     if "match" not in stage.parameters.keys() or len(bindings) < 2:  # noqa: SIM118, PLR2004 - gold and predicted
         return
@@ -504,9 +471,7 @@ def _alignment(stage: Stage, bindings: dict[str, dict[str, tuple[str, float]]]) 
         yield f'match = "{rule}"'
 
 
-def _thresholds(
-    stage: Stage, files: dict[str, Found], bindings: dict[str, dict[str, tuple[str, float]]]
-) -> Iterator[str]:
+def _thresholds(stage: Stage, files: Files, bindings: Bindings) -> Iterator[str]:
     """Even thresholds over the range of the scores, where the stage has thresholds and an input has scores."""
     if "thresholds" not in stage.parameters.keys():  # noqa: SIM118 - a method of its own
         return
@@ -538,7 +503,7 @@ def _rounded(low: float, high: float) -> tuple[float, float]:
         return float(down * step), float(up * step)
 
 
-def _window(stage: Stage, files: dict[str, Found], bindings: dict[str, dict[str, tuple[str, float]]]) -> Iterator[str]:
+def _window(stage: Stage, files: Files, bindings: Bindings) -> Iterator[str]:
     """Whole days around the lags, where the stage has a window and an input has lags."""
     if "window" not in stage.parameters.keys():  # noqa: SIM118 - a method of its own
         return
@@ -553,7 +518,7 @@ def _window(stage: Stage, files: dict[str, Found], bindings: dict[str, dict[str,
             return
 
 
-def _margin(stage: Stage, files: dict[str, Found], bindings: dict[str, dict[str, tuple[str, float]]]) -> Iterator[str]:
+def _margin(stage: Stage, files: Files, bindings: Bindings) -> Iterator[str]:
     """How near a detected point must be, where the stage asks: 5 places, a hundredth of the range, an hour or a day."""
     columns = [(file, bindings[name]["position"][0]) for name, file in files.items() if "position" in bindings[name]]
     if "margin" not in stage.parameters.keys() or not columns:  # noqa: SIM118 - a method of its own

@@ -48,9 +48,6 @@ if TYPE_CHECKING:
     from .written import OwnFile
 
 
-# A stage of a published run opened again from the record of the run, and what became of its files since.
-
-
 def recorded_config(record: Mapping[str, Any], folder: Path) -> Config:
     """Return the config that made a run, from its record; memory and threads are limited as on this machine.
 
@@ -72,11 +69,6 @@ def recorded_config(record: Mapping[str, Any], folder: Path) -> Config:
 
 def refuse_written(record: Mapping[str, Any], folder: Path, target: OwnFile) -> None:
     """Refuse to write a file that is an input or the config of a published run, lies in its results, or is not ours.
-
-    Args:
-        record: The content of `run.json`.
-        folder: Folder of the run.
-        target: The file, as an option names it.
 
     Raises:
         UsageError: says what it is.
@@ -110,11 +102,7 @@ def open_recorded(
 ) -> OpenedStage:
     """Open the inputs of a stage of a published run again: its files are found anew and their footers read.
 
-    Args:
-        record: The content of `run.json`.
-        folder: Folder of the run.
-        name: Name of the stage.
-        parameters: Parameters that are to differ from those of the run, such as which tables are made.
+    Some parameters may be others than those of the run, such as which tables are made.
 
     Raises:
         NoInputError: no file of an input is there any more.
@@ -126,9 +114,8 @@ def open_recorded(
             raise NoInputError(message, remedy="Rows can be shown only of inputs in files.")
         if file["stage"] == name and file.get("read_by"):
             message = f"the run read {file['path']} through Spark, which is not asked again"
-            raise NoInputError(
-                message, remedy="Rows can be shown only of files that are read here; copy it and run again."
-            )
+            remedy = "Rows can be shown only of files that are read here; copy it and run again."
+            raise NoInputError(message, remedy=remedy)
     for variable in record.get("environment", ()):
         if variable not in os.environ:
             message = f"the environment variable {variable} is not set, which the config of the run refers to"
@@ -152,13 +139,7 @@ def open_recorded(
 
 
 def changed_files(record: Mapping[str, Any], folder: Path, opened: OpenedStage) -> tuple[str, ...]:
-    """Say of every input which file changed since the run, is gone, or was not there then; nothing if all are the same.
-
-    Args:
-        record: The content of `run.json`.
-        folder: Folder of the run.
-        opened: One of its stages, opened again.
-    """
+    """Say of every input of a stage which file changed since the run, is gone, or was not there then."""
     recorded = list(_recorded_files(record, opened.name, folder))
     return tuple(
         sentence
@@ -201,9 +182,6 @@ def _differs(then: Mapping[str, Any], now: Rows) -> bool:
     return "mtime_ns" in then and (then["size"], then["mtime_ns"]) != (now.identity["size"], now.identity["mtime_ns"])
 
 
-# The tables of a stage read back from the folder of its run, and its result made from them.
-
-
 EARLIER_VERSION = "made since a later version of thresher than that of the run; run the config again to have"
 
 
@@ -214,8 +192,6 @@ class RecordedTables(Mapping[str, pl.DataFrame]):
     A run of an earlier version lacks what came later: such a table has no row, and such a column is NULL.
 
     Attributes:
-        folder: Folder of the run.
-        stage: Name of the stage.
         contracts: Tables that a run of this version has, by name.
         later: What the version which made the run did not know: by table the columns, none for the whole table.
         groups: Grouping columns, by the users' names, with the names that they have inside a run.
@@ -255,11 +231,8 @@ class RecordedTables(Mapping[str, pl.DataFrame]):
     def __len__(self) -> int:
         return len(self.contracts)
 
-    def _path(self, name: str) -> Path:
-        return self.folder / name / f"{self.stage}.parquet"
-
     def _read(self, name: str) -> pl.DataFrame:
-        path = self._path(name)
+        path = self.folder / name / f"{self.stage}.parquet"
         try:
             return pl.read_parquet(path)
         except (OSError, pl.exceptions.PolarsError) as error:
@@ -274,14 +247,7 @@ class RecordedTables(Mapping[str, pl.DataFrame]):
 def recorded_tables(
     folder: Path, stage: Stage, parameters: Mapping[str, Any], omitted: Mapping[str, str]
 ) -> RecordedTables:
-    """Return the tables of a stage of a run.
-
-    Args:
-        folder: Folder of the run.
-        stage: Its task, with the tables that its parameters ask for.
-        parameters: Its parameters as the run record holds them.
-        omitted: Tables that it did not make.
-    """
+    """Return the tables of a stage of a run in a folder, those that its parameters, as recorded, ask for."""
     inside = {column: internal_name(column) for grouping in parameters.get("by", [[]]) for column in grouping}
     contracts = {table.name: table for table in stage.tables if table.name not in omitted}
     name = parameters["name"]
@@ -326,20 +292,11 @@ def notice_of(result: Mapping[str, Any]) -> str:
     return str(result[ABOUT_RUN][0]) if result.get(CARRIED) and result.get(ABOUT_RUN) else ""
 
 
-# The tables of a stage counted again, in memory alone: under other conventions than those of its run.
-
-
 def recount(opened: OpenedStage, stop: StopRequest) -> dict[str, pl.DataFrame]:
-    """Count a stage and derive its tables, grouping columns under their internal names; nothing is written.
-
-    Arguments and errors are those of `count_and_derive`.
-    """
+    """Count a stage and derive its tables, grouping columns under their internal names; nothing is written."""
     opened.fetch()
     with DuckDB(Resources(), opened.folders, stop) as engine:
         return count_and_derive(engine, opened, stop)[1]
-
-
-# Input files are verified where the config asks for it: their content is still what was written.
 
 
 _SUM = re.compile(r"\\?(?P<sha256>[0-9a-fA-F]{64})(?:[ \t]+\*?(?P<name>.*))?")
@@ -368,12 +325,7 @@ class Verification:
     _pages: dict[tuple[Path, str], bool] = field(default_factory=dict)
 
     def check(self, stage: OpenedStage) -> OpenedStage:
-        """Verify the inputs of a stage, and return it.
-
-        Raises:
-            DataError: the content of a file has changed.
-            ThresherError: the operating system fails; by the number of its error.
-        """
+        """Verify the inputs of a stage, and return it."""
         for source in stage.sources.values():
             files = [file for origin, file in _files(stage) if origin is source]
             for file in files:
@@ -395,7 +347,8 @@ class Verification:
 
     def inputs(self) -> dict[str, Any]:
         """What the record of an attempt that publishes nothing says of the files that it hashed."""
-        records = self.with_hashes(input_records(self._stages)) if self.sums else []
+        read = (record for stage in self._stages for record in input_records(stage))
+        records = self.with_hashes([*read]) if self.sums else []
         return {"inputs": [entry for entry in records if "sha256" in entry]} if records else {}
 
     def with_hashes(self, inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -413,7 +366,7 @@ class Verification:
         ]
 
     def _check_pages(self, stage: OpenedStage, source: Source, file: DataFile) -> None:
-        for column in _columns_read(stage, source, file) if _is_parquet(file) else ():
+        for column in _columns_read(stage, source, file):
             if (file.path, column) in self._pages:
                 continue
             try:
@@ -427,7 +380,7 @@ class Verification:
     def _warn_of_unverified(self, stage: OpenedStage, source: Source, files: list[DataFile]) -> None:
         columns = [  # whether those that are read have checksums; a file of another format has none
             [self._pages[file.path, column] for column in _columns_read(stage, source, file)]
-            if _is_parquet(file)
+            if _path(file) == file.path
             else [False]
             for file in files
         ]
@@ -448,10 +401,8 @@ class Verification:
         path = _path(file)
         with path.open("rb") as content:
             sha256 = hashlib.file_digest(content, "sha256").hexdigest()
-        in_sidecar, (in_record, run) = (
-            _in_sidecar(name, path, file.name),
-            self.recorded.get(_version_of(file), ("", "")),
-        )
+        in_sidecar = _in_sidecar(name, path, file.name)
+        in_record, run = self.recorded.get(_version_of(file), ("", ""))
         if in_sidecar not in {"", sha256}:
             message = f"input {name}: {file.name} has the SHA-256 {sha256}, and {file.name}.sha256 says {in_sidecar}"
             remedy = "It is damaged, or was written again: restore it from a copy, or write its .sha256 again."
@@ -480,12 +431,9 @@ class Verification:
 
 
 def verification(method: str, layout: Layout, last: LastRun | None) -> Verification:
-    """Return the verification of a run, before anything is verified.
+    """Return the verification of a run by `verify_inputs` of the config, before anything is verified.
 
-    Args:
-        method: `verify_inputs` of the config.
-        layout: The results folder, whose attempts tell the hashes that unchanged runs found.
-        last: The latest run, whose hashes come first.
+    Hashes to compare with are those of the latest run, and those that attempts found which left it unchanged.
     """
     if method != "sha256":
         return Verification(method)
@@ -533,23 +481,14 @@ def _path(file: DataFile) -> Path:
     return file.origin or file.path
 
 
-def _is_parquet(file: DataFile) -> bool:
-    """Whether the file is as the user has it, not the rows of another format."""
-    return _path(file) == file.path
-
-
 def _columns_read(stage: OpenedStage, source: Source, file: DataFile) -> list[str]:
-    read = {*columns_read(stage.plan, source)}
+    """The columns that are read of a file as the user has it; none where it holds the rows of another format."""
+    read = {*columns_read(stage.plan, source)} if _path(file) == file.path else set()
     return [name for name in file.schema.names if name in read]
 
 
 def _in_sidecar(name: str, path: Path, label: str) -> str:
-    """Return the hash of a file in the file beside it, as sha256sum writes it; empty if there is none.
-
-    Raises:
-        DataError: it does not tell the hash of the file.
-        OSError: it cannot be read.
-    """
+    """Return the hash of a file in the file beside it, as sha256sum writes it; empty if there is none."""
     sidecar = path.with_name(f"{path.name}{SUM_ENDING}")
     try:
         lines = read_file(sidecar).decode("utf-8", "replace").split("\n")

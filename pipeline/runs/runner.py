@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ThresherError, system_fault
+from ..errors import Interrupted, ThresherError, system_fault
 from ..interrupts import stop_requests
 from ..records import dataclass
 from ..storage.layout import FORMAT_VERSION, Layout, Manifest, json_bytes, new_run_id
@@ -23,16 +23,15 @@ from .stage_results import (
     canonical,
     code_sha256,
     exit_code,
+    hash_of,
     joined,
     peak_rss,
     texts_once,
-    together,
     versions,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from ..interrupts import StopRequest
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from .evaluation import Evaluation
     from .recorded import Verification
     from .stage_by_stage import Failure
-    from .stage_results import StageResult
     from .written import OnStore
 
     Rows = tuple[Mapping[str, Any], ...]
@@ -60,7 +58,11 @@ def run(config: Config, watcher: Watcher | None = None, evaluation: Evaluation |
             process that was forked after a run.
     """
     watcher = watcher or Watcher()
-    with _gate_files_kept_by_success(config):
+    with ExitStack() as context:
+        if config.gate_files:
+            from .gate_outcomes import kept_by_success  # noqa: PLC0415 - only where the config names files
+
+            context.enter_context(kept_by_success(config.gate_files))
         refuse_after_fork()
         if config.store is None:
             return _run_once(config, watcher, evaluation)
@@ -70,8 +72,13 @@ def run(config: Config, watcher: Watcher | None = None, evaluation: Evaluation |
 
 
 def _run_once(config: Config, watcher: Watcher, evaluation: Evaluation | None) -> Run:
-    layout, on_store = Layout(config.output), None
-    with stop_requests() as stop, _announced(config, stop) as announcement:
+    layout, on_store, announcement = Layout(config.output), None, None
+    with ExitStack() as context:
+        stop = context.enter_context(stop_requests())
+        if config.is_announced:
+            from .announcing import announced  # noqa: PLC0415 - optional extras
+
+            announcement = context.enter_context(announced(config, stop))
         if config.store is not None:
             from .written import OnStore  # noqa: PLC0415 - only where results live on a store
 
@@ -91,24 +98,6 @@ def _run_once(config: Config, watcher: Watcher, evaluation: Evaluation | None) -
             return finished
         announcement.ends(finished.path)
     return replace(finished, warnings=(*finished.warnings, *announcement.warnings))
-
-
-def _gate_files_kept_by_success(config: Config) -> AbstractContextManager[None]:
-    """Remove the files of the gates, if the config names any, where a run fails."""
-    if not config.gate_files:
-        return nullcontext()
-    from .gate_outcomes import kept_by_success  # noqa: PLC0415 - likewise
-
-    return kept_by_success(config.gate_files)
-
-
-def _announced(config: Config, stop: StopRequest) -> AbstractContextManager[Announcement | None]:
-    """Announce what becomes of the attempt wherever the config says; None where it says nothing."""
-    if not config.is_announced:
-        return nullcontext()
-    from .announcing import announced  # noqa: PLC0415 - optional extras
-
-    return announced(config, stop)
 
 
 @contextmanager
@@ -136,30 +125,20 @@ def _attempt(
             if announcement is not None:
                 announcement.begins(attempt.record)
             yield attempt
-    except ThresherError as error:
-        interrupted = error.code > 128  # noqa: PLR2004 - 128 + signal
-        status = "interrupted" if interrupted else "failed"
-        with suppress(ThresherError):  # on a full disk the first error is the one to tell
-            attempt.write(status=status, exit=error.code, error=str(error), ended_at=utc_now())
-        raise
     except BaseException as error:
-        fault = system_fault(error)
+        fault = error if isinstance(error, ThresherError) else system_fault(error)
         code, words = (70, f"{type(error).__name__}: {error}") if fault is None else (fault.code, str(fault))
-        with suppress(ThresherError):
-            error_text = config.variables.concealed(words)
-            attempt.write(status="failed", exit=code, error=error_text, ended_at=utc_now())
-        if fault is not None:
-            raise fault from error
-        raise
+        status = "interrupted" if isinstance(fault, Interrupted) else "failed"
+        with suppress(ThresherError):  # on a full disk the first error is the one to tell
+            attempt.write(status=status, exit=code, error=config.variables.concealed(words), ended_at=utc_now())
+        if fault is None or fault is error:
+            raise
+        raise fault from error
 
 
 @dataclass
 class _Job:
-    """A run of a config, made while the lock of the results is held.
-
-    Attributes:
-        evaluation: Its only stage with the tables, if that has been run already.
-    """
+    """A run of a config, made while the lock of the results is held; its only stage may have been run already."""
 
     config: Config
     layout: Layout
@@ -169,6 +148,7 @@ class _Job:
     on_store: OnStore | None = None
     evaluation: Evaluation | None = None
     healed: Healed = field(init=False)
+    stages: StageByStage | None = None
     last: LastRun | None = None
     verified: Verification | None = None
     started: float = field(default_factory=time.monotonic)
@@ -184,8 +164,8 @@ class _Job:
 
             self.verified = verification(self.config.verify_inputs, self.layout, self.last)
         ready, earlier = self._ready(), self._to_repeat()
-        if self.config.cache and earlier is not None and repeats(self.config, ready, earlier):
-            return self._unchanged(earlier, (), ())
+        if self.config.cache and earlier is not None and repeats(ready, earlier):
+            return self._unchanged(earlier)
         with self.stop.at_once():
             ready.plan()
         mirror = None if self.on_store is None else self.on_store.mirror
@@ -193,14 +173,15 @@ class _Job:
         self.stop.check()
         states = states_of(self.config, self.layout, ready.planned.values())
         stages = StageByStage(ready, self.last, staging, self.watcher, self.stop, states, self.evaluation)
+        self.stages = stages
         stages.run()
         if states is not None:
             states.clean_up()
         if self.config.on_error != PUBLISH_OTHERS:
             for opened in ready.opened.values():
                 check_unmoved(opened)
-        if earlier is not None and repeats(self.config, ready, earlier, stages):
-            return self._unchanged(earlier, tuple(stages.results), tuple(stages.failures))
+        if earlier is not None and repeats(ready, earlier, stages):
+            return self._unchanged(earlier)
         self.stop.check()
         return self._publish(stages, staging)
 
@@ -233,13 +214,11 @@ class _Job:
         gates, warnings = self._judged(staging, inputs)
         stages.records = [record.with_notes(warnings.get(record.name, ())) for record in stages.records]
         fingerprint, identity = (
-            together([(record.name, str(record.result.get(key))) for record in stages.records])
+            hash_of([(record.name, str(record.result.get(key))) for record in stages.records])
             for key in ("fingerprint", "identity")
         )
         manifest = Manifest(staging.run_id, base.generation + 1, utc_now(), fingerprint, identity, ())
-        configuration = canonical(self.config) | {
-            "stages": [stage.entries["configuration"] for stage in stages.records]
-        }
+        configurations = [stage.entries["configuration"] for stage in stages.records]
         record = self.attempt.record | {
             "status": "published",
             "exit": exit_code(stages.failures, gates),
@@ -251,7 +230,7 @@ class _Job:
             "versions": versions(self.config.engine),
             "code_sha256": code_sha256(),
             "base": str(self.config.base.absolute()),
-            "configuration": configuration,
+            "configuration": canonical(self.config) | {"stages": configurations},
             **joined(stages.records),
             "inputs": inputs,
             "gates": gates,
@@ -264,10 +243,10 @@ class _Job:
         except ThresherError as error:  # readers see the run already: a late failure is a warning
             staging.warnings_after_commit.append(error.message)
         shown = json.loads(json_bytes(record))  # as in its file, which an error of the disk could now keep from us
-        results = tuple(
+        stages.results = [
             replace(result, warnings=(*warnings.get(result.name, ()), *result.warnings)) for result in stages.results
-        )
-        run = self._finished(path, manifest, "published", shown, results, tuple(stages.failures))
+        ]
+        run = self._finished(path, manifest, "published", shown)
         return replace(run, warnings=(*run.warnings, *staging.warnings_after_commit))
 
     def _ready(self) -> Ready:
@@ -284,18 +263,13 @@ class _Job:
                 self.attempt.record |= self.verified.facts()
         return ready
 
-    def _finished(
-        self,
-        path: Path,
-        manifest: Manifest,
-        status: str,
-        record: dict[str, Any],
-        results: tuple[StageResult, ...],
-        failures: tuple[Failure, ...],
-    ) -> Run:
+    def _finished(self, path: Path, manifest: Manifest, status: str, record: dict[str, Any]) -> Run:
         """Return the finished run, with the warnings of the run that counted."""
         clear_staging(self.layout)
-        recorded = warnings_of_record(record)
+        results = () if self.stages is None else self.stages.results
+        failures = () if self.stages is None else tuple(self.stages.failures)
+        absent = {name: [facts["warning"]] for name, facts in record.get("absent", {}).items()}
+        recorded = texts_once(absent | {name: result["warnings"] for name, result in record["results"].items()})
         unverified = () if self.verified is None else texts_once(self.verified.warnings)
         unverified = tuple(text for text in unverified if text not in recorded)
         gates = tuple(record.get("gates", ()))
@@ -311,12 +285,12 @@ class _Job:
         numbers = (path, manifest.run_id, manifest.generation, status)
         return Run(*numbers, stages, warnings, seconds, failures, gates, notes=notes)
 
-    def _unchanged(self, last: LastRun, results: tuple[StageResult, ...], failures: tuple[Failure, ...]) -> Run:
+    def _unchanged(self, last: LastRun) -> Run:
         """Return the last run, in which nothing would change."""
-        run = self._finished(last.folder, last.manifest, "unchanged", last.record, results, failures)
+        run = self._finished(last.folder, last.manifest, "unchanged", last.record)
         facts = {"exit": run.exit_code, "ended_at": utc_now(), "generation": run.generation}
         hashed = {} if self.verified is None else self.verified.inputs()
-        self.attempt.write(status="unchanged", **facts, **hashed, **_error(failures))
+        self.attempt.write(status="unchanged", **facts, **hashed, **_error(run.failures))
         return run
 
 
@@ -324,9 +298,3 @@ def _error(failures: Sequence[Failure]) -> dict[str, str]:
     """What the record of an attempt says of the stages that failed."""
     sentences = [f"stage {failure.stage!r}: {failure.fault}" for failure in failures]
     return {"error": "\n".join(sentences)} if sentences else {}
-
-
-def warnings_of_record(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return all warnings of a run from its record, each once, with the names of its stages."""
-    absent = {name: [facts["warning"]] for name, facts in record.get("absent", {}).items()}
-    return texts_once(absent | {name: result["warnings"] for name, result in record["results"].items()})

@@ -57,13 +57,10 @@ class Wish:
 
 
 def drawn_sheet(config: Config, stage: str, wish: Wish, said: Callable[[str], None]) -> pl.DataFrame:
-    """Draw the rows of a sheet from the predictions of a config.
+    """Draw the rows of a sheet from the predictions of a config; the labels that it names need not exist yet.
 
-    Args:
-        config: The config; the labels that it names need not exist yet.
-        stage: The stage whose predictions are meant; empty: the only one that has predictions.
-        wish: What is to be drawn.
-        said: Called with every warning and note.
+    The stage is the one whose predictions are meant; empty: the only one that has predictions. `said` is called with
+    every warning and note.
 
     Raises:
         UsageError: what is wished cannot be.

@@ -31,7 +31,7 @@ from .stage_results import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
     from ..interrupts import StopRequest
@@ -46,23 +46,9 @@ if TYPE_CHECKING:
     from .variables import Variables
 
 
-# Results that a run does not count again: of unchanged stages, and of a run that would repeat an earlier one.
-
-
-# The last results of stages that a run does not count: they are carried forward into it, and marked as older.
-
-
 @dataclass(frozen=True)
 class LastRun:
-    """The latest run before this one, with its intact stages.
-
-    Attributes:
-        folder: Its folder.
-        manifest: Its manifest.
-        record: Its run record.
-        stages: Its stages by name; those with a damaged file are missing.
-        is_intact: Whether no file of the run is damaged.
-    """
+    """The latest run before this one, with its record and its stages by name, but for those with a damaged file."""
 
     folder: Path
     manifest: Manifest
@@ -85,70 +71,57 @@ def last_run(run: KeptRun | None) -> LastRun | None:
     return LastRun(run.folder, run.manifest, record, intact, not run.damage)
 
 
-def why_not(stage: StageRecord | None, configured: ConfiguredStage, last: LastRun, variables: Variables) -> str:
-    """Return why the last results of a stage cannot be carried forward; empty if they can.
+def _obstacles(last: LastRun | None, configured: ConfiguredStage, variables: Variables) -> Iterator[str]:
+    """Yield why the last results of a stage cannot be carried forward; only the first obstacle is of use.
 
-    Args:
-        stage: The stage in the last run; None if that lacks it.
-        configured: The stage in the config.
-        last: The last run.
-        variables: What the run is about that would carry them: numbers of other labels, or of a later day, are not its.
+    Numbers of other labels, or of a later day, are not those of a run.
     """
-    if stage is None:
-        return "the last run has no intact results of it"
-    if foreign := _why_foreign(last.record, variables):
-        return foreign
+    stage = None if last is None else last.stages.get(configured.params.name)
+    if last is None or stage is None:
+        yield "there is no earlier run" if last is None else "the last run has no intact results of it"
+        return
+    labels, day = last.record.get("labels") or {}, last.record.get("ds")
+    if labels != dict(variables.labels):
+        yield f"the last run is of other labels: {_written(labels) or 'none'}"
+    if day is not None and variables.ds is not None and day > variables.ds:
+        yield f"the last run is of a later day, {day}"
     from .recorded import configured_again  # noqa: PLC0415 - only a stage that is carried forward needs it
 
-    kind = stage.entries["configuration"].get("kind")
+    kind, others = stage.entries["configuration"].get("kind"), "another version of thresher"
     if kind != configured.stage.kind:
-        return f"the last run has it as {kind}"
+        yield f"the last run has it as {kind}"
     try:
         configured_again(stage.entries["configuration"])
     except (ValueError, TypeError, AttributeError, KeyError, ValidationError):
-        return "its last results were made by another version of thresher, with other parameters"
+        yield f"its last results were made by {others}, with other parameters"
     schemas = {file.path.partition("/")[0]: file.schema.keys() for file in stage.files}
     for table in (counts_table(configured.stage), METRICS, *configured.stage.tables):
         names = {column.name for column in table.columns}
         if table.name not in stage.entries["omitted"] and not names <= schemas.get(table.name, {}.keys()):
-            return f"its last results were made by another version of thresher, without columns of {table.name}"
-    return ""
+            yield f"its last results were made by {others}, without columns of {table.name}"
 
 
-def _why_foreign(record: Mapping[str, Any], variables: Variables) -> str:
-    labels, day = record.get("labels") or {}, record.get("ds")
-    if labels != dict(variables.labels):
-        return f"the last run is of other labels: {_written(labels) or 'none'}"
-    if day is not None and variables.ds is not None and day > variables.ds:
-        return f"the last run is of a later day, {day}"
-    return ""
-
-
-def carried(
-    stage: StageRecord,
-    configured: ConfiguredStage,
+def _carried(
     last: LastRun,
+    configured: ConfiguredStage,
     failure: Failure | None,
-    counted_again: Iterable[str],
+    counted_again: Collection[str],
     variables: Variables,
 ) -> StageRecord:
-    """Return the record of a stage that is carried forward, with the marks that say so.
-
-    Args:
-        stage: The stage in the last run.
-        configured: The stage in the config.
-        last: The last run.
-        failure: Why it was not counted; None: it was left out.
-        counted_again: The stages of this run whose tables are new.
-        variables: What this run is about.
-    """
+    """Return the record of a stage that is carried forward, since it was left out or failed, with marks that say so."""
+    stage = last.stages[configured.params.name]
     origin = dict(stage.result.get(CARRIED) or _origin(last))
-    origin |= {"reason": "left_out", "exit": None, "error": None}
-    if failure is not None:
+    what = f"carried forward from run {_name_of_origin(origin)}"
+    if failure is None:
+        origin |= {"reason": "left_out", "exit": None, "error": None}
+        notes = [f"{what}: this run left the stage out (--only)"]
+    else:
         origin |= {"reason": "failed", "exit": failure.fault.code, "error": str(failure.fault)}
-    others = _of_other_values(origin, variables)
-    notes = [_sentence(origin, failure), *others, *_changes(stage, configured, set(counted_again))]
-    return stage.in_another_run(notes, **{CARRIED: origin})
+        notes = [f"{what} and stale, because the stage failed: {failure.sentence}"]
+    counted, now = origin.get("variables") or {}, {"ds": variables.ds, **variables.record().get("vars", {})}
+    if others := {name: value for name, value in counted.items() if now.get(name) != value}:
+        notes.append(f"these numbers are those of {_written(others)}")
+    return stage.in_another_run([*notes, *_changes(stage, configured, counted_again)], **{CARRIED: origin})
 
 
 def _origin(last: LastRun) -> dict[str, Any]:
@@ -169,28 +142,13 @@ def _written(values: Mapping[str, str]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
-def _of_other_values(origin: Mapping[str, Any], variables: Variables) -> Iterator[str]:
-    """Say with which logical date and which variables a stage was counted, where they are others now."""
-    counted, now = origin.get("variables") or {}, {"ds": variables.ds, **variables.record().get("vars", {})}
-    others = {name: value for name, value in counted.items() if now.get(name) != value}
-    if others:
-        yield f"these numbers are those of {_written(others)}"
-
-
-def _sentence(origin: Mapping[str, Any], failure: Failure | None) -> str:
-    what = f"carried forward from run {name_of_origin(origin)}"
-    if failure is None:
-        return f"{what}: this run left the stage out (--only)"
-    return f"{what} and stale, because the stage failed: {failure.sentence}"
-
-
-def name_of_origin(origin: Mapping[str, Any]) -> str:
+def _name_of_origin(origin: Mapping[str, Any]) -> str:
     """Return the name of the run that counted a stage, and when it was published."""
     moment = str(origin["published_at"])[:16].replace("T", " ")
     return f"{run_name(origin['generation'], origin['run_id'])}, published {moment} UTC"
 
 
-def _changes(stage: StageRecord, configured: ConfiguredStage, counted_again: set[str]) -> Iterator[str]:
+def _changes(stage: StageRecord, configured: ConfiguredStage, counted_again: Collection[str]) -> Iterator[str]:
     """Say what has changed since the stage was counted."""
     then, now = stage.entries["configuration"], json.loads(json.dumps(canonical_stage(configured), default=str))
     keys = [key for key in {**then, **now} if then.get(key) != now.get(key)]
@@ -199,13 +157,6 @@ def _changes(stage: StageRecord, configured: ConfiguredStage, counted_again: set
     for upstream in configured.upstream:
         if upstream in counted_again:
             yield f"the stage {upstream!r} has been counted again since: these numbers are of its earlier tables"
-
-
-def sentence_of_upstream(upstream: StageRecord) -> str:
-    """Say that a stage reads tables that were carried forward."""
-    return f"it reads tables of {upstream.name!r} that were carried forward from run " + name_of_origin(
-        upstream.result[CARRIED]
-    )
 
 
 # Stages that need not be counted, because the same inputs, config and code gave their tables before.
@@ -218,42 +169,18 @@ def sentence_of_upstream(upstream: StageRecord) -> str:
 
 @dataclass(frozen=True)
 class FinishedStage:
-    """A stage that was counted before.
-
-    Attributes:
-        stage: Its record.
-        folder: The folder with its files.
-        attempt: Id of the attempt that counted it.
-    """
+    """A stage that an attempt counted before, and the folder with its files."""
 
     stage: StageRecord
     folder: Path
     attempt: str
 
 
-def note_finished(staging: Staging, stage: StageRecord) -> None:
-    """Note that a stage is finished, all its tables being on disk.
-
-    Raises:
-        ThresherError: the disk is full or failing.
-    """
-    folder = staging.layout.finished(staging.run_id)
-    folder.mkdir(exist_ok=True)
-    write_json(folder / f"{stage.name}.json", stage.to_json())
-
-
-def finished_stages(layout: Layout, last: LastRun | None) -> list[FinishedStage]:
-    """Return the stages that may be taken over, from the last run and from attempts that did not end well."""
-    finished = []
+def finished_stages(layout: Layout, last: LastRun | None) -> Iterator[FinishedStage]:
+    """Yield the stages that may be taken over, from the last run and from attempts that did not end well."""
     if last is not None:
-        finished = [
-            FinishedStage(stage, last.folder, _attempt_of(stage, last.manifest.run_id))
-            for stage in last.stages.values()
-        ]
-    return [*finished, *_of_attempts(layout)]
-
-
-def _of_attempts(layout: Layout) -> Iterator[FinishedStage]:
+        for stage in last.stages.values():
+            yield FinishedStage(stage, last.folder, _attempt_of(stage, last.manifest.run_id))
     for run_id in layout.unfinished():
         for path in sorted(layout.finished(run_id).glob("*.json")):
             with suppress(DamagedError, ValueError, KeyError, TypeError, AttributeError):
@@ -267,39 +194,23 @@ def _attempt_of(stage: StageRecord, run_id: str) -> str:
     return str(stage.result.get(TAKEN_OVER) or carried.get("run_id") or run_id)
 
 
-def take_over(finished: FinishedStage, staging: Staging) -> bool:
-    """Put the tables of a stage that was counted before into an unfinished run; False if one is damaged or gone."""
-    try:
-        for file in finished.stage.files:
-            staging.adopt(file, finished.folder)
-    except DamagedError:
-        staging.drop(finished.stage.name)
-        return False
-    return True
-
-
-# Whether a run would publish again what an earlier one holds, its marks of what was carried forward among it.
-
-
-def repeats(config: Config, ready: Ready, last: LastRun, stages: StageByStage | None = None) -> bool:
+def repeats(ready: Ready, last: LastRun, stages: StageByStage | None = None) -> bool:
     """Whether a run is the same as an earlier run, and no file of that is damaged.
 
-    Args:
-        config: The config.
-        ready: Its stages that read only files, their inputs found.
-        last: The earlier run.
-        stages: The stages, counted; None: they are not yet, and what decides their results tells.
+    Where its stages are not counted yet, what decides their results tells.
     """
-    now, then = canonical(config), dict(last.record.get("configuration", {}))
+    now, then = canonical(ready.config), dict(last.record.get("configuration", {}))
     if not last.is_intact or {**now, "stages": None} != {**then, "stages": None}:
         return False
     if stages is None:
-        return _will_repeat(config, ready, last)
-    names = [record.name for record in stages.records]
-    are_absent_alike = _facts(stages.absent) == _facts(last.record.get("absent", {}))
+        return _will_repeat(ready.config, ready, last)
+    absent, absent_before = (
+        {name: (facts.get("reason"), facts.get("error")) for name, facts in each.items()}
+        for each in (stages.absent, last.record.get("absent", {}))
+    )
     return (
-        are_absent_alike
-        and names == [*last.stages]
+        absent == absent_before
+        and [record.name for record in stages.records] == [*last.stages]
         and all(_is_equal(record, last.stages[record.name]) for record in stages.records)
     )
 
@@ -318,10 +229,6 @@ def _will_repeat(config: Config, ready: Ready, last: LastRun) -> bool:
     return True
 
 
-def _facts(absent: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
-    return {name: (facts.get("reason"), facts.get("error")) for name, facts in absent.items()}
-
-
 def _is_equal(record: StageRecord, before: StageRecord) -> bool:
     if record.hashes != before.hashes:
         return False
@@ -336,13 +243,8 @@ def _is_equal(record: StageRecord, before: StageRecord) -> bool:
 PUBLISH_OTHERS = "publish_others"
 
 
-class UpstreamFailedError(ThresherError):
-    """A stage reads the tables of another one, which failed.
-
-    Args:
-        upstream: Name of the stage that failed.
-        cause: Why it failed; the code of this error is the same.
-    """
+class _UpstreamFailedError(ThresherError):
+    """A stage reads the tables of another one, which failed; the code is that of its error."""
 
     def __init__(self, upstream: str, cause: ThresherError) -> None:
         super().__init__(f"it reads the tables of the stage {upstream!r}, which failed")
@@ -350,20 +252,12 @@ class UpstreamFailedError(ThresherError):
 
     @property
     def code(self) -> int:
-        """The code of the error of the stage that failed first."""
         return self._cause.code
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A stage that failed.
-
-    Attributes:
-        stage: Its name.
-        kind: Its task.
-        error: What stopped it, as it was raised.
-        fault: The same as an error of this package.
-    """
+    """A stage that failed: its name, its task, what stopped it as it was raised, and as an error of this package."""
 
     stage: str
     kind: str
@@ -375,10 +269,6 @@ class Failure:
         """What went wrong, on one line."""
         return " ".join(self.fault.message.split())
 
-    def record(self) -> dict[str, Any]:
-        """As the record of the run keeps it."""
-        return {"kind": self.kind, "exit": self.fault.code, "error": str(self.fault)}
-
 
 def failure_of(stage: str, kind: str, error: Exception) -> Failure:
     """Return the failure of a stage, whatever stopped it."""
@@ -389,11 +279,7 @@ def failure_of(stage: str, kind: str, error: Exception) -> Failure:
 
 
 def check_unmoved(opened: FoundInputs) -> None:
-    """Check that no input of a stage has changed while it was read.
-
-    Raises:
-        DataError: one has.
-    """
+    """Check that no input of a stage has changed while it was read."""
     for source in opened.sources.values():
         for file in source.files:
             if file.has_changed():
@@ -406,7 +292,6 @@ class Ready:
     """The stages of a config that read only files: their inputs are found, and their plans made when these are needed.
 
     Attributes:
-        config: The config.
         opened: The stages by name, with their inputs, and once they are planned with their plans.
         faults: What is wrong with the inputs of others, by name, where the other stages are to be published.
     """
@@ -416,29 +301,17 @@ class Ready:
     faults: dict[str, Exception] = field(default_factory=dict)
 
     def find(self) -> None:
-        """Find the inputs.
-
-        Raises:
-            ThresherError: those of a stage cannot be found or read, and such an error stops the run.
-        """
+        """Find the inputs."""
         stages = [each for each in self.config.stages if not each.upstream]
         self._each({each.params.name: partial(find_inputs, self.config, each) for each in stages})
 
     def plan(self) -> None:
-        """Make the plans that are not there yet.
-
-        Raises:
-            ThresherError: one cannot be made, and such an error stops the run.
-        """
+        """Make the plans that are not there yet."""
         unplanned = {name: stage for name, stage in self.opened.items() if not isinstance(stage, OpenedStage)}
         self._each({name: partial(planned, self.config, stage) for name, stage in unplanned.items()})
 
     def verify(self, verified: Verification) -> None:
-        """Verify the content of the inputs; the plans tell which columns are read.
-
-        Raises:
-            ThresherError: it has changed, or cannot be read, and such an error stops the run.
-        """
+        """Verify the content of the inputs; the plans tell which columns are read."""
         self._each({name: partial(verified.check, stage) for name, stage in self.planned.items()})
 
     def _each(self, steps: Mapping[str, Callable[[], OpenedStage | FoundInputs]]) -> None:
@@ -466,15 +339,11 @@ class StageByStage:
     Attributes:
         ready: The stages that read only files, planned.
         last: The latest run before.
-        staging: The unfinished run.
-        watcher: Follows the progress.
-        stop: Whether a signal asked to stop.
         states: Where the answers of files are kept; None: all files are read.
         evaluation: The only stage with its tables, if it has been counted already.
         records: What the record of the run will say of each stage that has tables, in the order of the config.
         results: Their results.
         absent: The stages of the config that have no tables in this run, with the reasons, by name.
-        failures: The stages that failed.
     """
 
     ready: Ready
@@ -491,7 +360,7 @@ class StageByStage:
 
     def __post_init__(self) -> None:
         self.config = self.ready.config
-        self.finished = finished_stages(self.staging.layout, self.last) if self.config.cache else []
+        self.finished = [*finished_stages(self.staging.layout, self.last)] if self.config.cache else []
         self.chosen = {configured.params.name for configured in self.config.stages}
 
     def run(self) -> None:
@@ -523,10 +392,8 @@ class StageByStage:
                     raise ConfigError(message, remedy=f"Add --only {name}.")
 
     def _why_not(self, configured: ConfiguredStage) -> str:
-        if self.last is None:
-            return "there is no earlier run"
-        stage = self.last.stages.get(configured.params.name)
-        return why_not(stage, configured, self.last, self.config.variables)
+        """Say why the last results of a stage cannot be carried forward; empty if they can."""
+        return next(_obstacles(self.last, configured, self.config.variables), "")
 
     def _stage(self, configured: ConfiguredStage) -> None:
         """Count a stage or take it over; carry it forward if it is left out, or if it fails and the others go on."""
@@ -548,7 +415,7 @@ class StageByStage:
     def _refuse_failure_of_all(self) -> None:
         if len(self.failures) < len(self.chosen):
             return
-        causes = [failure.error for failure in self.failures if not isinstance(failure.error, UpstreamFailedError)]
+        causes = [failure.error for failure in self.failures if not isinstance(failure.error, _UpstreamFailedError)]
         bugs = [error for error in causes if not isinstance(error, ThresherError)]
         raise bugs[0] if bugs else together([error for error in causes if isinstance(error, ThresherError)])
 
@@ -559,7 +426,7 @@ class StageByStage:
             raise self.ready.faults[name]
         for failure in self.failures:
             if failure.stage in configured.upstream:
-                raise UpstreamFailedError(failure.stage, failure.fault)
+                raise _UpstreamFailedError(failure.stage, failure.fault)
         upstream = [record for record in self.records if record.name in configured.upstream]
         hashes = {record.name: record.hashes for record in upstream}
         fingerprints = stage_fingerprints(self.config, configured, self.ready.opened.get(name), hashes)
@@ -568,18 +435,22 @@ class StageByStage:
             evaluation = self._evaluated(configured)
             record, result = stage_record(configured, evaluation, fingerprints, self.staging.files), evaluation.result
         facts = {TAKEN_OVER: attempt} if (attempt := record.result.get(TAKEN_OVER)) else {}
-        notes = [sentence_of_upstream(stage) for stage in upstream if CARRIED in stage.result]
+        origins = {stage.name: stage.result[CARRIED] for stage in upstream if CARRIED in stage.result}
+        start = "that were carried forward from run"
+        notes = [f"it reads tables of {of!r} {start} {_name_of_origin(origin)}" for of, origin in origins.items()]
         if facts or notes:
             record = record.in_another_run(notes, **facts)
         self._add(configured, record, result)
-        if fingerprints.is_lasting:
-            note_finished(self.staging, record)
+        if fingerprints.is_lasting:  # note that it is finished, all its tables being on disk
+            folder = self.staging.layout.finished(self.staging.run_id)
+            folder.mkdir(exist_ok=True)
+            write_json(folder / f"{name}.json", record.to_json())
 
     def _taken_over(self, name: str, fingerprints: Fingerprints) -> StageRecord | None:
         for finished in self.finished:
             stage = finished.stage
             is_same = stage.name == name and stage.result.get("fingerprint") == fingerprints.fingerprint
-            if is_same and take_over(finished, self.staging):
+            if is_same and not self.staging.take(name, stage.files, finished.folder):
                 self.watcher.on_taken_over(name, finished.attempt)
                 return stage.in_another_run([], **{TAKEN_OVER: finished.attempt})
         return None
@@ -609,31 +480,19 @@ class StageByStage:
 
     def _carry(self, configured: ConfiguredStage, failure: Failure | None) -> None:
         """Carry forward the last results of a stage, or say why it has none."""
-        reason = self._why_not(configured) or self._adopt_last(configured.params.name)
-        if not reason and self.last is not None:
+        name, last, reason = configured.params.name, self.last, self._why_not(configured)
+        if last is not None and not reason:
+            reason = self.staging.take(name, last.stages[name].files, last.folder)
+        if last is not None and not reason:
             counted_again = [record.name for record in self.records if CARRIED not in record.result]
-            stage = self.last.stages[configured.params.name]
-            variables = self.config.variables
-            self._add(configured, carried(stage, configured, self.last, failure, counted_again, variables))
+            self._add(configured, _carried(last, configured, failure, counted_again, self.config.variables))
             return
-        facts = {"kind": configured.stage.kind, "reason": "left_out", "exit": None, "error": None}
+        facts: dict[str, Any] = {"kind": configured.stage.kind, "reason": "left_out", "exit": None, "error": None}
         warning = f"the stage was left out of this run (--only), and has no tables here: {reason}"
         if failure is not None:
-            facts |= {"reason": "failed"} | failure.record()
+            facts |= {"reason": "failed", "exit": failure.fault.code, "error": str(failure.fault)}
             warning = f"the stage failed, and has no tables here: {failure.sentence} (not carried forward: {reason})"
-        self.absent[configured.params.name] = facts | {"warning": warning}
-
-    def _adopt_last(self, name: str) -> str:
-        """Take the files of a stage of the last run; return what is wrong with them, or an empty text."""
-        if self.last is None:
-            return ""
-        try:
-            for file in self.last.stages[name].files:
-                self.staging.adopt(file, self.last.folder)
-        except DamagedError as error:
-            self.staging.drop(name)
-            return str(error)
-        return ""
+        self.absent[name] = facts | {"warning": warning}
 
     def _add(self, configured: ConfiguredStage, record: StageRecord, result: StageResult | None = None) -> None:
         if result is None:

@@ -31,19 +31,11 @@ if TYPE_CHECKING:
     from .stage_by_stage import Failure
 
 
-# A published run, as those who made it have it.
-
-
 GATE_FAILED = 3  # exit code of a run that is published although a gate failed
 
 
 def exit_code(failures: Sequence[Failure], gates: Sequence[Mapping[str, Any]]) -> int:
-    """Return the exit code of a published run: the code of the first stage that failed, 3 if a gate failed, else 0.
-
-    Args:
-        failures: The stages that failed.
-        gates: The rows of the table `gates`.
-    """
+    """Return the exit code of a published run: that of the first stage that failed, 3 if a gate failed, else 0."""
     return failures[0].fault.code if failures else GATE_FAILED if any(map(is_failure, gates)) else 0
 
 
@@ -60,7 +52,7 @@ class Run:
         path: Its folder; of a run on a store its copy in the mirror here.
         run_id: Its id.
         generation: Its place in the sequence of runs.
-        status: `published`, or `unchanged` if these results existed already; `staged` if nothing was published.
+        status: `published`, or `unchanged` if these results existed already.
         stages: Results of the stages, those that were carried forward among them; empty for an unchanged run that did
             not need to count.
         warnings: All warnings, each once, with the names of its stages.
@@ -99,10 +91,7 @@ class Run:
         return exit_code(self.failures, self.gates)
 
     def table(self, name: str) -> pl.DataFrame:
-        """Read a table of all its stages, one below the other in their order.
-
-        Args:
-            name: The table, as docs/results.md calls it.
+        """Read a table of all its stages by its name in docs/results.md, one below the other in their order.
 
         Raises:
             KeyError: no stage of the run made it.
@@ -114,9 +103,6 @@ class Run:
             message = f"no stage of the run made a table {name!r}"
             raise KeyError(message)
         return pl.concat(frames, how="diagonal_relaxed")
-
-
-# Results of stages, and callbacks that follow their progress.
 
 
 @dataclass(frozen=True)
@@ -156,11 +142,7 @@ class StageResult:
     notes: tuple[str, ...] = ()
 
     def __getattr__(self, name: str) -> pl.DataFrame:
-        """Read a table by its short name.
-
-        Raises:
-            AttributeError: the stage has no such table, or did not make it.
-        """
+        """Read a table by its short name, if the stage has it and made it."""
         if name.startswith("_") or self.folder is None:
             raise AttributeError(name)
         table = f"{self.kind}_{name}"
@@ -180,11 +162,7 @@ class StageResults(tuple[StageResult, ...]):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:  # noqa: ANN401 - an index, a slice or a name
-        """Return the result of a stage by name, by index, or several by a slice.
-
-        Raises:
-            KeyError: the run has no stage of that name.
-        """
+        """Return the result of a stage by name, by index, or several by a slice."""
         if not isinstance(key, str):
             return super().__getitem__(key)
         for stage in self:
@@ -238,13 +216,7 @@ CARRIED, TAKEN_OVER, ABOUT_RUN = "carried_from", "taken_over_from", "about_run"
 
 @dataclass(frozen=True)
 class StageRecord:
-    """One stage in the record of a run.
-
-    Attributes:
-        name: Its name.
-        entries: Its entry under each key of the record.
-        files: Its files.
-    """
+    """One stage in the record of a run: its entry under each key of that, and its files."""
 
     name: str
     entries: dict[str, Any]
@@ -260,21 +232,12 @@ class StageRecord:
         """Hashes of its files by path."""
         return {file.path: file.sha256 for file in self.files}
 
-    @property
-    def own_warnings(self) -> list[str]:
-        """Its warnings without those that are about the run that it was part of."""
-        notes = self.result.get(ABOUT_RUN, [])
-        return [warning for warning in self.result["warnings"] if warning not in notes]
-
     def in_another_run(self, notes: Sequence[str], **facts: Any) -> StageRecord:  # noqa: ANN401 - whatever JSON can hold
-        """Return the record as another run holds it.
-
-        Args:
-            notes: Warnings about its place in that run, which come first.
-            facts: Of which run it is.
-        """
+        """Return the record as another run holds it, with warnings about its place there, and which run it is of."""
+        of_place = self.result.get(ABOUT_RUN, [])
+        lasting = [warning for warning in self.result["warnings"] if warning not in of_place]
         kept = {key: value for key, value in self.result.items() if key not in {CARRIED, TAKEN_OVER, ABOUT_RUN}}
-        result = kept | facts | {"warnings": [*notes, *self.own_warnings]} | ({ABOUT_RUN: [*notes]} if notes else {})
+        result = kept | facts | {"warnings": [*notes, *lasting]} | ({ABOUT_RUN: [*notes]} if notes else {})
         return replace(self, entries=self.entries | {"results": result})
 
     def with_notes(self, notes: Sequence[str]) -> StageRecord:
@@ -289,19 +252,9 @@ class StageRecord:
 
 
 def stage_record(
-    configured: ConfiguredStage,
-    evaluation: Evaluation,
-    fingerprints: Fingerprints,
-    files: Iterable[PublishedFile],
+    configured: ConfiguredStage, evaluation: Evaluation, fingerprints: Fingerprints, files: Iterable[PublishedFile]
 ) -> StageRecord:
-    """Return the record of a stage that was counted.
-
-    Args:
-        configured: The stage, as the config has it.
-        evaluation: The same, counted.
-        fingerprints: What decided its result.
-        files: What has been written.
-    """
+    """Return the record of a stage that was counted, of which `files` have been written, of others perhaps, too."""
     opened, result = evaluation.opened, evaluation.result
     entries = {
         "configuration": canonical_stage(configured),
@@ -318,10 +271,14 @@ def stage_record(
             "fingerprint": fingerprints.fingerprint,
             "identity": fingerprints.identity,
         },
-        "inputs": input_records([opened]),
-        "skipped": skipped_records([opened]),
-        "files_left_out": left_out_records([opened]),
-        "tables": table_records([opened]),
+        "inputs": input_records(opened),
+        "skipped": _skipped(opened),
+        "files_left_out": _left_out(opened),
+        "tables": [
+            {"stage": opened.name, "input": source.name, **table.record()}
+            for source in opened.sources.values()
+            for table in source.tables
+        ],
     }
     return StageRecord(opened.name, entries, tuple(file for file in files if file.stage == opened.name))
 
@@ -329,8 +286,7 @@ def stage_record(
 def recorded_stages(record: Mapping[str, Any], files: Sequence[PublishedFile]) -> dict[str, StageRecord]:
     """Return the stages of a run by name, from its record and the files of its manifest.
 
-    Raises:
-        ValueError: it is not the record of a run (or KeyError, TypeError, AttributeError).
+    A ValueError, KeyError, TypeError or AttributeError says that it is not the record of a run.
     """
     stages = {}
     for configuration in record["configuration"]["stages"]:
@@ -373,11 +329,9 @@ def settings(opened: OpenedStage) -> dict[str, Any]:
     params, inputs = opened.configured.params, opened.configured.stage.inputs
     shown = params.model_dump(mode="json", exclude={*params.inapplicable, *(each.name for each in inputs)})
     bindings = {}
-    for binding in opened.bindings:
-        record = {"source": binding.origin, "column": binding.column, "sql": binding.sql}
-        bindings[f"{binding.input}.{binding.field}"] = {
-            key: value for key, value in record.items() if value is not None
-        }
+    for each in opened.bindings:
+        record = {"source": each.origin, "column": each.column, "sql": each.sql}
+        bindings[f"{each.input}.{each.field}"] = {key: value for key, value in record.items() if value is not None}
     stored = {"parameters": shown, "facts": opened.plan.facts, "bindings": bindings, "version": versions()["thresher"]}
     return stored | opened.variables.record()
 
@@ -417,34 +371,24 @@ def stage_fingerprints(
 
     A file that changed less than two seconds ago may change again within the resolution of its clock: then the
     fingerprint is unique, so that no later run trusts it. So it is for what the engine reads, whose content nothing
-    tells but its rows.
-
-    Args:
-        config: The whole config.
-        configured: The stage.
-        opened: The same with its inputs; None if these are tables of upstream stages.
-        upstream: Hashes of the tables of its upstream stages, by stage and path.
+    tells but its rows. Inputs may be tables of upstream stages in their place, whose hashes come by stage and path.
     """
     common: dict[str, Any] = {"engine": config.engine, "stage": canonical_stage(configured), "upstream": upstream}
     common |= {"code": code_sha256(), "versions": versions(config.engine)} | config.variables.identity()
-    common["files_left_out"] = [] if opened is None else left_out_records([opened])
+    common["files_left_out"] = [] if opened is None else _left_out(opened)
     files = [] if opened is None else [file for source in opened.sources.values() for file in source.files]
     content = [[file.name, file.rows, file.digest] for file in files]
-    skipped_files = [] if opened is None else skipped_records([opened])
+    skipped_files = [] if opened is None else _skipped(opened)
     skipped = [str(file["path"]) for file in skipped_files if file["is_parquet"]]  # decide a warning
     stat = [file.identity for file in files]
     youngest = max((file.identity.get("ctime_ns", 0) for file in files), default=0)
     racy = time.time() - youngest / 1e9 < RACY_SECONDS or any(isinstance(file, EngineRows) for file in files)
-    unique = [os.urandom(16).hex()] if racy else []
-    return Fingerprints(_hash([common, content, skipped, stat, unique]), _hash([common, content, skipped]), not racy)
+    unique, identity = [os.urandom(16).hex()] if racy else [], [common, content, skipped]
+    return Fingerprints(hash_of([*identity, stat, unique]), hash_of(identity), not racy)
 
 
-def together(stages: Sequence[tuple[str, str]]) -> str:
-    """Return one hash of the hashes of all stages of a run, each with the name of its stage."""
-    return _hash(stages)
-
-
-def _hash(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
+def hash_of(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
+    """Return the hash of something as JSON, whatever the order of its keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -465,60 +409,47 @@ def versions(engine: str = "duckdb") -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in names}
 
 
-def input_records(opened: Sequence[FoundInputs]) -> list[dict[str, Any]]:
+def input_records(opened: FoundInputs) -> list[dict[str, Any]]:
     """Return every file and frame that is read, with its rows, the hash of its footer or rows, and its identity.
 
     A file that another stage of the run made is identified by its path in the run alone.
     """
     return [
         {
-            "stage": each.name,
+            "stage": opened.name,
             "input": source.name,
-            "path": file.name if each.run is None else Path(file.name).relative_to(each.run).as_posix(),
+            "path": file.name if opened.run is None else Path(file.name).relative_to(opened.run).as_posix(),
             "rows": file.rows,
             "footer_sha256": None if isinstance(file, EngineRows) else file.digest,
             **({"read_by": "spark", "kind": file.kind} if isinstance(file, EngineRows) else {}),
             **({"is_frame": True} if is_passed_in(file) else {}),
-            **(file.identity if each.run is None else {}),
+            **(file.identity if opened.run is None else {}),
         }
-        for each in opened
-        for source in each.sources.values()
+        for source in opened.sources.values()
         for file in source.files
     ]
 
 
-def skipped_records(opened: Sequence[FoundInputs]) -> list[dict[str, Any]]:
+def _skipped(opened: FoundInputs) -> list[dict[str, Any]]:
     """Return every file in an input folder that is not read because of its name, and whether it contains Parquet."""
     return [
         {
-            "stage": each.name,
+            "stage": opened.name,
             "input": source.name,
-            "path": each.variables.concealed(str(file.path)),
+            "path": opened.variables.concealed(str(file.path)),
             "is_parquet": file.is_parquet,
         }
-        for each in opened
-        for source in each.sources.values()
+        for source in opened.sources.values()
         for file in source.skipped
     ]
 
 
-def left_out_records(opened: Sequence[FoundInputs]) -> list[dict[str, Any]]:
+def _left_out(opened: FoundInputs) -> list[dict[str, Any]]:
     """Return the number of files of every input that were not opened, since `where` leaves their partitions out."""
     return [
-        {"stage": each.name, "input": source.name, "files": source.files_left_out}
-        for each in opened
-        for source in each.sources.values()
+        {"stage": opened.name, "input": source.name, "files": source.files_left_out}
+        for source in opened.sources.values()
         if source.files_left_out
-    ]
-
-
-def table_records(opened: Sequence[FoundInputs]) -> list[dict[str, Any]]:
-    """Return the version of every table of a table format that is read."""
-    return [
-        {"stage": each.name, "input": source.name, **table.record()}
-        for each in opened
-        for source in each.sources.values()
-        for table in source.tables
     ]
 
 

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from ..stages.parameters import StageParameters
 
 
-# What is wrong with a config, in terms of TOML: every fault with its key, what is expected, and an example.
-
-
 Keys = tuple[str | int, ...]
 LONGEST_VALUE, LONGEST_EXAMPLE, MOST_KEYS = 60, 100, 3
 _BOUNDS = {
@@ -60,13 +57,9 @@ _SETTING = re.compile(r"^#?(?P<key>[a-z_]+) = ")
 
 
 def explain(error: ValidationError, model: type[BaseModel], values: Mapping[str, Any], starter: str) -> list[str]:
-    """List the faults of a table, in the order of its keys, each once.
+    """List the faults that pydantic found in a table of a class, in the order of its keys, each once.
 
-    Args:
-        error: What pydantic found.
-        model: The class of the table.
-        values: The table.
-        starter: Name of the starter config that has examples of its keys.
+    The starter config of the given name has examples of its keys.
     """
     faults = [_Fault(each, model, values, starter) for each in error.errors(include_url=False)]
     return list(dict.fromkeys(fault.text() for fault in _one_branch_each(faults)))
@@ -83,9 +76,7 @@ class _Fault:
 
     Attributes:
         keys: Keys and indexes that lead to the faulty value, or to the table that lacks a key.
-        site: Number of keys in front of an alternative among types; None if there is no alternative.
-        branch: The alternative.
-        value: The faulty value.
+        site: Number of keys in front of an alternative among types, `branch`; None if there is none.
     """
 
     def __init__(self, details: ErrorDetails, model: type[BaseModel], values: Mapping[str, Any], starter: str) -> None:
@@ -127,7 +118,8 @@ class _Fault:
             name, words = _BOUNDS[self.kind]
             bound = self.details["ctx"][name]
             return f"{toml(self.value)} must be {words} {bound:.12g}"
-        expected = _expected(_annotations(self.model, self.keys))
+        forms = dict.fromkeys(_form(each, _ONE) for each in _annotations(self.model, self.keys))
+        expected = " or ".join(forms) or "something else"
         return f"{toml(self.value)} is not allowed: write {expected}{self._example()}"
 
     def _example(self) -> str:
@@ -149,15 +141,12 @@ def _one_branch_each(faults: list[_Fault]) -> Iterator[_Fault]:
     for fault in faults:
         if fault.site is not None:
             alternatives.setdefault(fault.keys[: fault.site], {}).setdefault(fault.branch, []).append(fault)
-    chosen = {id(fault) for branches in alternatives.values() for fault in _nearest(branches)}
-    for fault in faults:
-        if fault.site is None or id(fault) in chosen:
-            yield fault
-
-
-def _nearest(branches: dict[str, list[_Fault]]) -> list[_Fault]:
-    inside = [faults for faults in branches.values() if any(fault.is_inside for fault in faults)]
-    return min(inside, key=len) if inside else next(iter(branches.values()))[:1]
+    chosen: set[int] = set()
+    for branches in alternatives.values():
+        inside = [of_branch for of_branch in branches.values() if any(fault.is_inside for fault in of_branch)]
+        nearest: list[_Fault] = min(inside, key=len) if inside else next(iter(branches.values()))[:1]
+        chosen.update(map(id, nearest))
+    yield from (fault for fault in faults if fault.site is None or id(fault) in chosen)
 
 
 @cache
@@ -180,21 +169,6 @@ def toml(value: object) -> str:
     """Write a value as TOML, cut off if it is long or nested deeply."""
     text = _toml(value, LONGEST_VALUE)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
-
-
-def unwritable(table: Mapping[str, Any]) -> str | None:
-    """Describe the first key or text with a character that no path, column or query can contain, if any."""
-    pending: list[tuple[str, object]] = [("", table)]
-    seen = set()  # a table made in Python may hold itself
-    while pending:
-        key, value = pending.pop()
-        if isinstance(value, dict | list | tuple) and id(value) not in seen:
-            seen.add(id(value))
-            for name, item in value.items() if isinstance(value, dict) else enumerate(value):
-                pending += [(f"{key}.{name}".removeprefix("."), text) for text in (name, item)]
-        elif isinstance(value, str) and _UNWRITABLE.search(value):
-            return f"{key!a} holds NUL or half a surrogate pair, which no file can have: {toml(ascii(value))}"
-    return None
 
 
 def _toml(value: object, levels: int) -> str:
@@ -246,11 +220,6 @@ def _inside(annotation: Any, key: str | int) -> Iterator[Any]:  # noqa: ANN401 -
         yield get_args(annotation)[1]
 
 
-def _expected(annotations: list[Any]) -> str:
-    words = list(dict.fromkeys(_form(each, _ONE) for each in annotations)) or ["something else"]
-    return " or ".join(words)
-
-
 def _form(annotation: Any, names: Mapping[Any, str]) -> str:  # noqa: ANN401 - any annotation
     """Say how one value, or several values, of a type are written in TOML."""
     one = names is _ONE
@@ -262,43 +231,26 @@ def _form(annotation: Any, names: Mapping[Any, str]) -> str:  # noqa: ANN401 - a
     if get_origin(annotation) in {tuple, list}:
         inner = " or ".join(_form(part, _SEVERAL) for part in _alternatives(get_args(annotation)[0]))
         return f"{'a list' if one else 'lists'} of {inner}"
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return _table(annotation, one=one)
-    return "a table" if one else "tables"
-
-
-def _table(model: type[BaseModel], *, one: bool) -> str:
-    forms: str | None = getattr(model, "forms", None)
-    if forms:
-        return forms
-    fields = model.model_fields
+    noun = "a table" if one else "tables"
+    if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+        return noun
+    fields = annotation.model_fields
     keys = [name for name, field in fields.items() if field.is_required()] or list(fields)[:1]
     inner = ", ".join(f"{name} = …" for name in keys[:MOST_KEYS])
-    return f"{'a table' if one else 'tables'} {{ {inner} }}"
+    return getattr(annotation, "forms", None) or f"{noun} {{ {inner} }}"
 
 
 def _known_keys(model: type[BaseModel], keys: Keys) -> list[str]:
     """Return the keys of the tables that are allowed at some keys."""
     tables = [each for each in _annotations(model, keys) if isinstance(each, type) and issubclass(each, BaseModel)]
-    return [name for table in tables for name in _names(table)]
-
-
-def _names(table: type[BaseModel]) -> Iterable[str]:
-    keys = getattr(table, "keys", None)  # a stage leaves out those that mean nothing to it
-    return keys() if callable(keys) else table.model_fields
-
-
-# References in a config, what they stand for, and what a run is about: its logical date and its labels.
-
-
-# What the references of a config stand for, and what a run is about: its logical date and its labels.
+    # a stage leaves out those that mean nothing to it
+    return [name for table in tables for name in getattr(table, "keys", table.model_fields.keys)()]
 
 
 DS = "ds"
 SHORTEST_SECRET = 4  # characters: shorter values are not hidden in messages, which would be unreadable
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DECLARED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_UNUSABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -336,11 +288,7 @@ class Variables:
         return params.model_copy(update=changed) if changed else params
 
     def expanded(self, text: str) -> str:
-        """Return a text with the values of its references.
-
-        Raises:
-            ConfigError: one has no value.
-        """
+        """Return a text with the values of its references."""
         return expanded(text, self.values)
 
     def revealed(self, text: str) -> str:
@@ -363,11 +311,7 @@ class Variables:
 
     @contextmanager
     def concealing(self) -> Iterator[None]:
-        """Let errors name no value of the environment.
-
-        Raises:
-            ThresherError: the same error; where the environment is used, without its cause, whose text is not ours.
-        """
+        """Let errors name no value of the environment, nor have a cause, whose text is not ours."""
         if self.secrets:
             NOTES.concealed = self.concealed
         try:
@@ -375,10 +319,7 @@ class Variables:
         except ThresherError as error:
             if not self.secrets:
                 raise
-            for fault in (error, *error.faults):
-                fault.message = self.concealed(fault.message)
-                fault.remedy = None if fault.remedy is None else self.concealed(fault.remedy)
-                fault.args = (fault.message,)
+            error.reword(self.concealed)
             raise error from None
         finally:
             NOTES.concealed = str
@@ -394,12 +335,8 @@ def recorded_variables(record: Mapping[str, Any]) -> Variables:
     return Variables(values, secrets, record.get("ds"), dict(record.get("labels", {})))
 
 
-def checked_day(text: str, *, origin: str) -> str:
-    """Return an ISO date.
-
-    Raises:
-        ConfigError: the text is none.
-    """
+def _checked_day(text: str, origin: str) -> str:
+    """Return an ISO date; a ConfigError says what another text is."""
     try:
         if _DAY.fullmatch(text):
             return dt.date.fromisoformat(text).isoformat()
@@ -412,17 +349,10 @@ def checked_day(text: str, *, origin: str) -> str:
     raise ConfigError(message, remedy=remedy)
 
 
-class Declared:
-    """The variables that a config declares, with their defaults or the values that a run gives them.
+class _Declared:
+    """The variables that a config declares in its table `[vars]`, by name, with a default or what `--var` chose.
 
-    Args:
-        table: The table `[vars]`.
-        chosen: Values by name, as `--var` gives them.
-        origin: Name of the config in messages.
-
-    Attributes:
-        values: By name; None for a variable that has no value.
-        faults: What is wrong with names and values.
+    One that has no value is None; `faults` are what is wrong with names and values.
     """
 
     def __init__(self, table: object, chosen: Mapping[str, Any], origin: str) -> None:
@@ -438,16 +368,12 @@ class Declared:
             self._set(name, value)
         if (ds := self.values.get(DS)) is not None:
             try:
-                self.values[DS] = checked_day(ds, origin=origin)
+                self.values[DS] = _checked_day(ds, origin)
             except ConfigError as error:
                 self.faults.append(error)
 
     def value(self, name: str) -> str:
-        """Return the value of a variable, or of the environment for a name that starts with `env.`.
-
-        Raises:
-            ConfigError: it is unknown, or has no value.
-        """
+        """Return the value of a variable, or of the environment for a name that starts with `env.`."""
         if name.startswith(ENVIRONMENT):
             return _of_environment(name.removeprefix(ENVIRONMENT))
         if (value := self.values.get(name)) is not None:
@@ -467,7 +393,7 @@ class Declared:
             self._fail(message, f"Declare it in [vars] of the config; known are: {names}.")
             return
         text = _value_text(value)
-        if text is None or _UNUSABLE.search(text):
+        if text is None or _UNWRITABLE.search(text):
             self._fail(f"--var {name}: its value is not text that a file can hold", "Give text, a number or a date.")
         self.values[name] = text
 
@@ -477,7 +403,7 @@ class Declared:
         if default == {"required": True}:
             return None
         text = _value_text(default)
-        if text is None or _UNUSABLE.search(text):
+        if text is None or _UNWRITABLE.search(text):
             self._fail(f"vars.{name}: {toml(default)} is not allowed", "Write text in quotes, or { required = true }.")
         elif MARKED in text:
             self._fail(f"vars.{name}: a default holds no variables", "Write ${…} where the variable is used.")
@@ -490,7 +416,7 @@ class Declared:
 def _of_environment(name: str) -> str:
     value = os.environ.get(name)
     if value:
-        if _UNUSABLE.search(value):
+        if _UNWRITABLE.search(value):
             message = f"the environment variable {name} holds a character that no file can have"
             raise ConfigError(message, remedy="Set it to text in UTF-8.")
         return value
@@ -520,23 +446,15 @@ _COLUMN_KEYS = frozenset({"by", "cluster", "strata", "system", "average_over"})
 def substituted(
     document: Mapping[str, Any], values: Mapping[str, Any], *, origin: str
 ) -> tuple[Mapping[str, Any], Variables]:
-    """Put variables into a config.
-
-    Args:
-        document: As parsed from TOML; it is left as it is.
-        values: Values by name, as `--var` gives them.
-        origin: Name of the config in messages.
+    """Put variables, chosen by name as `--var` does, into a config, which is left as it is.
 
     Returns:
-        The config without `vars`, and the variables; labels are not among them yet. A config without `vars` and without
-        references is the same object.
+        The config without `vars`, and the variables; labels are not among them yet.
 
     Raises:
         ConfigError: it lists every reference that is unknown or has no value, and every variable that is not declared.
     """
-    if "vars" not in document and not values and not _has_reference(document):
-        return document, NO_VARIABLES
-    declared = Declared(document.get("vars", {}), values, origin)
+    declared = _Declared(document.get("vars", {}), values, origin)
     substitution = _Substitution(declared, origin, names_columns="vars" in document)
     try:
         changed = substitution.document(document)
@@ -548,20 +466,6 @@ def substituted(
     return changed, Variables(substitution.used, substitution.secrets, declared.values.get(DS))
 
 
-def _has_reference(document: Mapping[str, Any]) -> bool:
-    pending: list[Any] = [document]
-    seen = set()  # a table made in Python may hold itself
-    while pending:
-        value = pending.pop()
-        text = _text(value)
-        if text is not None and MARKED in text:
-            return True
-        if isinstance(value, Mapping | list | tuple) and id(value) not in seen:
-            seen.add(id(value))
-            pending += value.values() if isinstance(value, Mapping) else value
-    return False
-
-
 def _text(value: object) -> str | None:
     """Return a text or the text of a path; None for everything else."""
     path = os.fspath(value) if isinstance(value, os.PathLike) else value
@@ -569,15 +473,13 @@ def _text(value: object) -> str | None:
 
 
 class _Substitution:
-    """One pass over a config.
+    """One pass over a config, with the references that have no value as faults.
 
-    Attributes:
-        faults: References without a value.
-        used: Values that paths and SQL of stages refer to, by name.
-        secrets: Values of the environment that these and the scratch folder refer to, by name.
+    Values that paths and SQL of stages refer to are `used`, by name; those of the environment among them, and those
+    that the scratch folder refers to, are `secrets`.
     """
 
-    def __init__(self, declared: Declared, origin: str, *, names_columns: bool) -> None:
+    def __init__(self, declared: _Declared, origin: str, *, names_columns: bool) -> None:
         self._declared, self._origin, self._names_columns = declared, origin, names_columns
         self.faults: list[ConfigError] = []
         self.used: dict[str, str] = {}
@@ -591,7 +493,8 @@ class _Substitution:
             elif key == "resources":
                 changed[key] = self._replaced(value, key, self._scratch)
             elif key != "vars":
-                changed[key] = self._replaced(value, key, self._seen if key in {"output", "labels"} else self._plain)
+                use = self._declared.value if key in {"output", "labels"} else self._plain
+                changed[key] = self._replaced(value, key, use)
         return changed
 
     def _stage(self, table: Any, number: int) -> Any:  # noqa: ANN401 - any TOML value
@@ -611,7 +514,7 @@ class _Substitution:
             return self._looked_up(value, where)
         if key in _COLUMN_KEYS:
             return self._columns(value, where)
-        return self._replaced(value, where, self._seen if key == "name" else self._plain)
+        return self._replaced(value, where, self._declared.value if key == "name" else self._plain)
 
     def _of_input(self, key: str, value: Any, where: str) -> Any:  # noqa: ANN401 - any TOML value
         if key in {"path", "where"}:
@@ -662,9 +565,6 @@ class _Substitution:
                 return ""
 
         return attempt
-
-    def _seen(self, name: str) -> str:
-        return self._declared.value(name)
 
     def _plain(self, name: str) -> str:
         """The value of a text that records show, for which no value of the environment is let in."""

@@ -29,14 +29,10 @@ if TYPE_CHECKING:
 
     from ..interrupts import StopRequest
     from ..sources.inputs import Input
-    from ..sources.stores import Address
     from ..storage.mirror import ResultsStore
     from ..storage.publish import Expired, Keeping, Verified
     from .config import Config, ResourceLimits
     from .stage_results import Run
-
-
-# Files that a config or an option says to write, held against all that is read, published, or somebody else's.
 
 
 _START = 1 << 16
@@ -51,11 +47,9 @@ _NEVER = re.compile(rb"(?!)")
 
 @dataclass(frozen=True)
 class OwnFile:
-    """A file that is written outside the results.
+    """A file that is written outside the results, which a key of the config or an option names.
 
     Attributes:
-        key: What names it: a key of the config, or an option.
-        path: The file, absolute.
         start: What a file in its place starts with that may be replaced, or appended to.
     """
 
@@ -88,11 +82,7 @@ class OwnFile:
         return f"Choose another file with {self.key}."
 
     def make_folder(self) -> None:
-        """Make the folder that it lies in, unless it is there.
-
-        Raises:
-            CannotCreateError: the folder cannot be made.
-        """
+        """Make the folder that it lies in, unless it is there."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -113,19 +103,15 @@ class OwnFile:
 
 
 def gate_files(paths: Mapping[str, str | None], base: Path, origin: str) -> tuple[OwnFile, ...]:
-    """Return the files to which a config says that the outcomes of its gates are written.
-
-    Args:
-        paths: Their paths by key, relative to `base`; None: none.
-        base: Folder that relative paths start from.
-        origin: Name of the config in messages.
+    """Return the files to which a config says that the outcomes of its gates are written, from their paths by key.
 
     Raises:
         ConfigError: a text names no place on this machine.
     """
-    written = ((key, paths.get(key), start) for key, start in (("gates_json", _JSON), ("gates_junit", _JUNIT)))
     return tuple(
-        OwnFile(key, local_path(path, base, what=f"{origin}: {key}"), start) for key, path, start in written if path
+        OwnFile(key, local_path(path, base, what=f"{origin}: {key}"), start)
+        for key, start in (("gates_json", _JSON), ("gates_junit", _JUNIT))
+        if (path := paths.get(key))
     )
 
 
@@ -135,11 +121,7 @@ def sheet_file(path: Path) -> OwnFile:
 
 
 class WrittenFileError(ConfigError):
-    """A file that a config says to write is one that is read, is published, or is somebody else's.
-
-    Args:
-        key: The key that names it.
-    """
+    """A file that a key of a config says to write is one that is read, is published, or is somebody else's."""
 
     def __init__(self, message: str, *, remedy: str, key: str) -> None:
         super().__init__(message, remedy=remedy)
@@ -155,7 +137,7 @@ def check_written(config: Config, file: Path | None = None, *, more: Sequence[Ow
     Args:
         config: The config.
         file: The config file itself; None: it is none.
-        more: Files that are written besides, as an option says.
+        more: The files that are meant, as an option says; none: all that the config names.
 
     Raises:
         WrittenFileError: names the key, the file, and what it is.
@@ -177,14 +159,7 @@ def check_written(config: Config, file: Path | None = None, *, more: Sequence[Ow
 
 @contextmanager
 def of_options(options: Mapping[str, object]) -> Iterator[None]:
-    """Tell a fault of a file as one of the command line where an option named it, not the config.
-
-    Args:
-        options: What the options said, by key of the config; None: nothing.
-
-    Raises:
-        UsageError: an option named the file.
-    """
+    """Tell a fault of a file as a UsageError where an option, by its key of the config, named it, not the config."""
     try:
         yield
     except WrittenFileError as error:
@@ -215,10 +190,10 @@ def _folders(config: Config) -> Iterator[tuple[str, Path]]:
 
 def _fault(config: Config, path: Path, file: Path | None, others: Iterator[tuple[str, Path]]) -> str:
     """Say what a file is that must not be written; empty if it may be."""
-    if file is not None and _is_same(path, file):
+    if file is not None and names_below(file, path) == ():
         return "is the config itself"
     for key, other in others:
-        if _is_same(path, other):
+        if names_below(other, path) == ():
             return f"is the file of {key}, too"
     for folder in _published(config):
         if names_below(folder, path) is not None or _is_linked_into(folder, path):
@@ -229,7 +204,7 @@ def _fault(config: Config, path: Path, file: Path | None, others: Iterator[tuple
 def _fault_of_folder(config: Config, folder: Path, file: Path | None) -> str:
     """Say why a folder cannot be one for our files, before it is made; empty if nothing tells."""
     if identity(folder) is not None and not folder.is_dir():
-        if file is not None and _is_same(folder, file):
+        if file is not None and names_below(file, folder) == ():
             return "is the config itself, not a folder"
         return _fault_as_input(config, folder)
     if folder == config.output:
@@ -237,10 +212,6 @@ def _fault_of_folder(config: Config, folder: Path, file: Path | None) -> str:
     if names_below(config.output, folder) and config.store is None:
         return f"lies in the results folder {config.output}, where thresher alone writes"
     return _fault_as_input(config, folder / "thresher-rows-0" / "rows.parquet")
-
-
-def _is_same(path: Path, other: Path) -> bool:
-    return names_below(other, path) == ()
 
 
 def _is_linked_into(folder: Path, path: Path) -> bool:
@@ -289,19 +260,13 @@ def _inputs(config: Config) -> Iterator[tuple[str, Input]]:
                     yield contract.name, spec
 
 
-# Where results live: in a folder here, or on a store, for which runs are made in a mirror here.
-
-
 MIRRORS = "results"
 
 
 def store_of(text: str | os.PathLike[str], *, what: str, limits: ResourceLimits | None = None) -> ResultsStore | None:
     """Return the store that a text names; None if it means a folder here.
 
-    Args:
-        text: The text as written by a person.
-        what: What it is for, in messages.
-        limits: Limits of a config, whose folder and limit of copies its mirrors obey, too.
+    Its mirrors obey the folder and the limit of copies of a config, too, where its `limits` are given.
 
     Raises:
         ConfigError: the address cannot be read, or is a pattern.
@@ -320,31 +285,16 @@ def store_of(text: str | os.PathLike[str], *, what: str, limits: ResourceLimits 
     if not address.is_readable:
         message = f"{what}: {cleaned(shortened(written), layout='')} has a control character in its key"
         raise ConfigError(message, remedy="Name a folder without control characters, such as tabs and ends of lines.")
-    caches = folder_for_caches() / MIRRORS
-    limit = DEFAULT_LIMIT
-    if limits is not None and limits.copies is not None:
-        caches = limits.copies / MIRRORS
-    if limits is not None and limits.copies_limit is not None:
-        limit = bytes_of(limits.copies_limit)
-    return ResultsStore(
-        _name(address),
-        partial(RemoteFolder, address, what=what),
-        caches / hashlib.sha256(json.dumps([_name(address), endpoints()]).encode()).hexdigest()[:16],
-        limit,
-    )
-
-
-def _name(address: Address) -> str:
-    return str(address).removesuffix("/")
+    folder = (limits and limits.copies) or folder_for_caches()
+    limit = bytes_of(limits.copies_limit) if limits is not None and limits.copies_limit is not None else DEFAULT_LIMIT
+    name = str(address).removesuffix("/")
+    digest = hashlib.sha256(json.dumps([name, endpoints()]).encode()).hexdigest()
+    return ResultsStore(name, partial(RemoteFolder, address, what=what), folder / MIRRORS / digest[:16], limit)
 
 
 @contextmanager
 def results_at(text: str | os.PathLike[str], *, what: str = "results") -> Iterator[Path]:
     """Give the folder in which results can be read: the one that is named, or an up-to-date mirror of the store.
-
-    Args:
-        text: A folder or an address, as written by a person.
-        what: What it is for, in messages.
 
     Raises:
         ConfigError: it is neither.
@@ -359,22 +309,14 @@ def results_at(text: str | os.PathLike[str], *, what: str = "results") -> Iterat
 
 
 def verify_at(text: str | os.PathLike[str], *, repair: bool) -> Verified:
-    """Verify results wherever they live; those on a store by reading every object again.
-
-    Args:
-        text: A folder or an address.
-        repair: Whether to rebuild catalog and pointer first.
-
-    Raises:
-        ThresherError: as for `pipeline.storage.publish.verify`, or the store cannot be read.
-    """
+    """Verify results wherever they live, those on a store by reading every object again; see `publish.verify`."""
     from ..storage.publish import repair_on_store, verify  # noqa: PLC0415 - runs need none of it
 
     store = store_of(text, what="results")
     if store is None:
         return verify(local_path(text, Path.cwd(), what="results"), repair=repair)
     with store.naming():
-        healed = repair_on_store(store.work_mirror()) if repair else ()
+        healed = repair_on_store(store.mirror(store.work)) if repair else ()
     with store.fresh_copy() as folder:
         verified = verify(folder)
         notes = (*map(store.named, healed), *(note.replace(str(folder), store.address) for note in verified.notes))
@@ -382,16 +324,7 @@ def verify_at(text: str | os.PathLike[str], *, repair: bool) -> Verified:
 
 
 def expire_at(text: str | os.PathLike[str], keeping: Keeping, *, dry_run: bool) -> Expired:
-    """Remove old runs wherever they live.
-
-    Args:
-        text: A folder or an address.
-        keeping: Which runs stay.
-        dry_run: Whether to say only what would be removed.
-
-    Raises:
-        ThresherError: as for `pipeline.storage.publish.expire`, or the store cannot be read or written.
-    """
+    """Remove old runs wherever they live; see `publish.expire`."""
     from ..storage.publish import expire  # noqa: PLC0415 - runs need none of it
 
     store = store_of(text, what="results")
@@ -399,20 +332,14 @@ def expire_at(text: str | os.PathLike[str], keeping: Keeping, *, dry_run: bool) 
         with results_at(text) as folder:
             return expire(folder, keeping, dry_run=dry_run)
     with store.naming():
-        expired = expire(store.work, keeping, mirror=store.work_mirror())
+        expired = expire(store.work, keeping, mirror=store.mirror(store.work))
     return replace(expired, notes=tuple(map(store.named, expired.notes)))
 
 
 def put_beside(text: str | os.PathLike[str], path: Path, kind: str) -> str:
     """Put a file beside results that live on a store; return where it is: there, or where it was written.
 
-    Args:
-        text: Where the results live.
-        path: The file.
-        kind: The type of its content, by which browsers know what to do.
-
-    Raises:
-        ThresherError: the store cannot be written.
+    Browsers know by `kind`, the type of its content, what to do with it.
     """
     store = store_of(text, what="results")
     if store is None:
@@ -421,36 +348,20 @@ def put_beside(text: str | os.PathLike[str], path: Path, kind: str) -> str:
     return f"{store.address}/{path.name}"
 
 
-# What a run does beside its work where its results live on a store: it begins from what is there, and tries again.
-
-
 TRIES = 5
 PAUSE = 0.5  # seconds, doubled after every lost race
 
 
 class OnStore:
-    """One attempt of a config whose results live on a store.
-
-    Args:
-        store: The store.
-        stop: Whether a signal asked to stop.
-
-    Attributes:
-        store: The store.
-        mirror: Where the run is made.
-    """
+    """One attempt of a config whose results live on a store, made in a mirror of that."""
 
     def __init__(self, store: ResultsStore, stop: StopRequest) -> None:
         self.store, self._stop = store, stop
-        self.mirror = store.work_mirror()
+        self.mirror = store.mirror(store.work)
         self.mirror.check = stop.check
 
     def begin(self) -> None:
-        """Bring the mirror up to date, while its lock is held.
-
-        Raises:
-            ThresherError: the store cannot be read, or does not honour conditions of writes.
-        """
+        """Bring the mirror up to date, while its lock is held."""
         with self._stop.at_once():
             self.store.bring_here(self.mirror)
             self.mirror.check_conditions()
@@ -460,10 +371,6 @@ def tried_again(store: ResultsStore, run_once: Callable[[], Run]) -> Run:
     """Run a config; once more, on top of the other run, if one was published to its store meanwhile.
 
     The stages that it has counted are taken over if their inputs are still the same.
-
-    Args:
-        store: Where its results live.
-        run_once: Runs it.
 
     Raises:
         BusyError: other runs were published first, every time.

@@ -106,9 +106,16 @@ def stage_catalog(
     with storage_errors(f"writing {path}"):
         state.layout.staging.mkdir(exist_ok=True)
         remove_own(path, state.layout.root)
-        may_be_carried = version_of(existing_shows) == _version()
+        is_carried = False
         with duckdb.connect(":memory:") as connection:
-            if not (may_be_carried and _carried(connection, path, state, attempt)):
+            if version_of(existing_shows) == _version():
+                try:
+                    is_carried = _carry(connection, path, state, attempt)
+                except (CatalogException, BinderException, ConversionException):  # somebody else made the catalog
+                    with suppress(TransactionException):
+                        connection.execute("ROLLBACK")
+                    detach(connection)
+            if not is_carried:
                 remove_own(path, state.layout.root)
                 state = state.with_all_runs()
                 _build(connection, path, state, attempt)
@@ -123,19 +130,6 @@ def stage_catalog(
     with reading_back(path):
         facts = CatalogFacts(own_sha256(path), what_is_shown(state), f"{status.st_size}:{status.st_mtime_ns}")
     return path, state.pointer_to(facts)
-
-
-def _carried(
-    connection: duckdb.DuckDBPyConnection, path: Path, state: State, attempt: Mapping[str, Any] | None
-) -> bool:
-    """As `_carry`; False, too, if a table is missing or another one, since somebody else made the catalog."""
-    try:
-        return _carry(connection, path, state, attempt)
-    except (CatalogException, BinderException, ConversionException):
-        with suppress(TransactionException):
-            connection.execute("ROLLBACK")
-        detach(connection)
-        return False
 
 
 def _carry(connection: duckdb.DuckDBPyConnection, path: Path, state: State, attempt: Mapping[str, Any] | None) -> bool:
@@ -156,10 +150,9 @@ def _carry(connection: duckdb.DuckDBPyConnection, path: Path, state: State, atte
     wanted = {front + name: left_out.get(name, ()) for name in kept}
     latest = front + run[0].name
     is_new = latest not in shown
+    expected = {folder: paths for folder, paths in wanted.items() if folder != latest or not is_new}
     is_of_another_folder = any(folder != front + run_name_of(folder) for folder in shown)
-    if is_of_another_folder or any(
-        shown.get(folder) != paths for folder, paths in wanted.items() if folder != latest or not is_new
-    ):
+    if is_of_another_folder or any(shown.get(folder) != paths for folder, paths in expected.items()):
         detach(connection)
         return False
     connection.execute("BEGIN TRANSACTION")  # one, so that the disk is waited for once
@@ -188,8 +181,7 @@ def _build(connection: duckdb.DuckDBPyConnection, path: Path, state: State, atte
         make_tables(connection, tables, runs[-1], fresh=True)
         if len(runs) == 1:
             _finish(connection)
-            # remember a catalog without a row: to make and comment tables takes longer than all else in
-            # a small catalog
+            # remember one without a row: to make and comment tables takes longer than all else in a small catalog
             content = path.read_bytes()
             while len(_templates) >= _MOST_TEMPLATES:
                 del _templates[next(iter(_templates))]
@@ -208,14 +200,11 @@ def _finish(connection: duckdb.DuckDBPyConnection) -> None:
     detach(connection)
 
 
-# What a catalog shows, compared with what the manifests of its runs say.
-
-
 def _faults_as_read(connection: duckdb.DuckDBPyConnection, path: Path, state: State) -> list[str]:
     """What the written file shows of the latest run otherwise than it should; the connection is that of the writer."""
     latest, tables = state.shown[-1], tables_of(state.shown[-1:])
     shown = {(MAIN, table): _n_rows(latest, table) for table in tables} | {(MAIN, RUNS.name): len(state.visible)}
-    remembered = {(HISTORY, table): _n_stored(latest, table) for table in tables}
+    remembered = {(HISTORY, table): _n_rows(latest, table, stored=True) for table in tables}
     try:
         attach(connection, path, read_only=True)
         faults = [*_differing(connection, shown), *_differing(connection, remembered, latest[1].run_id)]
@@ -232,14 +221,7 @@ def _cannot_be_read(path: Path, error: duckdb.Error) -> str:
 
 
 def catalog_faults(path: Path, runs: Sequence[RunFolder]) -> list[str]:
-    """Compare tables, columns and numbers of rows of a catalog with the manifests of all its runs.
-
-    Args:
-        path: The catalog.
-        runs: Folder and manifest of every kept run, without damaged tables, oldest first; the last is the latest.
-
-    Returns:
-        The differences, as sentences.
+    """Return where tables, columns and numbers of rows of a catalog differ from the manifests of all kept runs.
 
     Raises:
         ThresherError: the system refuses to open it, for a reason that has nothing to do with its content.
@@ -263,21 +245,16 @@ def catalog_faults(path: Path, runs: Sequence[RunFolder]) -> list[str]:
 def _shape_faults(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]) -> Iterator[str]:
     wanted, existing = shapes(runs), existing_shapes(connection)
     for view, shape in wanted.items():
-        shown = existing.get(view)
-        if shown is None:
+        if view not in existing:
             yield f"table {'.'.join(view)} is missing"
-        elif not _holds(shown, shape, exactly=view[0] == MAIN):
+            continue
+        names, promised = ([name for name, _ in each.columns] for each in (existing[view], shape))
+        # a table of history may also have columns of runs that were deleted since
+        if names != promised if view[0] == MAIN else not set(promised) <= set(names):
             yield f"table {'.'.join(view)} has other columns than its manifest says"
     for schema, name in existing:
         if schema == MAIN and (schema, name) not in wanted:
             yield f"table {name} is not one of the latest run"
-
-
-def _holds(shown: Shape, wanted: Shape, *, exactly: bool) -> bool:
-    """Whether a table has the columns; a table of history may also have those of runs that were deleted since."""
-    names = [name for name, _ in shown.columns]
-    promised = [name for name, _ in wanted.columns]
-    return names == promised if exactly else set(promised) <= set(names)
 
 
 def _row_faults(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]) -> Iterator[str]:
@@ -287,7 +264,7 @@ def _row_faults(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]
     promised[MAIN, RUNS.name] = len(runs)
     yield from _differing(connection, promised)
     for table in tables_of(runs):
-        wanted = {run[1].run_id: number for run in runs if (number := _n_stored(run, table))}
+        wanted = {run[1].run_id: number for run in runs if (number := _n_rows(run, table, stored=True))}
         shown = connection.execute(catalog_tables.on((HISTORY, table), catalog_tables.ROWS_OF_RUNS)).fetchall()
         if dict(shown) != wanted:
             yield f"table {HISTORY}.{table} has other rows than the manifests say"
@@ -308,18 +285,9 @@ def _differing(
             yield f"table {'.'.join(view)} has {counted[number]} rows, its manifest says {rows}"
 
 
-def _n_rows(run: RunFolder, table: str) -> int:
-    return sum(file.rows for _, _, file in files_of([run], table))
-
-
-def _n_stored(run: RunFolder, table: str) -> int:
-    return sum(file.rows for _, _, file in stored_files([run], table))
-
-
-# Reading results: a read-only connection with the tables of the catalog, and runs by the day that they are about.
-
-
-# Reading results: a read-only connection with the tables of the catalog.
+def _n_rows(run: RunFolder, table: str, *, stored: bool = False) -> int:
+    """How many rows of a table a run has, or has in history."""
+    return sum(file.rows for _, _, file in (stored_files if stored else files_of)([run], table))
 
 
 def open_results(results: Path) -> duckdb.DuckDBPyConnection:
@@ -359,7 +327,13 @@ def _show(connection: duckdb.DuckDBPyConnection, layout: Layout) -> None:
                 _adapt(connection, state, latest, folders)
                 return
             detach(connection)
-    _rebuild(connection, layout)
+    # build the tables in memory from the folders of all kept runs
+    require_latest(layout)
+    state = read_state(layout, older=None)
+    tables = shapes(state.shown)
+    make_tables(connection, tables, state.shown[-1], fresh=True)
+    fill(connection, state.shown, tables, state.left_out, fresh=True)
+    update_attempts(connection, layout, None)
 
 
 def _attached(connection: duckdb.DuckDBPyConnection, layout: Layout, latest: RunFolder) -> bool:
@@ -395,13 +369,7 @@ def _adapt(connection: duckdb.DuckDBPyConnection, state: State, latest: RunFolde
 
 
 def _show_through(connection: duckdb.DuckDBPyConnection, latest: RunFolder, shown: list[str]) -> None:
-    """Put views into a database in memory that show the catalog without the runs that have gone, where it is now.
-
-    Args:
-        connection: Its current database is the catalog.
-        latest: The latest run.
-        shown: Folders of the runs that are still there, as the catalog names them.
-    """
+    """Put views into a database in memory that show of the catalog the runs that are still there, where it is now."""
     tables = existing_shapes(connection)
     connection.execute("USE memory")
     connection.execute("CREATE SCHEMA history")
@@ -415,17 +383,6 @@ def _show_through(connection: duckdb.DuckDBPyConnection, latest: RunFolder, show
         else:
             connection.execute(catalog_tables.show_through(view, run_ids if view[0] == HISTORY else None))
     define_macros(connection)
-
-
-def _rebuild(connection: duckdb.DuckDBPyConnection, layout: Layout) -> None:
-    """Build the tables in memory from the folders of all kept runs."""
-    require_latest(layout)
-    state = read_state(layout, older=None)
-    runs = state.shown
-    tables = shapes(runs)
-    make_tables(connection, tables, runs[-1], fresh=True)
-    fill(connection, runs, tables, state.left_out, fresh=True)
-    update_attempts(connection, layout, None)
 
 
 def omitted_tables(results: Path) -> dict[str, dict[str, str]]:
@@ -445,9 +402,6 @@ def omitted_tables(results: Path) -> dict[str, dict[str, str]]:
         raise DataError(message, remedy=f"thresher verify {results} lists what is damaged.") from error
 
 
-# Published runs by the day that they are about.
-
-
 _OF_DAY = "SELECT path FROM catalog.main.runs WHERE ds = CAST($1 AS DATE) ORDER BY generation DESC LIMIT 1"
 _SHOWN_AND_LAST = "SELECT max_by(ds, generation), max(ds) FROM catalog.main.runs"
 
@@ -457,20 +411,12 @@ def run_to_repeat(state: State, ds: str | None) -> KeptRun | None:
 
     It is the latest run; for a day before the one that the latest run is about, the last run of that day. A later day
     has to be published even if a run of it is kept: until then readers of the latest run see an earlier day.
-
-    Args:
-        state: The healed results folder, whose lock the caller holds.
-        ds: The day that the new run is about; None if it has none.
     """
     latest = state.latest_run
-    if latest is None:
-        return None
-    if ds is None or not (shown := shown_and_last_day(state.layout)[0]) or ds >= shown:
+    if latest is None or ds is None or not (shown := shown_and_last_day(state.layout)[0]) or ds >= shown:
         return latest
     row = _asked(state.layout, _OF_DAY, [ds])
-    if row is None:
-        return None
-    return state.kept_run(run_name_of(row[0]), hashes=True)
+    return None if row is None else state.kept_run(run_name_of(row[0]), hashes=True)
 
 
 def shown_and_last_day(layout: Layout) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from ..queries.load import macro_names, macros
 from ..records import dataclass
 from ..tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
 from ..tables.schemas import DESCRIPTION
-from .layout import attempts_frame, empty_frame, history_frame, in_history, read_record, record_frames, runs_frame
+from .layout import attempts_frame, history_frame, in_history, read_record, record_frames, runs_frame
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
     from ..tables.schemas import Column
     from .layout import Layout, Manifest, PublishedFile
-
-
-# Statements that create and fill the tables of a catalog, as text; those of equal arguments are made once.
 
 
 MAIN, HISTORY = "main", "history"
@@ -71,9 +68,7 @@ def on(view: View, statement: str) -> str:
 @cache
 def create(view: View, columns: Columns) -> str:
     """Create a table."""
-    items: list[exp.Expr] = [
-        exp.ColumnDef(this=exp.to_identifier(name, quoted=True), kind=_type(sql_type)) for name, sql_type in columns
-    ]
+    items = [_definition(name, sql_type) for name, sql_type in columns]
     return text(exp.Create(this=exp.Schema(this=table(view), expressions=items), kind="TABLE"))
 
 
@@ -90,8 +85,7 @@ def comment(view: View, words: str, *, kind: str = "TABLE", name: str | None = N
 @cache
 def add_column(view: View, name: str, sql_type: str) -> str:
     """Add a column, which is NULL in the existing rows."""
-    added = exp.ColumnDef(this=exp.to_identifier(name, quoted=True), kind=_type(sql_type))
-    return text(exp.Alter(this=table(view), kind="TABLE", actions=[added]))
+    return text(exp.Alter(this=table(view), kind="TABLE", actions=[_definition(name, sql_type)]))
 
 
 @cache
@@ -102,30 +96,18 @@ def make_text(view: View, name: str) -> str:
 
 
 @cache
-def insert_file(view: View, columns: Columns, names: Columns) -> str:
-    """Add the rows of the Parquet file `$path`.
-
-    Args:
-        view: The table.
-        columns: Its columns.
-        names: Name in the file by name in the table.
-    """
-    select = _row(_cast_items(columns, dict(names))).from_(_read(exp.Placeholder(this="path")), copy=False)
+def insert_file(view: View, columns: Columns, names: tuple[str, ...]) -> str:
+    """Add the rows of the Parquet file `$path`, which has columns of the given names, and NULL in the others."""
+    select = _row(_cast_items(columns, names)).from_(_read(exp.Placeholder(this="path")), copy=False)
     return text(exp.Insert(this=table(view), expression=select))
 
 
 @cache
-def insert_files(view: View, leading: Columns, columns: Columns, names: Columns) -> str:
-    """Add the rows of the Parquet files `$paths` to a table of history.
-
-    Args:
-        view: The table.
-        leading: What it has in front, in the relation `listed` by path.
-        columns: The columns of the files by their names in the table.
-        names: As for `insert_file`.
-    """
+def insert_files(view: View, leading: Columns, columns: Columns) -> str:
+    """Add the rows of the Parquet files `$paths` to a table of history; in front what `listed` has by their paths."""
     files = _read(exp.Placeholder(this="paths"), filename=exp.Literal.string(FILE_PATH))
-    items = [*(column(name, "listed") for name, _ in leading), *_cast_items(columns, dict(names), "files")]
+    names = [name for name, _ in columns]
+    items = [*(column(name, "listed") for name, _ in leading), *_cast_items(columns, names, "files")]
     listed = exp.EQ(this=column(FILE_PATH, "files"), expression=column("path", "listed"))
     aliased = exp.Table(this=files, alias=exp.TableAlias(this=exp.to_identifier("files")))
     select = _row(items).from_(aliased, copy=False).join("listed", on=listed, copy=False)
@@ -134,12 +116,7 @@ def insert_files(view: View, leading: Columns, columns: Columns, names: Columns)
 
 @cache
 def remember(name: str, leading: Columns) -> str:
-    """Add the rows of the latest run to its table in history.
-
-    Args:
-        name: The table.
-        leading: What it has in front there, each a parameter of that name.
-    """
+    """Add the rows of the latest run to its table in history, with parameters of the names of `leading` in front."""
     values = (named(exp.Cast(this=exp.Placeholder(this=key), to=_type(sql_type)), key) for key, sql_type in leading)
     select = _row([*values, exp.Star()]).from_(table((MAIN, name)), copy=False)
     return text(exp.Insert(this=table((HISTORY, name)), expression=select, by_name=True))
@@ -157,11 +134,11 @@ def count_rows(views: tuple[View, ...], *, of_run: bool) -> str:
     return text(union(selects))
 
 
-def view_of_files(view: View, paths: tuple[str, ...], columns: Columns, names: tuple[Columns, ...]) -> str:
-    """A view of Parquet files; `names` of each file as in `insert_file`."""
+def view_of_files(view: View, columns: Columns, files: Mapping[str, Collection[str]]) -> str:
+    """A view of Parquet files by their paths, each with names of columns as in `insert_file`."""
     selects = [
-        _row(_cast_items(columns, dict(of_file))).from_(_read(exp.Literal.string(path)), copy=False)
-        for path, of_file in zip(paths, names, strict=True)
+        _row(_cast_items(columns, names)).from_(_read(exp.Literal.string(path)), copy=False)
+        for path, names in files.items()
     ]
     return text(exp.Create(this=table(view), kind="VIEW", expression=union(selects), replace=True))
 
@@ -202,11 +179,15 @@ def _read(path: exp.Expr, **options: exp.Expr) -> exp.Expr:
     return exp.func("read_parquet", path, *words)
 
 
-def _cast_items(columns: Columns, names: dict[str, str], files: str | None = None) -> list[exp.Expr]:
+def _cast_items(columns: Columns, names: Collection[str], files: str | None = None) -> list[exp.Expr]:
     return [
-        named(exp.Cast(this=column(names[name], files) if name in names else exp.null(), to=_type(sql_type)), name)
+        named(exp.Cast(this=column(name, files) if name in names else exp.null(), to=_type(sql_type)), name)
         for name, sql_type in columns
     ]
+
+
+def _definition(name: str, sql_type: str) -> exp.Expr:
+    return exp.ColumnDef(this=exp.to_identifier(name, quoted=True), kind=_type(sql_type))
 
 
 def _type(sql_type: str) -> exp.DataType:
@@ -218,34 +199,22 @@ def _row(items: list[exp.Expr]) -> exp.Select:
     return exp.select(*items, copy=False)
 
 
-# The tables of a catalog: which there are for given runs, and how they are made, commented and filled.
-
-
 TABLE_ROWS = 100_000  # a table of the latest run that has more rows is a view of its files
-RENAMED_COLUMNS = {"inputs": {"fate": "status"}}  # table: {name in kept runs of earlier versions: name in the catalog}
-
 RunFolder = tuple["Path", "Manifest"]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One table of a catalog.
-
-    Attributes:
-        columns: Its columns.
-        is_view: Whether it is a view of files.
-    """
+    """The columns of a table of a catalog, and whether it is a view of files."""
 
     columns: Columns
     is_view: bool = False
 
 
 def shapes(runs: Sequence[RunFolder], *, holds_all: bool = False) -> dict[View, Shape]:
-    """Return the tables of a catalog by schema and name.
+    """Return the tables of a catalog of runs, the last of which is the latest, by schema and name.
 
-    Args:
-        runs: Its runs, the last of which is the latest.
-        holds_all: Whether no table is a view of files, however large, so that the catalog can be read without them.
+    With `holds_all` no table is a view of files, however large, so that the catalog can be read without them.
     """
     wanted: dict[View, Shape] = {(MAIN, table.name): Shape(of_contract(table.columns)) for table in (RUNS, ATTEMPTS)}
     leading = of_contract(HISTORY_COLUMNS)
@@ -299,17 +268,10 @@ def columns_of(files: Iterable[PublishedFile]) -> Columns:
     """Return the union of the columns in order of appearance; a column whose type differs between files is VARCHAR."""
     columns: dict[str, str] = {}
     for file in files:
-        for name, name_in_file in names_in_file(file):
-            sql_type = file.schema[name_in_file]
+        for name, sql_type in file.schema.items():
             if columns.setdefault(name, sql_type) != sql_type:
                 columns[name] = "VARCHAR"
     return tuple(columns.items())
-
-
-def names_in_file(file: PublishedFile) -> Columns:
-    """Return names of columns in the catalog and in the file: they differ if a later version renamed them."""
-    renamed = RENAMED_COLUMNS.get(file.table, {})
-    return tuple((renamed.get(name, name), name) for name in file.schema)
 
 
 _COLUMNS = """
@@ -452,9 +414,8 @@ class _Describing:
         folder, manifest = self._run
         for file in manifest.files:
             if file.table == table:
-                with suppress(
-                    OSError, ValueError, KeyError, pl.exceptions.PolarsError
-                ):  # an earlier version's has none
+                # an earlier version's has none
+                with suppress(OSError, ValueError, KeyError, pl.exceptions.PolarsError):
                     return dict(json.loads(pl.read_parquet_metadata(folder / file.path)[DESCRIPTION]))
         return {}
 
@@ -477,14 +438,9 @@ def fill(
     *,
     fresh: bool,
 ) -> None:
-    """Add the rows of runs, and put those of the latest run into the tables of schema `main`.
+    """Add the rows of runs, the latest last, and put those of the latest run into the tables of schema `main`.
 
-    Args:
-        connection: Its current database has the tables.
-        runs: The runs to add, oldest first; the last of them is the latest.
-        wanted: The tables.
-        left_out: Damaged files by the name of the run's folder.
-        fresh: Whether the tables have no row yet.
+    `fresh` says that the tables have no row yet; `left_out` are damaged files by the name of the run's folder.
     """
     latest = runs[-1]
     _insert(connection, (MAIN, RUNS.name), runs_frame(runs, left_out))
@@ -516,34 +472,31 @@ def _replace(
     for _, _, file in files_of([latest], view[1]):
         if file.rows:
             path = glob.escape(str(latest[0] / file.path))
-            connection.execute(insert_file(view, shape.columns, names_in_file(file)), {"path": path})
+            connection.execute(insert_file(view, shape.columns, tuple(file.schema)), {"path": path})
 
 
 def view_of_latest(connection: duckdb.DuckDBPyConnection, view: View, shape: Shape, latest: RunFolder) -> None:
     """Make a view of the files of the latest run."""
     files = [file for _, _, file in files_of([latest], view[1])]
-    paths = tuple(glob.escape(str(latest[0] / file.path)) for file in files)
-    names = tuple(names_in_file(file) for file in files)
-    connection.execute(view_of_files(view, paths, columns_of(files) or shape.columns, names))
+    names = {glob.escape(str(latest[0] / file.path)): file.schema.keys() for file in files}
+    connection.execute(view_of_files(view, columns_of(files) or shape.columns, names))
 
 
 def _remember_older(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]) -> None:
     """Add the rows of many runs to history, reading files with the same columns together."""
     runs_in_front = history_frame(runs)
     for table in tables_of(runs):
-        alike: dict[tuple[tuple[str, str], ...], list[tuple[str, str]]] = {}
-        for folder, manifest, file in stored_files(runs, table):
-            columns = tuple(file.schema.items())
-            listed = (str(folder / file.path), manifest.run_id)
-            alike.setdefault(columns, []).append(listed)
-        sample = {tuple(file.schema.items()): file for _, _, file in stored_files(runs, table)}
-        for schema, listed_files in alike.items():
-            file = sample[schema]
-            listed_frame = pl.DataFrame(listed_files, schema=["path", "run_id"], orient="row")
-            connection.register("listed", listed_frame.join(runs_in_front, on="run_id", maintain_order="left"))
-            columns = columns_of([file])
-            text = insert_files((HISTORY, table), in_front(columns), columns, names_in_file(file))
-            connection.execute(text, {"paths": [glob.escape(path) for path, _ in listed_files]})
+        alike: dict[Columns, list[tuple[Path, Manifest, PublishedFile]]] = {}
+        for stored in stored_files(runs, table):
+            alike.setdefault(tuple(stored[2].schema.items()), []).append(stored)
+        for stored_alike in alike.values():
+            paths = [str(folder / file.path) for folder, _, file in stored_alike]
+            run_ids = [manifest.run_id for _, manifest, _ in stored_alike]
+            listed = pl.DataFrame({"path": paths, "run_id": run_ids})
+            connection.register("listed", listed.join(runs_in_front, on="run_id", maintain_order="left"))
+            columns = columns_of([stored_alike[0][2]])
+            text = insert_files((HISTORY, table), in_front(columns), columns)
+            connection.execute(text, {"paths": list(map(glob.escape, paths))})
             connection.unregister("listed")
 
 
@@ -574,7 +527,7 @@ def newer_attempts(connection: duckdb.DuckDBPyConnection, layout: Layout) -> tup
     stale = [run_id for run_id, status in listed.items() if run_id not in names or status in {None, "running"}]
     wanted = sorted(names - (listed.keys() - set(stale)))
     records = ((run_id, read_record(layout.attempt(run_id)) or {}) for run_id in wanted)
-    return stale, attempts_frame(records) if wanted else empty_frame(ATTEMPTS)
+    return stale, attempts_frame(records)
 
 
 def update_attempts(connection: duckdb.DuckDBPyConnection, layout: Layout, attempt: Mapping[str, Any] | None) -> None:
@@ -633,13 +586,8 @@ def locked_connection(root: Path) -> duckdb.DuckDBPyConnection:
 def foreign_in_catalog(connection: duckdb.DuckDBPyConnection, views: Collection[View] | None) -> str:
     """Say what an attached catalog holds that thresher does not put there; nothing of the catalog is run to tell.
 
-    Args:
-        connection: The catalog is attached, but not its current database, so that no macro of it is taken for a
-            function of DuckDB.
-        views: The views that it may have; None: any, because neither they nor macros are used.
-
-    Returns:
-        A sentence without its subject; empty if there is nothing.
+    The catalog is not the current database, so that no macro of it is taken for a function of DuckDB. It may have
+    `views`; None: any, because neither they nor macros are used. The answer is a sentence without its subject.
     """
     for text, words in _FOREIGN.items():
         first = connection.execute(text).fetchone()
@@ -648,14 +596,14 @@ def foreign_in_catalog(connection: duckdb.DuckDBPyConnection, views: Collection[
     for view in connection.execute(_VIEWS_OF_CATALOG, ["catalog"]).fetchall():
         if views is not None and view[:2] not in views:
             return f"has the view {view[0]}.{view[1]}, which no manifest explains"
-    existing = macros_of(connection, "catalog")
+    existing = _macros_of(connection, "catalog")
     named_otherwise = {name for _, name, *_ in existing} - macro_names()
     if named_otherwise or (views is not None and existing - _own_macros()):  # a run calls none
         return f"has the macro {min(named_otherwise, default='of another text')}, which is not of thresher"
     return ""
 
 
-def macros_of(connection: duckdb.DuckDBPyConnection, database: str) -> frozenset[tuple[str, ...]]:
+def _macros_of(connection: duckdb.DuckDBPyConnection, database: str) -> frozenset[tuple[str, ...]]:
     """Return the macros of an attached database: schema, name, kind, parameters and text.
 
     The text is without blanks and double quotes: some versions of DuckDB put names of types in quotes before a macro
@@ -672,4 +620,4 @@ def _own_macros() -> frozenset[tuple[str, ...]]:
         for view, shape in shapes(()).items():  # the tables that macros name have to be there
             connection.execute(create(view, shape.columns))
         define_macros(connection)
-        return macros_of(connection, "memory")
+        return _macros_of(connection, "memory")

@@ -26,10 +26,10 @@ from ..tables import run_tables
 from ..tables.schemas import polars_types
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from ..tables.schemas import Column, Table
+    from ..tables.schemas import Column
 
 
 # The layout of a results folder.
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 #     CURRENT.next                        what `CURRENT` will be once the next catalog is in its place
 #     <run_id>/                           the files of an unfinished run
 #     <run_id>.finished/<stage>.json      a stage that it has finished: what it was counted from, and its files
+#   .cache/                               what single input files answered
 #   .lock                                 held by the run that may publish; never deleted
 #   .store                                in the mirror of results on a store: the address where they live
 
@@ -61,70 +62,23 @@ UNFINISHED_NAME = re.compile(  # of what the program makes in `.staging/`, and o
 )
 
 
-@dataclass(frozen=True)
 class Layout:
-    """Paths of one results folder.
+    """Paths of one results folder, given as an absolute path; what they are stands above.
 
     Attributes:
-        root: The folder, absolute.
+        pending: What the pointer will be: it counts from the moment at which the catalog that it names is in its place.
+        wal: The file that DuckDB leaves beside a catalog that somebody opened for writing.
+        states: The folder of what single input files answered; it can be removed at any time, at the cost of time.
     """
 
-    root: Path
-
-    @property
-    def catalog(self) -> Path:
-        """The DuckDB catalog."""
-        return self.root / CATALOG
-
-    @property
-    def current(self) -> Path:
-        """The pointer to the latest run."""
-        return self.root / CURRENT
-
-    @property
-    def pending(self) -> Path:
-        """What the pointer will be: it counts from the moment at which the catalog that it names is in its place."""
-        return self.staging / f"{CURRENT}.next"
-
-    @property
-    def latest(self) -> Path:
-        """The link to the folder of the latest run."""
-        return self.root / "latest"
-
-    @property
-    def runs(self) -> Path:
-        """The published runs."""
-        return self.root / RUNS
-
-    @property
-    def wal(self) -> Path:
-        """The file that DuckDB leaves beside a catalog that somebody opened for writing."""
-        return self.root / "catalog.duckdb.wal"
-
-    @property
-    def attempts(self) -> Path:
-        """The records of all attempts."""
-        return self.root / ATTEMPTS
-
-    @property
-    def staging(self) -> Path:
-        """The folder of unfinished files."""
-        return self.root / ".staging"
-
-    @property
-    def states(self) -> Path:
-        """The folder of what single input files answered; it can be removed at any time, at the cost of time."""
-        return self.root / ".cache"
-
-    @property
-    def lock(self) -> Path:
-        """The lock file."""
-        return self.root / ".lock"
-
-    @property
-    def store(self) -> Path:
-        """The file that names the store of which the folder is a mirror."""
-        return self.root / ".store"
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.catalog, self.wal = root / CATALOG, root / f"{CATALOG}.wal"
+        self.current, self.latest = root / CURRENT, root / "latest"
+        self.runs, self.attempts, self.states = root / RUNS, root / ATTEMPTS, root / ".cache"
+        self.staging = root / ".staging"
+        self.pending = self.staging / f"{CURRENT}.next"
+        self.lock, self.store = root / ".lock", root / ".store"
 
     @property
     def address(self) -> str:
@@ -135,8 +89,7 @@ class Layout:
 
     def named_folders(self) -> str:
         """What stands in front of the name of a run where the catalog names its folder: the place where it lives."""
-        address = self.address
-        return f"{address}/{RUNS}/" if address else os.path.join(self.runs, "")  # noqa: PTH118 - the start of a text
+        return f"{address}/{RUNS}/" if (address := self.address) else f"{self.runs}{os.sep}"
 
     def finished(self, run_id: str) -> Path:
         """The folder that notes which stages an unfinished run has finished."""
@@ -262,11 +215,7 @@ def own_sha256(path: Path) -> str:
 
 @contextmanager
 def reading_back(path: Path) -> Iterator[None]:
-    """Treat damage to a file that this process has just written as what it is: an error of the disk.
-
-    Raises:
-        ThresherError: the file cannot be read back; see `os_fault`.
-    """
+    """Treat damage to a file that this process has just written as what it is: an error of the disk."""
     try:
         yield
     except DamagedError as error:
@@ -296,18 +245,15 @@ def json_bytes(value: Any) -> bytes:  # noqa: ANN401 - whatever JSON can hold
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def write_json(path: Path, value: Any, *, scratch: Path | None = None) -> None:  # noqa: ANN401 - see json_bytes
-    """Replace a JSON file atomically; arguments and errors are those of `write_whole`."""
-    write_whole(path, json_bytes(value), scratch=scratch)
+def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 - see json_bytes
+    """Replace a JSON file atomically, as `write_whole`."""
+    write_whole(path, json_bytes(value))
 
 
 def write_whole(path: Path, content: bytes, *, scratch: Path | None = None) -> None:
     """Replace a file atomically: write a temporary file, force it to disk, rename it, and force the folder to disk.
 
-    Args:
-        path: The file.
-        content: Its content.
-        scratch: Folder of the temporary file, on the same file system; by default the folder of the file.
+    The temporary file is in the folder `scratch`, on the same file system; by default in that of the file.
 
     Raises:
         ThresherError: the disk is full or failing; see `os_fault`.
@@ -328,10 +274,8 @@ def write_whole(path: Path, content: bytes, *, scratch: Path | None = None) -> N
 def remove_whole(path: Path, scratch: Path, root: Path) -> None:
     """Remove a folder by one rename: it is there or gone, never a part of it. What lies in its place is removed, too.
 
-    Args:
-        path: The folder.
-        scratch: Folder on the same file system that takes it; what a kill leaves there is the next run's to remove.
-        root: A folder above both, see `remove_own`.
+    The folder `scratch`, on the same file system, takes it; what a kill leaves there is the next run's to remove.
+    `root` lies above both, see `remove_own`.
     """
     if path.is_symlink() or not path.is_dir():
         remove_own(path, root)
@@ -345,11 +289,7 @@ def remove_whole(path: Path, scratch: Path, root: Path) -> None:
 
 
 def make_folder(path: Path, option: str = "output") -> None:
-    """Create a folder that must be writable.
-
-    Args:
-        path: The folder.
-        option: What names it: a key of a config, or an option of a command.
+    """Create a folder that must be writable; in messages `option`, a key of a config or an option, names it.
 
     Raises:
         CannotCreateError: it cannot be created or written, or DuckDB could not open a catalog in it.
@@ -375,32 +315,25 @@ def make_folder(path: Path, option: str = "output") -> None:
 
 @contextmanager
 def storage_errors(what: str) -> Iterator[None]:
-    """Translate errors of the operating system, also as libraries report them, into a `ThresherError`.
-
-    Raises:
-        ThresherError: the error that `os_fault` returns.
-    """
+    """Translate errors of the operating system, also as libraries report them, into a `ThresherError`."""
     try:
         yield
     except (OSError, *_LIBRARY_ERRORS) as error:
         raise os_fault(error, what) from error
 
 
-# The manifest: commit record of a run, with size, hash, rows and schema of every file; kept runs are held to it.
-
-
 @dataclass(frozen=True)
 class PublishedFile:
-    """One file of a run.
+    """One file of a run; of a record, which is no table, `table` and `stage` are empty, and `rows` is 0.
 
     Attributes:
         path: Relative to the run's folder, with `/`.
-        table: The view it belongs to; empty for records.
-        stage: The stage it comes from; empty for records.
-        rows: Number of rows; 0 for records.
+        table: The view it belongs to.
+        stage: The stage it comes from.
+        rows: Number of rows.
         size: Bytes.
         sha256: Hash of the content.
-        schema: Column → SQL type, in order; empty for records.
+        schema: Column → SQL type, in order.
     """
 
     path: str
@@ -489,24 +422,20 @@ def _are(kind: type, values: Iterable[object]) -> bool:
 def faults(folder: Path, manifest: Manifest, *, hashes: bool = True) -> dict[str, str]:
     """Compare a run's folder with its manifest; return missing, changed and extra files, and links, by path.
 
-    Args:
-        folder: The folder of the run.
-        manifest: What it should hold.
-        hashes: Whether to read every file; otherwise only names, kinds and sizes are compared.
+    Without `hashes` no file is read: only names, kinds and sizes are compared.
     """
-    present = dict(_walk(folder, ""))
-    differing = {}
+    present, differing = dict(_walk(folder, "")), {}
     for file in manifest.files:
-        path = folder / file.path
-        size = present.get(file.path)
-        if size is None:
-            differing[file.path] = f"{path} is missing"
-        elif size < 0:
-            differing[file.path] = f"{path} is a link or not a file"
-        elif size != file.size:
-            differing[file.path] = f"{path} has changed since it was published"
-        elif hashes and (fault := _fault_of_content(path, file.sha256)) is not None:
-            differing[file.path] = fault
+        path, size = folder / file.path, present.get(file.path)
+        try:
+            if size is None:
+                differing[file.path] = f"{path} is missing"
+            elif size < 0:
+                differing[file.path] = f"{path} is a link or not a file"
+            elif size != file.size or (hashes and own_sha256(path) != file.sha256):
+                differing[file.path] = f"{path} has changed since it was published"
+        except DamagedError as error:
+            differing[file.path] = str(error)
     listed = {file.path for file in manifest.files} | {MANIFEST}
     return differing | {name: f"{folder / name} is not in the manifest" for name in sorted(present.keys() - listed)}
 
@@ -524,14 +453,6 @@ def _walk(folder: Path, below: str) -> Iterator[tuple[str, int]]:
                 yield path, -1
 
 
-def _fault_of_content(path: Path, sha256: str) -> str | None:
-    """Return what is wrong with the content of a file, or None if it is what was published."""
-    try:
-        return None if own_sha256(path) == sha256 else f"{path} has changed since it was published"
-    except DamagedError as error:
-        return str(error)
-
-
 @dataclass(frozen=True)
 class KeptRun:
     """A published run that was not deleted.
@@ -539,8 +460,7 @@ class KeptRun:
     Attributes:
         folder: Its folder.
         run_id: Its id.
-        manifest: Its commit record; None where that is damaged.
-        manifest_sha256: Hash of the manifest; empty where that is damaged.
+        manifest: Its commit record, and `manifest_sha256` its hash; None and empty where it is damaged.
         damage: What is missing, changed or extra, as sentences by path in the folder.
     """
 
@@ -572,14 +492,10 @@ class KeptRun:
 def read_kept_run(
     layout: Layout, name: str, expected: str = "", marked: Iterable[str] = (), *, hashes: bool = False
 ) -> KeptRun:
-    """Read one kept run.
+    """Read one kept run by the name of its folder, and the hash of its manifest, empty where it is not known.
 
-    Args:
-        layout: The results folder.
-        name: Name of the run's folder.
-        expected: The hash of its manifest; empty where it is not known.
-        marked: Files that were found damaged before; they count as damaged unless every file is read.
-        hashes: Whether to read every file; otherwise only names, kinds and sizes are compared.
+    Files that are `marked` were found damaged before; they count as damaged unless every file is read (`hashes`);
+    otherwise only names, kinds and sizes are compared.
     """
     folder = layout.runs / name
     try:
@@ -614,7 +530,7 @@ def _manifest(folder: Path, name: str, expected: str) -> tuple[Manifest, str]:
 
 HISTORY_ROWS = 10_000  # the rows of a table of a run that has more are not in `history`
 
-_Row = tuple[Any, ...]
+_Row = dict[str, Any]  # values by column
 
 
 def in_history(file: PublishedFile, manifest: Manifest) -> bool:
@@ -623,32 +539,15 @@ def in_history(file: PublishedFile, manifest: Manifest) -> bool:
 
 
 def runs_frame(runs: Iterable[tuple[Path, Manifest]], left_out: dict[str, tuple[str, ...]]) -> pl.DataFrame:
-    """Return the table `runs`: one row per run, in the given order.
-
-    Args:
-        runs: Folder and manifest of the runs.
-        left_out: Damaged files of a run by the name of its folder.
-    """
+    """Return the table `runs`, a row for folder and manifest of each; `left_out` by folder are its damaged files."""
     rows = []
     for folder, manifest in runs:
-        folders_named = Layout(folder.parent.parent).named_folders()
-        record = _record(folder)
+        record, about = _record_and_front(folder, manifest)
         versions = record.get("versions")
-        rows.append(
-            (
-                manifest.run_id,
-                manifest.generation,
-                *_moment_and_day(manifest, record),
-                folders_named + folder.name,
-                _moment(record.get("started_at")),
-                _float(record.get("seconds")),
-                _text(record.get("config")),
-                _text(versions.get("thresher")) if isinstance(versions, dict) else None,
-                _integer(record.get("peak_rss_bytes")),
-                _text(record.get("verify_inputs")),
-                list(left_out.get(folder.name, ())),
-            )
-        )
+        about["generation"] = manifest.generation
+        about["path"] = Layout(folder.parent.parent).named_folders() + folder.name
+        about["version"] = versions.get("thresher") if isinstance(versions, dict) else None
+        rows.append(record | about | {"left_out": list(left_out.get(folder.name, ()))})
     return _frame(rows, run_tables.RUNS.columns)
 
 
@@ -662,12 +561,11 @@ def record_frames(runs: Sequence[tuple[Path, Manifest]]) -> dict[str, pl.DataFra
         run_tables.INPUT_FILES: _input_files,
     }
     for folder, manifest in runs:
-        record = _record(folder)
-        leading = (manifest.run_id, *_moment_and_day(manifest, record))
-        rows[run_tables.FILES.name] += [(*leading, *row) for row in _files(manifest)]
+        record, front = _record_and_front(folder, manifest)
+        rows[run_tables.FILES.name] += [front | row for row in _files(manifest)]
         for table, make in makers.items():
             with suppress(AttributeError, KeyError, TypeError, ValueError):  # the record of another version
-                rows[table.name] += [(*leading, *row) for row in [*make(record)]]
+                rows[table.name] += [front | row for row in [*make(record)]]
     return {
         table.name: _frame(rows[table.name], (*run_tables.HISTORY_COLUMNS, *table.columns))
         for table in run_tables.RECORD_TABLES
@@ -676,123 +574,98 @@ def record_frames(runs: Sequence[tuple[Path, Manifest]]) -> dict[str, pl.DataFra
 
 def attempts_frame(records: Iterable[tuple[str, dict[str, Any]]]) -> pl.DataFrame:
     """Return the table `attempts` from the records of attempts by their ids, in order of their start."""
-    rows = [
-        (
-            run_id,
-            _text(record.get("status")),
-            _integer(record.get("exit")),
-            _text(record.get("error")),
-            _moment(record.get("started_at")),
-            _moment(record.get("ended_at")),
-            _integer(record.get("generation")),
-            _text(record.get("config")),
-            _text(record.get("host")),
-            _day(record),
-        )
-        for run_id, record in records
-    ]
+    rows = (record | {"run_id": run_id} for run_id, record in records)
     return _frame(rows, run_tables.ATTEMPTS.columns).sort("started_at", "run_id")
 
 
 def history_frame(runs: Iterable[tuple[Path, Manifest]]) -> pl.DataFrame:
     """Return what rows in `history` have in front, one row per run."""
-    rows = [(manifest.run_id, *_moment_and_day(manifest, _record(folder))) for folder, manifest in runs]
-    return _frame(rows, run_tables.HISTORY_COLUMNS)
-
-
-def empty_frame(table: Table) -> pl.DataFrame:
-    """Return a table of this module without a row."""
-    return _frame([], table.columns)
+    return _frame((_record_and_front(*run)[1] for run in runs), run_tables.HISTORY_COLUMNS)
 
 
 def _stages(record: dict[str, Any]) -> Iterator[_Row]:
     kinds = {stage["name"]: stage["kind"] for stage in record["configuration"]["stages"]}
     for name, result in record["results"].items():
         inputs = record["accounting"].get(name, {}).values()
-        n_rows = [sum(rows[key] for rows in inputs) for key in ("rows_in", "used")]
         omitted = [f"{table}: {reason}" for table, reason in record.get("omitted", {}).get(name, {}).items()]
-        n_warnings = len(result["warnings"])
-        yield (name, kinds.get(name), float(result["seconds"]), *n_rows, n_warnings, omitted, *_whence(result))
+        carried = result.get("carried_from") or {}  # of which run its rows are, and why it failed, if it did
+        yield {
+            "stage": name,
+            "kind": kinds.get(name),
+            "seconds": float(result["seconds"]),
+            "rows_in": sum(rows["rows_in"] for rows in inputs),
+            "rows_used": sum(rows["used"] for rows in inputs),
+            "n_warnings": len(result["warnings"]),
+            "omitted": omitted,
+            "carried_from": carried.get("run_id"),
+            "carried_since": carried.get("published_at"),
+            "taken_over_from": result.get("taken_over_from"),
+            "exit": carried.get("exit"),
+            "error": carried.get("error"),
+        }
     for name, facts in record.get("absent", {}).items():
-        failure = (_integer(facts["exit"]), _text(facts["error"]))
-        yield (name, facts["kind"], None, None, None, 1, [], None, None, None, *failure)
-
-
-def _whence(result: dict[str, Any]) -> _Row:
-    """Of which run the rows of a stage are, and why it failed, if it did."""
-    carried = result.get("carried_from") or {}
-    whence = (_text(carried.get("run_id")), _moment(carried.get("published_at")), _text(result.get("taken_over_from")))
-    return (*whence, _integer(carried.get("exit")), _text(carried.get("error")))
+        failure = {key: facts[key] for key in ("kind", "exit", "error")}
+        yield {"stage": name, "n_warnings": 1, "omitted": [], **failure}
 
 
 def _parameters(record: dict[str, Any]) -> Iterator[_Row]:
     for stage in record["configuration"]["stages"]:
         for name, value in stage.items():
             if name != "name":
-                yield (stage["name"], name, json.dumps(value, ensure_ascii=False))
+                yield {"stage": stage["name"], "parameter": name, "value": json.dumps(value, ensure_ascii=False)}
 
 
 def _warnings(record: dict[str, Any]) -> Iterator[_Row]:
     for stage, result in record["results"].items():
         for number, warning in enumerate(result["warnings"], start=1):
-            yield (stage, number, warning)
+            yield {"stage": stage, "number": number, "warning": warning}
     for stage, facts in record.get("absent", {}).items():
-        yield (stage, 1, facts["warning"])
+        yield {"stage": stage, "number": 1, "warning": facts["warning"]}
 
 
 def _files(manifest: Manifest) -> Iterator[_Row]:
     for file in manifest.files:
-        stored = in_history(file, manifest)
-        yield (file.path, file.table or None, file.stage or None, file.rows, file.size, file.sha256, stored)
+        about = {"result_table": file.table or None, "stage": file.stage or None, "n_rows": file.rows}
+        stored = {"bytes": file.size, "sha256": file.sha256, "in_history": in_history(file, manifest)}
+        yield {"path": file.path, **about, **stored}
 
 
 def _input_files(record: dict[str, Any]) -> Iterator[_Row]:
     for file in record["inputs"]:
-        yield (*_source(file), False, file["rows"], file.get("size"), file["footer_sha256"])
+        yield file | {"skipped": False, "n_rows": file["rows"], "bytes": file.get("size")}
     for file in record.get("skipped", []):
-        yield (*_source(file), True, None, None, None)
+        yield {"stage": file["stage"], "input": file["input"], "path": file["path"], "skipped": True}
 
 
-def _source(file: dict[str, Any]) -> tuple[str, str, str]:
-    return file["stage"], file["input"], file["path"]
+def _record_and_front(folder: Path, manifest: Manifest) -> tuple[dict[str, Any], _Row]:
+    """Return the record of a run, empty if it is damaged, and what its rows have in front in history.
 
-
-def _moment_and_day(manifest: Manifest, record: dict[str, Any]) -> _Row:
-    """When a run was published, its logical date and its labels, of which runs of earlier versions have none."""
+    Runs of earlier versions have neither logical date nor labels.
+    """
+    record = read_record(folder / RUN_RECORD) or {}
     labels = record.get("labels")
     text = json.dumps(labels, ensure_ascii=False) if isinstance(labels, dict) and labels else None
-    return _moment(manifest.published_at), _day(record), text
+    moment = {"run_id": manifest.run_id, "published_at": manifest.published_at}
+    return record, moment | {"ds": record.get("ds"), "labels": text}
 
 
-def _day(record: dict[str, Any]) -> date | None:
-    with suppress(TypeError, ValueError):
-        return date.fromisoformat(record["ds"]) if "ds" in record else None
-    return None
+_READ: dict[str, Callable[[Any], Any]] = {  # how a value of a record is read as that of a column, by its type
+    "BIGINT": lambda value: value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None,
+    "DOUBLE": lambda value: float(value) if isinstance(value, int | float) else None,
+    "VARCHAR": lambda value: value if isinstance(value, str) else None,
+    "DATE": date.fromisoformat,
+    "TIMESTAMP": lambda value: datetime.fromisoformat(value).replace(tzinfo=None),
+}
 
 
-def _record(folder: Path) -> dict[str, Any]:
-    """Return the record of a run; empty if it is damaged."""
-    return read_record(folder / RUN_RECORD) or {}
-
-
-def _frame(rows: list[_Row], columns: Sequence[Column]) -> pl.DataFrame:
+def _frame(rows: Iterable[_Row], columns: Sequence[Column]) -> pl.DataFrame:
+    """Return a table; a value that is not of the type of its column, as of another version, is NULL."""
     schema = {column.name: polars_types(column.type)[0] for column in columns}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    values = [[_value(row.get(column.name), column.type) for column in columns] for row in rows]
+    return pl.DataFrame(values, schema=schema, orient="row")
 
 
-def _moment(value: object) -> datetime | None:
+def _value(value: Any, kind: str) -> Any:  # noqa: ANN401 - what JSON can hold, and what a column can
     with suppress(TypeError, ValueError):
-        return datetime.fromisoformat(value).replace(tzinfo=None)  # type: ignore[arg-type]  # TypeError is expected
+        return _READ[kind](value) if kind in _READ else value
     return None
-
-
-def _integer(value: object) -> int | None:
-    return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
-
-
-def _float(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None

@@ -25,6 +25,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,9 +74,6 @@ if TYPE_CHECKING:
     from .layout import PublishedFile
 
 
-# A folder on a store for results to live in: objects are put whole, and one can be replaced on a condition.
-
-
 MOST_REMOVED = 500  # keys of one request
 PART_BYTES = 8 << 20
 
@@ -84,17 +82,10 @@ Version = dict[str, str]  # the state of an object, as the store tells it apart 
 
 
 class RemoteFolder(Bucket):
-    """A folder on a store; keys are relative to it, with `/`.
+    """A folder on a store, which need not exist; keys are relative to it, with `/`.
 
     Every method repeats requests that fail for a reason that may pass, within bounds, and then raises a ThresherError
     whose class says what the store refuses.
-
-    Args:
-        address: The folder; it need not exist.
-        what: What it is used for, in messages.
-
-    Raises:
-        ConfigError: as for `Bucket`.
     """
 
     needs = "listing, getting, putting and deleting objects"
@@ -106,12 +97,9 @@ class RemoteFolder(Bucket):
     def folders(self, below: str) -> set[str]:
         """Return the names of the folders directly below a folder."""
         prefix = self._key(below)
-
-        def ask() -> set[str]:
-            answer = self._obstore.list_with_delimiter(self._store, prefix)
-            return {str(name).rpartition("/")[2] for name in answer["common_prefixes"]}
-
-        return self._tried(self.address.at(prefix), "listing", ask)
+        ask = partial(self._obstore.list_with_delimiter, self._store, prefix)
+        names = self._tried(self.address.at(prefix), "listing", ask)["common_prefixes"]
+        return {str(name).rpartition("/")[2] for name in names}
 
     def entries(self, below: str) -> dict[str, tuple[int, datetime]]:
         """Return bytes and time of all objects below a folder, by their keys relative to it."""
@@ -151,12 +139,9 @@ class RemoteFolder(Bucket):
     def upload(self, key: str, source: Path | bytes, *, kind: str | None = None) -> None:
         """Write an object, whole or not at all; `kind` is the type of its content."""
         options: dict[str, Any] = {} if kind is None else {"attributes": {"Content-Type": kind}}
+        put = partial(self._obstore.put, self._store, self._key(key), source, chunk_size=PART_BYTES, **options)
         with self._creating():
-            self._tried(
-                self.address.at(self._key(key)),
-                "writing",
-                lambda: self._obstore.put(self._store, self._key(key), source, chunk_size=PART_BYTES, **options),
-            )
+            self._tried(self.address.at(self._key(key)), "writing", put)
 
     def swap(self, key: str, content: bytes, version: Version | None) -> bool:
         """Write an object if it still has a version, or if there is none and `version` is None; else return False.
@@ -184,7 +169,7 @@ class RemoteFolder(Bucket):
         paths = [self._key(key) for key in keys]
         for start in range(0, len(paths), MOST_REMOVED):
             chunk = paths[start : start + MOST_REMOVED]
-            self._tried(self.address.at(chunk[0]), "removing", lambda chunk=chunk: self._removed(chunk))  # type: ignore[misc]
+            self._tried(self.address.at(chunk[0]), "removing", partial(self._removed, chunk))
 
     def _removed(self, paths: list[str]) -> None:
         try:
@@ -228,10 +213,7 @@ _MIRROR = re.compile(rf"[0-9a-f]{{16}}/({_WORK}|{_READ}|verify-\w+)")
 class StoredPointer:
     """The pointer as the store holds it.
 
-    Attributes:
-        content: Its content; empty where it is missing.
-        version: Its version; None where it is missing.
-        says: What it says; None where it is missing or damaged.
+    Where it is missing its content is empty and its version None; what it says is None where it is damaged, too.
     """
 
     content: bytes = b""
@@ -264,14 +246,8 @@ class Mirror:
     pointer: StoredPointer = field(default_factory=StoredPointer, init=False)
     unsettled: list[str] = field(default_factory=list, init=False)
 
-    # Bringing ----------------------------------------------------------------------------------------------------
-
     def bring_here(self) -> None:
-        """Bring the mirror up to date; the caller holds its lock.
-
-        Raises:
-            ThresherError: the store cannot be read, or the disk is full.
-        """
+        """Bring the mirror up to date; the caller holds its lock."""
         make_folder(self.layout.root, "XDG_CACHE_HOME")
         with storage_errors(f"bringing {self.address} to {self.layout.root}"):
             write_whole(self.layout.store, self.address.encode())
@@ -377,14 +353,11 @@ class Mirror:
             manifest = parse_manifest(read_own(folder / MANIFEST), folder)
         except (ThresherError, DamagedError):
             return False
-        if faults(folder, manifest, hashes=is_latest):
-            return False
-        if not is_latest:
-            return True
-        there = self.objects.entries(f"{RUNS}/{folder.name}")
-        return MANIFEST in there and all(
-            file.path in there and there[file.path][0] == file.size for file in manifest.files
-        )
+        differs = bool(faults(folder, manifest, hashes=is_latest))
+        if differs or not is_latest:
+            return not differs
+        there = {path: size for path, (size, _) in self.objects.entries(f"{RUNS}/{folder.name}").items()}
+        return MANIFEST in there and all(there.get(file.path) == file.size for file in manifest.files)
 
     def _bring_manifest(self, name: str, incoming: Path) -> Manifest | None:
         read = self.objects.content(f"{RUNS}/{name}/{MANIFEST}")
@@ -425,15 +398,8 @@ class Mirror:
             (folder / CATALOG).replace(path)
         return sha256 == named or says is None
 
-    # Publishing --------------------------------------------------------------------------------------------------
-
     def publish(self, folder: Path, manifest: Manifest, pointer: Pointer) -> None:
         """Upload a run and make it the latest; once this returns, readers see it.
-
-        Args:
-            folder: Its folder in the mirror, complete.
-            manifest: Its manifest.
-            pointer: What the pointer will say.
 
         Raises:
             LostRaceError: another run was published meanwhile.
@@ -482,25 +448,17 @@ class Mirror:
         raise LostRaceError(message, remedy="Run again.")
 
     def _swapped(self, pointer: Pointer, base: StoredPointer) -> StoredPointer:
-        """Ask for the pointer to be replaced, and return what it says now.
-
-        Raises:
-            UnavailableError: there is no answer to either; or another error of the store.
-        """
-        lost: UnavailableError | None = None
+        """Ask for the pointer to be replaced, and return what it says now."""
         try:
             if self.objects.swap(CURRENT, pointer.to_bytes(), base.version):
                 return StoredPointer(pointer.to_bytes())
-        except UnavailableError as error:
-            lost = error
-        try:
-            return self.read_pointer()
-        except ThresherError:
-            if lost is None:
-                raise
+        except UnavailableError as lost:
+            with suppress(ThresherError):
+                return self.read_pointer()
             told = f"whether {pointer.run} is published is not known: {lost.message}"
             remedy = "Run again once the store answers: the run then turns out to be there, or is made again."
             raise UnavailableError(told, remedy=remedy) from None
+        return self.read_pointer()
 
     def complete(self, pointer: Pointer, catalog: Path) -> Iterator[str]:
         """Write what follows the pointer; yield what could not be written, which the next run writes again."""
@@ -524,11 +482,7 @@ class Mirror:
         self.objects.upload(f"{ATTEMPTS}/{path.name}", read_own(path))
 
     def check_conditions(self) -> None:
-        """Refuse a store that does not honour the conditions of writes, before the first run is made.
-
-        Raises:
-            ConfigError: it writes an object that is there, although it was asked to write it only if there is none.
-        """
+        """Refuse a store that does not honour the conditions of writes, before the first run is made."""
         if self.pointer.version is not None:
             return
         key = f".probe/{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
@@ -539,8 +493,6 @@ class Mirror:
         if not is_honoured:
             message = f"{self.address}: the store ignores conditions of writes, so that of two runs one could be lost"
             raise ConfigError(message, remedy="Use a store that honours If-None-Match and If-Match, or a folder here.")
-
-    # Repairing and expiring --------------------------------------------------------------------------------------
 
     def send_back(self) -> Iterator[str]:
         """Write what was healed in the mirror to the store: pointer and catalog; yield what could not be."""
@@ -569,13 +521,9 @@ def _sha256(path: Path) -> str:
 
 @dataclass(frozen=True)
 class ResultsStore:
-    """A results folder on a store: where its mirrors are, and how much room they may take.
+    """A results folder on a store, at an address as people write it, which `connect` opens.
 
-    Attributes:
-        address: Where it is, as people write it.
-        connect: Opens the store.
-        folder: The folder of its mirrors.
-        limit: Bytes that the mirrors of all results may have together.
+    Its mirrors are in `folder`; those of all results may have `limit` bytes together.
     """
 
     address: str
@@ -588,12 +536,11 @@ class ResultsStore:
         """The mirror in which runs are made."""
         return self.folder / _WORK
 
-    def work_mirror(self) -> Mirror:
-        """Return the mirror in which runs are made; its lock is the caller's business."""
-        return self._mirror(self.work)
+    def mirror(self, root: Path) -> Mirror:
+        """Return the mirror in a folder, whose lock is the caller's business.
 
-    def _mirror(self, root: Path) -> Mirror:
-        """Return a mirror; its folder is closed to other users, as a bucket may be."""
+        The folder of all of them is closed to other users, as a bucket may be.
+        """
         with suppress(OSError):  # told when a mirror is made in it
             self.folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         return Mirror(Layout(root), self.address, self.connect())
@@ -604,14 +551,9 @@ class ResultsStore:
         make_room(self.folder.parent, self.limit, kept=self.folder)
 
     def read_mirror(self) -> Path:
-        """Return the folder of the readers' mirror, up to date.
-
-        Raises:
-            ThresherError: the store cannot be read, or the disk is full.
-            BusyError: other readers are bringing it up to date, for longer than ten minutes.
-        """
+        """Return the folder of the readers' mirror, up to date."""
         root = self.folder / _READ
-        mirror = self._mirror(root)
+        mirror = self.mirror(root)
         make_folder(root, "XDG_CACHE_HOME")
         with storage_errors(f"locking {root}"):
             try:
@@ -630,7 +572,7 @@ class ResultsStore:
             root = Path(tempfile.mkdtemp(prefix="verify-", dir=self.folder))
         try:
             with self.naming(root):
-                self._mirror(root).bring_here()
+                self.mirror(root).bring_here()
                 yield root
         finally:
             remove_own(root, self.folder, as_far_as_possible=True)
@@ -643,31 +585,22 @@ class ResultsStore:
 
     @contextmanager
     def naming(self, root: Path | None = None) -> Iterator[None]:
-        """Let errors name the address, not the mirrors, or another folder here.
-
-        Raises:
-            ThresherError: the same error.
-        """
+        """Let errors name the address, not the mirrors, or another folder here."""
         try:
             yield
         except ThresherError as error:
-            for fault in (error, *error.faults):
-                fault.message = self.named(fault.message, root)
-                fault.remedy = None if fault.remedy is None else self.named(fault.remedy, root)
-                fault.args = (fault.message,)
+            error.reword(lambda text: self.named(text, root))
             raise
 
 
 def make_room(folder: Path, limit: int, *, kept: Path) -> None:
-    """Remove the mirrors that were not used for longest, until the others are within a limit.
+    """Remove the mirrors in folders below one that were not used for longest, until the others are within a limit.
 
-    Args:
-        folder: The folder of the folders of mirrors.
-        limit: Bytes.
-        kept: A folder of mirrors that stays, as do those that were used within the last hour.
+    The mirrors in `kept` stay, as do those that were used within the last hour.
     """
     with suppress(OSError):
-        mirrors = [mirror for mirror in folder.glob("*/*") if _is_mirror(mirror, folder)]
+        named = [path for path in folder.glob("*/*") if _MIRROR.fullmatch(path.relative_to(folder).as_posix())]
+        mirrors = [path for path in named if path.is_dir() and not (path.is_symlink() or path.parent.is_symlink())]
         sizes = {mirror: _size(mirror) for mirror in mirrors}
         excess = sum(sizes.values()) - limit
         for mirror in sorted(mirrors, key=_last_use):
@@ -678,11 +611,6 @@ def make_room(folder: Path, limit: int, *, kept: Path) -> None:
             with suppress(Timeout, OSError), FileLock(mirror / ".lock", timeout=0):
                 remove_own(mirror, folder, as_far_as_possible=True)
                 excess -= sizes[mirror]
-
-
-def _is_mirror(path: Path, folder: Path) -> bool:
-    is_named = _MIRROR.fullmatch(path.relative_to(folder).as_posix()) is not None
-    return is_named and path.is_dir() and not (path.is_symlink() or path.parent.is_symlink())
 
 
 def _size(folder: Path) -> int:

@@ -9,13 +9,13 @@ import stat
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from filelock import FileLock, Timeout
 
-from ..errors import BusyError, CannotCreateError, DataError, ThresherError, UsageError, os_fault
+from ..errors import BusyError, CannotCreateError, DataError, ThresherError, UsageError
 from ..paths import kind_in_words, remove_own
 from ..records import dataclass
 from ..tables.schemas import COUNT_TABLE, DESCRIPTION
@@ -23,7 +23,6 @@ from .catalog import catalog_faults, stage_catalog, version_of, what_is_shown
 from .layout import (
     MANIFEST,
     PROBE,
-    RUN_ID,
     RUN_NAME,
     RUN_RECORD,
     UNFINISHED_NAME,
@@ -60,17 +59,18 @@ from .state import (
     point_to_latest,
     read_state,
     settle,
+    utc_now,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from ..tables.schemas import Table
     from .mirror import Mirror
 
 
-# Publishing: a run is staged, verified, and made visible by renaming the catalog once.
+# A run is made visible by renaming the catalog once.
 #
 # In order, each step forced to disk before the next: the files of the run and its manifest; its folder under `runs/`;
 # the new catalog, and the pointer that names its hash, still in `.staging/`; the catalog in the place of the old one,
@@ -93,9 +93,7 @@ _SQL_TYPES = {
 def make_results_folder(layout: Layout, option: str = "output") -> None:
     """Create a results folder, or see that what is there is one, into which a run can be written and published.
 
-    Args:
-        layout: The folder.
-        option: What names it: a key of a config, or an option of a command.
+    In messages `option`, a key of a config or an option, names it.
 
     Raises:
         CannotCreateError: it cannot be created or written; what has the name of a folder of ours is a link or no
@@ -105,27 +103,30 @@ def make_results_folder(layout: Layout, option: str = "output") -> None:
     """
     make_folder(layout.root, option)
     with storage_errors(f"looking at {layout.root}"):
-        device = _device(layout.root.stat())
-        for path in (layout.runs, layout.attempts, layout.staging):
-            _refuse_unless(_fault_of_folder(path, device), path, option)
-        _refuse_unless(_fault_of_lock(layout.lock), layout.lock, option)
-        if not _has_own_names(layout):
-            for path in (layout.current, layout.catalog):
-                _refuse_unless("is not of thresher" if os.path.lexists(path) else "", path, option)
+        for path, fault in _faults_of_names(layout):
+            message = f"the output folder {path.parent} cannot be written: {path} {fault}"
+            remedy = f"Choose another folder with {option}, or move {path.name} elsewhere."
+            raise CannotCreateError(message, remedy=remedy)
 
 
-def _refuse_unless(fault: str, path: Path, option: str) -> None:
-    if fault:
-        message = f"the output folder {path.parent} cannot be written: {path} {fault}"
-        raise CannotCreateError(message, remedy=f"Choose another folder with {option}, or move {path.name} elsewhere.")
+def _faults_of_names(layout: Layout) -> Iterator[tuple[Path, str]]:
+    """Yield what has the name of something of ours, and why runs cannot be kept with it."""
+    device = _device(layout.root.stat())
+    for path in (layout.runs, layout.attempts, layout.staging):
+        if os.path.lexists(path) and (fault := _fault_of_folder(path, device)):
+            yield path, fault
+    if os.path.lexists(layout.lock):
+        status = layout.lock.lstat()
+        if kind := kind_in_words(status.st_mode):
+            yield layout.lock, f"is {kind}, not the lock of thresher"
+        elif status.st_size:
+            yield layout.lock, "has a content, and the lock of thresher has none"
+    if not _has_own_names(layout):
+        yield from ((path, "is not of thresher") for path in (layout.current, layout.catalog) if os.path.lexists(path))
 
 
 def _fault_of_folder(path: Path, device: int) -> str:
-    """Say why runs cannot be kept in a folder; empty if they can, or it is not there."""
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        return ""
+    status = path.lstat()
     if stat.S_ISLNK(status.st_mode):
         return f"is a link (to {os.readlink(path)}), and thresher keeps its files in folders of its own"  # noqa: PTH115 - as text
     if not stat.S_ISDIR(status.st_mode):
@@ -139,31 +140,11 @@ def _device(status: os.stat_result) -> int:
     return status.st_dev
 
 
-def _fault_of_lock(path: Path) -> str:
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        return ""
-    if kind := kind_in_words(status.st_mode):
-        return f"is {kind}, not the lock of thresher"
-    return "has a content, and the lock of thresher has none" if status.st_size else ""
-
-
 def _has_own_names(layout: Layout) -> bool:
     """Whether a run or an attempt has left anything in a results folder."""
-    for folder, ending, pattern in (
-        (layout.runs, "", RUN_NAME),
-        (layout.attempts, ".json", RUN_ID),
-    ):
-        try:
-            names = os.listdir(folder)  # noqa: PTH208 - names suffice
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise os_fault(error, f"reading {folder}") from error
-        if any(name.endswith(ending) and pattern.fullmatch(name.removesuffix(ending)) for name in names):
-            return True
-    return False
+    if layout.attempt_ids():
+        return True
+    return layout.runs.is_dir() and any(map(RUN_NAME.fullmatch, os.listdir(layout.runs)))  # noqa: PTH208 - names suffice
 
 
 class LostRaceError(BusyError):
@@ -198,8 +179,6 @@ class Staging:
     """A run that is being written.
 
     Attributes:
-        layout: The results folder.
-        run_id: The run's id.
         files: What has been written so far.
         warnings_after_commit: What failed after the run had become visible.
         mirror: The mirror that the folder is of the store where the results live; None: they live in the folder itself.
@@ -219,11 +198,8 @@ class Staging:
     def write(self, table: Table, stage: str, frame: pl.DataFrame, metadata: dict[str, str]) -> None:
         """Write one table of one stage; counts are a table called `counts_<stage>` in the folder `counts`.
 
-        Args:
-            table: Its contract, of which the file keeps what table and columns mean.
-            stage: Name of the stage.
-            frame: Its rows, with the users' names of grouping columns.
-            metadata: What else the file keeps, by key.
+        The frame has the users' names of grouping columns; the file keeps what table and columns mean, and more
+        metadata by key.
         """
         relative = f"{table.name}/{stage}.parquet"
         path = self.folder / relative
@@ -252,10 +228,6 @@ class Staging:
         It is copied: damage to one of the two does not reach the other, and a link would change the time of a file that
         others may be reading.
 
-        Args:
-            file: The file.
-            folder: Folder of the other run, published or not.
-
         Raises:
             DamagedError: it is missing, or no longer what was written.
             StorageError: the disk is full or failing.
@@ -273,6 +245,16 @@ class Staging:
             message = f"{source} has changed since it was written"
             raise DamagedError(message)
 
+    def take(self, stage: str, files: Iterable[PublishedFile], folder: Path) -> str:
+        """Take the files of a stage of another run, as `adopt`; if one is damaged take none, and say which."""
+        try:
+            for file in files:
+                self.adopt(file, folder)
+        except DamagedError as error:
+            self.drop(stage)
+            return str(error)
+        return ""
+
     def drop(self, stage: str) -> None:
         """Remove what has been written of a stage."""
         for file in self.files:
@@ -282,35 +264,23 @@ class Staging:
             remove_own(path, self.layout.root)
         self.files = [file for file in self.files if file.stage != stage]
 
-    def write_record(self, name: str, content: bytes) -> None:
-        """Write a file of the run that is no table."""
-        with storage_errors(f"writing {self.folder / name}"):
-            (self.folder / name).write_bytes(content)
-        with reading_back(self.folder / name):
-            self._record(name, "", "", 0, {})
-
     def discard(self) -> None:
         """Remove what has been written."""
         remove_own(self.folder, self.layout.root, as_far_as_possible=True)
 
     def commit(self, *, base: Latest, manifest: Manifest, record: dict[str, Any]) -> Path:
-        """Make the run visible.
+        """Make the run visible, and return its folder.
 
-        Args:
-            base: The run that was the latest when this one began.
-            manifest: The commit record, without its files.
-            record: Content of run.json.
-
-        Returns:
-            The folder of the published run.
+        The manifest lacks its files yet; `base` is the run that was the latest when this one began.
 
         Raises:
             BusyError: another run was published in the meantime.
             StorageError: the disk is full or failing; readers see no change.
         """
         target = self.layout.run(manifest.generation, self.run_id)
-        with storage_errors(f"publishing {target}"):
-            self.write_record(RUN_RECORD, json_bytes(record))
+        with storage_errors(f"publishing {target}"), reading_back(self.folder / RUN_RECORD):
+            (self.folder / RUN_RECORD).write_bytes(json_bytes(record))
+            self._record(RUN_RECORD, "", "", 0, {})
             complete = replace(manifest, files=tuple(self.files))
             write_json(self.folder / MANIFEST, complete.to_json())
             for folder in (*(path for path in self.folder.iterdir() if path.is_dir()), self.folder):
@@ -345,30 +315,28 @@ class Staging:
             if read_state(self.layout, older=0).latest != base:
                 message = f"another run was published to {self.layout.root} meanwhile"
                 raise BusyError(message, remedy="Run again.")
-            if self.mirror is not None:
-                self.mirror.publish(target, manifest, pointer)
-                self._complete(self.mirror, pointer, catalog)
-            else:
+            if self.mirror is None:
                 catalog.replace(self.layout.catalog)
+                return pointer
+            self.mirror.publish(target, manifest, pointer)
+            self.warnings_after_commit += self.mirror.complete(pointer, catalog)
+        with self._warning(f"{pointer.run} is published, but its catalog is missing in {self.layout.root}"):
+            catalog.replace(self.layout.catalog)
         return pointer
 
-    def _complete(self, mirror: Mirror, pointer: Pointer, catalog: Path) -> None:
-        """Write what follows once the store shows the run; what fails is a warning now."""
-        self.warnings_after_commit += mirror.complete(pointer, catalog)
-        try:
-            with storage_errors(f"{pointer.run} is published, but its catalog is missing in {self.layout.root}"):
-                catalog.replace(self.layout.catalog)
-        except ThresherError as error:
-            self.warnings_after_commit.append(error.message)
-
     def _point(self, pointer: Pointer) -> None:
-        """Write the pointer. Readers see the run already, so an error is a warning now, not a failure."""
+        with self._warning(f"{pointer.run} is published, but may not survive a loss of power"):
+            sync_folder(self.layout.root)
+            write_whole(self.layout.current, pointer.to_bytes(), scratch=self.layout.staging)
+            remove_own(self.layout.pending, self.layout.root)
+            self.warnings_after_commit += point_to_latest(self.layout, pointer.run)
+
+    @contextmanager
+    def _warning(self, words: str) -> Iterator[None]:
+        """Make a warning of an error: readers see the run already."""
         try:
-            with storage_errors(f"{pointer.run} is published, but may not survive a loss of power"):
-                sync_folder(self.layout.root)
-                write_whole(self.layout.current, pointer.to_bytes(), scratch=self.layout.staging)
-                remove_own(self.layout.pending, self.layout.root)
-                self.warnings_after_commit += point_to_latest(self.layout, pointer.run)
+            with storage_errors(words):
+                yield
         except ThresherError as error:
             self.warnings_after_commit.append(error.message)
 
@@ -392,10 +360,9 @@ HEALING = "healed"
 
 @dataclass(frozen=True)
 class Healed:
-    """A results folder after healing.
+    """The state of a results folder as it was found, before it was healed.
 
     Attributes:
-        state: Its state as it was found.
         notes: What was rebuilt, and what is damaged and could not be rebuilt.
         crashes: What attempts were reading that ended without a word.
     """
@@ -408,10 +375,8 @@ class Healed:
 def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
     """Tidy up after a crash, and rebuild catalog, pointer and the stable path from the run folders.
 
-    Args:
-        layout: The results folder, whose lock the caller holds.
-        hashed: The runs of which every file is read; with `all` every kept run is looked at, else the latest and some
-            older ones in turn.
+    The caller holds the lock. Every file is read of the runs that are `hashed`; with `all` every kept run is looked at,
+    else the latest and some older ones in turn.
 
     Raises:
         ThresherError: the disk is full or failing, or refuses access.
@@ -421,17 +386,15 @@ def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
         _remove_leftovers(state)
         folders = {run_id_of(name): layout.runs / name for name in state.kept}
         crashes = tuple(settle(layout, folders, state.latest.run_id))
-        notes = [*_linked_answers(layout)]
+        notes = []
+        if layout.states.is_symlink():
+            words = "is a link, which is not followed: runs read every file again until it is a folder"
+            notes.append(f"{layout.states} {words}")
         if state.runs:
             layout.staging.mkdir(exist_ok=True)
             notes += [*_mend(state, hashed), *point_to_latest(layout, state.latest.name), *_losses(state)]
         remove_own(layout.pending, layout.root)
     return Healed(state, tuple(notes), crashes)
-
-
-def _linked_answers(layout: Layout) -> Iterator[str]:
-    if layout.states.is_symlink():
-        yield f"{layout.states} is a link, which is not followed: runs read every file again until it is a folder"
 
 
 def _remove_leftovers(state: State) -> None:
@@ -450,11 +413,9 @@ def _remove_leftovers(state: State) -> None:
 
 
 def clear_staging(layout: Layout, *, unless: Sequence[str] = ()) -> None:
-    """Remove unfinished things, as far as possible.
+    """Remove unfinished things, as far as possible, of a results folder whose lock the caller holds.
 
-    Args:
-        layout: The results folder, whose lock the caller holds.
-        unless: Ids of unfinished runs to keep, because the next run can take over the stages that they have finished.
+    What stays is of the runs whose ids `unless` names: the next run can take over the stages that they have finished.
     """
     kept = {name for run_id in unless for name in (run_id, layout.finished(run_id).name)}
     if layout.staging.is_symlink() or not layout.staging.is_dir():
@@ -520,13 +481,7 @@ def _losses(state: State) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Verified:
-    """A results folder that is as it was published.
-
-    Attributes:
-        runs: Number of kept runs.
-        files: Number of their files.
-        notes: What was healed, and what is not damage but worth knowing.
-    """
+    """A results folder that is as it was published: numbers of kept runs and of files, and what was healed."""
 
     runs: int
     files: int
@@ -534,12 +489,7 @@ class Verified:
 
 
 def repair_on_store(mirror: Mirror) -> tuple[str, ...]:
-    """Build catalog and pointer of results on a store from the runs there; return what was done.
-
-    Raises:
-        BusyError: a run holds the mirror.
-        ThresherError: the store cannot be read or written.
-    """
+    """Build catalog and pointer of results on a store from the runs there; return what was done."""
     with exclusive(mirror.layout):
         mirror.bring_here()
         notes = heal(mirror.layout, "all").notes
@@ -548,11 +498,7 @@ def repair_on_store(mirror: Mirror) -> tuple[str, ...]:
 
 
 def verify(results: Path, *, repair: bool = False) -> Verified:
-    """Check every file of every kept run, the pointer, and the catalog with its tables.
-
-    Args:
-        results: The output folder of a run.
-        repair: Whether to rebuild catalog and pointer first; otherwise nothing is written.
+    """Check every file of every kept run, the pointer, and the catalog; with `repair` rebuild these two first.
 
     Raises:
         NoInputError: no run was published there.
@@ -634,11 +580,7 @@ MOST_DAYS = 100_000
 
 @dataclass(frozen=True)
 class Keeping:
-    """Which runs stay: the last ones, and young ones; the latest always does.
-
-    Attributes:
-        n_runs: How many of the last runs stay; None: their number is no reason to stay.
-        n_days: Runs published within so many days stay; None: their age is no reason to stay.
+    """Which runs stay: the last `n_runs`, and those of the last `n_days`; the latest always does.
 
     Raises:
         UsageError: both are None, or one is out of range.
@@ -661,14 +603,7 @@ class Keeping:
 
 @dataclass(frozen=True)
 class Expired:
-    """What was removed.
-
-    Attributes:
-        removed: Names of the folders of the runs that were removed, oldest first.
-        kept: Names of those that stay, oldest first.
-        attempts: Number of records of attempts that were removed.
-        notes: What was healed before.
-    """
+    """Names of the folders of the runs that were removed, and that stay, oldest first; and what was healed before."""
 
     removed: tuple[str, ...]
     kept: tuple[str, ...]
@@ -679,11 +614,8 @@ class Expired:
 def expire(results: Path, keeping: Keeping, *, dry_run: bool = False, mirror: Mirror | None = None) -> Expired:
     """Remove old runs, the records of attempts as old, and their rows in the catalog.
 
-    Args:
-        results: The output folder of a run.
-        keeping: Which runs stay.
-        dry_run: Whether to say only what would be removed.
-        mirror: The mirror that the folder is of results on a store, from which they are removed, too; else None.
+    With `dry_run` it only says what would be removed. Where the folder is the mirror of results on a store, they are
+    removed from there, too.
 
     Raises:
         NoInputError: no run was published there.
@@ -722,23 +654,17 @@ def _outdated(state: State, keeping: Keeping) -> tuple[tuple[str, ...], tuple[Pa
     """Return the names of the runs, and the paths of the records of attempts, that do not stay."""
     if not state.latest.generation:
         raise no_run(state.layout)
-    moments, too_old = _moments(state), _before(timedelta(0))
+    moments, too_old = _moments(state), utc_now(-timedelta(days=keeping.n_days or 0))
     last_ones = () if keeping.n_runs is None else state.kept[-keeping.n_runs :]
-    if keeping.n_days is not None:
-        too_old = _before(timedelta(days=keeping.n_days))
     removed = tuple(name for name in state.kept[:-1] if name not in last_ones and moments[name] < too_old)
     kept_ids = {run_id_of(name) for name in _without(state.kept, removed)}
     oldest = min(moments[last_ones[0]], too_old) if last_ones else too_old
     return removed, tuple(_old_attempts(state.layout, oldest, kept_ids))
 
 
-def _before(age: timedelta) -> str:
-    return (datetime.now(UTC) - age).replace(tzinfo=None).isoformat(timespec="microseconds")
-
-
 def _moments(state: State) -> dict[str, str]:
     """When every kept run was published, by name; a run whose manifest is damaged counts as the one after it."""
-    moments, last = {}, _before(timedelta(0))
+    moments, last = {}, utc_now()
     for run in reversed(state.runs):
         last = last if run.manifest is None else run.manifest.published_at
         moments[run.folder.name] = last

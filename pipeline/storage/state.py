@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
 
-# The state of a results folder: pointer, kept runs, damage, attempts, and what a crash left.
-
-
 # Records of attempts, written when an attempt starts and ends; attempts that were killed are recognised.
 
 
@@ -66,13 +63,7 @@ _START_FIELD = 19  # of what follows the name of the program in /proc/<pid>/stat
 
 @dataclass
 class Attempt:
-    """The record of one attempt.
-
-    Attributes:
-        path: Its file.
-        record: Its content.
-        send: Called with the file whenever that was written: puts it on the store where the results live.
-    """
+    """The record of one attempt, in a file, which `send` puts on the store where the results live, if they do."""
 
     path: Path
     record: dict[str, Any]
@@ -104,29 +95,21 @@ def status_of(layout: Layout, run_id: str) -> str | None:
 
 
 def crashed(layout: Layout, *, held: bool = False, settled: Collection[str] = ()) -> list[Path]:
-    """Return the records that say `running` although the process is gone.
+    """Return the records that say `running` although the process is gone, but for attempts known to have ended.
 
-    Args:
-        layout: The results folder.
-        held: Whether the caller holds the lock: then no process on another host can have been at work for long, either;
-            on a store, which has no lock, for a day.
-        settled: Ids of attempts that are known to have ended.
+    Where the caller holds the lock (`held`), no process on another host can have been at work for long, either; on a
+    store, which has no lock, for a day.
     """
     longest = (ABANDONED_ON_STORES if layout.address else ABANDONED) if held else None
     paths = [layout.attempt(run_id) for run_id in layout.attempt_ids() if run_id not in settled]
-    return [path for path in paths if _is_running(path) and _is_gone(read_record(path) or {}, held=longest)]
+    return [path for path in paths if _is_running(path) and _is_gone(read_record(path) or {}, longest)]
 
 
 def settle(layout: Layout, published: dict[str, Path], latest: str) -> list[str]:
-    """Complete the record of every attempt that was killed: `crashed`, or `published` if its run exists.
+    """Complete the record of every attempt that was killed; return what these were reading when they ended.
 
-    Returns:
-        What those attempts were reading when their processes ended, as sentences.
-
-    Args:
-        layout: The results folder, whose lock the caller holds.
-        published: Folder of every kept run by its id.
-        latest: Id of the latest run; those before it have been settled.
+    It is `crashed`, or `published` if its run exists, by the folders of kept runs by id; runs before the latest have
+    been settled. The caller holds the lock.
     """
     sentences = []
     for path in crashed(layout, held=True, settled=published.keys() - {latest}):
@@ -150,14 +133,7 @@ def settle(layout: Layout, published: dict[str, Path], latest: str) -> list[str]
 
 
 def settle_ended(path: Path, status: str, code: int, error: str) -> None:
-    """Complete the record of an attempt whose process has ended, unless it is complete; if it cannot be written, go on.
-
-    Args:
-        path: The record.
-        status: What it says from now on.
-        code: Exit code of the command.
-        error: What happened, and what to do.
-    """
+    """Complete the record of an attempt whose process ends, unless it is complete; if it cannot be written, go on."""
     record = read_record(path)
     if record is not None and record.get("status") == RUNNING:
         with suppress(ThresherError):
@@ -171,17 +147,15 @@ def _is_running(path: Path) -> bool:
         return False
 
 
-def _is_gone(record: dict[str, Any], *, held: timedelta | None) -> bool:
+def _is_gone(record: dict[str, Any], longest: timedelta | None) -> bool:
     """Whether the process of a record that says `running` has ended; False if that is uncertain.
 
-    Args:
-        record: The record.
-        held: How long a process on another host can have been at work; None: as long as it likes.
+    On another host it can have been at work for `longest`; None: as long as it likes.
     """
     if record.get("status") != RUNNING:
         return False
     if record.get("host") != platform.node() or os.name != "posix":
-        return held is not None and str(record.get("started_at")) < _iso_text(datetime.now(UTC) - held)
+        return longest is not None and str(record.get("started_at")) < utc_now(-longest)
     if record.get("boot_id", _boot_id()) != _boot_id():
         return True
     pid = record.get("pid")
@@ -214,13 +188,9 @@ def _process_start(pid: int) -> str:
     return ""
 
 
-def _iso_text(time: datetime) -> str:
-    return time.replace(tzinfo=None).isoformat(timespec="microseconds")
-
-
-def utc_now() -> str:
-    """Return the current time in UTC: ISO 8601 with microseconds, without a zone."""
-    return _iso_text(datetime.now(UTC))
+def utc_now(after: timedelta = timedelta(0)) -> str:
+    """Return the current time in UTC, or one some time after it: ISO 8601 with microseconds, without a zone."""
+    return (datetime.now(UTC) + after).replace(tzinfo=None).isoformat(timespec="microseconds")
 
 
 # The state of a results folder: the pointer, the latest run, the kept runs, their damage, and what a crash left.
@@ -312,10 +282,10 @@ def parse_pointer(content: bytes, path: Path) -> Pointer:
         if record["format_version"] != FORMAT_VERSION:
             message = f"{path} was written by another version of thresher"
             raise DataError(message, remedy="Read it with the version of thresher that wrote it.")
-        manifests = record.get("manifests", {record["run"]: record["manifest_sha256"]})  # earlier versions had one
         catalog = CatalogFacts(*(str(record[f"catalog_{key}"]) for key in ("sha256", "shows", "identity")))
         left_out = {name: tuple(map(str, paths)) for name, paths in record["left_out"].items()}
-        pointer = Pointer(int(record["generation"]), str(record["run_id"]), dict(manifests), catalog, left_out)
+        numbers = int(record["generation"]), str(record["run_id"])
+        pointer = Pointer(*numbers, dict(record["manifests"]), catalog, left_out)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise changed from error
     if pointer.run not in pointer.manifests or not all(map(RUN_NAME.fullmatch, pointer.manifests)):
@@ -438,23 +408,18 @@ def read_state(layout: Layout, hashed: Hashed = "none", *, older: int | None = N
         older: How many runs before the latest are read, in turn; None: all.
     """
     for _ in range(READINGS):
-        before = _versions(layout)
+        before = _version(layout.catalog), _version(layout.current)  # which change when a run is published
         state = _read_state(layout, hashed, older)
-        if _versions(layout) == before:
+        if (_version(layout.catalog), _version(layout.current)) == before:
             break
     return state
 
 
-def _versions(layout: Layout) -> list[tuple[int, int, int] | None]:
-    """Inode, time and size of the files that change when a run is published; None for one that is missing."""
-    versions: list[tuple[int, int, int] | None] = []
-    for path in (layout.catalog, layout.current):
-        try:
-            status = path.lstat()
-            versions.append((status.st_ino, status.st_mtime_ns, status.st_size))
-        except OSError:
-            versions.append(None)
-    return versions
+def _version(path: Path) -> tuple[int, int, int] | None:
+    with suppress(OSError):
+        status = path.lstat()
+        return status.st_ino, status.st_mtime_ns, status.st_size
+    return None
 
 
 def _read_state(layout: Layout, hashed: Hashed, older: int | None) -> State:
@@ -490,20 +455,14 @@ def _counts(layout: Layout, pending: Pointer, current: Pointer | None, present_s
 
 
 def _catalog_sha256(layout: Layout, trusted: Iterable[Pointer | None]) -> str | None:
-    """Return the hash of the catalog; without reading it, if it has size and time of one that a pointer names.
-
-    Returns:
-        None if the catalog is missing or not a file.
-    """
-    try:
+    """Return the hash of the catalog, of which a pointer may tell by size and time; None: it is missing, or no file."""
+    with suppress(OSError, DamagedError):
         status = layout.catalog.lstat()
-        if stat.S_ISREG(status.st_mode):
-            for pointer in trusted:
-                if pointer is not None and pointer.catalog.identity == f"{status.st_size}:{status.st_mtime_ns}":
-                    return pointer.catalog.sha256
+        for pointer in trusted if stat.S_ISREG(status.st_mode) else ():
+            if pointer is not None and pointer.catalog.identity == f"{status.st_size}:{status.st_mtime_ns}":
+                return pointer.catalog.sha256
         return own_sha256(layout.catalog)
-    except (OSError, DamagedError):
-        return None
+    return None
 
 
 def _in_turn(kept: list[str], older: int) -> list[str]:
@@ -562,9 +521,6 @@ def _folders(layout: Layout) -> list[str]:
     with storage_errors(f"reading {layout.runs}"):
         names = os.listdir(layout.runs)  # noqa: PTH208 - of a thousand names, without a path for each
     return sorted((name for name in names if RUN_NAME.fullmatch(name)), key=lambda name: (generation_of(name), name))
-
-
-# The stable path `latest`, for readers without DuckDB: a link to the folder of the latest run, replaced as a whole.
 
 
 def point_to_latest(layout: Layout, name: str) -> Iterator[str]:
@@ -640,12 +596,7 @@ _TEMPORARY = re.compile(rf"\.[0-9a-f]{{64}}{re.escape(SUFFIX)}\.\d+\.tmp")
 
 @dataclass
 class AnswerCache:
-    """The answers that a results folder keeps.
-
-    Attributes:
-        root: Their folder; it need not exist.
-        limit: Most bytes that they may take together, after a run.
-    """
+    """The answers that a results folder keeps in a folder `root`, which after a run take at most `limit` bytes."""
 
     root: Path
     limit: int

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# What formulas in words give: over numbers, arrays or expressions.
-
-
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -40,12 +37,7 @@ def parsed(formula: str) -> ast.expr:
 
 
 def value_of(formula: str, values: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]) -> Any:  # noqa: ANN401 - as the values are
-    """What a formula gives.
-
-    Args:
-        formula: Of names, whole numbers, `+ - * /` and calls of functions.
-        values: What its names stand for.
-        functions: The functions by name.
+    """What a formula gives, of names, whole numbers, `+ - * /` and calls of functions.
 
     Raises:
         ValueError: it holds something else.
@@ -73,9 +65,6 @@ def names_in(formula: str) -> frozenset[str]:
     nodes = list(ast.walk(parsed(formula)))
     functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in functions)
-
-
-# Ratios of outcomes, each stated once: its column, its formula in words, its value, and what its limits rest on.
 
 
 _OUTCOME = re.compile(r"\b[tf][pn]\b")
@@ -127,11 +116,7 @@ class Ratio:
         return "log" if self.is_rate else "jaccard" if self.is_harmonic else "share"
 
     def formula(self, suffix: str = "") -> str:
-        """It in words.
-
-        Args:
-            suffix: Behind the names of the outcomes, such as `_weight`.
-        """
+        """It in words, with a suffix behind the names of the outcomes, such as `_weight`."""
         hits, every = ([f"{name}{suffix}" for name in names] for names in (self.hits, self.outcomes))
         twice = "2 * " if self.is_harmonic else ""
         over = " + ".join(hits)
@@ -157,12 +142,7 @@ class Ratio:
         return 2 * share / (1 + share) if self.is_harmonic else share
 
     def column(self, note: str = "", null: str = "") -> Column:
-        """Its column.
-
-        Args:
-            note: What a table says of it beside its formula.
-            null: When it is NULL, where the table has words of its own.
-        """
+        """Its column, with what a table says of it beside its formula, and of when it is NULL in words of its own."""
         formula = self.says.format(formula=self.formula().replace("2 * ", "2 "))
         said = ", ".join(filter(None, (f"{self.words} {formula}".strip(), note)))
         return Column(self.name, "DOUBLE", f"{said}; NULL: {null or self.null}")
@@ -213,12 +193,7 @@ ACCURACY = Ratio("accuracy", ("tp", "tn"), ("fp", "fn"), "no row", "share of rig
 class Index:
     """A number of all four outcomes that is no share of them.
 
-    Attributes:
-        name: Its column.
-        text: Its formula, of `tp`, `fp`, `fn` and `tn`.
-        words: What people call it.
-        null: When it is NULL.
-        lowest: Its lowest value; 1 is the highest.
+    Its `text` is a formula of `tp`, `fp`, `fn` and `tn`, its `words` what people call it, its highest value 1.
     """
 
     name: str
@@ -251,14 +226,8 @@ MCC = Index(
 )
 
 OF_LABELS = (PRECISION, RECALL, F1, FPR)  # of rows with a score and a label
-FURTHER: tuple[Ratio | Index, ...] = (
-    SPECIFICITY,
-    NPV,
-    ACCURACY,
-    BALANCED_ACCURACY,
-    YOUDEN_J,
-    MCC,
-)  # of these, where they are asked for
+# of these, where they are asked for
+FURTHER: tuple[Ratio | Index, ...] = (SPECIFICITY, NPV, ACCURACY, BALANCED_ACCURACY, YOUDEN_J, MCC)
 RATIO_OF = {each.name: each for each in (*OF_LABELS, *FURTHER) if isinstance(each, Ratio)}
 INDEX_OF = {each.name: each for each in FURTHER if isinstance(each, Index)}
 
@@ -271,9 +240,6 @@ def columns_of(stated: Iterable[Column | Count | Ratio]) -> tuple[Column, ...]:
 def scales(ratios: Iterable[Ratio]) -> dict[str, Literal["share", "jaccard", "log"]]:
     """How the limits of ratios are made, by their names."""
     return {ratio.name: ratio.scale for ratio in ratios}
-
-
-# Columns from arrays and counts: an undefined number is NULL, each quotient is rounded once.
 
 
 # Columns of result tables from arrays: an undefined number is NULL, never NaN.
@@ -301,7 +267,7 @@ def nothing(names: Iterable[str], size: int, kind: type[pl.DataType] | pl.DataTy
 
 def beside(table: pl.DataFrame, groups: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """A table with what is known of the group of every row; NULL where nothing is."""
-    if is_of_group(table, groups, keys):
+    if _is_of_group(table, groups, keys):
         others = (name for name in groups.columns if name not in keys)
         return table.hstack([groups.get_column(name).new_from_index(0, table.height) for name in others])
     return table.join(groups, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
@@ -309,12 +275,12 @@ def beside(table: pl.DataFrame, groups: pl.DataFrame, keys: Sequence[str]) -> pl
 
 def among(table: pl.DataFrame, groups: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """The rows of a table that are of some groups."""
-    if is_of_group(table, groups, keys):
+    if _is_of_group(table, groups, keys):
         return table
     return table.join(groups, on=list(keys), how="semi", nulls_equal=True, maintain_order="left")
 
 
-def is_of_group(table: pl.DataFrame, groups: pl.DataFrame, keys: Sequence[str]) -> bool:
+def _is_of_group(table: pl.DataFrame, groups: pl.DataFrame, keys: Sequence[str]) -> bool:
     """Whether all rows of a table are of one group, the only one that there is: most results are."""
     if groups.height != 1 or table.is_empty():
         return False
@@ -338,9 +304,6 @@ def by_group(frame: pl.DataFrame, keys: Sequence[str]) -> dict[tuple[object, ...
 def as_key(values: pl.Series) -> pl.Series:
     """Return keys as a table may hold them: integers and text as they are, others (dates, flags) as text."""
     return values if values.dtype in polars_types("KEY") else values.cast(pl.String)
-
-
-# Quotients, each rounded once; precision, recall and F1 from counts.
 
 
 RATIOS = ("precision", "recall", "f1")
@@ -372,9 +335,6 @@ def ratios(tp: pl.Expr, fp: pl.Expr, fn: pl.Expr) -> list[pl.Expr]:
 def ratio_of(ratio: Ratio, counts: Mapping[str, pl.Expr]) -> pl.Expr:
     """Return the column of a ratio from expressions of its outcomes; NULL where the denominator is 0."""
     return divide(*ratio.fraction(counts)).alias(ratio.name)
-
-
-# From counts per bin to counts at or above every threshold, for all stages.
 
 
 REPLICATE, THRESHOLD = "replicate", "threshold"

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-# Column contracts: what a table promises, checked before it is written.
-
-
 COUNT_TABLE = "counts"  # name of the count table that every stage saves
 DESCRIPTION = "thresher_table"  # key of the meta data of a Parquet file: what its table and columns mean, as JSON
 
@@ -100,12 +97,7 @@ def of_chosen_row(
 
 
 def limits_of(name: str, words: str | None = None) -> tuple[Column, Column]:
-    """Return the columns `<name>_lower` and `<name>_upper` of an interval.
-
-    Args:
-        name: Name of the column that has the interval.
-        words: What the limits belong to, if the name does not say it.
-    """
+    """Return the columns `<name>_lower` and `<name>_upper` of an interval, limits of `words` where these say more."""
     rule = f"{_RULE}none can be given"
     return (
         Column(f"{name}_lower", "DOUBLE", f"lower limit of {words or name}{rule}"),
@@ -146,8 +138,7 @@ class Table:
     def description(self, names: Iterable[str]) -> str:
         """Return the grain and the comment of every column as JSON, which each Parquet file of the table carries.
 
-        Args:
-            names: The columns of the file; those that the contract lacks are grouping columns.
+        Columns of the file that the contract lacks are grouping columns.
         """
         comments = {column.name: column.comment for column in (*LEADING, *self.columns)}
         return json.dumps({"grain": self.grain, "columns": {name: comments.get(name, GROUP_COMMENT) for name in names}})
@@ -193,10 +184,8 @@ def polars_types(sql_type: SqlType) -> tuple[pl.DataType, ...]:
 def empty_table(table: Table, groups: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """Return a result without a row, with the columns and types of its contract.
 
-    Args:
-        table: The contract; a column that has one of several types is text, or a timestamp.
-        groups: A frame with the `by` columns, which keep the type they have.
-        by: Internal names of the grouping columns.
+    A column that has one of several types is text, or a timestamp; grouping columns, `by` their internal names, have
+    the type that they have in `groups`.
     """
     schema = groups.schema if by else {}
     return _empty(table, tuple((name, schema[name]) for name in by)).clone()
@@ -336,11 +325,7 @@ def grouping_columns(names: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Grouping:
-    """Columns whose values together are the groups of one grouping.
-
-    Attributes:
-        columns: Their internal names; none: the total.
-    """
+    """Columns, by their internal names, whose values together are the groups of one grouping; none: the total."""
 
     columns: tuple[str, ...]
 

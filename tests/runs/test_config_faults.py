@@ -75,10 +75,7 @@ def test_every_key_of_a_wrong_type_is_named_beside_what_it_should_be(kind: str, 
         ("operating_points = { beta = 1 }", "operating_points: { beta = 1 } is not allowed: write a list of tables"),
         ("operating_points = [5]", "operating_points.0: 5 is not allowed: write a table { min_precision = … }"),
         ("events = 5", "events: 5 is not allowed: write a path in quotes, a list of paths, or a table { path = …"),
-        (
-            'events = { path = "x", columns = { event_id = 5 } }',
-            "events.columns: event_id: write the name of a column",
-        ),
+        ('events = { path = "x", columns = { event_id = 5 } }', "events.columns: event_id: write the name of a column"),
         ('event_counts = "yes please"', 'event_counts: "yes please" is not allowed: write "auto" or true or false'),
         (
             "boundary = 2000-01-01",

@@ -193,10 +193,7 @@ def test_thresholds_beyond_the_largest_weight_have_no_precision(
     """The R code stops at the first threshold without a match; here every threshold has its row."""
     wanted = expected["weight_wide_range_1_700"]
     published = run(
-        dutch,
-        tmp_path,
-        thresholds={"start": 1.0, "stop": 700.0, "count": 200},
-        recall_reference={"rule": rule},
+        dutch, tmp_path, thresholds={"start": 1.0, "stop": 700.0, "count": 200}, recall_reference={"rule": rule}
     )
     curve = table(published)
     returned = wanted["n_thresholds_returned"]

@@ -18,7 +18,7 @@ from storage.promises import assert_results_ok, assert_tidy
 import pipeline
 from pipeline.errors import StorageError
 from pipeline.runs import evaluation, stage_by_stage
-from pipeline.runs.stage_by_stage import finished_stages, take_over
+from pipeline.runs.stage_by_stage import finished_stages
 from pipeline.storage.layout import Layout
 from pipeline.storage.publish import Staging, exclusive, heal
 from runs.nights import STAGES, Nights, files_of, record_of
@@ -146,7 +146,8 @@ def test_only_what_is_the_same_is_taken_over(
 def usable(layout: Layout) -> list[str]:
     """Names of the finished stages of a failed attempt whose files can be taken over."""
     staging = Staging(layout, "0123456789ab")
-    names = [finished.stage.name for finished in finished_stages(layout, None) if take_over(finished, staging)]
+    finished = [(each.stage, each.folder) for each in finished_stages(layout, None)]
+    names = [stage.name for stage, folder in finished if not staging.take(stage.name, stage.files, folder)]
     staging.discard()
     return names
 

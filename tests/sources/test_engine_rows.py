@@ -80,7 +80,7 @@ def test_tables_and_addresses_are_asked_of_the_engine_and_files_are_not(engine: 
 def test_what_is_recorded_says_that_nothing_tells_the_content(engine: Fake) -> None:
     engine.changes = {"identity": {"n_files": 3, "files_sha256": "ab", "size": 12}}
     opened = _opened("s3a://bucket/scores")
-    (record,) = input_records([opened])
+    (record,) = input_records(opened)
     expected = {"path": "s3a://bucket/scores", "kind": "parquet", "read_by": "spark", "rows": 7, "footer_sha256": None}
     assert expected.items() <= record.items()
     assert (record["n_files"], record["files_sha256"], record["size"]) == (3, "ab", 12)

@@ -439,26 +439,6 @@ def test_a_next_pointer_whose_catalog_was_never_in_its_place_is_removed(copy: Wo
     assert not (copy.results / ".staging" / "CURRENT.next").exists()
 
 
-def test_results_with_a_chain_of_hashes_are_read_and_published_into(copy: Workplace) -> None:
-    """As earlier versions left them: `CURRENT` is the last link of a chain, and names its own run alone."""
-    record = read_json(copy.results / "CURRENT")
-    _, second, third = folders(copy)
-    del record["sha256"], record["manifests"]
-    record |= {"run_record_sha256": sha256(third / "run.json"), "parent": second.name, "broken": [], "lost": []}
-    record |= {"parent_manifest_sha256": sha256(second / "manifest.json")}
-    digest = hashlib.sha256((json.dumps(record, indent=2, ensure_ascii=False) + "\n").encode()).hexdigest()
-    link = json.dumps(record | {"sha256": digest}, indent=2, ensure_ascii=False) + "\n"
-    (copy.results / "chain").mkdir()
-    for path in (copy.results / "CURRENT", copy.results / "chain" / f"{third.name}.json"):
-        path.write_text(link)
-    assert call("verify", copy.results).code == 0
-    assert call("query", copy.results, "SELECT count(*) AS n FROM runs").out == "n\n3\n"
-    assert "chain" not in again(copy, boundary=">")
-    assert assert_results_ok(copy.results).generation == 4
-    assert list(read_json(copy.results / "CURRENT")["manifests"]) == [folder.name for folder in folders(copy)]
-    assert call("verify", copy.results).code == 0
-
-
 def test_a_killed_first_run_leaves_nothing_that_looks_published(workplace: Workplace) -> None:
     """The folder of a run lies in its place before readers see it; until then its attempt says so."""
     script = (

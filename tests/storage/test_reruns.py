@@ -15,8 +15,6 @@ import pytest
 from cli.calls import call
 from runs.inputs.workplace import assert_error
 
-import pipeline
-from pipeline.runs import evaluation
 from pipeline.storage.layout import DamagedError, storage_errors, write_json, write_whole
 from storage.promises import assert_results_ok, attempts
 
@@ -197,28 +195,6 @@ def test_a_column_that_one_run_lacks_is_null_in_history(workplace: Workplace) ->
             "SELECT grouping, count(source) FROM history.before_after_estimates GROUP BY 1 ORDER BY 1"
         ).fetchall()
     assert counts == [("all", 0), ("source", 57)]
-
-
-@pytest.mark.wide
-def test_a_run_of_an_earlier_version_shows_the_status_of_rows_under_its_present_name(
-    workplace: Workplace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inputs_table = evaluation._inputs_table
-    with monkeypatch.context() as patch:
-        patch.setattr(evaluation, "_inputs_table", lambda *args: inputs_table(*args).rename({"status": "fate"}))
-        first = workplace.publish()
-    assert "fate" in pl.read_parquet_schema(first.folder / "inputs" / "before_after.parquet")
-    assert call("query", workplace.results, "SELECT status FROM inputs").code == 0
-    second = workplace.publish(boundary=">")
-    for connection in (
-        duckdb.connect(str(workplace.results / "catalog.duckdb"), read_only=True),
-        pipeline.open_results(workplace.results),
-    ):
-        with connection as reader:
-            rows = reader.sql("SELECT run_id, status FROM history.inputs WHERE input = 'pairs' ORDER BY published_at")
-            assert rows.fetchall() == [(first.run_id, "used"), (second.run_id, "used")]
-            assert reader.sql("FROM history.inputs").columns[4:8] == ["stage", "input", "status", "n_rows"]
-    assert call("verify", workplace.results).code == 0
 
 
 def test_a_failed_attempt_of_a_first_run_leaves_its_record(workplace: Workplace) -> None:

@@ -102,7 +102,7 @@ def test_the_same_rows_give_the_same_numbers_as_files_as_views_and_at_addresses(
     on_spark["spark"] = spark_settings.model_dump(exclude_none=True)
     runs = [run_stages(parse_config(each, base=tmp_path)) for each in (document, on_spark)]
     assert differences(*runs) == []
-    records = input_records([open_inputs(parse_config(on_spark, base=tmp_path), _only(on_spark, tmp_path))])
+    records = input_records(open_inputs(parse_config(on_spark, base=tmp_path), _only(on_spark, tmp_path)))
     pairs, events = records
     assert (pairs["path"], pairs["kind"], pairs["rows"], pairs["footer_sha256"]) == ("pairs_read", "table", 40, None)
     assert (events["read_by"], events["n_files"], events["rows"]) == ("spark", 2, 4)

@@ -55,7 +55,7 @@ def layout(tmp_path: Path) -> Layout:
 def find(layout: Layout, baseline: str, rows: int = 400, day: str = "2026-11-27") -> tuple[str, str]:
     names = [run_name(generation, run_id) for generation, run_id in enumerate(IDS, start=1)]
     run, reason = History(layout, names, inputs(rows), date.fromisoformat(day)).find(baseline, STAGES)
-    return ("" if run is None else run.name[-1], "" if run is not None else reason)
+    return ("" if run is None else run.kept.folder.name[-1], "" if run is not None else reason)
 
 
 def test_the_previous_run_read_other_files_for_the_stage(layout: Layout) -> None:
@@ -68,7 +68,7 @@ def test_with_a_logical_date_the_previous_run_is_that_of_the_last_date_before(la
     generations = {}
     for day in ("2026-11-27", "2026-11-20", "2026-11-14", "2026-11-11"):
         run, _ = History(layout, names, inputs(400), date.fromisoformat(day), is_dated=True).find("previous", STAGES)
-        generations[day] = None if run is None else run.name[-1]
+        generations[day] = None if run is None else run.kept.folder.name[-1]
     assert generations == {"2026-11-27": "2", "2026-11-20": "4", "2026-11-14": "3", "2026-11-11": None}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pipeline.runs.gate_outcomes import sentence, sentences_of_warnings
-from pipeline.runs.gates import Gate, JudgedRow, Numbers, Verdict, judge
+from pipeline.runs.gates import Gate, JudgedRow, Numbers, Verdict, group_of, judge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ def row(source: str | None, value: float | None, size: int = 1000, **facts: Any)
 
 
 def numbers(rows: Sequence[JudgedRow], words: str = "") -> Numbers:
-    return Numbers({each.group: each for each in rows}, words=words)
+    return Numbers({group_of(each.columns): each for each in rows}, words=words)
 
 
 def gate(**keys: Any) -> Gate:  # noqa: ANN401 - as in a config

@@ -57,12 +57,7 @@ def test_missing_columns_of_all_inputs_are_told_together(tmp_path: Path) -> None
         run_before_after(tmp_path, {"pairs": pairs, "events": events}, thresholds=[0.5], events=columns)
     message = str(caught.value)
     assert message.startswith("4 faults\n")
-    for words in (
-        "has no column 'event_id'",
-        "has no column 'score'",
-        "column 'many' in",
-        "string, not an integer",
-    ):
+    for words in ("has no column 'event_id'", "has no column 'score'", "column 'many' in", "string, not an integer"):
         assert words in message, message
 
 

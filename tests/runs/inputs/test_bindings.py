@@ -43,10 +43,7 @@ PAIRS = pl.DataFrame(
 
 
 def run_example(
-    folder: Path,
-    example: Example,
-    frames: dict[str, pl.DataFrame],
-    renamed: dict[str, dict[str, str]] | None = None,
+    folder: Path, example: Example, frames: dict[str, pl.DataFrame], renamed: dict[str, dict[str, str]] | None = None
 ) -> Run:
     names = renamed or {}
     inputs = {name: {"columns": example.columns(name, names.get(name))} for name in frames}

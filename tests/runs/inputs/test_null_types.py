@@ -66,11 +66,7 @@ def no_row(*, typed: bool) -> Callable[[pa.Table], pa.Table]:
 
 
 def outcome(
-    case: str,
-    folder: Path,
-    source: str,
-    change: Callable[[pa.Table], pa.Table],
-    what: Callable[[OpenedStage], object],
+    case: str, folder: Path, source: str, change: Callable[[pa.Table], pa.Table], what: Callable[[OpenedStage], object]
 ) -> object:
     """What is said of a case one of whose inputs was changed, or `what` of its stages."""
     config = prepare(CASES / case, folder)
