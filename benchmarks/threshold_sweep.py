@@ -17,8 +17,8 @@ from made_data import items_of, predictions_of
 from side_by_side import MEBI, Child, Line, Took, child, in_turns
 
 import thresher
-from pipeline.plan.area_work import Areas, areas
 from pipeline.plan.accounting import count
+from pipeline.plan.area_work import Areas, areas
 from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
 from pipeline.tables.schemas import Grouping

@@ -376,7 +376,7 @@ def tried_again(store: ResultsStore, run_once: Callable[[], Run]) -> Run:
         BusyError: other runs were published first, every time.
         ThresherError: as for `run_once`.
     """
-    from ..storage.publish import LostRaceError  # noqa: PLC0415 - only where results live on a store
+    from ..storage.layout import LostRaceError  # noqa: PLC0415 - only where results live on a store
 
     for attempt in range(TRIES):
         try:

@@ -19,7 +19,7 @@ import duckdb
 import polars as pl
 from polars.exceptions import ComputeError
 
-from ..errors import CannotCreateError, os_fault
+from ..errors import BusyError, CannotCreateError, os_fault
 from ..paths import read_file, remove_own
 from ..records import dataclass
 from ..tables import run_tables
@@ -669,3 +669,7 @@ def _value(value: Any, kind: str) -> Any:  # noqa: ANN401 - what JSON can hold, 
     with suppress(TypeError, ValueError):
         return _READ[kind](value) if kind in _READ else value
     return None
+
+
+class LostRaceError(BusyError):
+    """Another run was published to the store of the results while this one was being made."""

@@ -53,6 +53,7 @@ from .layout import (
     RUNS,
     DamagedError,
     Layout,
+    LostRaceError,
     Manifest,
     faults,
     generation_of,
@@ -64,7 +65,6 @@ from .layout import (
     storage_errors,
     write_whole,
 )
-from .publish import LostRaceError
 from .state import CRASHED, PUBLISHED, READINGS, RUNNING, UNFINISHED, Pointer, parse_pointer, status_of
 
 if TYPE_CHECKING:

@@ -147,10 +147,6 @@ def _has_own_names(layout: Layout) -> bool:
     return layout.runs.is_dir() and any(map(RUN_NAME.fullmatch, os.listdir(layout.runs)))  # noqa: PTH208 - names suffice
 
 
-class LostRaceError(BusyError):
-    """Another run was published to the store of the results while this one was being made."""
-
-
 @contextmanager
 def exclusive(layout: Layout) -> Iterator[None]:
     """Hold the lock of a results folder.
