@@ -14,7 +14,7 @@ import polars as pl
 from ..errors import DataError, NoInputError
 from ..records import dataclass
 from ..sources.bindings import fit, is_usual_name, proposed
-from ..sources.finding import Search, find_files
+from ..sources.finding import Listing, Search
 from ..sources.formats import ENDINGS, TEXTS, format_of, is_read, keys_of_file
 from ..sources.frames import tables_of
 from ..sources.inputs import Field, Input, InputContract, lists_of_tags
@@ -293,7 +293,7 @@ def look_at_file(
         keys |= {"format": "duckdb", "table": table}
     if null_values:
         keys["null_values"] = list(null_values)
-    listing = find_files(Input.model_validate({"path": (path,), **keys}), base, name=path)
+    listing = Listing(Input.model_validate({"path": (path,), **keys}), base, name=path).opened()
     files = [file for file in listing.files if isinstance(file, DataFile)]
     if not files:
         message = f"no file matches {path}"
@@ -342,7 +342,9 @@ def _mentions(of_file: Found, base: Path) -> Iterator[Found]:
     for tags in lists_of_tags(of_file.file):
         keys = of_file.keys | {TAGS: tags}
         with suppress(DataError):  # lists of something else
-            listing = find_files(Input.model_validate({"path": (of_file.written,), **keys}), base, name=of_file.written)
+            listing = Listing(
+                Input.model_validate({"path": (of_file.written,), **keys}), base, name=of_file.written
+            ).opened()
             files = [file for file in listing.files if isinstance(file, DataFile)]
             yield Found(of_file.written, files[0], typed=True, rows=sum(file.rows for file in files), keys=keys)
 
@@ -357,7 +359,7 @@ def _elements_of(of_file: Found, path: list[str], beside: Sequence[str], base: P
     number = f"{path[0]}{ROW}"
     numbered = not any(name == ID or is_usual_name("doc_id", name) for name in beside)
     spec = {"path": (of_file.written,), **keys} | ({"columns": {"doc_id": number}} if numbered else {})
-    listing = find_files(Input.model_validate(spec), base, name=of_file.written)
+    listing = Listing(Input.model_validate(spec), base, name=of_file.written).opened()
     files = [file for file in listing.files if isinstance(file, DataFile)]
     prefix = f"{path[-1]}."
     names = [name for name in files[0].schema.names if name not in {*beside, number}]

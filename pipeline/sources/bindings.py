@@ -213,11 +213,7 @@ def proposed(
 ) -> dict[str, tuple[str, float]]:
     """Propose which columns are the fields of an input: by field, the column and how well it fits, highest first taken.
 
-    Args:
-        contract: The input.
-        schema: Columns of a file.
-        can_be: Whether a column can be read as what a field expects.
-        called: What columns are called for what they hold, where their names do not say so; empty: they fit no field.
+    `called` says what columns are called for what they hold, where their names do not; empty: they fit no field.
     """
     likenesses = (
         (-_likeness(field.name, called.get(column.name, column.name), number), order, number, field.name, column.name)
@@ -253,13 +249,7 @@ def _likeness(field: str, column: str, number: int) -> float:
 
 
 def fit(contract: InputContract, fields: Mapping[str, tuple[str, float]], file_name: str) -> float:
-    """How well a file fits an input as a whole: 0 if a required field finds no column.
-
-    Args:
-        contract: The input.
-        fields: The columns proposed for its fields.
-        file_name: Name of the file, which may be that of the input.
-    """
+    """How well a file fits an input as a whole, by its columns and its name: 0 if a required field finds no column."""
     if any(field.name not in fields for field in contract.fields if field.required):
         return 0.0
     unmatched = len(contract.fields) - len(fields)
@@ -292,12 +282,7 @@ _PLAIN = ("int", "uint", "double", "float", "bool", "date", "timestamp")
 
 
 def columns_without_role(source: Source, bindings: Iterable[Binding]) -> tuple[str, ...]:
-    """Return the columns of the files that are read as nothing, in the order of the files.
-
-    Args:
-        source: The input.
-        bindings: What every field of the stage, and every other column that it reads, is read from.
-    """
+    """Return the columns of the files that none of the bindings of a stage reads, in the order of the files."""
     taken = {binding.column for binding in bindings if binding.input == source.name}
     return tuple(name for name in shown_columns(source) if name not in taken)
 
@@ -371,13 +356,7 @@ def in_words(name: str, text: str) -> str:
 
 
 def uncomputable(input_name: str, words: str, reason: str) -> DataError:
-    """Return the error that SQL of the user cannot be computed.
-
-    Args:
-        input_name: Name of the input.
-        words: The SQL, as `in_words` says it.
-        reason: What the engine says.
-    """
+    """Return the error that SQL of the user, as `in_words` says it, cannot be computed."""
     message = f"input {input_name}: {words} cannot be computed: {reason}"
     remedy = (
         "It must have a value for every row: CAST to a wider type, take what a number cannot hold out of text with "
@@ -463,13 +442,7 @@ class UserSql:
         return self._types[key]
 
     def check_predicate(self, rows: Rows, residual: exp.Expr, words: str, columns: Sequence[str]) -> None:
-        """Check that `where` is true or false for a row, as far as the types of its columns tell.
-
-        Args:
-            rows: The rows that it reads.
-            residual: What is left of it to decide for these.
-            words: The predicate as the user wrote it.
-            columns: The columns that it reads.
+        """Check that what is left of `where` for some rows is true or false, as far as the types of its columns tell.
 
         Raises:
             DataError: it does not fit the columns, or has another type; an integer other than 0 counts as true.

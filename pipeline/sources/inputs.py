@@ -25,9 +25,10 @@ from pydantic import Field as Constraint
 
 from ..errors import ConfigError, DataError
 from ..records import dataclass
-from .frames import Frame, FrameRows, is_frame
+from .frames import Frame, FrameRows, Unpartitioned, is_frame
 from .parquet_files import DataFile
 from .predicates import MARKED, expanded, is_expression_of
+from .types import MeansSomethingElse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -374,8 +375,8 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one letter is a drive of 
 
 
 @dataclass(frozen=True, eq=False)
-class EngineRows:
-    """The rows of a table, or at an address, as the engine described them.
+class EngineRows(Unpartitioned):
+    """The rows of a table, or at an address, as the engine described them: folders are columns like others to it.
 
     Attributes:
         kind: `table` or `parquet`.
@@ -387,8 +388,6 @@ class EngineRows:
         files: Addresses of its files; none where the engine does not tell.
         look_again: Returns the identity as it is now.
         label: What messages call it; empty: by its place.
-        partitions: None: to the engine the name of a folder is a column like others.
-        partition_types: As `partitions`.
     """
 
     kind: str
@@ -400,8 +399,6 @@ class EngineRows:
     files: tuple[str, ...] = ()
     look_again: Callable[[], Mapping[str, Any]] = field(default=dict, repr=False)
     label: str = ""
-    partitions: dict[str, str | None] = field(default_factory=dict)
-    partition_types: dict[str, pa.DataType] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -468,8 +465,6 @@ def _refuse_keys(spec: Input, target: str, *, name: str) -> None:
 
 
 def _described(kind: str, target: str, look: Looks, *, name: str) -> EngineRows:
-    from .types import MeansSomethingElse  # noqa: PLC0415 - loads pyarrow
-
     description = look(kind, target, name=name)
     schema = description.schema
     for number, column in enumerate(schema):
@@ -510,7 +505,7 @@ def relabelled(rows: EngineRows, label: str) -> EngineRows:
 
 
 Rows: TypeAlias = DataFile | FrameRows | EngineRows
-TOKENS = ("tokens", "words")  # what lists of them are called
+TOKENS = frozenset({"tokens", "words"})  # what lists of them are called
 _MOST_NAMES = 12  # a readable line
 
 
@@ -555,10 +550,7 @@ def columns_in_words(rows: Rows, wanted: str) -> str:
 def elements_in_words(rows: Rows, wanted: str, name: str) -> str:
     """Say how elements of lists of structs become rows; empty where rows have no such list.
 
-    Args:
-        rows: The rows that lack a column.
-        wanted: The name of the column; a list whose elements have a field of that name comes first.
-        name: Name of the input.
+    A list whose elements have a field by the name of the column that is lacking comes first.
     """
     fields_of = {
         field.name: [each.name for each in field.type.value_type]
@@ -596,10 +588,7 @@ def lists_of_tags(rows: Rows) -> list[str]:
 def mapping_of_expression(rows: Rows, wanted: str, name: str = "") -> str:
     """Say how an expression that stands where the name of a column belongs is mapped; empty if it is none of columns.
 
-    Args:
-        rows: The rows that lack a column of that name.
-        wanted: The text in the place of the name.
-        name: What the text was mapped to; empty: nothing, it needs a name.
+    `name` is what the text was mapped to; empty: nothing, it needs a name.
     """
     if not is_expression_of(wanted, [*rows.schema.names, *rows.partitions]):
         return ""

@@ -8,7 +8,6 @@ import random
 import re
 import threading
 from contextlib import contextmanager
-from dataclasses import field
 from datetime import datetime, timedelta
 from io import BufferedReader, BytesIO, RawIOBase
 from itertools import chain
@@ -70,11 +69,7 @@ class Address:
 
 
 def parse_address(text: str, *, what: str) -> Address:
-    """Return the address that a text means.
-
-    Args:
-        text: A text for which `is_remote` holds.
-        what: What it is for, in messages.
+    """Return the address that a text for which `is_remote` holds means; `what` it is for is said in messages.
 
     Raises:
         ConfigError: it names no bucket, or a pattern of buckets, holds credentials, or a name that no key can have.
@@ -200,14 +195,13 @@ class Bucket:
         Raises:
             ThresherError: its class says what the store refuses.
         """
-        objects = self._tried(self.address.at(folder), "listing", lambda: self._entries(folder))
-        folders = {
-            folder,
-            *chain.from_iterable(
-                ("/".join(item.address.folders[:depth]) for depth in range(1, len(item.address.folders)))
-                for item in objects
-            ),
-        }
+
+        def ask() -> list[RemoteObject]:
+            return [self._object(entry) for page in self._obstore.list(self._store, folder or None) for entry in page]
+
+        objects = self._tried(self.address.at(folder), "listing", ask)
+        names_of = [item.address.folders for item in objects]
+        folders = {folder, *("/".join(names[:depth]) for names in names_of for depth in range(1, len(names)))}
         return [item for item in objects if item.size or item.address.key not in folders]
 
     def first_key(self, folder: str, name: str, is_wanted: Callable[[str], bool]) -> str | None:
@@ -217,7 +211,12 @@ class Bucket:
             ThresherError: its class says what the store refuses.
         """
         below = f"{folder}/{name}" if folder else name
-        return self._tried(self.address.at(folder), "listing", lambda: self._first_key(below, is_wanted))
+
+        def ask() -> str | None:
+            entries = chain.from_iterable(self._obstore.list(self._store, below, chunk_size=PAGE))
+            return next((entry["path"] for entry in entries if is_wanted(entry["path"])), None)
+
+        return self._tried(self.address.at(folder), "listing", ask)
 
     def object(self, key: str) -> RemoteObject | None:
         """Return an object, or None if the bucket has none of that key.
@@ -296,13 +295,6 @@ class Bucket:
             pause = min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE).total_seconds()
             wanted.wait(pause * random.uniform(0.5, 1))  # noqa: S311 - so that many readers do not return together
         raise AssertionError
-
-    def _entries(self, folder: str) -> list[RemoteObject]:
-        return [self._object(entry) for chunk in self._obstore.list(self._store, folder or None) for entry in chunk]
-
-    def _first_key(self, folder: str, is_wanted: Callable[[str], bool]) -> str | None:
-        entries = chain.from_iterable(self._obstore.list(self._store, folder, chunk_size=PAGE))
-        return next((entry["path"] for entry in entries if is_wanted(entry["path"])), None)
 
     def _copied(
         self, item: RemoteObject, target: BinaryIO, start: int, end: int, stopped: threading.Event | None
@@ -406,13 +398,7 @@ class _Content(RawIOBase):
 
 
 class Objects:
-    """What pyiceberg reads the files of a table on a store through.
-
-    Args:
-        folder: The folder of the table.
-        bucket: Returns the bucket of an address.
-        what: What it is for, in messages.
-    """
+    """What pyiceberg reads the files of a table on a store through: those in its folder, or beside it on the store."""
 
     properties: dict[str, str] = {}  # noqa: RUF012 - as pyiceberg has it
 
@@ -490,40 +476,25 @@ def _without_secrets(text: str) -> str:
 _Names = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Matches:
-    """What a folder or pattern matches.
-
-    Attributes:
-        chosen: Keys to be read.
-        passed_over: Visible keys below folders that it matches, whose names end otherwise than files of the format.
-    """
-
-    chosen: list[str] = field(default_factory=list)
-    passed_over: list[str] = field(default_factory=list)
-
-
 def fixed_part(names: _Names) -> _Names:
     """Return the names before the first one that is a pattern."""
     number = next((at for at, name in enumerate(names) if glob.has_magic(name)), len(names))
     return names[:number]
 
 
-def match_keys(keys: Iterable[str], folder: _Names, pattern: _Names, endings: tuple[str, ...]) -> Matches:
-    """Sort the keys of a bucket by whether a folder, or a pattern below it, means them.
+def match_keys(
+    keys: Iterable[str], folder: _Names, pattern: _Names, endings: tuple[str, ...]
+) -> tuple[list[str], list[str]]:
+    """Return the keys of a bucket that a folder, or a pattern of names below it, means, and those it passes over.
 
-    Args:
-        keys: Keys of objects.
-        folder: The names of the folder, taken as they are.
-        pattern: Names below it, with `*`, `?`, `[…]` and `**`; none: the folder itself is meant.
-        endings: Endings of the names of files in folders, in lower case.
+    The latter are visible keys below folders whose names end otherwise than files of the format; see `is_meant`.
     """
-    matches = Matches()
+    chosen, passed_over = list[str](), list[str]()
     for key in sorted(keys):
         names = tuple(key.split("/"))
         if names[: len(folder)] != folder:
             continue
         meant = is_meant(names[len(folder) :], pattern, endings)
         if meant is not False:
-            (matches.passed_over if meant is None else matches.chosen).append(key)
-    return matches
+            (passed_over if meant is None else chosen).append(key)
+    return chosen, passed_over

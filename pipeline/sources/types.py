@@ -10,6 +10,7 @@ import uuid
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pyarrow as pa
 from sqlglot import exp
 
@@ -20,8 +21,6 @@ from ..records import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
-
-    import polars as pl
 
     from .inputs import Kind
 
@@ -134,14 +133,7 @@ def _as_text(expression: str) -> str:
 
 
 def how_to_cast(arrow: pa.DataType | str, kind: Kind, *, field: str, column: str) -> str:
-    """Say how a column of a type that a field does not accept can be cast.
-
-    Args:
-        arrow: Its type, or the name of a folder.
-        kind: What the field accepts.
-        field: Canonical name of the field.
-        column: Name of the column in the files.
-    """
+    """Say how a column of a type, or the name of a folder, that a field does not accept can be cast."""
     of_column = "VARCHAR" if isinstance(arrow, str) else _own_type(arrow)
     is_text, is_number = of_column == "VARCHAR", of_column in _NUMBERS
     is_other = of_column is None and not isinstance(arrow, str) and pa.types.is_nested(arrow)
@@ -183,12 +175,7 @@ def _of_text(name: str, wanted: str) -> str:
 
 
 def type_of_nulls(kind: Kind, elsewhere: str | None = None) -> str:
-    """Return the SQL type of a column that is NULL throughout an input.
-
-    Args:
-        kind: What the stage expects of it.
-        elsewhere: Its canonical type in another input, if it is known there, because keys must have the same type.
-    """
+    """Return the SQL type of a column that is NULL throughout an input; of keys that of another input, if known."""
     fixed: dict[Kind, str] = {
         "number": "DOUBLE",
         "integer": "BIGINT",
@@ -251,11 +238,7 @@ def microseconds(value: exp.Expr, sql_type: str, timezone: str | None) -> exp.Ex
 def typed(value: exp.Expr, arrow: pa.DataType, sql_type: str, *, as_written: bool = False) -> exp.Expr:
     """Read a value of a file as its canonical type; floating-point values pass the finite barrier.
 
-    Args:
-        value: A column of the file, or an expression on its columns.
-        arrow: Its type in the file.
-        sql_type: The canonical type.
-        as_written: Whether a number of single precision is the shortest decimal that is read as it.
+    `as_written`: whether a number of single precision is the shortest decimal that is read as it.
     """
     if sql_type == "BOOLEAN" and pa.types.is_integer(arrow):
         number = exp.Case(this=value.copy()).when(exp.Literal.number(0), exp.false())
@@ -305,9 +288,7 @@ class MeansSomethingElse(pa.ExtensionType):  # type: ignore[misc] # pyarrow has 
     """The type of a column that is never read, because its values mean something else than they store.
 
     Its values are NULL. In a Parquet file the metadata of the column name it, so that it need not be known to Arrow.
-
-    Args:
-        words: What the library of the column calls its type.
+    Its words are what the library of the column calls its type.
     """
 
     def __init__(self, words: str) -> None:
@@ -327,11 +308,7 @@ class MeansSomethingElse(pa.ExtensionType):  # type: ignore[misc] # pyarrow has 
 def plain(table: pa.Table, *, start: int = 0) -> pa.Table:
     """Return a table with plain types: no dictionaries, no types of other libraries, no text but UTF-8.
 
-    Nothing is copied of columns that are plain already.
-
-    Args:
-        table: The rows.
-        start: Number of rows that came before them, for messages.
+    Nothing is copied of columns that are plain already. `start` rows came before it, which messages count.
 
     Raises:
         RowsError: a column holds text that is not UTF-8.
@@ -473,12 +450,7 @@ _OF_TABLES = 'Decode its values with the encoding that they have, for example va
 
 
 class RowsError(ValueError):
-    """Rows of a frame that cannot be read.
-
-    Args:
-        message: What is wrong, with the column.
-        remedy: What to do about it.
-    """
+    """Rows of a frame that cannot be read: what is wrong, with the column, and what to do about it."""
 
     def __init__(self, message: str, *, remedy: str) -> None:
         super().__init__(message)
@@ -486,17 +458,11 @@ class RowsError(ValueError):
 
 
 def check_texts(table: pa.Table, *, start: int = 0) -> None:
-    """Check that the text columns of a table hold UTF-8, which Arrow does not do by itself.
-
-    Args:
-        table: The rows.
-        start: Number of rows that came before them, for messages.
+    """Check that the text columns of a table hold UTF-8, which Arrow does not do by itself; `start` as for `plain`.
 
     Raises:
         RowsError: a value is none; names the column, the row and the value.
     """
-    import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
-
     for name, column in zip(table.column_names, table.columns, strict=True):
         if str(column.type) not in {"string", "large_string", "string_view"}:
             continue
@@ -510,7 +476,6 @@ def check_texts(table: pa.Table, *, start: int = 0) -> None:
 
 
 def _bytes(column: pa.ChunkedArray) -> Iterator[bytes]:
-    import pyarrow as pa  # noqa: PLC0415 - see check_texts
 
     kind = pa.binary_view() if str(column.type) == "string_view" else pa.large_binary()
     for chunk in column.chunks:
@@ -532,17 +497,15 @@ def _shown(value: bytes) -> str:
 def not_utf8(
     path: Path, separator: str | None, *, is_json: bool = False, most_lines: int | None = None, name: str
 ) -> DataError | None:
-    """Return the error that a text file is not UTF-8; None if it is.
+    """Return the error that a text file, compressed or not, is not UTF-8; None if it is.
 
     Args:
-        path: The file, compressed or not.
+        path: The file.
         separator: What separates the columns of a file with a header; None: it has none.
         is_json: Whether every line is an object.
         most_lines: Number of lines to look at; None: all.
         name: Name of the input in messages.
     """
-    import pyarrow as pa  # noqa: PLC0415 - see check_texts
-
     header: bytes | None = None
     with io.BufferedReader(pa.input_stream(str(path))) as lines:
         for number, line in enumerate(islice(lines, most_lines), start=1):
@@ -629,15 +592,7 @@ class TextCast:
 
 
 def text_cast(rows: pl.LazyFrame, column: str, kind: Kind) -> TextCast | None:
-    """Return what reads all values of a column of text as what a field expects; None if no known form fits.
-
-    Args:
-        rows: Rows that have the column.
-        column: Its name.
-        kind: What the field expects: a number, an integer, a truth value, a time or a position.
-    """
-    import polars as pl  # noqa: PLC0415 - the command line shows its help without it
-
+    """Return what reads all values of a column of text as what a field expects; None if no known form fits."""
     texts = rows.select(pl.col(column).str.strip_chars().alias("value")).drop_nulls()
     if kind == "boolean":
         return _cast_of_words(texts, in_expression(column))
@@ -658,7 +613,6 @@ def text_cast(rows: pl.LazyFrame, column: str, kind: Kind) -> TextCast | None:
 
 def _numbers(name: str) -> Iterator[tuple[str, TextCast]]:
     """Forms of numbers: with a point, in percent, with separators of thousands, with decimal commas."""
-    import polars as pl  # noqa: PLC0415 - see text_cast
 
     def number(text: pl.Expr) -> pl.Expr:
         return text.cast(pl.Float64, strict=False)
@@ -693,7 +647,6 @@ def _numbers(name: str) -> Iterator[tuple[str, TextCast]]:
 
 def _integers(name: str) -> Iterator[tuple[str, TextCast]]:
     """Forms of whole numbers: plain, with separators of thousands, with a point and zeros."""
-    import polars as pl  # noqa: PLC0415 - see text_cast
 
     def integer(text: pl.Expr) -> pl.Expr:
         return text.cast(pl.Int64, strict=False)
@@ -716,8 +669,6 @@ def _integers(name: str) -> Iterator[tuple[str, TextCast]]:
 
 def _times(name: str) -> Iterator[tuple[str, TextCast]]:
     """Forms of times: ISO 8601, seconds since 1970, and days and times of day in the usual orders."""
-    import polars as pl  # noqa: PLC0415 - see text_cast
-
     iso = TextCast(
         f"CAST({name} AS TIMESTAMP)",
         lambda text: text.str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us")),
