@@ -230,13 +230,7 @@ def as_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Colour:
-    """A colour with a name in the style sheet of the page.
-
-    Attributes:
-        name: Its variable in the style sheet, without `--`.
-        light: On white, as hexadecimal digits.
-        dark: On the dark background.
-    """
+    """A colour on white and on the dark background, in hexadecimal digits, with its variable in the style sheet."""
 
     name: str
     light: str
@@ -364,13 +358,7 @@ def key_layer(figure: Figure) -> Json:
 
 
 def axis_look(axis: Axis, side: str, *, grid: bool = True) -> Json:
-    """Return how an axis is drawn.
-
-    Args:
-        axis: The axis.
-        side: `x` or `y`, where it lies.
-        grid: Whether its ticks are continued across the chart.
-    """
+    """Return how an axis at the side `x` or `y` is drawn, and whether its ticks are continued across the chart."""
     count = {"expr": f"max(1, min({TICKS}, floor(span(domain('{side}')))))"} if axis.format == "integer" else TICKS
     options: Json = {"labelOverlap": True, "labelFlush": False, "grid": grid, "tickCount": count}
     if axis.format in _FORMATS:
@@ -416,15 +404,9 @@ def is_flat(figure: Figure) -> bool:
 
 
 def chart(panels: Panels, group: Group, *, legend: bool = False) -> Json:
-    """Draw one group of a figure.
+    """Draw one group of a figure: a Vega-Lite specification with its data.
 
-    Args:
-        panels: The figure.
-        group: The group.
-        legend: Whether the chart has its own key, as pictures need it; on the page the key is text.
-
-    Returns:
-        A Vega-Lite specification with its data.
+    With a legend the chart has its own key, as pictures need it; on the page the key is text.
     """
     low, high = panels.extent(group)
     chosen = panels.chosen.get(group)
@@ -455,11 +437,8 @@ def template(panels: Panels, *, legend: bool = False) -> Json:
 class _Drawing:
     """What the layers of one chart share.
 
-    Attributes:
-        figure: The figure.
-        half: Half the width of a bar on a horizontal axis of numbers.
-        crowded: Whether several series of bars or points stand at the same name.
-        height: Height of the chart in pixels.
+    That is half the width of a bar on a horizontal axis of numbers, whether several series of bars or points stand at
+    the same name, and the height in pixels.
     """
 
     figure: Figure

@@ -218,17 +218,7 @@ def _tested(
     test: str,
     quality: Quality | None,
 ) -> Tested:
-    """Return a test without its adjusted p-value.
-
-    Args:
-        group: The group.
-        metric: What is compared.
-        n_units: Shared units with values in both runs.
-        numbers: Value before, value after, difference.
-        limits: Lower and upper limit of the difference, p-value.
-        test: Name of the test.
-        quality: How far the limits can be trusted.
-    """
+    """A test without its adjusted p-value; numbers are before, after and difference, limits those and the p-value."""
     before, after, difference = map(finite, numbers)
     lower, upper, p_value = map(finite, limits)
     return Tested(

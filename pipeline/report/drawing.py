@@ -114,12 +114,7 @@ class Lists:
 
 
 def encoded(panels: Panels, groups: Sequence[Group], lists: Lists) -> dict[int, dict[str, Any]]:
-    """Write the rows of a figure.
-
-    Args:
-        panels: The figure.
-        groups: The groups of the stage, to which results refer by their place.
-        lists: Where the lists go.
+    """Write the rows of a figure, its lists of numbers to `lists`.
 
     Returns:
         For the place of every group: the place of the list of each column, the ends of the vertical axis, and the
@@ -234,13 +229,7 @@ def _has_curves(panels: Panels) -> bool:
 
 @dataclass(frozen=True)
 class _Frame:
-    """The axes that all small charts share.
-
-    Attributes:
-        panels: The figure.
-        along: Lowest and highest value of the horizontal axis.
-        across: The same of the vertical one.
-    """
+    """The axes that all small charts share, with the lowest and highest value of each."""
 
     panels: Panels
     along: Point
@@ -382,12 +371,9 @@ def kept_runs(results: Path, run: PublishedRun) -> tuple[PublishedRun, ...]:
 
 
 def history(runs: Sequence[PublishedRun]) -> tuple[Panels, ...]:
-    """Draw the key numbers of all rows, or of the first group, of every stage that earlier runs have too.
+    """Draw the key numbers of all rows, or of the first group, of every stage that earlier runs have, too.
 
     Where all runs have a day, they lie at their days, of each day the run that was published last.
-
-    Args:
-        runs: The runs, the oldest first; the stages are those of the last.
     """
     stages = runs[-1].stages
     if all(_day(run) for run in runs):
@@ -530,12 +516,7 @@ class StageContent:
 
 
 def stage_content(published: PublishedStage, anchor: str) -> StageContent:
-    """Read what the page shows of a stage.
-
-    Args:
-        published: The stage.
-        anchor: Its name in links of the page.
-    """
+    """Read what the page shows of a stage."""
     numbers = numbers_by_group(published)
     figures = tuple(panels(figure) for figure in published.figures())
     groups = list(

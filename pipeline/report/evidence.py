@@ -203,11 +203,7 @@ def _columns(label: str) -> tuple[str, ...]:
 
 
 def _conditions(stage: PublishedStage, measure: Measure, wish: Wish) -> dict[str, str]:
-    """Columns, grouping columns under their internal names, with the text that their value has.
-
-    Raises:
-        UsageError: a text is not `NAME=VALUE`, or names no such column.
-    """
+    """The columns that are asked for, grouping columns under their internal names, with the text of their value."""
     names = list(dict.fromkeys(name for grouping in stage.groupings for name in grouping))
     keys = next((table.key for table in stage.stage.tables if table.name == measure.table), ())
     columns = {key: key for key in keys} | {name: internal_name(name) for name in names}
@@ -375,15 +371,9 @@ def same_group(table: pl.DataFrame, group: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _where_it_holds(thresholds: pl.Series, wanted: float, *, next_above: bool) -> tuple[float, tuple[str, ...]]:
-    """Return the threshold whose row is shown for one that was asked for, and what to say where it is another.
+    """The threshold whose row is shown for one that was asked for, and what to say where it is another.
 
-    Args:
-        thresholds: Those of the curve, rising.
-        wanted: What was asked for.
-        next_above: Whether the row of the next threshold above holds between two; else the next below is taken.
-
-    Raises:
-        UsageError: there is none on that side.
+    Between two it is the next above or below, as the curve holds there.
     """
     if math.isnan(wanted):
         message = "threshold nan is no number"
@@ -447,11 +437,7 @@ def chosen_sections(evidence: Evidence, names: Sequence[str]) -> tuple[Section, 
 
 
 def columns_to_show(opened: OpenedStage, wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the columns of the users' own that are shown, by input.
-
-    Args:
-        opened: The stage.
-        wanted: Names `input.column`; none: the first columns that have no role.
+    """Return the columns of the users' own, `input.column`, that are shown, by input; none: the first without a role.
 
     Raises:
         UsageError: there is no such input or column.
@@ -489,15 +475,9 @@ def rows_behind(
     most_rows: int | None,
     stop: StopRequest,
 ) -> tuple[ShownSection, ...]:
-    """Return the rows of some sections.
+    """Return the rows of some sections of an opened stage, with the columns to show in its plan.
 
-    Args:
-        opened: The stage, with the columns to show in its plan.
-        evidence: What there is to show of it.
-        asked: What is explained.
-        sections: The sections.
-        most_rows: Most rows of each; None: ten, and all rows of a sheet.
-        stop: Checked while a query runs.
+    Of each they are at most so many: by default ten, and all rows of a sheet.
     """
     opened.fetch()
     with DuckDB(Resources(), opened.folders, stop) as engine, naming_user_sql(engine, opened.plan):
@@ -508,15 +488,7 @@ def rows_behind(
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads the rows of sections from an engine.
-
-    Attributes:
-        engine: The engine.
-        opened: The stage.
-        evidence: What there is to show of it.
-        asked: What is explained.
-        most_rows: Most rows of a section, as `rows_behind` takes it.
-    """
+    """Reads the rows of sections of a stage from an engine."""
 
     engine: DuckDB
     opened: OpenedStage
@@ -666,9 +638,7 @@ _MOST_OF_HEADER = 1 << 20  # bytes
 def checked_rows(stage: PublishedStage, path: Path) -> pl.DataFrame:
     """Return the keys and verdicts of a sheet, with the types of the sample; rows without a verdict are left out.
 
-    Args:
-        stage: The stage whose sample was checked.
-        path: The sheet as CSV: of `explain --format csv`, or written again by a spreadsheet.
+    The sheet is CSV of `explain --format csv`, or written again by a spreadsheet.
 
     Raises:
         UsageError: the stage has no such sample.

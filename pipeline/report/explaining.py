@@ -125,16 +125,7 @@ def find_profile(evidence: Evidence, name: str, metric: str) -> Profile:
 def compare_with(
     run: PublishedRun, stage: PublishedStage, choice: Choice, profile: Profile, most_rows: int | None, stop: StopRequest
 ) -> Compared:
-    """Apply the conventions of a tool one after the other; for each, rows are counted again with our own options.
-
-    Args:
-        run: The published run.
-        stage: The stage.
-        choice: The number.
-        profile: The tool.
-        most_rows: Most units that are shown; None: ten.
-        stop: Checked while a query runs.
-    """
+    """Apply the conventions of a tool one after the other; for each, rows are counted again with our own options."""
     metric = choice.measure.name
     comparison = _Comparison(run, stage, choice, profile, stop)
     refused = profile.refuses(comparison.params)
@@ -159,15 +150,7 @@ def compare_with(
 
 
 class _Comparison:
-    """Numbers of a stage while conventions of a tool are applied.
-
-    Args:
-        run: The published run.
-        stage: The stage.
-        choice: The number.
-        profile: The tool.
-        stop: Checked while a query runs.
-    """
+    """Numbers of a stage while conventions of a tool are applied."""
 
     def __init__(
         self, run: PublishedRun, stage: PublishedStage, choice: Choice, profile: Profile, stop: StopRequest
@@ -369,12 +352,6 @@ class Explanation:
 
 def explain(run: PublishedRun, name: str, wish: Wish, shown: Shown) -> Explanation:
     """Explain a number of a stage of a published run.
-
-    Args:
-        run: The run.
-        name: Name of the stage.
-        wish: The number.
-        shown: What is to be shown of it.
 
     Raises:
         UsageError: the run has no such stage, or the stage no such number, group, threshold, section or column.

@@ -97,13 +97,7 @@ def files_in_words(run: PublishedRun, stage: PublishedStage, name: str) -> str:
 
 
 def account_in_words(name: str, account: Mapping[str, int], *, missed: bool) -> str:
-    """How many rows of an input were used, and what became of the others.
-
-    Args:
-        name: The input.
-        account: Its rows by status, and `rows_in`.
-        missed: Whether rows without a finite score count, as below every threshold.
-    """
+    """How many rows of an input were used, and what became of the others; `missed` ones count as below thresholds."""
     counted = _WITHOUT_SCORE if missed else ()
     others = {status: number for status, number in account.items() if status not in {"used", "rows_in"} and number}
     left_out = [f"{number:,} {status}" for status, number in sorted(others.items()) if status not in counted]
@@ -183,12 +177,7 @@ class Step:
 
 
 def first_fitting(forms: Sequence[Form], values: Mapping[str, Any]) -> tuple[Step, ...]:
-    """Return the steps of the first form that the values fill, and that gives the published numbers; else nothing.
-
-    Args:
-        forms: Ways to a number.
-        values: Quantities by name: those of the published row, and what goes with it.
-    """
+    """Return the steps of the first form that the values of a row fill, and that gives the published numbers."""
     for form in forms:
         steps = _filled(form, values)
         if steps:
@@ -315,10 +304,7 @@ def cell_text(value: object) -> str:
 
 _NUMBERS = ("DOUBLE", "BIGINT", "DECIMAL(38, 15)")
 _OF_ROWS = frozenset(  # columns in the key of tables whose rows are no numbers of groups, but what lies behind these
-    {
-        *("event_id", "query_id", "doc_id", "series_id", "unit", "mention", "position"),
-        *("draw", "sample_rank"),
-    }
+    {*("event_id", "query_id", "doc_id", "series_id", "unit", "mention", "position"), *("draw", "sample_rank")}
 )
 
 
@@ -411,14 +397,10 @@ _FENCE = "```"
 
 
 def written(explanation: Explanation, format_: str, width: int | None = None, *, brief: bool = False) -> str:
-    """Return an explanation as text in a format.
+    """Return an explanation as `text`, `markdown`, `csv` (the rows of one section) or `json` (all of it).
 
-    Args:
-        explanation: What is to be written.
-        format_: `text`, `markdown`, `csv` (the rows of one section) or `json` (all of it).
-        width: Columns of the terminal, for `text`: a table that is wider becomes one record below the other. None:
-            tables are as wide as their rows, and sentences are broken at 100.
-        brief: Whether the number and the rows behind it are enough, in text and Markdown.
+    In text a table that is wider than the terminal becomes one record below the other; without a width tables are as
+    wide as their rows, and sentences are broken at 100. Brief text is the number and the rows behind it.
 
     Raises:
         UsageError: the format is unknown, or CSV is asked of several sections.

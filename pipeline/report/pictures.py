@@ -66,10 +66,7 @@ _LONG_NUMBER = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
 def page_svg(panels: Panels, group: Group, *, prefix: str) -> str:
     """Draw a chart for the page: its colours follow the style sheet, and the key and the caption are the page's.
 
-    Args:
-        panels: The figure.
-        group: The group.
-        prefix: Begins the names that the drawing refers to, which must differ from those of the page's other charts.
+    The prefix begins the names that the drawing refers to, which must differ from those of other charts.
     """
     import vl_convert  # noqa: PLC0415 - only to draw
 
@@ -77,14 +74,7 @@ def page_svg(panels: Panels, group: Group, *, prefix: str) -> str:
 
 
 def picture(panels: Panels, group: Group, *, form: PictureFormat, source: str) -> bytes:
-    """Draw a file that can stand alone: with title, caption, key and where it comes from.
-
-    Args:
-        panels: The figure.
-        group: The group.
-        form: The format of the file.
-        source: Where the numbers come from, in one line.
-    """
+    """Draw a file that can stand alone: with title, caption, key and, in one line, where its numbers come from."""
     import vl_convert  # noqa: PLC0415 - only to draw
 
     specification = picture_specification(panels, group, source=source)
@@ -111,10 +101,7 @@ def picture_specification(panels: Panels, group: Group, *, source: str) -> dict[
 def inert(svg: str, *, prefix: str, label: str = "") -> str:
     """Keep of a drawing what draws, and nothing that could act; round its numbers.
 
-    Args:
-        svg: The drawing.
-        prefix: Begins the names that it refers to.
-        label: What it shows, for people who cannot see it; empty where the page says so beside it.
+    The prefix begins the names that it refers to; the label says what it shows, unless the page says so beside it.
     """
     ET.register_namespace("", _NAMESPACE[1:-1])
     root = ET.fromstring(svg)  # noqa: S314 - drawn here from a chart without entities
@@ -204,13 +191,8 @@ def write_plots(
 ) -> Iterator[Path]:
     """Write figures as files, each whole or not at all, and return their paths one by one.
 
-    Args:
-        run: The run that they belong to.
-        figures: The figures.
-        group: Values by grouping column, as people write them; without any, all rows, or the first group of a figure
-            that has no rows for all.
-        folder: Where the files go; it is made if it is not there.
-        form: The format.
+    A group is given by values of grouping columns, as people write them; without any it is all rows, or the first group
+    of a figure that has no rows for all.
 
     Raises:
         UsageError: no figure has the group.

@@ -41,12 +41,7 @@ def asks_for_labels(sizes: SampleSizes, wish: Wish) -> bool:
 
 
 def plan_of_labels(stage: PublishedStage, wish: Wish, goal: Goal) -> SamplePlan:
-    """Plan how many matches people must check.
-
-    Args:
-        stage: The stage whose matches they are.
-        wish: The number.
-        goal: What is wanted: a width.
+    """Plan how many matches people must check for an interval of some width.
 
     Raises:
         UsageError: something else is wanted, there are no matches, or nothing tells their precision.
@@ -151,12 +146,7 @@ def _all_draws(
 
 
 def _sentence(
-    labelled: Labelled,
-    goal: Goal,
-    level: float,
-    needed: tuple[int, int],
-    matches: tuple[int, str],
-    n_labels: int,
+    labelled: Labelled, goal: Goal, level: float, needed: tuple[int, int], matches: tuple[int, str], n_labels: int
 ) -> str:
     number, where = matches
     said = f"about {planned.about(needed[0])} of the {number:,} matches{where} are to be checked"
@@ -169,12 +159,7 @@ def _sentence(
 
 
 def _notes(
-    labelled: Labelled,
-    n_labels: int,
-    safe: tuple[float, int],
-    needed: tuple[int, int],
-    width: float,
-    level: float,
+    labelled: Labelled, n_labels: int, safe: tuple[float, int], needed: tuple[int, int], width: float, level: float
 ) -> Iterator[str]:
     share, matches = safe
     if n_labels:
@@ -504,10 +489,7 @@ class Goal:
             raise UsageError(message, remedy="Give a width such as 0.05, which is 5 percentage points.")
 
     def checked(self, spell: Callable[[str], str]) -> Goal:
-        """Return the goal, if it is one.
-
-        Args:
-            spell: How a parameter is written where the person writes it: `--width`.
+        """Return the goal, if it is one; `spell` is how a parameter is written where the person writes it: `--width`.
 
         Raises:
             UsageError: nothing, or several things, are wanted, or a value is none.

@@ -15,10 +15,9 @@ from . import text
 from .summary import Block, Cells, Heading, Items, Paragraph
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from .pilots import Goal, Measured
-    from .text import Markup
 
 
 _DIGITS = 3
@@ -49,12 +48,9 @@ def level(confidence: float) -> str:
 
 
 def answer(measured: Measured, needed: tuple[int | None, float], cautious: float | None) -> str:
-    """Say how many units are needed, beside the pilot.
+    """Say how many units are needed, beside the pilot: a number, if its own is known, and how many times that.
 
-    Args:
-        measured: The pilot.
-        needed: How many, None where the pilot's number is not known, and how many times the pilot's.
-        cautious: How many times the pilot's to be on the safe side; None if no number is enough.
+    On the safe side it is so many times the pilot's; None if no number is enough.
     """
     number, factor = needed
     noun, now = measured.noun, measured.now
@@ -86,15 +82,7 @@ def _now(measured: Measured) -> str:
 def sentence_of_pair(
     measured: Measured, goal: Goal, needed: tuple[int | None, float], cautious: float | None, now: float | None
 ) -> str:
-    """Say how many shared units a test of two systems needs; arguments as for `answer`.
-
-    Args:
-        measured: The pilot.
-        goal: What is wanted.
-        needed: As for `answer`.
-        cautious: Likewise.
-        now: What the units of the pilot would show; None where nothing.
-    """
+    """Say how many shared units a test of two systems needs, and what those of the pilot would show; see `answer`."""
     row = measured.choice.row
     first, second = str(row["system_a"]), str(row["system_b"])
     metric = str(row["metric"])
@@ -149,11 +137,8 @@ def notes_of_test(goal: Goal, confidence: float) -> Iterator[str]:
 def note_of_rows(measured: Measured, wanted: float, narrowed: tuple[float, float], enough: float) -> str:
     """Say what more rows in the same clusters would do, beside more clusters.
 
-    Args:
-        measured: The pilot.
-        wanted: The width that is wanted.
-        narrowed: Width with twice the rows in the same clusters, and with ever so many.
-        enough: How many times the rows would do; infinite if no number does.
+    They narrow the interval to two widths, with twice the rows and with ever so many; enough is how many times the rows
+    would do, which may be infinite.
     """
     noun, rows = measured.noun, measured.rests_on
     twice, most = (amount(width) for width in narrowed)
@@ -193,13 +178,8 @@ def note_of_cut(limit: float) -> str:
 _NOTHING = "–"
 
 
-def written(plans: Plans, format_: str, width: int | None = None) -> str:
-    """Return plans as text in a format.
-
-    Args:
-        plans: The plans.
-        format_: `text`, `markdown`, `latex`, `csv` (a row for each thing that is planned) or `json` (everything).
-        width: Columns of the terminal, for `text`; None: of a pipe.
+def written(plans: Planned, format_: str, width: int | None = None) -> str:
+    """Return plans as `text`, `markdown`, `latex`, `csv` (a row for each thing that is planned) or `json` (everything).
 
     Raises:
         UsageError: the format is unknown.
@@ -219,12 +199,7 @@ def check_format(format_: str) -> None:
         raise UsageError(message, remedy=f"Choose one of {', '.join(_WRITERS)}.")
 
 
-def markup_of(plans: Plans) -> Markup:
-    """Return plans as HTML that needs no style sheet."""
-    return text.markup_of(blocks_of(plans))
-
-
-def blocks_of(plans: Plans) -> Iterator[Block]:
+def _blocks(plans: Planned) -> Iterator[Block]:
     """Return plans as blocks: the answer, the table, what must be known."""
     for number, plan in enumerate(plans.plans):
         yield Heading(_title(plan), 1 if number == 0 else 2)
@@ -276,20 +251,12 @@ def _count(number: int | None) -> str:
     return _NOTHING if number is None else f"{number:,}"
 
 
-def _text(plans: Plans, width: int | None) -> str:
-    return text.plain_text(blocks_of(plans), width or text.WIDTH_OF_PIPES)
-
-
-def _json(plans: Plans, _width: int | None) -> str:
-    return f"{json.dumps(plans.to_dict(), ensure_ascii=False, default=str, indent=2)}\n"
-
-
-_WRITERS: dict[str, Callable[[Plans, int | None], str]] = {
-    "text": _text,
-    "markdown": lambda plans, _width: text.markdown_text(blocks_of(plans)),
-    "latex": lambda plans, _width: text.latex_text(blocks_of(plans)),
-    "csv": lambda plans, _width: plans.table.write_csv(),
-    "json": _json,
+_WRITERS: dict[str, Callable[[Planned, int | None], str]] = {
+    "text": lambda plans, width: text.plain_text(_blocks(plans), width or text.WIDTH_OF_PIPES),
+    "markdown": lambda plans, _: text.markdown_text(_blocks(plans)),
+    "latex": lambda plans, _: text.latex_text(_blocks(plans)),
+    "csv": lambda plans, _: plans.table.write_csv(),
+    "json": lambda plans, _: f"{json.dumps(plans.to_dict(), ensure_ascii=False, default=str, indent=2)}\n",
 }
 FORMATS = tuple(_WRITERS)
 
@@ -365,14 +332,14 @@ class SamplePlan:
     correlation: float | None = None
 
 
-@dataclass(frozen=True)
-class Plans:
-    """Plans of a run, or of what is expected.
+@dataclass(frozen=True, repr=False)
+class Planned:
+    """How much more data is needed: it shows itself as text, and in notebooks as HTML.
 
     Attributes:
         run: Name of the folder of the run; empty without one.
-        plans: A plan for each stage that was asked for.
-        refused: Why there is none, by stage.
+        plans: A plan for each stage that was asked for: `.sentence`, `.units`, `.factor` and more.
+        refused: Why there is no plan, by stage.
     """
 
     run: str
@@ -386,66 +353,32 @@ class Plans:
 
     @property
     def table(self) -> pl.DataFrame:
-        """All plans, one row for each thing that is planned."""
-        rows = [_plan_row(plan, units) for plan in self.plans for units in plan.units]
-        return pl.DataFrame(rows, schema=_schema(self.goal), orient="row")
+        """All plans, one row for each thing that is planned, as `thresher plan --format csv` writes it."""
+        words, numbers, counts = pl.String(), pl.Float64(), pl.Int64()
+        schema = {"stage": words, "metric": words, "group": words, "threshold": numbers, "unit": words}
+        schema |= dict.fromkeys(("now", "needed", "needed_cautious"), counts)
+        reached = ("factor", "factor_cautious", f"{self.goal}_now", f"{self.goal}_wanted")
+        schema |= dict.fromkeys(reached, numbers) | {"basis": words}
+        rows = [
+            (
+                *(plan.stage or None, plan.metric, plan.group or None, plan.threshold, units.unit),
+                *(units.now, units.needed, units.needed_cautious, plan.factor, plan.factor_cautious),
+                *(plan.now, plan.wanted, units.basis),
+            )
+            for plan in self.plans
+            for units in plan.units
+        ]
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def to_dict(self) -> dict[str, Any]:
         """All plans as JSON holds them."""
-        return {"run": self.run or None, "plans": [_facts(plan) for plan in self.plans], "refused": self.refused}
-
-
-def _facts(plan: SamplePlan) -> dict[str, Any]:
-    facts = asdict(plan)
-    return {name: value if value != "" else None for name, value in facts.items()}
-
-
-def _schema(goal: str) -> dict[str, pl.DataType]:
-    words, numbers, counts = pl.String(), pl.Float64(), pl.Int64()
-    about = {"stage": words, "metric": words, "group": words, "threshold": numbers, "unit": words}
-    needed = dict.fromkeys(("now", "needed", "needed_cautious"), counts)
-    reached = dict.fromkeys(("factor", "factor_cautious", f"{goal}_now", f"{goal}_wanted"), numbers)
-    return {**about, **needed, **reached, "basis": words}
-
-
-def _plan_row(plan: SamplePlan, units: PlannedUnits) -> Sequence[object]:
-    about = (plan.stage or None, plan.metric, plan.group or None, plan.threshold, units.unit)
-    numbers = (units.now, units.needed, units.needed_cautious, plan.factor, plan.factor_cautious)
-    return (*about, *numbers, plan.now, plan.wanted, units.basis)
-
-
-# Plans as people and notebooks see them.
-
-
-@dataclass(frozen=True, repr=False)
-class Planned:
-    """How much more data is needed: it shows itself as text, and in notebooks as HTML.
-
-    Attributes:
-        outcome: Everything that is said, as data.
-    """
-
-    outcome: Plans
-
-    @property
-    def plans(self) -> tuple[SamplePlan, ...]:
-        """A plan for each stage that was asked for: `.sentence`, `.units`, `.factor` and more."""
-        return self.outcome.plans
-
-    @property
-    def refused(self) -> dict[str, str]:
-        """Why there is no plan, by stage."""
-        return self.outcome.refused
-
-    @property
-    def table(self) -> pl.DataFrame:
-        """One row for each thing that is planned, as `thresher plan --format csv` writes it."""
-        return self.outcome.table
+        plans = [{name: None if value == "" else value for name, value in asdict(each).items()} for each in self.plans]
+        return {"run": self.run or None, "plans": plans, "refused": self.refused}
 
     def __repr__(self) -> str:
         """Say the same as `thresher plan`."""
-        return written(self.outcome, "text").rstrip("\n")
+        return written(self, "text").rstrip("\n")
 
     def _repr_html_(self) -> str:
         """Say it with a table, for notebooks."""
-        return str(markup_of(self.outcome))
+        return str(text.markup_of(_blocks(self)))

@@ -32,7 +32,7 @@ from ..runs.written import results_at
 from . import planned
 from .evidence import Wish, choose
 from .pilots import Measured, asks_for_labels, measured, plan_of_labels, sizes_of
-from .planned import PlannedUnits, Plans, SamplePlan
+from .planned import Planned, PlannedUnits, SamplePlan
 from .published import published_run
 
 if TYPE_CHECKING:
@@ -75,10 +75,7 @@ class Expectation:
     share_positive: float | None = None
 
     def checked(self, spell: Callable[[str], str]) -> Expectation:
-        """Return the expectation, if it can be one.
-
-        Args:
-            spell: How a parameter is written where the person writes it.
+        """Return the expectation, if it can be one; `spell` as for `Goal.checked`.
 
         Raises:
             UsageError: a value is none, or the one that is needed is missing.
@@ -118,13 +115,8 @@ def _wrong(name: str, value: float, expected: str) -> UsageError:
     return UsageError(f"{name} {value:g} cannot be", remedy=f"Give {expected}.")
 
 
-def plan_expectation(expectation: Expectation, goal: Goal, spell: Callable[[str], str]) -> Plans:
+def plan_expectation(expectation: Expectation, goal: Goal, spell: Callable[[str], str]) -> Planned:
     """Plan what is wanted from what is expected.
-
-    Args:
-        expectation: What is expected.
-        goal: What is wanted.
-        spell: How a parameter is written where the person writes it.
 
     Raises:
         UsageError: nothing can be planned of it; the message says why.
@@ -159,7 +151,7 @@ def plan_expectation(expectation: Expectation, goal: Goal, spell: Callable[[str]
         plan = _finished(expectation, goal, tuple(units), what, ())
     else:
         plan = _of_rows(expectation, goal, spell)
-    return Plans("", (plan,))
+    return Planned("", (plan,))
 
 
 def _of_units(expectation: Expectation, goal: Goal) -> SamplePlan:
@@ -334,21 +326,15 @@ class _Factors:
     sentence: str
 
 
-def plan_run(run: PublishedRun, name: str, wish: Wish, goal: Goal) -> Plans:
-    """Plan what is wanted from a published run.
-
-    Args:
-        run: The pilot.
-        name: Name of the stage; empty: every stage that has the number.
-        wish: The number.
-        goal: What is wanted.
+def plan_run(run: PublishedRun, name: str, wish: Wish, goal: Goal) -> Planned:
+    """Plan what is wanted from a published run; without the name of a stage from every stage that has the number.
 
     Raises:
         UsageError: the run has no such stage, or nothing can be planned of what is asked for; the message says why.
     """
     stages = run.chosen([name] if name else [])
     if name or len(stages) == 1:
-        return Plans(run.folder.name, (plan_stage(run, stages[0], wish, goal),))
+        return Planned(run.folder.name, (plan_stage(run, stages[0], wish, goal),))
     plans, refused = [], {}
     first_error: UsageError | None = None
     for stage in stages:
@@ -366,7 +352,7 @@ def plan_run(run: PublishedRun, name: str, wish: Wish, goal: Goal) -> Plans:
         none = "the other stage cannot" if n_others == 1 else f"none of the other {n_others} stages can"
         message = f"{first_error.message}; {none} be planned either"
         raise UsageError(message, remedy=f"Name the stage that is meant; the stages are: {names}.")
-    return Plans(run.folder.name, tuple(plans), refused)
+    return Planned(run.folder.name, tuple(plans), refused)
 
 
 def plan_stage(run: PublishedRun, stage: PublishedStage, wish: Wish, goal: Goal) -> SamplePlan:
@@ -581,7 +567,7 @@ class Asked:
     spell: Callable[[str], str]
 
 
-def plans_of(asked: Asked) -> Plans:
+def plans_of(asked: Asked) -> Planned:
     """Return the plans.
 
     Raises:

@@ -194,12 +194,7 @@ class Cells:
 
 
 def cells_of(frame: pl.DataFrame, text_of: Callable[[object], str]) -> Cells:
-    """Return the rows of a frame as a table for people; numbers stand flush right.
-
-    Args:
-        frame: The rows.
-        text_of: How a value is written.
-    """
+    """Return the rows of a frame as a table for people, whose values `text_of` writes; numbers stand flush right."""
     rows = tuple(tuple(map(text_of, row)) for row in frame.iter_rows())
     return Cells(tuple(frame.columns), rows, tuple(dtype.is_numeric() for dtype in frame.dtypes))
 
@@ -287,12 +282,7 @@ def summary_of_gates(rows: Sequence[Row]) -> GateSummary | None:
 
 
 def blocks_of_gates(rows: Sequence[Row], stages: Collection[str] | None = None) -> Iterator[Block]:
-    """Return what there is to say of rows of the table `gates`, failures first.
-
-    Args:
-        rows: The rows.
-        stages: The stages that are wanted; None: all.
-    """
+    """Return what there is to say of rows of the table `gates`, of all stages or of some, failures first."""
     summary = summary_of_gates([row for row in rows if stages is None or row["stage"] in stages])
     if summary is not None:
         yield Items(summary.headline, summary.failed, tone="failure" if summary.failed else "plain")
@@ -322,12 +312,7 @@ NUMBERS_BEGIN = frozenset("0123456789-\u2013\u2212")
 
 
 def blocks_of_run(run: PublishedRun, stages: Sequence[PublishedStage]) -> Iterator[Block]:
-    """Return what there is to say of stages of a published run, warnings first.
-
-    Args:
-        run: The run.
-        stages: Those of its stages that are wanted.
-    """
+    """Return what there is to say of stages of a published run, warnings first."""
     yield Heading(heading_of(run))
     yield from blocks_of_gates(run.record.get("gates", ()), {stage.name for stage in stages})
     absent = {} if len(stages) < len(run.stages) else {name: [sentence] for name, sentence in run.absent.items()}
@@ -369,12 +354,7 @@ def notes_in_words(notes: Sequence[str]) -> str:
 
 
 def blocks_of_stage(stage: StageResult, most_rows: int | None = None) -> Iterator[Block]:
-    """Return what there is to say of the result of one stage.
-
-    Args:
-        stage: Its result.
-        most_rows: How many groups are shown; None: all.
-    """
+    """Return what there is to say of the result of one stage, of at most so many groups."""
     summary = stage.summary
     task = "" if stage.kind == stage.name else f" ({stage.kind})"
     yield Heading(f"{stage.name}{task}: {rows_in_words(stage.n_rows)} in {stage.seconds:.1f} s", level=2)
@@ -404,11 +384,7 @@ def blocks_of_stage(stage: StageResult, most_rows: int | None = None) -> Iterato
 
 
 def keys_on_request(unrequested: Mapping[str, str]) -> list[str]:
-    """Return the keys that make tables which the config does not ask for, each once, in the order of the alphabet.
-
-    Args:
-        unrequested: Tables that were not asked for, with the key that makes each; empty where the config sets it.
-    """
+    """Return the keys that make tables which the config does not ask for, each once, in the order of the alphabet."""
     return sorted({key for key in unrequested.values() if key})
 
 

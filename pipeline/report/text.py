@@ -88,9 +88,7 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 def plain_text(blocks: Iterable[Block], width: int = WIDTH_OF_PIPES) -> str:
     """Return all blocks as text, an empty line between two.
 
-    Args:
-        blocks: What is said.
-        width: Columns of the terminal or page. A word that is longer is not broken, so that paths can be copied.
+    A word that is longer than the width is not broken, so that paths can be copied.
     """
     return "\n\n".join("\n".join(lines_of(block, width)) for block in blocks) + "\n"
 
@@ -234,13 +232,7 @@ def table_lines(
 ) -> Iterator[str]:
     """Return the lines of a table; a cell that is wider than its column takes several lines.
 
-    Args:
-        headers: Titles of the columns.
-        rows: Cells, as many in each row as there are headers.
-        widths: Width of every column.
-        flush_right: Of every column, whether its cells stand flush right.
-        gap: What stands between two columns.
-        ruled: Whether a line is drawn below the headers.
+    `flush_right` says of every column whether its cells are, and `ruled` whether a line is drawn below the headers.
     """
     for number, row in enumerate((headers, *rows)):
         lines_of_cells = [wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]

@@ -201,7 +201,7 @@ USUAL_FILES: dict[str, tuple[str, ...]] = {  # what names of files hold, where c
     "relevance": ("qrel", "rel", "judg"),
 }
 SYSTEMS = {"system", "model", "method", "run", "tagger", "classifier", "algorithm", "matcher"} | {
-    *("dataset", "data_set", "corpus", "benchmark"),
+    *("dataset", "data_set", "corpus", "benchmark")
 }
 SAME, SAME_IN_LOWER_CASE, USUAL, ALIKE = 4.0, 3.0, 2.0, 1.0
 NAMED, HINTED = 3.0, 0.1

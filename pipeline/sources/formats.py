@@ -96,14 +96,7 @@ def refuse_spreadsheet(path: Path, *, name: str) -> None:
 
 
 def convert(
-    path: Path,
-    kind: Format,
-    spec: Input,
-    kinds: KindsOf,
-    target: Path,
-    *,
-    alone: bool,
-    name: str,
+    path: Path, kind: Format, spec: Input, kinds: KindsOf, target: Path, *, alone: bool, name: str
 ) -> dict[str, int]:
     """Write the rows of a file of another format to a Parquet file, in a stream.
 

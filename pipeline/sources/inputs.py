@@ -13,14 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 from zoneinfo import available_timezones
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    PlainSerializer,
-    StringConstraints,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, PlainSerializer, StringConstraints, field_validator, model_validator
 from pydantic import Field as Constraint
 
 from ..errors import ConfigError, DataError

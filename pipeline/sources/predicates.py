@@ -463,10 +463,7 @@ def _has_partition(item: Partitioned, name: str) -> bool:
 
 
 def settled(
-    where: exp.Expr,
-    items: Sequence[T],
-    truths: Truths,
-    is_partition: Callable[[T, str], bool] = _has_partition,
+    where: exp.Expr, items: Sequence[T], truths: Truths, is_partition: Callable[[T, str], bool] = _has_partition
 ) -> list[exp.Expr]:
     """Return what is left of a predicate for the rows of each item: conditions on partitions alone are decided.
 

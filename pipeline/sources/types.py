@@ -176,12 +176,7 @@ def _of_text(name: str, wanted: str) -> str:
 
 def type_of_nulls(kind: Kind, elsewhere: str | None = None) -> str:
     """Return the SQL type of a column that is NULL throughout an input; of keys that of another input, if known."""
-    fixed: dict[Kind, str] = {
-        "number": "DOUBLE",
-        "integer": "BIGINT",
-        "boolean": "BOOLEAN",
-        "instant": "TIMESTAMP",
-    }
+    fixed: dict[Kind, str] = {"number": "DOUBLE", "integer": "BIGINT", "boolean": "BOOLEAN", "instant": "TIMESTAMP"}
     return fixed.get(kind) or elsewhere or ("BIGINT" if kind == "position" else "VARCHAR")
 
 
