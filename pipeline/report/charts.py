@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -89,7 +88,8 @@ class Panels:
 
     def at_most(self, number_of_rows: int) -> Panels:
         """Keep evenly spaced rows of every group, the last among them; bars, points and names are all kept."""
-        if self._is_whole or max(length for _, length in self.spans.values()) <= number_of_rows:
+        is_whole = self.figure.x.format == "category" or any(map(stands, self.figure.series))
+        if is_whole or max(length for _, length in self.spans.values()) <= number_of_rows:
             return self
         index, length = pl.int_range(pl.len()).over(GROUP), pl.len().over(GROUP)
         spaced = (index * number_of_rows // length) != ((index - 1) * number_of_rows // length)
@@ -101,11 +101,6 @@ class Panels:
     def first(self) -> Group:
         """The group that is shown before another is chosen: all rows, or else the first."""
         return next((group for group in self.spans if group.is_total), next(iter(self.spans)))
-
-    @cached_property
-    def _is_whole(self) -> bool:
-        marks = {series.mark for series in self.figure.series}
-        return self.figure.x.format == "category" or bool(marks & {"bar", "point"})
 
     def extent(self, group: Group) -> tuple[float, float]:
         """Ends of the axis of values: all values and what it must reach, and limits unless they lie far beyond.
@@ -122,7 +117,7 @@ class Panels:
         lower = _limits(rows, [f"l{index}" for index in indices])
         upper = _limits(rows, [f"u{index}" for index in indices])
         if not lower.is_empty() and not upper.is_empty():
-            usual = (_quantile(lower, 0.25, "higher"), _quantile(upper, 0.75, "lower"))
+            usual = cast("float", lower.quantile(0.25, "higher")), cast("float", upper.quantile(0.75, "lower"))
             low, high = min(usual[0], lowest - room), max(usual[1], highest + room)
             lowest, highest = min(lowest, max(low, *lower.head(1))), max(highest, min(high, *upper.tail(1)))
         return (lowest, highest) if highest > lowest else (lowest - 0.5, highest + 0.5)
@@ -134,10 +129,6 @@ def _limits(rows: pl.DataFrame, names: list[str]) -> pl.Series:
     return pl.concat(columns).drop_nulls().sort() if columns else pl.Series("limit", [], pl.Float64)
 
 
-def _quantile(values: pl.Series, share: float, interpolation: Literal["higher", "lower"]) -> float:
-    return cast("float", values.quantile(share, interpolation))
-
-
 def _range(columns: list[pl.Series], reached: list[float]) -> tuple[float, float]:
     ends = [float(end) for column in columns for end in (column.min(), column.max()) if isinstance(end, (int, float))]
     values = [*ends, *reached]
@@ -147,7 +138,8 @@ def _range(columns: list[pl.Series], reached: list[float]) -> tuple[float, float
 def panels(figure: Figure) -> Panels:
     """Take a figure apart by group."""
     if figure.across:
-        return _across(figure)
+        rows = _drawn(figure, figure.frame).with_columns(pl.lit(0, pl.Int64).alias(GROUP))
+        return Panels(figure, rows, {Group(TOTAL, TOTAL): (0, rows.height)}, {})
     keys = _keys(figure.frame)
     beginnings = figure.frame.with_row_index(GROUP).select(pl.col(GROUP).min().over(keys))
     rows = _drawn(figure, figure.frame).with_columns(beginnings)
@@ -156,11 +148,6 @@ def panels(figure: Figure) -> Panels:
     lengths = rows.group_by(GROUP, maintain_order=True).len()["len"]
     spans = _spans(dict.fromkeys(numbered(names), (0, 0)), dict(enumerate(lengths)))
     return Panels(figure, rows, spans, _chosen(figure))
-
-
-def _across(figure: Figure) -> Panels:
-    rows = _drawn(figure, figure.frame).with_columns(pl.lit(0, pl.Int64).alias(GROUP))
-    return Panels(figure, rows, {Group(TOTAL, TOTAL): (0, rows.height)}, {})
 
 
 def _spans(groups: dict[Group, tuple[int, int]], lengths: dict[int, int]) -> dict[Group, tuple[int, int]]:
@@ -369,13 +356,9 @@ def axis_look(axis: Axis, side: str, *, grid: bool = True) -> Json:
 def configuration() -> Json:
     """Return what holds for all marks of a chart."""
     axis = {
-        "labelColor": QUIET.variable,
-        "titleColor": QUIET.variable,
-        "gridColor": GRID.variable,
-        "domainColor": GRID.variable,
-        "tickColor": GRID.variable,
-        "labelFontSize": 12,
-        "titleFontSize": 12,
+        **dict.fromkeys(("labelColor", "titleColor"), QUIET.variable),
+        **dict.fromkeys(("gridColor", "domainColor", "tickColor"), GRID.variable),
+        **dict.fromkeys(("labelFontSize", "titleFontSize"), 12),
         "titleFontWeight": "normal",
         "titlePadding": 8,
         "aria": False,
@@ -541,13 +524,8 @@ class _Drawing:
             return []
         if stands(series):
             return [self._whiskers(index, series, look)]
-        area = {
-            "type": "area",
-            "color": look.colour.variable,
-            "opacity": BAND_OPACITY / 2,
-            "interpolate": _interpolation(series),
-            "clip": True,
-        }
+        style = {"color": look.colour.variable, "opacity": BAND_OPACITY / 2, "interpolate": _interpolation(series)}
+        area = {"type": "area", **style, "clip": True}
         upper = self._second(f"u{index}")
         firm = {"transform": [{"calculate": f"datum.d ? null : datum.l{index}", "as": "firm"}]}
         return [
@@ -557,12 +535,8 @@ class _Drawing:
 
     def _whiskers(self, index: int, series: Series, look: Look) -> Json:
         is_bar = series.mark == "bar"
-        mark = {
-            "type": "rule",
-            "color": INK.variable if is_bar else look.colour.variable,
-            "strokeWidth": 2,
-            "clip": True,
-        }
+        colour = INK.variable if is_bar else look.colour.variable
+        mark = {"type": "rule", "color": colour, "strokeWidth": 2, "clip": True}
         opacity = _paler(0.35, 0.6 if is_bar else 0.9)
         axes = {**self._channels(f"l{index}"), **self._second(f"u{index}")}
         return layer(mark, {**axes, "opacity": opacity, **self._offset(series.name)})
@@ -579,13 +553,8 @@ class _Drawing:
                 return drawn
             inside = f"datum.v{index} >= low && datum.v{index} <= high"  # one at the edge is drawn whole
             return {**drawn, "transform": [{"filter": inside}]}
-        line = {
-            "type": "line",
-            "strokeWidth": 2,
-            "strokeJoin": "round",
-            "interpolate": _interpolation(series),
-            **colour,
-        }
+        style = {"strokeWidth": 2, "strokeJoin": "round", "interpolate": _interpolation(series)}
+        line = {"type": "line", **style, **colour}
         if look.dash:
             line["strokeDash"] = list(look.dash)
         if series.mark == "path":

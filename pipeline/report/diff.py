@@ -120,7 +120,7 @@ def record_changes(before: PublishedRun, after: PublishedRun) -> RecordChanges:
         ),
         warnings_added=tuple(_new_warnings(*records, shared)),
         warnings_gone=tuple(_new_warnings(after.record, before.record, shared)),
-        warnings_changed=tuple(_changed_warnings(*records, shared)),
+        warnings_changed=tuple(_new_warnings(*records, shared, numbers_only=True)),
     )
 
 
@@ -160,28 +160,16 @@ def _bindings(record: Mapping[str, Any], stages: Sequence[str]) -> dict[str, str
     }
 
 
-def _new_warnings(before: Mapping[str, Any], after: Mapping[str, Any], stages: Sequence[str]) -> Iterator[str]:
-    """Return the warnings of which the first record has none that differs in numbers only."""
+def _new_warnings(
+    before: Mapping[str, Any], after: Mapping[str, Any], stages: Sequence[str], *, numbers_only: bool = False
+) -> Iterator[str]:
+    """The warnings that the first record lacks, of which it has, or has not, one that differs in numbers only."""
     for stage in stages:
-        present = {_without_numbers(text) for text in _warnings(before, stage)}
-        yield from (f"{stage}: {text}" for text in _warnings(after, stage) if _without_numbers(text) not in present)
-
-
-def _changed_warnings(before: Mapping[str, Any], after: Mapping[str, Any], stages: Sequence[str]) -> Iterator[str]:
-    for stage in stages:
-        present = _warnings(before, stage)
-        shapes = {_without_numbers(text) for text in present}
-        for text in _warnings(after, stage):
-            if text not in present and _without_numbers(text) in shapes:
+        present, present_after = (record["results"][stage]["warnings"] for record in (before, after))
+        shapes = {_NUMBER.sub("#", text) for text in present}
+        for text in present_after:
+            if text not in present and (_NUMBER.sub("#", text) in shapes) == numbers_only:
                 yield f"{stage}: {text}"
-
-
-def _warnings(record: Mapping[str, Any], stage: str) -> list[str]:
-    return list(record["results"][stage]["warnings"])
-
-
-def _without_numbers(text: str) -> str:
-    return _NUMBER.sub("#", text)
 
 
 # Inputs --------------------------------------------------------------------------------------------------------------
@@ -227,14 +215,9 @@ def _counts(rows: Mapping[str, int]) -> dict[str, str]:
 _OF_INTERVALS = frozenset({N_EFFECTIVE, DESIGN_EFFECT})
 
 
-@dataclass(frozen=True)
-class _Key:
-    """What identifies a number in every run: its table, column, group, and the key of its row."""
-
-    table: str
-    name: str
-    group: tuple[str | None, ...]
-    row: tuple[object, ...]
+_Key = tuple[str, str, tuple[str | None, ...], tuple[object, ...]]
+# what identifies a number in every run: its table, column, group, and the key of its row
+_GROUP = 2
 
 
 @dataclass(frozen=True)
@@ -325,7 +308,7 @@ def metric_changes(before: PublishedStage, after: PublishedStage) -> MetricChang
     pairs = [
         MetricChange(old.get(key), new.get(key))
         for key in dict.fromkeys((*new, *old))
-        if key.group in groups_before and key.group in groups_after
+        if key[_GROUP] in groups_before and key[_GROUP] in groups_after
     ]
     changed = [pair for pair in pairs if pair.before is None or pair.after is None or not _equal(pair)]
     return MetricChanges(
@@ -338,7 +321,7 @@ def metric_changes(before: PublishedStage, after: PublishedStage) -> MetricChang
 
 def _groups(numbers: Mapping[_Key, MetricValue]) -> dict[tuple[str | None, ...], str]:
     """Return the groups in words by what identifies them."""
-    return {key.group: named_group(number.grouping, number.group) for key, number in numbers.items()}
+    return {group: named_group(number.grouping, number.group) for (_, _, group, _), number in numbers.items()}
 
 
 def named_group(grouping: str, group: str) -> str:
@@ -362,7 +345,7 @@ def _metric_values(stage: PublishedStage) -> Iterator[tuple[_Key, MetricValue]]:
         for row in metric_rows(table, frame):
             group, row_key = _group(row), tuple(row.get(name) for name in metric_key(table))
             for name in present:
-                yield _Key(table.name, name, group, row_key), _value_of(table, row, name)
+                yield (table.name, name, group, row_key), _value_of(table, row, name)
 
 
 def compared_columns(table: Table) -> tuple[str, ...]:
@@ -508,7 +491,9 @@ def blocks_of(difference: RunDifference, before: PublishedRun, after: PublishedR
                 yield Paragraph(f"{len(stage.metrics.changed):,} of {stage.metrics.n_metrics:,} metrics changed{more}.")
             for words, groups in (("second", stage.metrics.groups_added), ("first", stage.metrics.groups_gone)):
                 if groups:
-                    yield Items(f"Groups that only the {words} run has", _few_groups(groups))
+                    n_more = len(groups) - MOST_ROWS
+                    more_groups = (f"and {n_more:,} more, which --format json has",) if n_more > 0 else ()
+                    yield Items(f"Groups that only the {words} run has", (*groups[:MOST_ROWS], *more_groups))
     unchanged = [stage.name for stage in difference.stages if stage.is_empty]
     if unchanged:
         yield Paragraph(f"No number changed in {', '.join(unchanged)}.")
@@ -544,12 +529,6 @@ def _blocks_of_tests(tests: Sequence[Tested]) -> Iterator[Block]:
         yield Paragraph(
             f"{DOUBT} doubtful: few or unequal units, skewed differences, or units that are not independent."
         )
-
-
-def _few_groups(groups: Sequence[str]) -> tuple[str, ...]:
-    n_more = len(groups) - MOST_ROWS
-    more = (f"and {n_more:,} more, which --format json has",) if n_more > 0 else ()
-    return (*groups[:MOST_ROWS], *more)
 
 
 def _cells_of_tests(tests: Sequence[Tested]) -> Cells:

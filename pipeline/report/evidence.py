@@ -146,15 +146,12 @@ def _of_other_column(stage: PublishedStage, evidence: Evidence, frame: pl.DataFr
     return replace(choice, row=row, threshold=row[evidence.threshold], notes=(*choice.notes, *words))
 
 
-def _is_made(stage: PublishedStage, measure: Measure) -> bool:
-    """Whether a table has a number, which may have to be asked for; where the table was not made that is told later."""
-    table = stage.tables.get(measure.table)
-    return table is None or measure.name in table.columns
-
-
 def _measure(stage: PublishedStage, evidence: Evidence, wish: Wish) -> tuple[Measure, Wish]:
     """Return the number; a name that is a value of the column `metric` chooses the rows of that metric."""
-    measures = {each.name: each for each in evidence.measures if _is_made(stage, each)}
+    # a table may lack a number that was not asked for; where the table was not made that is told later
+    made_tables = {each.table: stage.tables.get(each.table) for each in evidence.measures}
+    columns_of = {name: None if table is None else table.columns for name, table in made_tables.items()}
+    measures = {m.name: m for m in evidence.measures if (names := columns_of[m.table]) is None or m.name in names}
     if not wish.metric:
         return evidence.measures[0], wish
     if wish.metric in measures:

@@ -19,7 +19,6 @@ from ..visible_text import cleaned
 from .summary import Block, Heading, Items, Paragraph, cells_of, setting, time_of
 from .text import (
     GAP,
-    Markup,
     cleaned_cells,
     element,
     joined,
@@ -178,11 +177,7 @@ class Step:
 
 def first_fitting(forms: Sequence[Form], values: Mapping[str, Any]) -> tuple[Step, ...]:
     """Return the steps of the first form that the values of a row fill, and that gives the published numbers."""
-    for form in forms:
-        steps = _filled(form, values)
-        if steps:
-            return steps
-    return ()
+    return next(filter(None, (_filled(form, values) for form in forms)), ())
 
 
 def _filled(form: Form, values: Mapping[str, Any]) -> tuple[Step, ...]:
@@ -196,17 +191,13 @@ def _filled(form: Form, values: Mapping[str, Any]) -> tuple[Step, ...]:
             value = value_of(formula, numbers, _FUNCTIONS)
         except ZeroDivisionError:
             return ()
-        if name in values and not _is_close(value, values[name]):
+        if name in values and (
+            name not in numbers or not math.isclose(value, numbers[name], rel_tol=_CLOSE, abs_tol=_CLOSE)
+        ):
             return ()
         steps.append(Step(name, formula, _with_numbers(formula, numbers), value))
         numbers.setdefault(name, value)
     return tuple(steps)
-
-
-def _is_close(value: float, published: object) -> bool:
-    if not isinstance(published, int | float):
-        return False
-    return math.isclose(value, published, rel_tol=_CLOSE, abs_tol=_CLOSE)
 
 
 def _with_numbers(formula: str, numbers: Mapping[str, float]) -> str:
@@ -334,31 +325,14 @@ def at_threshold(frame: pl.DataFrame, column: str, threshold: float) -> tuple[pl
 # An explanation as JSON: everything in it, numbers at full precision.
 
 
-_AS_THEY_ARE = (
-    "run",
-    "published_at",
-    "stage",
-    "kind",
-    "metric",
-    "group",
-    "threshold",
-    "value",
-    "lower",
-    "upper",
-    "meaning",
-)
-
-
-def json_of(explanation: Explanation) -> str:
-    """Return an explanation as one JSON object."""
-    steps = [{"name": step.name, "formula": step.formula, "value": step.value} for step in explanation.steps]
-    facts = {name: getattr(explanation, name) for name in _AS_THEY_ARE}
-    facts |= {"undefined": explanation.undefined or None, "interval": explanation.interval or None, "steps": steps}
-    facts |= {"parameters": dict(explanation.parameters), "inputs": list(explanation.inputs)}
-    facts |= {"bindings": dict(explanation.bindings), "notes": list(explanation.notes)}
-    facts |= {"warnings": list(explanation.warnings), "sections": list(map(_section, explanation.sections))}
-    facts |= {"sql": explanation.sql} if explanation.sql else {}
-    facts |= {"profile": _compared(explanation.compared)} if explanation.compared is not None else {}
+def _json(explanation: Explanation, _width: int | None, _brief: bool) -> str:  # noqa: FBT001 - see _text
+    facts = {field.name: getattr(explanation, field.name) for field in dataclasses.fields(explanation)}
+    sql, compared = facts.pop("sql"), facts.pop("compared")
+    facts |= {name: facts[name] or None for name in ("undefined", "interval")}
+    facts["steps"] = [{name: getattr(step, name) for name in ("name", "formula", "value")} for step in facts["steps"]]
+    facts["sections"] = list(map(_section, explanation.sections))
+    facts |= {"sql": sql} if sql else {}
+    facts |= {"profile": _compared(compared)} if compared is not None else {}
     return f"{json.dumps(facts, ensure_ascii=False, default=str, indent=2)}\n"
 
 
@@ -409,12 +383,6 @@ def written(explanation: Explanation, format_: str, width: int | None = None, *,
         message = f"unknown format {format_!r}"
         raise UsageError(message, remedy=f"Choose one of {', '.join(_WRITERS)}.")
     return _WRITERS[format_](explanation, width, brief)
-
-
-def explanation_markup(explanation: Explanation) -> Markup:
-    """Return an explanation as HTML that needs no style sheet."""
-    lines = [content for line in explanation.sql.splitlines() for content in (line, element("br"))]
-    return joined(markup_of(blocks_of(explanation)), element("pre", *lines) if lines else None)
 
 
 def _text(explanation: Explanation, width: int | None, brief: bool) -> str:  # noqa: FBT001 - as all writers
@@ -468,10 +436,6 @@ def _csv(explanation: Explanation, _width: int | None, _brief: bool) -> str:  # 
     return section.rows.write_csv()
 
 
-def _json(explanation: Explanation, _width: int | None, _brief: bool) -> str:  # noqa: FBT001 - see _text
-    return json_of(explanation)
-
-
 _WRITERS: dict[str, Callable[[Explanation, int | None, bool], str]] = {
     "text": _text,
     "markdown": _markdown,
@@ -504,4 +468,5 @@ class Explained:
 
     def _repr_html_(self) -> str:
         """Say it with tables, for notebooks."""
-        return str(explanation_markup(self.explanation))
+        lines = [content for line in self.explanation.sql.splitlines() for content in (line, element("br"))]
+        return str(joined(markup_of(blocks_of(self.explanation)), element("pre", *lines) if lines else None))

@@ -86,7 +86,6 @@ def plan_of_labels(stage: PublishedStage, wish: Wish, goal: Goal) -> SamplePlan:
         goal=goal.name,
         now=now,
         wanted=goal.width,
-        power=None,
         factor=needed / n_labels if n_labels else None,
         factor_cautious=safe / n_labels if n_labels else None,
         units=units,

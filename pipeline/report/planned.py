@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, field
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -15,7 +16,7 @@ from . import text
 from .summary import Block, Cells, Heading, Items, Paragraph
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from .pilots import Goal, Measured
 
@@ -67,16 +68,13 @@ def sentence_of_width(measured: Measured, goal: Goal, needed: tuple[int | None, 
     of_what = f"the {measured.metric}" if "metric" in measured.choice.row else measured.metric
     interval = f"a {level(goal.level(pilot.confidence))} interval of {of_what}"
     said = answer(measured, needed, cautious)
+    now = amount(pilot.width)
     if needed[1] > 1:
-        return f"For {interval} that is {amount(goal.wanted)} wide, {said}, whose interval is {_now(measured)} wide."
+        return f"For {interval} that is {amount(goal.wanted)} wide, {said}, whose interval is {now} wide."
     return (
-        f"The {measured.noun} of the pilot are enough: its interval is {_now(measured)} wide. For {interval} that is "
+        f"The {measured.noun} of the pilot are enough: its interval is {now} wide. For {interval} that is "
         f"{amount(goal.wanted)} wide, {said}."
     )
-
-
-def _now(measured: Measured) -> str:
-    return amount(measured.pilot.width)
 
 
 def sentence_of_pair(
@@ -100,14 +98,10 @@ def sentence_of_pair(
         )
     said = answer(measured, needed, cautious)
     shown = "" if now is None else f", with which {amount(now)} would be shown"
-    where = f"on {measured.noun} of their own" if is_unpaired(row) else f"on the same {measured.noun}"
-    return f"{claim}, with a probability of {level(goal.power)} and {where}, {said}{shown}."
-
-
-def is_unpaired(row: Mapping[str, Any]) -> bool:
-    """Whether the two systems of a row have units of their own."""
     of_both = (row.get("n_units_a"), row.get("n_units_b"))
-    return None not in of_both and row["n_units"] == sum(number or 0 for number in of_both)
+    is_unpaired = None not in of_both and row["n_units"] == sum(number or 0 for number in of_both)
+    where = f"on {measured.noun} of their own" if is_unpaired else f"on the same {measured.noun}"
+    return f"{claim}, with a probability of {level(goal.power)} and {where}, {said}{shown}."
 
 
 def sentence_of_two_runs(
@@ -224,18 +218,13 @@ def _title(plan: SamplePlan) -> str:
 
 def _cells(plan: SamplePlan) -> Cells:
     headers = ("unit", "now", "needed", "cautious", "times", f"{plan.goal} now", f"{plan.goal} wanted", "basis")
-    rows = tuple(_row(plan, units, is_first=number == 0) for number, units in enumerate(plan.units))
-    flush = (False, True, True, True, True, True, True, False)
-    kept = [
-        index
-        for index in range(len(headers))
-        if index in {0, 2} or any(row[index] not in {"", _NOTHING} for row in rows)
+    rows = [_row(plan, units, is_first=number == 0) for number, units in enumerate(plan.units)]
+    is_kept = [
+        index in {0, 2} or any(row[index] not in {"", _NOTHING} for row in rows) for index in range(len(headers))
     ]
-    return Cells(
-        tuple(headers[index] for index in kept),
-        tuple(tuple(row[index] for index in kept) for row in rows),
-        tuple(flush[index] for index in kept),
-    )
+    flush = (False, True, True, True, True, True, True, False)
+    kept_headers, *kept_rows = (tuple(compress(row, is_kept)) for row in (headers, *rows))
+    return Cells(kept_headers, tuple(kept_rows), tuple(compress(flush, is_kept)))
 
 
 def _row(plan: SamplePlan, units: PlannedUnits, *, is_first: bool) -> tuple[str, ...]:
@@ -283,7 +272,7 @@ class PlannedUnits:
     basis: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SamplePlan:
     """How many units a wanted interval or test needs.
 
@@ -310,21 +299,21 @@ class SamplePlan:
         correlation: Of two rows of a cluster; None where it is not known.
     """
 
-    stage: str
-    kind: str
+    stage: str = ""
+    kind: str = ""
     metric: str
-    group: str
-    threshold: float | None
+    group: str = ""
+    threshold: float | None = None
     value: float | None
-    lower: float | None
-    upper: float | None
+    lower: float | None = None
+    upper: float | None = None
     confidence: float
     goal: str
-    now: float | None
+    now: float | None = None
     wanted: float
-    power: float | None
-    factor: float | None
-    factor_cautious: float | None
+    power: float | None = None
+    factor: float | None = None
+    factor_cautious: float | None = None
     units: tuple[PlannedUnits, ...]
     sentence: str
     notes: tuple[str, ...] = ()

@@ -160,9 +160,8 @@ def _of_units(expectation: Expectation, goal: Goal) -> SamplePlan:
     if goal.width is not None:
         needed = units_for_mean(deviation, goal.width, level)
         safe = units_for_mean(deviation, goal.width, level, ASSURANCE)
-        what = (
-            f"For a {planned.level(level)} interval of {_mean(expectation)} that is {planned.amount(goal.width)} wide"
-        )
+        mean = f"the mean of {expectation.name}"
+        what = f"For a {planned.level(level)} interval of {mean} that is {planned.amount(goal.width)} wide"
         basis = f"Student's t, with a standard deviation of {deviation:g} between units"
     else:
         question = goal.question()
@@ -173,10 +172,6 @@ def _of_units(expectation: Expectation, goal: Goal) -> SamplePlan:
         basis = f"Student's t, with a standard deviation of {deviation:g} of the differences within units"
     notes = () if goal.width is not None else tuple(planned.notes_of_test(goal, level))
     return _finished(expectation, goal, (PlannedUnits("units", None, needed, safe, basis),), what, notes)
-
-
-def _mean(expectation: Expectation) -> str:
-    return f"the mean of {expectation.name}"
 
 
 def _claim(goal: Goal) -> str:
@@ -209,7 +204,9 @@ def _of_rows(expectation: Expectation, goal: Goal, spell: Callable[[str], str]) 
             f"For a {planned.level(level)} interval of {expectation.name} that is {planned.amount(goal.width)} wide "
             f"around {value:g}"
         )
-        notes = tuple(_at_most(pilot, goal.width, needed))
+        most = rows_for_share(pilot.moved(1 / 2), goal.width)  # by the share that needs most
+        is_less = most is not None and needed is not None and most > needed
+        notes: tuple[str, ...] = (f"whatever it turns out to be, {most:,} are enough",) if is_less else ()
     else:
         needed, safe = _rows_of_two_runs(pilot, goal), None
         sure = f"with a probability of {planned.level(goal.power)}"
@@ -233,13 +230,6 @@ def _rows_of_two_runs(pilot: Pilot, goal: Goal) -> int | None:
         raise UsageError(message, remedy="Give a smaller difference.")
     rows = factor_for_difference(pilot, other, question)
     return None if rows is None else math.ceil(rows)
-
-
-def _at_most(pilot: Pilot, width: float, needed: int | None) -> Iterator[str]:
-    """Say what the share that needs most would need."""
-    most = rows_for_share(pilot.moved(1 / 2), width)
-    if most is not None and needed is not None and most > needed:
-        yield f"whatever it turns out to be, {most:,} are enough"
 
 
 def _all_rows(expectation: Expectation, needed: int | None, safe: int | None) -> Iterator[PlannedUnits]:
@@ -278,21 +268,12 @@ def _finished(
     if beside:
         notes = (*notes, "on the safe side: in about 80 of 100 samples like the expected ones it is reached")
     return SamplePlan(
-        stage="",
-        kind="",
         metric=expectation.name,
-        group="",
-        threshold=None,
         value=expectation.expected,
-        lower=None,
-        upper=None,
         confidence=goal.level(),
         goal=goal.name,
-        now=None,
         wanted=abs(goal.wanted),
         power=None if goal.width is not None else goal.power,
-        factor=None,
-        factor_cautious=None,
         units=units,
         sentence=sentence,
         notes=notes,

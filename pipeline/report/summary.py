@@ -134,9 +134,6 @@ def _without_unset(value: object) -> object:
     return value
 
 
-# What is said of a run: blocks of results, of gates and of methods, whatever they are written as.
-
-
 # What is said of results, as data: blocks that are written as text, Markdown or LaTeX.
 
 
@@ -271,7 +268,8 @@ def summary_of_gates(rows: Sequence[Row]) -> GateSummary | None:
         by_gate.setdefault(row["gate"], []).append(row)
     failed = {gate: [row for row in of_gate if is_failure(row)] for gate, of_gate in by_gate.items()}
     passed = {gate: [row for row in of_gate if row["outcome"] == "passed"] for gate, of_gate in by_gate.items()}
-    n_failed, n_passed = sum(map(bool, failed.values())), sum(map(_all_passed, by_gate.values()))
+    n_failed = sum(map(bool, failed.values()))
+    n_passed = sum(len(passed[gate]) == len(of_gate) for gate, of_gate in by_gate.items())
     numbers = {"failed": n_failed, "passed": n_passed, "with warnings": len(by_gate) - n_failed - n_passed}
     outcomes = ", ".join(f"{number:,} {word}" for word, number in numbers.items() if number)
     return GateSummary(
@@ -288,10 +286,6 @@ def blocks_of_gates(rows: Sequence[Row], stages: Collection[str] | None = None) 
         yield Items(summary.headline, summary.failed, tone="failure" if summary.failed else "plain")
         if summary.passed:
             yield Items("Passed:", summary.passed)
-
-
-def _all_passed(rows: Sequence[Row]) -> bool:
-    return all(row["outcome"] == "passed" for row in rows)
 
 
 def _lines(chosen: Mapping[str, Sequence[Row]], by_gate: Mapping[str, Sequence[Row]]) -> Iterator[str]:

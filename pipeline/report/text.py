@@ -52,16 +52,12 @@ def element(tag: str, *contents: Content, **attributes: str | bool | None) -> Ma
         attributes: Its attributes: a trailing `_` is dropped, other `_` are `-`; True is an attribute without a value,
             None and False none.
     """
-    written = [
-        _attribute(name, value) for name, value in attributes.items() if value is not None and value is not False
-    ]
+    values = {
+        name.rstrip("_").replace("_", "-"): value for name, value in attributes.items() if value not in (None, False)
+    }
+    written = (f" {name}" if value is True else f' {name}="{escaped(str(value))}"' for name, value in values.items())
     opening = f"<{tag}{''.join(written)}>"
     return Markup(opening if tag in _VOID else f"{opening}{joined(*contents)}</{tag}>")
-
-
-def _attribute(name: str, value: str | bool) -> str:  # noqa: FBT001 - an attribute without a value
-    written = name.rstrip("_").replace("_", "-")
-    return f" {written}" if value is True else f' {written}="{escaped(str(value))}"'
 
 
 def drawing(svg: str) -> Markup:
@@ -104,7 +100,8 @@ def lines_of(block: Block, width: int) -> Iterator[str]:
             if block.title:
                 yield from wrapped(cleaned(block.title, layout=""), width)
             for item in block.items:
-                yield from indented(cleaned(item, layout=""), width)
+                for number, line in enumerate(wrapped(cleaned(item, layout=""), width - 2 * len(GAP))):
+                    yield f"{GAP * (1 if number == 0 else 2)}{line}"  # those after the first further in
         case Cells():
             yield from _lines_of_cells(block, width)
         case Curve():
@@ -130,12 +127,6 @@ def wrapped(text: str, width: int) -> list[str]:
         else:
             lines[-1] = f"{lines[-1]} {word}" if lines[-1] else word
     return lines
-
-
-def indented(text: str, width: int) -> Iterator[str]:
-    """Return the lines of an item of a list, those after the first two columns further in."""
-    for number, line in enumerate(wrapped(text, width - 2 * len(GAP))):
-        yield f"{GAP * (1 if number == 0 else 2)}{line}"
 
 
 def draw(values: Sequence[float | None], width: int = CURVE_WIDTH) -> str:

@@ -69,15 +69,13 @@ def bindings_in_words(bindings: Iterable[Binding]) -> Iterator[str]:
     for binding in bindings:
         of_inputs.setdefault(binding.input, []).append(binding)
     for name, fields in of_inputs.items():
-        shown = [_in_words(field) for field in fields if field.origin != "absent"]
+        shown = [
+            f"{each.field} (named)" if each.origin == "named" else f"{each.field} = {each.words} ({each.origin})"
+            for each in fields
+            if each.origin != "absent"
+        ]
         absent = [field.field for field in fields if field.origin == "absent"]
         yield f"{name}: {', '.join(shown)}" + (f"; absent: {', '.join(absent)}" if absent else "")
-
-
-def _in_words(binding: Binding) -> str:
-    if binding.origin == "named":
-        return f"{binding.field} (named)"
-    return f"{binding.field} = {binding.words} ({binding.origin})"
 
 
 @dataclass(frozen=True)

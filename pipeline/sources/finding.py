@@ -19,7 +19,7 @@ from ..paths import identity, is_remote, kind_in_words, names_below, plain_text,
 from ..records import dataclass
 from .formats import ENDINGS, TOKENS, convert, format_of, refuse_spreadsheet
 from .frames import Frame, labelled, open_frame, spooled
-from .inputs import EngineRows, is_address, look_at_address, look_at_table, refuse_overlaps
+from .inputs import EngineRows, is_address, look_at, refuse_overlaps
 from .parquet_files import ENCRYPTED, MAGIC, DataFile, identity_of, open_file, partitions_of
 from .predicates import columns_of, columns_that_decide, left_out, none_known, parse_predicate
 from .table_formats import TableVersion, refuse_table_formats, table_at
@@ -511,7 +511,7 @@ class Listing:
     def _find(self) -> None:
         """Find what the paths of the input lead to; nothing is opened yet."""
         if self.spec.table is not None and not self.spec.path:  # of the engine
-            self.items.append(look_at_table(self.spec, self.look, name=self.name))
+            self.items.append(look_at(self.spec, None, self.look, name=self.name))
         asked: dict[str, str] = {}
         paths: list[Path] = []
         for pattern in self.spec.path:
@@ -541,7 +541,7 @@ class Listing:
             if kind != "parquet":
                 message = f"input {self.name}: {address} is {kind}, and Spark reads Parquet files and tables"
                 raise ConfigError(message, remedy="Make a view of it in Spark, and name that with table = …")
-            yield look_at_address(self.spec, address, self.look, name=self.name)
+            yield look_at(self.spec, address, self.look, name=self.name)
             return
         path = None if is_remote(pattern) else self._search.place(pattern)
         table = self.remote.table(pattern, self.spec) if path is None else table_at(path, self.spec, name=self.name)

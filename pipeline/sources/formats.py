@@ -11,7 +11,7 @@ import glob
 import io
 import json
 import re
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, get_args
 
 import polars as pl
@@ -24,7 +24,7 @@ from .parquet_files import MAGIC
 from .types import RowsError, in_expression, not_utf8, text_cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path, PurePath
 
     from .inputs import Input, Kind
@@ -216,7 +216,9 @@ def _write_texts(path: Path, kind: Format, spec: Input, kinds: KindsOf, target: 
 def _refuse_uneven(path: Path, separator: str, *, name: str) -> None:
     """Refuse a file with rows that have more or fewer values than its header; a line without any value is no row."""
     width, uneven, first = 0, 0, (0, 0)
-    with _text_lines(path) as lines:
+    with io.BufferedReader(pa.input_stream(str(path))) as file:
+        # lines end in a line feed and nowhere else; a character for each byte
+        lines = (line.decode("latin-1").rstrip("\r\n").replace("\r", " ") + "\n" for line in file)
         reader = csv.reader(lines, delimiter=separator)
         for values in reader:
             width = width or len(values)
@@ -239,17 +241,11 @@ def _refuse_uneven(path: Path, separator: str, *, name: str) -> None:
 
 def _may_be_uneven(path: Path, separator: str) -> bool:
     """Whether another reader finds a row without as many values as the header, which is quicker than counting."""
-    from pyarrow import csv as arrow  # noqa: PLC0415 - see convert
-
-    uneven = []
-
-    def noted(row: arrow.InvalidRow) -> str:
-        uneven.append(row)
-        return "error"
+    from pyarrow import csv as arrow  # noqa: PLC0415 - only for such files
 
     options = {
         "read_options": arrow.ReadOptions(autogenerate_column_names=True),
-        "parse_options": arrow.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=noted),
+        "parse_options": arrow.ParseOptions(delimiter=separator, newlines_in_values=True),
         "convert_options": arrow.ConvertOptions(include_columns=["f0"], column_types={"f0": "binary"}),
     }
     try:
@@ -259,13 +255,6 @@ def _may_be_uneven(path: Path, separator: str) -> bool:
     except (ValueError, OSError):  # by such a row, or by anything else: counting will tell
         return True
     return False
-
-
-@contextmanager
-def _text_lines(path: Path) -> Iterator[Iterator[str]]:
-    """The lines of a text file, compressed or not, which end in a line feed and nowhere else; bytes as characters."""
-    with io.BufferedReader(pa.input_stream(str(path))) as file:
-        yield (line.decode("latin-1").rstrip("\r\n").replace("\r", " ") + "\n" for line in file)
 
 
 def starts_with(path: Path, magic: bytes) -> bool:

@@ -426,8 +426,8 @@ def is_address(text: str) -> bool:
     return _ADDRESS.match(text) is not None
 
 
-def look_at_table(spec: Input, look: Looks | None, *, name: str) -> EngineRows:
-    """Return the rows of the table that an input names.
+def look_at(spec: Input, address: str | None, look: Looks | None, *, name: str) -> EngineRows:
+    """Return the rows of the Parquet files at an address, or of the table that an input names.
 
     Raises:
         ConfigError: the engine of the config knows no tables, or a key has no effect.
@@ -436,43 +436,23 @@ def look_at_table(spec: Input, look: Looks | None, *, name: str) -> EngineRows:
     if look is None:
         message = f"input {name}: table = {spec.table!r} names a table of Spark, and the engine is duckdb"
         raise ConfigError(message, remedy='Set engine = "spark", or give path = … with the files of the table.')
-    _refuse_keys(spec, f"table = {spec.table!r}", name=name)
-    return _described(TABLE, str(spec.table), look, name=name)
-
-
-def look_at_address(spec: Input, address: str, look: Looks, *, name: str) -> EngineRows:
-    """Return the rows of the Parquet files at an address; errors as those of `look_at_table`."""
-    _refuse_keys(spec, address, name=name)
-    return _described(PARQUET, address, look, name=name)
-
-
-def _refuse_keys(spec: Input, target: str, *, name: str) -> None:
+    shown = address or f"table = {spec.table!r}"
     if spec.of_table is not None:
-        message = f"input {name}: {spec.of_table} has no effect on {target}, which Spark reads as it is now"
+        message = f"input {name}: {spec.of_table} has no effect on {shown}, which Spark reads as it is now"
         remedy = "Make a view of that version in Spark, SELECT * FROM … VERSION AS OF …, and name it with table = …"
         raise ConfigError(message, remedy=remedy)
     for key in _OF_FILES:
         if getattr(spec, key) and (key, spec.format) != ("format", PARQUET):
-            message = f"input {name}: {key} has no effect on {target}: Spark reads Parquet files and tables"
+            message = f"input {name}: {key} has no effect on {shown}: Spark reads Parquet files and tables"
             raise ConfigError(message, remedy=f"Remove {key}; other formats are read where they are a table of Spark.")
-
-
-def _described(kind: str, target: str, look: Looks, *, name: str) -> EngineRows:
+    kind, target = (PARQUET, address) if address else (TABLE, str(spec.table))
     description = look(kind, target, name=name)
     schema = description.schema
     for number, column in enumerate(schema):
         if (words := description.unreadable.get(column.name)) is not None:
             schema = schema.set(number, column.with_type(MeansSomethingElse(words)))
-    return EngineRows(
-        kind,
-        target,
-        description.rows,
-        schema,
-        description.has_places,
-        dict(description.identity),
-        tuple(description.files),
-        lambda: look(kind, target, name=name).identity,
-    )
+    about = (description.rows, schema, description.has_places, dict(description.identity), tuple(description.files))
+    return EngineRows(kind, target, *about, lambda: look(kind, target, name=name).identity)
 
 
 def refuse_overlaps(items: Iterable[object], *, name: str) -> None:

@@ -8,7 +8,6 @@ import json
 from contextlib import suppress
 from dataclasses import field as data_field
 from decimal import Decimal
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -143,8 +142,10 @@ class DataFile:
             averages = [size / max(group.num_rows, 1) for size, group in zip(sizes, groups, strict=True)]
             if max(averages, default=0.0) > least or not least < max(sizes, default=0) < largest_page:
                 return max(averages, default=0.0)
-            batches = file.iter_batches(_SAMPLE_ROWS, row_groups=[sizes.index(max(sizes))], columns=[column])
-            return max(_bytes_of_a_value(batch.column(0)) for batch in islice(batches, 1))
+            for batch in file.iter_batches(_SAMPLE_ROWS, row_groups=[sizes.index(max(sizes))], columns=[column]):
+                values = batch.column(0)
+                plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+                return float(plain.nbytes / max(len(plain), 1))
         return 0.0
 
     def bounds(self, column: str) -> tuple[float, float] | None:
@@ -287,12 +288,6 @@ def without(ranges: list[tuple[int, int]], others: Iterable[tuple[int, int]]) ->
                 at = behind
         left.append((at, end))
     return [(start, end) for start, end in left if start < end]
-
-
-def _bytes_of_a_value(values: pa.Array) -> float:
-
-    plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
-    return float(plain.nbytes / max(len(plain), 1))
 
 
 def identity_of(path: Path, *, name: str) -> dict[str, int]:

@@ -450,20 +450,12 @@ def left_out(where: exp.Expr | None, items: Sequence[T], truths: Truths) -> list
     """
     if where is None or not columns_that_decide(where, items):
         return []
-    residuals = settled(where, items, truths)
-    return [
-        item
-        for item, residual in zip(items, residuals, strict=True)
-        if (isinstance(residual, exp.Boolean) and not residual.this)
-    ]
-
-
-def _has_partition(item: Partitioned, name: str) -> bool:
-    return name in item.partitions
+    residuals = settled(where, items, truths, lambda item, name: name in item.partitions)
+    return [item for item, residual in zip(items, residuals, strict=True) if residual == exp.false()]
 
 
 def settled(
-    where: exp.Expr, items: Sequence[T], truths: Truths, is_partition: Callable[[T, str], bool] = _has_partition
+    where: exp.Expr, items: Sequence[T], truths: Truths, is_partition: Callable[[T, str], bool]
 ) -> list[exp.Expr]:
     """Return what is left of a predicate for the rows of each item: conditions on partitions alone are decided.
 
@@ -526,29 +518,12 @@ def _residual(tree: exp.Expr, holds: Mapping[int, bool | None]) -> exp.Expr:
 
 def _held(condition: exp.Expr, keys: list[_Values], truths: Truths) -> Sequence[bool | None]:
     """Whether a condition on partitions holds for each of some values, all of the same columns and types."""
-    names, sql_types = [name for name, _, _ in keys[0]], tuple(sql_type for _, _, sql_type in keys[0])
-    table = pa.table([pa.array(texts, pa.string()) for texts in _texts(keys)], names=_numbered(names))
-    kinds = {name: _KINDS.get(sql_type, "") for name, sql_type in zip(names, sql_types, strict=True)}
-    return truths(
-        bind(
-            condition,
-            (
-                {
-                    name: exp.cast(column(place), data_type(sql_type), dialect="duckdb")
-                    for name, place, sql_type in zip(names, _numbered(names), sql_types, strict=True)
-                }
-            ).__getitem__,
-            kinds.__getitem__,
-        ),
-        table,
-    )
+    sql_types = {name: sql_type for name, _, sql_type in keys[0]}
+    columns = {name: f"value_{number}" for number, name in enumerate(sql_types)}  # none differs in case only
+    texts = zip(*([text for _, text, _ in values] for values in keys), strict=True)
+    table = pa.table([pa.array(values, pa.string()) for values in texts], names=list(columns.values()))
 
+    def read(name: str) -> exp.Expr:
+        return exp.cast(column(columns[name]), data_type(sql_types[name]), dialect="duckdb")
 
-def _numbered(names: list[str]) -> list[str]:
-    """Names that no other differs from in case only."""
-    return [f"value_{number}" for number, _ in enumerate(names)]
-
-
-def _texts(keys: list[_Values]) -> list[list[str | None]]:
-    """The values of every column, one per partition."""
-    return [list(texts) for texts in zip(*([text for _, text, _ in values] for values in keys), strict=True)]
+    return truths(bind(condition, read, lambda name: _KINDS.get(sql_types[name], "")), table)

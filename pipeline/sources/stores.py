@@ -342,13 +342,10 @@ class Bucket:
                 kinds.UnknownConfigurationKeyError: _BAD_REQUEST,
             }
             status = next((number for kind, number in statuses.items() if isinstance(error, kind)), _status(error))
-            raise self._fault(address, doing, error, status) from None
-
-    def _fault(self, address: Address, doing: str, error: Exception, status: int) -> ThresherError:
-        message = f"{self._what}: {doing} {address}: {said(error)}"
-        if status == _CHANGED:
-            message = f"{self._what}: {address} was replaced while it was read"
-        return _fault_of(message, status, self.needs)
+            words = f"{doing} {address}: {said(error)}"
+            words = f"{address} was replaced while it was read" if status == _CHANGED else words
+            message = f"{self._what}: {words}"
+            raise _fault_of(message, status, self.needs) from None
 
 
 def _fault_of(message: str, status: int, needs: str) -> ThresherError:

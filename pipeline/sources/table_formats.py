@@ -133,7 +133,7 @@ class TableVersion:
     """A version of a table.
 
     Attributes:
-        path: What the config names: the folder of the table, or a metadata file.
+        name: What the config names: the path of the folder of the table, or of a metadata file.
         kind: Its format.
         version: Its number; for Apache Iceberg the id of the snapshot, None for a table without one.
         schema: Its columns.
@@ -144,7 +144,7 @@ class TableVersion:
         metadata: The metadata file that was read, where the format has several.
     """
 
-    path: str
+    name: str
     kind: str
     version: int | None
     schema: pa.Schema
@@ -155,18 +155,13 @@ class TableVersion:
     metadata: str | None = None
 
     @property
-    def name(self) -> str:
-        """What messages call it."""
-        return self.path
-
-    @property
     def words(self) -> str:
         """The version in messages."""
-        return f"version {self.version} of the {self.kind} table {self.path}"
+        return f"version {self.version} of the {self.kind} table {self.name}"
 
     def record(self) -> dict[str, Any]:
         """Return what was read, as JSON."""
-        record = {"path": self.path, "format": self.kind, "version": self.version, "metadata": self.metadata}
+        record = {"path": self.name, "format": self.kind, "version": self.version, "metadata": self.metadata}
         return {key: value for key, value in record.items() if value is not None}
 
     def open(self, groups: Sequence[FileGroup], scratch: Path | None, *, name: str) -> DataFile:
@@ -176,9 +171,9 @@ class TableVersion:
             NoInputError: a file of the table is gone.
             DataError: the table cannot be read.
         """
-        with _faults(self.path, self.kind, name):
+        with _faults(self.name, self.kind, name):
             rows = self.count(groups) if groups else 0
-        with spooling(self.path, name=name):
+        with spooling(self.name, name=name):
             folder = TemporaryFolder(scratch)
         target, written = folder.path / SPOOLED, set[str]()
 
@@ -191,32 +186,29 @@ class TableVersion:
         kept = [each.partitions for each in groups] if len(groups) < len(self.groups) else []
         digest = hashlib.sha256(json.dumps([self.digest, kept]).encode()).hexdigest()
         identity = {"table_version": self.version}
-        return DataFile(target, rows, self.schema, {}, identity, digest, self.path, folder, fetch=fetch)
+        return DataFile(target, rows, self.schema, {}, identity, digest, self.name, folder, fetch=fetch)
 
     def _write(self, columns: Sequence[str], groups: Sequence[FileGroup], target: Path, name: str) -> None:
 
         schema = pa.schema([self.schema.field(column) for column in columns])
         unfinished = target.with_suffix(".part")
-        with spooling(self.path, name=name):
+        with spooling(self.name, name=name):
             write_batches(schema, self._read(columns, groups, schema, name), unfinished)
             unfinished.replace(target)
 
     def _read(
         self, columns: Sequence[str], groups: Sequence[FileGroup], schema: pa.Schema, name: str
     ) -> Iterator[pa.RecordBatch]:
-        with _faults(self.path, self.kind, name):
+        with _faults(self.name, self.kind, name):
             batches = iter(self.batches(columns, groups) if groups else ())
         while True:
-            with _faults(self.path, self.kind, name):
+            with _faults(self.name, self.kind, name):
                 batch = next(batches, None)
             if batch is None:
                 return
-            yield _cast(batch, schema)
-
-
-def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch with the types of the table: files may have others, such as text with longer offsets."""
-    return pa.RecordBatch.from_arrays([batch[field.name].cast(field.type) for field in schema], schema=schema)
+            # files may have other types than the table, such as text with longer offsets
+            columns_of_table = [batch[field.name].cast(field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(columns_of_table, schema=schema)
 
 
 @contextmanager

@@ -464,17 +464,11 @@ def check_texts(table: pa.Table, *, start: int = 0) -> None:
         try:
             column.validate(full=True)
         except pa.ArrowInvalid:
-            rows = enumerate(_bytes(column), start=start + 1)
-            row, value = next((row, value) for row, value in rows if not _is_utf8(value))
+            kind = pa.binary_view() if str(column.type) == "string_view" else pa.large_binary()
+            values = (value or b"" for chunk in column.chunks for value in chunk.cast(kind).to_pylist())
+            row, value = next(pair for pair in enumerate(values, start=start + 1) if not _is_utf8(pair[1]))
             message = f"column {name!r} holds text that is not UTF-8 (first at row {row:,}: {_shown(value)})"
             raise RowsError(message, remedy=_OF_TABLES) from None
-
-
-def _bytes(column: pa.ChunkedArray) -> Iterator[bytes]:
-
-    kind = pa.binary_view() if str(column.type) == "string_view" else pa.large_binary()
-    for chunk in column.chunks:
-        yield from (value or b"" for value in chunk.cast(kind).to_pylist())
 
 
 def _is_utf8(value: bytes) -> bool:
@@ -539,12 +533,9 @@ def _place(line: bytes, header: bytes, separator: str | None, *, is_json: bool) 
         values = {}
     for column, value in values.items():
         if not _is_utf8(value.encode("latin-1", "replace")):
-            return f"column {_readable(column)!r} of ", value.encode("latin-1", "replace")
+            readable = column.encode("latin-1", "replace").decode("utf-8", "replace")
+            return f"column {readable!r} of ", value.encode("latin-1", "replace")
     return "", line.strip()
-
-
-def _readable(name: str) -> str:
-    return name.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
 # Expressions that read columns of text as numbers, truth values or times, where all values have one known form.
