@@ -30,12 +30,9 @@ GROUP = "group"
 
 @dataclass(frozen=True)
 class Group:
-    """One group of a stage.
+    """One group of a stage: the grouping as tables name it, and the values of its columns as text, or `all`.
 
-    Attributes:
-        grouping: The grouping, as the tables name it.
-        text: The values of its grouping columns as text, or `all`.
-        namesake: How many groups of the grouping with the same text come before it.
+    The namesake counts the groups of the grouping with the same text that come before it.
     """
 
     grouping: str
@@ -216,7 +213,7 @@ def as_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Colour:
+class _Colour:
     """A colour on white and on the dark background, in hexadecimal digits, with its variable in the style sheet."""
 
     name: str
@@ -231,27 +228,22 @@ class Colour:
 
 @dataclass(frozen=True)
 class Look:
-    """How one series or rule is drawn.
+    """How one series or rule is drawn: its colour, and the lengths of dash and gap; none for a solid line."""
 
-    Attributes:
-        colour: Its colour.
-        dash: Lengths of dash and gap; empty for a solid line.
-    """
-
-    colour: Colour
+    colour: _Colour
     dash: tuple[int, ...] = ()
 
 
-INK = Colour("ink", "#1a1d21", "#e8eaed")
-QUIET = Colour("quiet", "#5b626a", "#a2a9b1")
-GRID = Colour("grid", "#e6e8eb", "#2b3036")
-_PRECISION = Colour("precision", "#0068a8", "#5cb3ea")
-_RECALL = Colour("recall", "#c24e00", "#f0913c")
-_F1 = Colour("f1", "#00785a", "#3ccf9f")
-_BEFORE = Colour("before", "#8b929b", "#7d858f")
-_NEUTRAL = Colour("neutral", "#4d5963", "#b4bcc4")
-_VIOLET = Colour("violet", "#8a3f86", "#d99bd4")
-_OLIVE = Colour("olive", "#6b6200", "#cfc04a")
+INK = _Colour("ink", "#1a1d21", "#e8eaed")
+QUIET = _Colour("quiet", "#5b626a", "#a2a9b1")
+GRID = _Colour("grid", "#e6e8eb", "#2b3036")
+_PRECISION = _Colour("precision", "#0068a8", "#5cb3ea")
+_RECALL = _Colour("recall", "#c24e00", "#f0913c")
+_F1 = _Colour("f1", "#00785a", "#3ccf9f")
+_BEFORE = _Colour("before", "#8b929b", "#7d858f")
+_NEUTRAL = _Colour("neutral", "#4d5963", "#b4bcc4")
+_VIOLET = _Colour("violet", "#8a3f86", "#d99bd4")
+_OLIVE = _Colour("olive", "#6b6200", "#cfc04a")
 
 _DASHED, _DOTTED, _LONG = (6, 3), (2, 2), (10, 4)
 _LOOKS: dict[Role, Look] = {
@@ -291,9 +283,6 @@ def in_hex(text: str) -> str:
     for colour in PALETTE:
         text = text.replace(colour.variable, colour.light)
     return text
-
-
-# How all charts look: fonts, axes, the key, and the marks of rules.
 
 
 FONT = "system-ui, 'Segoe UI', 'DejaVu Sans', Arial, sans-serif"

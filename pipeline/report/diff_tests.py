@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from .published import PublishedStage
 
 
-# Paired tests of one group of units that two runs share.
-
-
 LEVEL = 0.05
 CELLS = ("tp", "fp", "fn")
 POOLED = tuple(f"pooled_{name}" for name in RATIOS)
@@ -87,13 +84,7 @@ class Tested:
 class SharedUnits:
     """The units of one group: shared rows have the columns of the first run, and those of the second with an ending.
 
-    Attributes:
-        grouping: The grouping, as the tables name it.
-        group: The group for people.
-        shared: The rows; of days, in the order of time.
-        n_before: Units of the first run.
-        n_after: Units of the second.
-        in_time: Whether units are days, of which those nearby may be alike.
+    Rows of days, of which those nearby may be alike, are in the order of time.
     """
 
     grouping: str
@@ -221,9 +212,6 @@ def is_doubtful(test: Tested) -> bool:
 def finite(value: float) -> float | None:
     """Return a number, or None for nan and infinity."""
     return float(value) if math.isfinite(value) else None
-
-
-# Paired tests of two runs of a stage on the units that both have.
 
 
 def paired_differences(

@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from .published import PublishedStage
 
 
-# The library that draws the live charts of a page, as one script.
-
-
 _CODE = "window.vegaEmbed = vegaEmbed;"
 _PRIVATE = 0o700
 
@@ -155,9 +152,6 @@ def _differences(rows: pl.DataFrame, scaled: pl.Expr) -> list[Any]:
     integers = scaled.round().cast(pl.Int64)
     before = integers.forward_fill().shift(1).over(GROUP).fill_null(0)
     return rows.select(value=integers - before)["value"].to_list()
-
-
-# The key of a chart: what its lines, points and bars are.
 
 
 def key(figure: Figure) -> Markup:
@@ -443,9 +437,6 @@ def _changes(runs: Sequence[PublishedRun], stage: str) -> list[PublishedRun]:
     ]
     pairs = zip(runs[1:], marks[1:], marks, strict=False)
     return [run for run, mark, before in pairs if mark != before]
-
-
-# What the page shows of one stage: its groups, key numbers and figures, read once from a published run.
 
 
 MOST_GROUPS = 2000

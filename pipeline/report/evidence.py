@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from .published import PublishedStage
 
 
-# Which number of a published stage is meant: its table, its group and its threshold.
-
-
 REFERENCE, MEASURE = "recall_reference", "measure"
 MOST_NAMED = 8
 NULL = "null"
@@ -386,9 +383,6 @@ def _where_it_holds(thresholds: pl.Series, wanted: float, *, next_above: bool) -
         return held, ()
     why = ", which retrieves the same" if next_above else ""
     return held, (f"{wanted!r} is no threshold of the run: {held!r}, the next {end}{why}, is",)
-
-
-# The rows behind a number: the sections of a stage, asked of an engine, with columns of the users' own beside them.
 
 
 MOST_ROWS = 10

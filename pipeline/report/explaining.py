@@ -54,22 +54,15 @@ if TYPE_CHECKING:
     from .published import PublishedRun, PublishedStage
 
 
-# Why the number of another tool differs from a published one: convention by convention, and row by row.
-
-
 _WITHOUT_INTERVALS = {"uncertainty": "none"}
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What one convention of a tool does to a number.
+    """What one convention of a tool does to a number, beside what the run does.
 
-    Attributes:
-        topic: What is chosen.
-        ours: What the run does.
-        tool: What the tool does.
-        effect: The number with the convention less the number without it; None where one of them is undefined.
-        words: What becomes of the number, where it is no difference: `the same`, `0 in place of NULL`.
+    The effect is the number with the convention less that without it; None where one is undefined. Words say what
+    becomes of the number where it is no difference: `the same`, `0 in place of NULL`.
     """
 
     topic: str
@@ -263,9 +256,6 @@ class _Comparison:
             "one has it."
         )
         return ShownSection("units", title, sentence, named(shown), rows.height)
-
-
-# Where a published number comes from: definition, counts, inputs, SQL, and the rows behind it.
 
 
 @dataclass(frozen=True)

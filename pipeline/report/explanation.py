@@ -155,14 +155,7 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {"min": min, "max": max, "sqrt": m
 
 @dataclass(frozen=True)
 class Step:
-    """A quantity on the way to a number.
-
-    Attributes:
-        name: What it is.
-        formula: Its formula, in names.
-        filled: The formula with the numbers in their places.
-        value: What it gives.
-    """
+    """A quantity on the way to a number: its formula, the same with the numbers in their places, and what it gives."""
 
     name: str
     formula: str
@@ -322,9 +315,6 @@ def at_threshold(frame: pl.DataFrame, column: str, threshold: float) -> tuple[pl
     return frame.filter(frame[column] == nearest), (words,)
 
 
-# An explanation as JSON: everything in it, numbers at full precision.
-
-
 def _json(explanation: Explanation, _width: int | None, _brief: bool) -> str:  # noqa: FBT001 - see _text
     facts = {field.name: getattr(explanation, field.name) for field in dataclasses.fields(explanation)}
     sql, compared = facts.pop("sql"), facts.pop("compared")
@@ -361,9 +351,6 @@ def _compared(compared: Compared) -> dict[str, Any]:
         "refused": compared.refused or None,
         "conventions": effects,
     }
-
-
-# An explanation as text, Markdown, CSV, JSON or HTML.
 
 
 WIDTH_OF_PIPES = 100
@@ -442,9 +429,6 @@ _WRITERS: dict[str, Callable[[Explanation, int | None, bool], str]] = {
     "csv": _csv,
     "json": _json,
 }
-
-
-# An explanation as people and notebooks see it, of a result in memory.
 
 
 @dataclass(frozen=True, repr=False)

@@ -184,9 +184,6 @@ def _digits(number: KeyNumber | None, class_: str) -> Markup:
     return element("td", limits_text(number) or "–", mark, class_=class_)
 
 
-# The section of one stage: main result, tiles, charts, groups, and how it was measured.
-
-
 MOST_ROWS_IN_PICTURE = 150
 
 
@@ -297,9 +294,6 @@ def _parted(warning: str) -> tuple[str, str]:
     return f"{cut} …", f"… {warning[len(cut) :].lstrip()}"
 
 
-# The gates of a run on its page: failures above all else, what passed folded.
-
-
 def gate_box(rows: Sequence[Mapping[str, Any]]) -> Markup | None:
     """Make the box from the rows of the table `gates`; None without any."""
     summary = summary_of_gates(rows)
@@ -318,9 +312,6 @@ def gate_box(rows: Sequence[Mapping[str, Any]]) -> Markup | None:
 
 def _folded(title: str, content: Markup) -> Markup:
     return element("details", element("summary", title), content)
-
-
-# The report: one page that needs nothing but itself, made from a published run.
 
 
 MOST_ROWS = 200  # of a group in a chart
@@ -456,9 +447,6 @@ def _figure_data(drawn: Panels, name: str, groups: tuple[Group, ...], lists: Lis
         "series": [series.name for series in figure.series],
         "panels": encoded(drawn.at_most(most), groups, lists),
     }
-
-
-# Write the report of a run as a file.
 
 
 FILE_NAME = "report.html"

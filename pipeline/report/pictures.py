@@ -39,23 +39,8 @@ CAPTION_WIDTH = 106  # characters
 LINE_HEIGHT, HEAD_HEIGHT = 16, 48
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 _TAGS = frozenset({"svg", "g", "path", "rect", "line", "text", "tspan", "defs", "clipPath"})
-_GEOMETRY = (
-    "width",
-    "height",
-    "viewBox",
-    "transform",
-    "d",
-    "x",
-    "y",
-    "x1",
-    "x2",
-    "y1",
-    "y2",
-    "dx",
-    "dy",
-    "id",
-    "clip-path",
-)
+_PLACES = ("x", "y", "x1", "x2", "y1", "y2", "dx", "dy")
+_GEOMETRY = ("width", "height", "viewBox", "transform", "d", *_PLACES, "id", "clip-path")
 _COLOURS = ("fill", "stroke", "opacity", "fill-opacity", "stroke-opacity")
 _LINES = ("stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap", "stroke-miterlimit")
 _LETTERS = ("font-family", "font-size", "font-weight", "text-anchor")
@@ -145,12 +130,7 @@ _LONGEST_NAME = 120
 
 @dataclass(frozen=True)
 class NamedFigure:
-    """A figure of a run.
-
-    Attributes:
-        stage: Name of its stage.
-        panels: The figure, by group.
-    """
+    """A figure of a stage of a run, by group."""
 
     stage: str
     panels: Panels
@@ -264,18 +244,9 @@ def _file_name(figure: NamedFigure, group: Group, taken: set[str]) -> str:
     return free
 
 
-# One figure of one group as an object that notebooks show, and that can be saved.
-
-
 @dataclass(frozen=True, repr=False)
 class Chart:
-    """A figure of one group.
-
-    Attributes:
-        panels: The figure, by group.
-        group: The group.
-        source: Where the numbers come from, in one line.
-    """
+    """A figure of one group, with where its numbers come from, in one line."""
 
     panels: Panels
     group: Group

@@ -166,9 +166,6 @@ def note_of_cut(limit: float) -> str:
     return f"a limit of the pilot is cut off at {amount(limit)}; the distance of the other one stands for it"
 
 
-# Plans as text, Markdown, LaTeX, CSV, JSON or HTML.
-
-
 _NOTHING = "–"
 
 
@@ -248,9 +245,6 @@ _WRITERS: dict[str, Callable[[Planned, int | None], str]] = {
     "json": lambda plans, _: f"{json.dumps(plans.to_dict(), ensure_ascii=False, default=str, indent=2)}\n",
 }
 FORMATS = tuple(_WRITERS)
-
-
-# A plan as data: how many units are needed, and on what that rests.
 
 
 @dataclass(frozen=True)

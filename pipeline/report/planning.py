@@ -31,7 +31,7 @@ from ..records import dataclass
 from ..runs.written import results_at
 from . import planned
 from .evidence import Wish, choose
-from .pilots import Measured, asks_for_labels, measured, plan_of_labels, sizes_of
+from .pilots import Measured, asks_for_labels, impossible, measured, plan_of_labels, sizes_of
 from .planned import Planned, PlannedUnits, SamplePlan
 from .published import published_run
 
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from ..metrics.planning.pilot import Pilot, Scale
     from .pilots import Goal
     from .published import PublishedRun, PublishedStage
-
-
-# Plans without a run, from what is expected.
 
 
 AREA = "roc_auc"
@@ -88,13 +85,13 @@ class Expectation:
             message = "there is neither a pilot nor anything expected"
             raise UsageError(message, remedy=remedy)
         if self.deviation is not None and not 0 < self.deviation < math.inf:
-            raise _wrong(spell("deviation"), self.deviation, "a number above 0")
+            raise impossible(spell("deviation"), self.deviation, "a number above 0")
         if self.expected is not None and self.deviation is None and not 0 <= self.expected <= 1:
-            raise _wrong(spell("expected"), self.expected, "a share from 0 to 1, such as 0.9")
+            raise impossible(spell("expected"), self.expected, "a share from 0 to 1, such as 0.9")
         if self.design_effect is not None and not 0 < self.design_effect < math.inf:
-            raise _wrong(spell("design_effect"), self.design_effect, "a number above 0, such as 1.5")
+            raise impossible(spell("design_effect"), self.design_effect, "a number above 0, such as 1.5")
         if self.share_positive is not None and not 0 < self.share_positive < 1:
-            raise _wrong(spell("share_positive"), self.share_positive, "a share between 0 and 1, such as 0.1")
+            raise impossible(spell("share_positive"), self.share_positive, "a share between 0 and 1, such as 0.1")
         if self.deviation is not None and self.design_effect is not None:
             message = f"{spell('design_effect')} goes with a share of rows, and {spell('deviation')} with units"
             raise UsageError(message, remedy="The units that a deviation is between are independent: leave it out.")
@@ -109,10 +106,6 @@ class Expectation:
     def name(self) -> str:
         """The number; a share of rows, or a mean, where it has no name."""
         return self.metric or ("share" if self.deviation is None else "values")
-
-
-def _wrong(name: str, value: float, expected: str) -> UsageError:
-    return UsageError(f"{name} {value:g} cannot be", remedy=f"Give {expected}.")
 
 
 def plan_expectation(expectation: Expectation, goal: Goal, spell: Callable[[str], str]) -> Planned:
@@ -281,9 +274,6 @@ def _finished(
     )
 
 
-# Plans from a published run: how many units an interval or a test needs, with this run as the pilot.
-
-
 _TESTED = "difference"
 _ROUNDING = 1e-10
 _ALIKE = 1e-3  # correlation of the rows of a cluster from which on they are alike
@@ -292,14 +282,7 @@ _SQUARED_SKEWNESS = 1.5  # times it is the excess kurtosis of a gamma distributi
 
 @dataclass(frozen=True)
 class _Factors:
-    """How many times the units of the pilot are needed.
-
-    Attributes:
-        needed: If the pilot is right.
-        cautious: To be on the safe side; None if no number is enough.
-        now: What the pilot reaches of the goal; None where nothing.
-        sentence: The answer.
-    """
+    """How many times the units of the pilot are needed, also to be on the safe side, and what the pilot reaches."""
 
     needed: float
     cautious: float | None
@@ -520,9 +503,6 @@ def _scaled(noun: str, now: int | None, factors: _Factors, basis: str) -> Planne
     needed = None if now is None else _whole(now, factors.needed)
     safe = None if now is None or factors.cautious is None else _whole(now, factors.cautious)
     return PlannedUnits(noun, now, needed, safe, basis)
-
-
-# Everything that `thresher plan` is asked, from the command line or from Python.
 
 
 @dataclass(frozen=True)

@@ -134,9 +134,6 @@ def _without_unset(value: object) -> object:
     return value
 
 
-# What is said of results, as data: blocks that are written as text, Markdown or LaTeX.
-
-
 @dataclass(frozen=True)
 class Heading:
     """A heading.
@@ -212,9 +209,6 @@ class Curve:
 Block: TypeAlias = Heading | Paragraph | Items | Cells | Curve
 
 
-# A paragraph for a methods section about every stage of a run, with its numbers filled in.
-
-
 def blocks_of_methods(run: PublishedRun, stages: Sequence[PublishedStage]) -> Iterator[Block]:
     """Return a paragraph for every stage, with its name above it if there are several."""
     for stage in stages:
@@ -238,21 +232,12 @@ def paragraph_of(run: PublishedRun, stage: PublishedStage) -> str:
     return " ".join([*sentences, f"All numbers were computed with thresher {version}."])
 
 
-# What the gates of a run found, for people: failures first, then what passed; the rest is among the warnings.
-
-
 MOST_GROUPS = 10  # of one gate that are told one by one
 
 
 @dataclass(frozen=True)
 class GateSummary:
-    """The gates of a run in words.
-
-    Attributes:
-        failed: What failed and makes the run exit with 3.
-        passed: What passed.
-        headline: How many gates there are, and how they went.
-    """
+    """The gates of a run in words: what failed and makes it exit with 3, what passed, and how many went how."""
 
     failed: tuple[str, ...]
     passed: tuple[str, ...]
@@ -296,9 +281,6 @@ def _lines(chosen: Mapping[str, Sequence[Row]], by_gate: Mapping[str, Sequence[R
         if len(shown) < len(rows):
             word = "fail" if is_failure(rows[0]) else "pass"
             yield f"{gate}: {len(rows):,} of {len(by_gate[gate]):,} groups {word}; the table gates has all"
-
-
-# What a run shows a person: warnings, and for each stage its best thresholds, a sentence and a curve.
 
 
 GROUP = "group"

@@ -144,9 +144,6 @@ def thinned(values: Sequence[float | None], most: int) -> list[float | None]:
     return [values[int(index * step)] for index in range(min(most, len(values)))]
 
 
-# Tables --------------------------------------------------------------------------------------------------------------
-
-
 def _lines_of_cells(table: Cells, width: int) -> Iterator[str]:
     table = cleaned_cells(table)
     headers, rows = table.headers, table.rows

@@ -80,13 +80,7 @@ def bindings_in_words(bindings: Iterable[Binding]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Bindings:
-    """The bindings of one input: mappings come before names, and no column has two roles.
-
-    Attributes:
-        contract: The fields that the stage knows.
-        mapping: What the config says: canonical name → column, expression, or False for none.
-        columns: The names of all columns in the files and in the names of their folders.
-    """
+    """The bindings of one input to the columns of its files and folders: mappings come first, none has two roles."""
 
     contract: InputContract
     mapping: Mapping[str, Mapped]
@@ -320,18 +314,11 @@ def _is_plain(types: set[str | None]) -> bool:
     return len(types - {None}) == 1 and all(each is None or each.startswith(_PLAIN) for each in types)
 
 
-# Keys by which inputs look up each other's rows.
-
-
 @dataclass(frozen=True)
 class KeyMatch:
     """A key by which rows of one input look up those of another; if too few match, a warning says so.
 
-    Attributes:
-        source: The input whose rows look up others.
-        other: The input in which they look.
-        key: The column that both inputs have.
-        unmatched_status: Status of rows that find no match and are left out; None if such rows count all the same.
+    Rows without a match that are left out have a status; None if they count all the same.
     """
 
     source: Source

@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     Kinds = Callable[[list[str]], Mapping[str, Kind]]
 
 
-# From the paths and patterns of an input to its files. Folders and globs both follow links; loops are errors.
-
-
 SUM_ENDING = ".sha256"  # of a file beside another one that tells its hash
 ENDING = ".parquet"
 _ANY_DEPTH = "**"
@@ -407,9 +404,6 @@ def skipped_words(skipped: Collection[Skipped]) -> str:
     return f"{files} in its folders {verb} not read, because {ending} not end in {ENDING}: {names}; {content}"
 
 
-# From the paths of an input to the fixed list of its files, opened: here, in tables, on remote stores.
-
-
 @dataclass
 class Listing:
     """The search for the files of an input, and what it brings.
@@ -425,7 +419,7 @@ class Listing:
         copies: Where copies of remote objects are; None: in the user's folder for caches.
         look: How the engine looks at tables and addresses; None: it reads files here alone.
         results: The results folder of the run, which is never an input; None: it has none here.
-        items: What the paths lead to, in their order: files, frames, tables and rows of the engine.
+        items: What the paths lead to, in their order: files, frames, tables and rows of the engine; until all is open.
         files: The files and frames, opened, in a fixed order.
         skipped: Files in its folders that are not read because of their names.
         left_out: Number of files that are not opened, because `where` holds for no row of their partitions.
@@ -486,6 +480,8 @@ class Listing:
             names = (*self.reads, *(() if where is None else columns_of(where)))
             self.files = with_fields(self.files, names, self)
         self._look_at_skipped(where)
+        self.items, self._opened = [], {}  # these refer to this object, so that what was spooled would stay
+        self.__dict__.pop("remote", None)
         return self
 
     @cached_property

@@ -80,9 +80,6 @@ def spooling(label: str, *, name: str) -> Iterator[None]:
         raise fault from error
 
 
-# Pandas frames as Arrow tables, column by column where Arrow does not take them whole.
-
-
 _MOST_KINDS = 3
 # what Arrow raises of values that it cannot hold; pandas raises ValueError where a name is there twice
 _NOT_TAKEN = (pa.ArrowException, TypeError, ValueError, OverflowError)
@@ -131,9 +128,6 @@ def _firsts(values: Any) -> Iterator[tuple[str, int]]:  # noqa: ANN401 - a panda
         if not is_missing and kind not in seen:
             seen.add(kind)
             yield kind, row
-
-
-# Inputs that are passed in as frames: kept in memory as Arrow tables, or, where rows stream, spooled to Parquet.
 
 
 LOCATION = ("source_file", "file_row_number")
@@ -412,9 +406,6 @@ def labelled(paths: tuple[str | Frame, ...], *, name: str) -> Iterator[tuple[Fra
             message = f"input {name}: {label} is passed twice"
             raise DataError(message, remedy="Its rows would count twice: name it once.")
         yield frame, label
-
-
-# Tables and views of DuckDB files: read without changing the file, and written to Parquet before they are read.
 
 
 _LOCKED_UP: dict[str, str | bool | int | float | list[str]] = {

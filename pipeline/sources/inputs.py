@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     Looks = Callable[..., Description]  # of a kind, `table` or `parquet`, a target, and the `name` of the input
 
 
-# What the config says about an input, and what a stage expects of it.
-
-
 Format = Literal["parquet", "csv", "tsv", "jsonl", "arrow", "duckdb", "trec_run", "trec_qrels", "conll", "brat"]
 DATABASES = (".duckdb", ".ddb")
 WITHOUT_LISTS = frozenset({"csv", "tsv", "trec_run", "trec_qrels", "conll", "brat"})
@@ -354,12 +351,6 @@ class InputContract:
             if field.given_by not in others
         )
         return self if fields == self.fields else replace(self, fields=fields)
-
-
-# The rows of an input, wherever they lie: in a file, in a frame, or where an engine reads them itself.
-
-
-# Rows that only the engine reads: of a table that it knows by name, or at an address on storage that it reaches.
 
 
 TABLE, PARQUET = "table", "parquet"

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from .source import Source
 
 
-# Files of evaluation campaigns, whose lines have no header: TREC runs and judgements, CoNLL and brat.
-
-
 RUN = ("query_id", "q0", "doc_id", "rank", "score", "system")
 QRELS = ("query_id", "iteration", "doc_id", "relevance")
 DOCUMENT_MARK = "-DOCSTART-"
@@ -409,9 +406,6 @@ def _together(one: pl.DataType, other: pl.DataType) -> pl.DataType:
 
 def _dtype(dtype: Any) -> pl.DataType:  # noqa: ANN401 - Polars has classes in the place of types without parameters
     return dtype if isinstance(dtype, pl.DataType) else dtype()
-
-
-# Whether gold and predicted mentions are made of the same tokens, where their files hold tokens.
 
 
 Align = Literal["exact", "prefix"]

@@ -149,45 +149,11 @@ _LISTS = re.compile(  # what stands in quotes and comments is passed over
     re.IGNORECASE | re.DOTALL,
 )
 _ALLOWED = (
-    exp.Column,
-    exp.Identifier,
-    exp.Literal,
-    exp.Boolean,
-    exp.Null,
-    exp.Paren,
-    exp.Binary,
-    exp.Unary,
-    exp.Between,
-    exp.In,
-    exp.Tuple,
-    exp.Case,
-    exp.If,
-    exp.Cast,
-    exp.DataType,
-    exp.DataTypeParam,
-    exp.Interval,
-    exp.Var,
-    exp.Lower,
-    exp.Upper,
-    exp.Length,
-    exp.Trim,
-    exp.Substring,
-    exp.StartsWith,
-    exp.EndsWith,
-    exp.Contains,
-    exp.RegexpLike,
-    exp.Abs,
-    exp.Floor,
-    exp.Ceil,
-    exp.Round,
-    exp.Year,
-    exp.Month,
-    exp.Day,
-    exp.TimestampTrunc,  # date_trunc
-    exp.Coalesce,
-    exp.Replace,
-    exp.StrToTime,
-    exp.UnixToTime,
+    *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Binary, exp.Unary, exp.Between),
+    *(exp.In, exp.Tuple, exp.Case, exp.If, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Interval, exp.Var),
+    *(exp.Lower, exp.Upper, exp.Length, exp.Trim, exp.Substring, exp.StartsWith, exp.EndsWith, exp.Contains),
+    *(exp.RegexpLike, exp.Abs, exp.Floor, exp.Ceil, exp.Round, exp.Year, exp.Month, exp.Day),
+    *(exp.TimestampTrunc, exp.Coalesce, exp.Replace, exp.StrToTime, exp.UnixToTime),  # the first is date_trunc
 )
 
 
@@ -402,9 +368,6 @@ def _kind_looked_for(operand: exp.Expr, kind_of: Callable[[str], str]) -> str:
     if isinstance(operand, exp.Cast) and operand.to.this == exp.DataType.Type.VARCHAR:
         return "string" if isinstance(operand.this.unnest(), exp.Column) else ""
     return ""
-
-
-# Which files `where` leaves out by their partitions alone, so that they are never opened.
 
 
 Truths = Callable[["exp.Expr", "pa.Table"], Sequence[bool | None]]

@@ -77,12 +77,7 @@ _LONGEST_RUN_SECONDS = 30 * _STALE_SECONDS
 class Copy:
     """The bytes of an object that have been asked for, at their places in a file as long as the object.
 
-    Args:
-        copies: The folder of copies.
-        bucket: Where the object is.
-        item: The object, as it was listed.
-        stopped: Set when nobody wants the content any more.
-        name: Name of the input in messages.
+    When `stopped` is set nobody wants the content any more.
     """
 
     def __init__(
@@ -228,23 +223,12 @@ def _sha256(path: Path, start: int, end: int) -> str:
     return digest.hexdigest()
 
 
-# The objects that an input names on remote stores, listed now and copied when they are opened.
-
-
 T = TypeVar("T")
 THREADS = 8
 
 
 class RemoteFiles:
-    """The search for the objects of one input.
-
-    Args:
-        name: Name of the input in messages.
-        endings: Endings of the names of its files in folders, in lower case.
-        copies: Where copies are.
-        is_parquet: Whether a name is that of a file in Parquet.
-        convert: Writes the rows of a copy of another format to a Parquet file.
-    """
+    """The search for the objects of one input; `convert` writes the rows of a copy of another format to Parquet."""
 
     def __init__(
         self,

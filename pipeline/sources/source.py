@@ -75,12 +75,7 @@ def no_engine(expression: exp.Expr, _schema: pa.Schema) -> pa.DataType:
 class Scan:
     """Files with the same schema, a frame, or rows that the engine reads, to be registered under one name.
 
-    Attributes:
-        name: Logical relation.
-        files: Absolute paths, in order; none for others.
-        partitions: Columns that the files lack, with their values in each file.
-        frame: The frame; None for others.
-        engine_rows: What the engine reads itself; None for others.
+    Partitions are the columns that the files, absolute paths in order, lack, with their values in each file.
     """
 
     name: str
@@ -434,9 +429,6 @@ class Source:
         return f" Leave the key {name} out then." if name in self.keyed and self.is_mapped(name) else ""
 
 
-# Opening an input: its files are found, its frames opened, and their columns checked against its contract.
-
-
 def open_source(
     contract: InputContract,
     spec: Input,
@@ -514,9 +506,6 @@ def with_others(sources: Mapping[str, Source]) -> dict[str, Source]:
     }
 
 
-# Whether predictions are compared with themselves, so that their scores say nothing.
-
-
 def judged_by_itself(sources: Iterable[Source], reads: Collection[tuple[str, str]]) -> Iterator[str]:
     """Yield a warning for every truth that is what it is to judge: the same rows, or made of the same column.
 
@@ -569,9 +558,6 @@ def _same_content(file: Rows, other: Rows) -> bool:
     if file.is_versioned or other.is_versioned:
         return (file.name, file.identity) == (other.name, other.identity)
     return cmp(file.origin or file.path, other.origin or other.path, shallow=False)  # read where the sizes agree
-
-
-# The canonical relation of an input: all rows with canonical columns, finite scores, and whether they pass `where`.
 
 
 def canonical_relation(

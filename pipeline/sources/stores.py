@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 
-# Addresses of objects on remote stores, as people write them: `s3://bucket/key`, `gs://…`, `az://…`.
-
-
 SCHEMES = {"s3": "S3", "gs": "Google Cloud Storage", "az": "Azure Blob Storage"}
 SEPARATOR = "://"
 ACCOUNTS = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT")  # variables of the environment
@@ -38,13 +35,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True)
 class Address:
-    """An object, a folder or a pattern in a bucket.
-
-    Attributes:
-        scheme: `s3`, `gs` or `az`.
-        bucket: The bucket, or container.
-        key: What stands behind it, without a slash at the end.
-    """
+    """An object, a folder or a pattern in a bucket, or container, of `s3`, `gs` or `az`; no slash ends its key."""
 
     scheme: str
     bucket: str
@@ -104,9 +95,6 @@ def address_in_table(written: str) -> Address | None:
     bucket, _, key = bucket_and_key.partition("/")
     has_credentials = "@" in bucket or ":" in bucket
     return Address(scheme, bucket, key) if scheme in SCHEMES and bucket and key and not has_credentials else None
-
-
-# A bucket of a remote store: listing, looking at and copying objects, with bounded retries and errors in sentences.
 
 
 T = TypeVar("T")
@@ -465,9 +453,6 @@ def _without_secrets(text: str) -> str:
         if len(value) >= _SHORTEST_SECRET and _SECRET_NAMES.search(name):
             text = text.replace(value, "…")
     return text
-
-
-# Which keys of a bucket a text means: as among files, an object, all below a folder, or what a pattern matches.
 
 
 _Names = tuple[str, ...]

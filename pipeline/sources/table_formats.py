@@ -105,9 +105,6 @@ def tells_a_table(key: str) -> bool:
 LOG_FOLDERS = (*_LOGS, ICEBERG_FOLDER)
 
 
-# A version of a table, whichever library reads it.
-
-
 _GONE = re.compile(r"not found|no such file|does not exist|NoSuchKey", re.IGNORECASE)
 _ENCODED = re.compile("%[0-9A-Fa-f]{2}")
 _TREE = re.compile(r"\s*\x1b\[31m↳\x1b\[0m\s*")  # how deltalake shows causes

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from .inputs import Kind
 
 
-# Which file types a column of an input accepts, and the type that it is read as; nothing is lost.
-
-
 TIME_TYPES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ"})
 TEXTS = frozenset({"string", "large_string", "string_view"})
 UNKNOWN = "NULL"
@@ -538,9 +535,6 @@ def _place(line: bytes, header: bytes, separator: str | None, *, is_json: bool) 
     return "", line.strip()
 
 
-# Expressions that read columns of text as numbers, truth values or times, where all values have one known form.
-
-
 _DAYS = ("%d-%m-%Y", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%Y%m%d")
 _OF_DAY = ("", " %H:%M", " %H:%M:%S")
 _TRUE = {  # beside the word for false
@@ -562,13 +556,9 @@ _MOST_WORDS = 20
 
 @dataclass(frozen=True)
 class TextCast:
-    """How a column of text is read.
+    """How a column of text is read: the expression for `{ sql = "…" }`, and the same of a column in Polars.
 
-    Attributes:
-        sql: The expression, for `{ sql = "…" }`.
-        reading: The same of a column in Polars.
-        is_plain: Whether it is a cast alone, which text formats do without being told.
-        has_decimal_commas: Whether the only thing odd about its numbers are decimal commas.
+    It is plain if it is a cast alone, which text formats do without being told, or only has decimal commas.
     """
 
     sql: str
@@ -600,35 +590,27 @@ def text_cast(rows: pl.LazyFrame, column: str, kind: Kind) -> TextCast | None:
 def _numbers(name: str) -> Iterator[tuple[str, TextCast]]:
     """Forms of numbers: with a point, in percent, with separators of thousands, with decimal commas."""
 
-    def number(text: pl.Expr) -> pl.Expr:
-        return text.cast(pl.Float64, strict=False)
+    def cast_of(sql: str, text_of: Callable[[pl.Expr], pl.Expr], *, per: int = 1, **about: bool) -> TextCast:
+        cast = f"CAST({sql} AS DOUBLE)"
+        shown = cast if per == 1 else f"{cast} / {per}"
+        return TextCast(shown, lambda text: text_of(text).cast(pl.Float64, strict=False) / per, **about)
 
-    def pointed(text: pl.Expr) -> pl.Expr:
-        return number(text.str.replace_all(",", ".", literal=True))
+    def bare(text: pl.Expr) -> pl.Expr:
+        return text.str.strip_chars_end(" %")
 
-    def ungrouped(text: pl.Expr) -> pl.Expr:
-        return number(text.str.replace_all(",", "", literal=True))
+    def swapped(text: pl.Expr, old: str, new: str) -> pl.Expr:
+        return text.str.replace_all(old, new, literal=True)
 
-    bare, comma = f"rtrim({name}, ' %')", "replace({}, ',', '.')"
-    yield "", TextCast(f"CAST({name} AS DOUBLE)", number, is_plain=True)
-    yield "%$", TextCast(f"CAST({bare} AS DOUBLE) / 100", lambda text: number(text.str.strip_chars_end(" %")) / 100)
-    yield (
-        "%$",
-        TextCast(
-            f"CAST({comma.format(bare)} AS DOUBLE) / 100", lambda text: pointed(text.str.strip_chars_end(" %")) / 100
-        ),
-    )
+    pointed, without_points = "replace({}, ',', '.')", f"replace({name}, '.', '')"
+    yield "", cast_of(name, lambda text: text, is_plain=True)
+    yield "%$", cast_of(f"rtrim({name}, ' %')", bare, per=100)
+    yield "%$", cast_of(pointed.format(f"rtrim({name}, ' %')"), lambda text: swapped(bare(text), ",", "."), per=100)
     grouped = r"^[+-]?[1-9]\d{0,2}(,\d{3})*(\.\d+)?$|^[+-]?\d+(\.\d+)?$"
-    yield grouped, TextCast(f"CAST(replace({name}, ',', '') AS DOUBLE)", ungrouped)
-    yield r"^[+-]?\d*,?\d+$", TextCast(f"CAST({comma.format(name)} AS DOUBLE)", pointed, has_decimal_commas=True)
-    without_points = f"replace({name}, '.', '')"
-    yield (
-        r"^[+-]?\d{1,3}(\.\d{3})*(,\d+)?$|^[+-]?\d+(,\d+)?$",
-        TextCast(
-            f"CAST({comma.format(without_points)} AS DOUBLE)",
-            lambda text: pointed(text.str.replace_all(".", "", literal=True)),
-        ),
-    )
+    yield grouped, cast_of(f"replace({name}, ',', '')", lambda text: swapped(text, ",", ""))
+    commas = cast_of(pointed.format(name), lambda text: swapped(text, ",", "."), has_decimal_commas=True)
+    yield r"^[+-]?\d*,?\d+$", commas
+    both = cast_of(pointed.format(without_points), lambda text: swapped(swapped(text, ".", ""), ",", "."))
+    yield r"^[+-]?\d{1,3}(\.\d{3})*(,\d+)?$|^[+-]?\d+(,\d+)?$", both
 
 
 def _integers(name: str) -> Iterator[tuple[str, TextCast]]:

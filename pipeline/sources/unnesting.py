@@ -93,7 +93,7 @@ def with_fields(files: Sequence[Rows], names: Iterable[str], listing: Listing) -
 
 def _with_columns(file: DataFile, names: Iterable[str], listing: Listing) -> DataFile:
     """A file without a row that has some columns more."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - see unnested
+    import pyarrow.parquet as pq  # noqa: PLC0415 - only for files that tell no fields
 
     taken = {*file.schema.names, *file.partitions}
     schema = pa.schema([*file.schema, *(pa.field(name, pa.null()) for name in names if name not in taken)])
@@ -191,9 +191,6 @@ def _of_list(frame: pl.LazyFrame, column: str, rows: DataFile | FrameRows, listi
     return frame.with_columns(typed(frame, kinds, rows.name, "csv", listing.spec, name=listing.name))
 
 
-# Rows that are sentences with a list of tags: their mentions, written to a Parquet file, one row for each.
-
-
 def mentions_of_tags(rows: DataFile | FrameRows, tags: str, listing: Listing) -> DataFile:
     """Return the mentions of rows that are sentences, with a list of tokens and a list of as many tags.
 
@@ -205,7 +202,7 @@ def mentions_of_tags(rows: DataFile | FrameRows, tags: str, listing: Listing) ->
     Raises:
         DataError: there is no such column, a row has more tokens than tags or fewer, or a tag is none.
     """
-    from .line_formats import mentions_of  # noqa: PLC0415 - loads Polars, as in unnested
+    from .line_formats import mentions_of  # noqa: PLC0415 - which needs this module
 
     tokens = _tagged(rows, tags, listing)
 
@@ -237,7 +234,7 @@ def _document(names: Sequence[str], spec: Input) -> str | None:
 
 def _tagged(rows: DataFile | FrameRows, tags: str, listing: Listing) -> pl.DataFrame:
     """The tokens of lists, with the columns of those of CoNLL files; `number` is that of the row."""
-    from .line_formats import UNKNOWN  # noqa: PLC0415 - as above
+    from .line_formats import UNKNOWN  # noqa: PLC0415 - likewise
 
     frame = _frame(rows)
     schema, number, label = frame.collect_schema(), pl.col("number"), pl.lit("")
@@ -291,7 +288,7 @@ def _check_lists(sentences: pl.DataFrame, rows: Rows, columns: tuple[str, str | 
 
 def _check_tags(tokens: pl.DataFrame, rows: Rows, tags: str, *, name: str) -> None:
     """Refuse what is no tag, and tokens that are empty."""
-    from .line_formats import TAG  # noqa: PLC0415 - as above
+    from .line_formats import TAG  # noqa: PLC0415 - likewise
 
     odd = tokens.filter(~pl.col("tag").str.contains(TAG).fill_null(value=False))
     if odd.height:
@@ -320,7 +317,7 @@ def _first(rows: pl.DataFrame) -> str:
 
 def _classes(rows: DataFile | FrameRows, tags: str) -> dict[str, str]:
     """Names of tags that are numbers, by these, as a data set of Hugging Face keeps them in a file."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - see unnested
+    import pyarrow.parquet as pq  # noqa: PLC0415 - only for names of classes
 
     if not isinstance(rows, DataFile):
         return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import uuid
@@ -321,6 +322,18 @@ def test_the_folder_for_temporary_data_is_made(tmp_path: Path) -> None:
     (file,) = Listing(Input(path=("rows.csv",)), tmp_path, tmp_path / "new" / "scratch", name="rows").opened().files
     assert isinstance(file, DataFile)
     assert file.path.is_relative_to(tmp_path / "new" / "scratch")
+
+
+def test_what_is_written_for_a_time_goes_with_the_last_that_refers_to_it(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    FRAME.write_csv(tmp_path / "rows.csv")
+    request.addfinalizer(gc.enable)
+    gc.disable()
+    listing = Listing(Input(path=("rows.csv",)), tmp_path, tmp_path / "scratch", name="rows").opened()
+    assert len(list((tmp_path / "scratch").iterdir())) == 1
+    del listing
+    assert not list((tmp_path / "scratch").iterdir())
 
 
 RUN_LINES = "q1 Q0 d1 1 3.5 bm25\nq1 Q0 d2 2 2.5e0 bm25\n"
