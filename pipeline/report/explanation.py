@@ -19,6 +19,7 @@ from ..visible_text import cleaned
 from .summary import Block, Heading, Items, Paragraph, cells_of, setting, time_of
 from .text import (
     GAP,
+    check_format,
     cleaned_cells,
     element,
     joined,
@@ -366,9 +367,7 @@ def written(explanation: Explanation, format_: str, width: int | None = None, *,
     Raises:
         UsageError: the format is unknown, or CSV is asked of several sections.
     """
-    if format_ not in _WRITERS:
-        message = f"unknown format {format_!r}"
-        raise UsageError(message, remedy=f"Choose one of {', '.join(_WRITERS)}.")
+    check_format(format_, _WRITERS)
     return _WRITERS[format_](explanation, width, brief)
 
 

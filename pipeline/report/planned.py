@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..errors import UsageError
 from ..records import dataclass
 from . import text
 from .summary import Block, Cells, Heading, Items, Paragraph
@@ -175,19 +174,8 @@ def written(plans: Planned, format_: str, width: int | None = None) -> str:
     Raises:
         UsageError: the format is unknown.
     """
-    check_format(format_)
+    text.check_format(format_, FORMATS)
     return _WRITERS[format_](plans, width)
-
-
-def check_format(format_: str) -> None:
-    """Refuse an unknown format before anything is read.
-
-    Raises:
-        UsageError: it is none of the formats.
-    """
-    if format_ not in _WRITERS:
-        message = f"unknown format {format_!r}"
-        raise UsageError(message, remedy=f"Choose one of {', '.join(_WRITERS)}.")
 
 
 def _blocks(plans: Planned) -> Iterator[Block]:

@@ -505,11 +505,18 @@ def _scaled(noun: str, now: int | None, factors: _Factors, basis: str) -> Planne
     return PlannedUnits(noun, now, needed, safe, basis)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A plan that is asked for.
+def plans_of(
+    results: str | None,
+    stage: str,
+    run: str,
+    wish: Wish,
+    expectation: Expectation,
+    goal: Goal,
+    spell: Callable[[str], str],
+) -> Planned:
+    """Return the plans that are asked for, from the command line or from Python.
 
-    Attributes:
+    Args:
         results: The output of a pilot run, a folder or an address; None: there is no pilot.
         stage: Name of its stage; empty: every one that has the number.
         run: A kept run; empty: the latest.
@@ -517,47 +524,33 @@ class Asked:
         expectation: What is expected without one.
         goal: What is wanted.
         spell: How a parameter is written where the person writes it.
-    """
-
-    results: str | None
-    stage: str
-    run: str
-    wish: Wish
-    expectation: Expectation
-    goal: Goal
-    spell: Callable[[str], str]
-
-
-def plans_of(asked: Asked) -> Planned:
-    """Return the plans.
 
     Raises:
         ThresherError: what is asked for does not fit together, the results cannot be read, or nothing can be planned.
     """
-    goal = asked.goal.checked(asked.spell)
-    if asked.results is None:
+    goal = goal.checked(spell)
+    if results is None:
         # refuse what chooses among the numbers of a pilot where there is none
-        wish = asked.wish
         chosen = {
-            "stage": bool(asked.stage),
-            "run": bool(asked.run),
+            "stage": bool(stage),
+            "run": bool(run),
             "criterion": bool(wish.criterion),
             "group": bool(wish.group),
             "threshold": wish.threshold is not None,
         }
         for name, is_there in chosen.items():
             if is_there:
-                message = f"{asked.spell(name)} chooses among the numbers of a pilot, and there is none"
+                message = f"{spell(name)} chooses among the numbers of a pilot, and there is none"
                 raise UsageError(message, remedy="Name its results.")
-        return plan_expectation(asked.expectation, goal, asked.spell)
+        return plan_expectation(expectation, goal, spell)
     # refuse what is expected where a pilot tells it, and two ways of choosing a threshold
-    for field in fields(asked.expectation):
-        if field.name != "metric" and getattr(asked.expectation, field.name) is not None:
-            message = f"{asked.spell(field.name)} says what is expected without a pilot, which tells it itself"
+    for field in fields(expectation):
+        if field.name != "metric" and getattr(expectation, field.name) is not None:
+            message = f"{spell(field.name)} says what is expected without a pilot, which tells it itself"
             raise UsageError(message, remedy="Leave it out, or the results.")
-    if asked.wish.criterion and asked.wish.threshold is not None:
-        message = f"{asked.spell('criterion')} and {asked.spell('threshold')} both choose a threshold"
+    if wish.criterion and wish.threshold is not None:
+        message = f"{spell('criterion')} and {spell('threshold')} both choose a threshold"
         raise UsageError(message, remedy="Give one of them.")
-    with results_at(asked.results) as folder:
-        published = published_run(folder, asked.run or None)
-        return plan_run(published, asked.stage, asked.wish, goal)
+    with results_at(results) as folder:
+        published = published_run(folder, run or None)
+        return plan_run(published, stage, wish, goal)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from rich.cells import cell_len
 
+from ..errors import UsageError
 from ..visible_text import cleaned
 from .summary import Block, Cells, Curve, Heading, Items, Paragraph
 
@@ -79,6 +80,17 @@ UNBROKEN = "\u00a0"  # a blank at which lines are broken only if a table does no
 WIDTH_OF_PIPES = 80
 CURVE_WIDTH = 60
 BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+def check_format(format_: str, formats: Iterable[str]) -> None:
+    """Refuse an unknown format before anything is read.
+
+    Raises:
+        UsageError: it is none of the formats.
+    """
+    if format_ not in formats:
+        message = f"unknown format {format_!r}"
+        raise UsageError(message, remedy=f"Choose one of {', '.join(formats)}.")
 
 
 def plain_text(blocks: Iterable[Block], width: int = WIDTH_OF_PIPES) -> str:
