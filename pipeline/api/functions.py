@@ -331,13 +331,12 @@ class Result:
         """
         from ..report.evidence import Wish
         from ..report.pilots import Goal
-        from ..report.planned import Planned
         from ..report.planning import plan_run
 
         goal = Goal(width, difference, margin, claim, power, confidence).checked(str)
         wish = Wish.of_python(metric, threshold, group, option="", criterion=criterion, verb="planned")
         with self._published() as run:
-            return Planned(replace(plan_run(run, self.name, wish, goal), run=""))
+            return replace(plan_run(run, self.name, wish, goal), run="")
 
     def save(self, folder: str | os.PathLike[str]) -> Run:
         """Publish the result as a run in a results folder; nothing is counted again.

@@ -219,8 +219,7 @@ def plan_sample(
     """
     from ..report.evidence import Wish  # noqa: PLC0415 - a run plans nothing
     from ..report.pilots import Goal  # noqa: PLC0415 - likewise
-    from ..report.planned import Planned  # noqa: PLC0415 - likewise
-    from ..report.planning import Asked, Expectation, plans_of  # noqa: PLC0415 - likewise
+    from ..report.planning import Expectation, plans_of  # noqa: PLC0415 - likewise
 
     wish = Wish.of_python(metric, threshold, group or {}, option="group ", criterion=criterion, verb="planned")
     expectation = Expectation(metric, expected, deviation, design_effect, share_positive)
@@ -230,4 +229,4 @@ def plan_sample(
         run = run or results.path.name
     else:
         pilot = None if results is None else path_text(results, what="results")
-    return Planned(plans_of(Asked(pilot, stage, run, wish, expectation, goal, str)))
+    return plans_of(pilot, stage, run, wish, expectation, goal, str)

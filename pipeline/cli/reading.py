@@ -88,9 +88,10 @@ def show(
     """
     with reading(ctx, results) as folder:
         from ..report.published import published_run  # noqa: PLC0415 - help needs none of it
-        from .showing import check_format, show_run  # noqa: PLC0415
+        from ..report.text import check_format  # noqa: PLC0415
+        from .showing import FORMATS, show_run  # noqa: PLC0415
 
-        check_format(format_)
+        check_format(format_, FORMATS)
         show_run(published_run(folder, run), tuple(stages or ()), format_, methods_only=methods)
 
 
@@ -258,11 +259,12 @@ def plan(
     with reporting(ctx):
         from ..report.evidence import Wish  # noqa: PLC0415 - help needs none of it
         from ..report.pilots import Goal  # noqa: PLC0415
-        from ..report.planned import check_format, written  # noqa: PLC0415
-        from ..report.planning import Asked, Expectation, plans_of  # noqa: PLC0415
+        from ..report.planned import FORMATS, written  # noqa: PLC0415
+        from ..report.planning import Expectation, plans_of  # noqa: PLC0415
+        from ..report.text import check_format  # noqa: PLC0415
 
-        check_format(format_)
-        asked = Asked(
+        check_format(format_, FORMATS)
+        plans = plans_of(
             results,
             stage,
             run,
@@ -271,7 +273,7 @@ def plan(
             Goal(width, difference, margin, claim, power, confidence),
             spelled,
         )
-        write(written(plans_of(asked), format_, width_of_output()))
+        write(written(plans, format_, width_of_output()))
 
 
 def spelled(name: str) -> str:

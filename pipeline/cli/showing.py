@@ -43,13 +43,6 @@ def show_run(published: PublishedRun, stages: Sequence[str], format_: str, *, me
     _write_blocks(blocks_of(published, published.chosen(stages)), format_)
 
 
-def check_format(format_: str, formats: Sequence[str] = FORMATS) -> None:
-    """Refuse an unknown format before anything is read."""
-    if format_ not in formats:
-        message = f"unknown format {format_!r}"
-        raise UsageError(message, remedy=f"Choose one of {', '.join(formats)}.")
-
-
 def _write_blocks(blocks: Iterable[Block], format_: str) -> None:
     """Write blocks to stdout; text is fitted to the terminal, and in a pipe to COLUMNS, or to 80."""
     if format_ == "markdown":
@@ -97,7 +90,7 @@ def diff_runs(results: Path, before: str | None, after: str | None, with_results
     Raises:
         UsageError: there is no such run or format.
     """
-    check_format(format_, DIFF_FORMATS)
+    text.check_format(format_, DIFF_FORMATS)
     second = published_run(with_results or results, after)
     if before is None and with_results is None:
         first = run_before(results, second)
@@ -145,7 +138,7 @@ def write_answer(results: Path, sql: str, format_: str) -> None:
     Raises:
         UsageError: the SQL is wrong or not one SELECT, it names a table that was not made, or the format is unknown.
     """
-    check_format(format_, FORMATS_OF_ANSWERS)
+    text.check_format(format_, FORMATS_OF_ANSWERS)
     if format_ == "parquet" and sys.stdout.isatty():
         message = "Parquet is not for a terminal"
         raise UsageError(message, remedy="Send it to a file: … --format parquet > answer.parquet")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -31,12 +30,9 @@ GROUP = "group"
 
 @dataclass(frozen=True)
 class Group:
-    """One group of a stage.
+    """One group of a stage: the grouping as tables name it, and the values of its columns as text, or `all`.
 
-    Attributes:
-        grouping: The grouping, as the tables name it.
-        text: The values of its grouping columns as text, or `all`.
-        namesake: How many groups of the grouping with the same text come before it.
+    The namesake counts the groups of the grouping with the same text that come before it.
     """
 
     grouping: str
@@ -89,7 +85,8 @@ class Panels:
 
     def at_most(self, number_of_rows: int) -> Panels:
         """Keep evenly spaced rows of every group, the last among them; bars, points and names are all kept."""
-        if self._is_whole or max(length for _, length in self.spans.values()) <= number_of_rows:
+        is_whole = self.figure.x.format == "category" or any(map(stands, self.figure.series))
+        if is_whole or max(length for _, length in self.spans.values()) <= number_of_rows:
             return self
         index, length = pl.int_range(pl.len()).over(GROUP), pl.len().over(GROUP)
         spaced = (index * number_of_rows // length) != ((index - 1) * number_of_rows // length)
@@ -101,11 +98,6 @@ class Panels:
     def first(self) -> Group:
         """The group that is shown before another is chosen: all rows, or else the first."""
         return next((group for group in self.spans if group.is_total), next(iter(self.spans)))
-
-    @cached_property
-    def _is_whole(self) -> bool:
-        marks = {series.mark for series in self.figure.series}
-        return self.figure.x.format == "category" or bool(marks & {"bar", "point"})
 
     def extent(self, group: Group) -> tuple[float, float]:
         """Ends of the axis of values: all values and what it must reach, and limits unless they lie far beyond.
@@ -122,7 +114,7 @@ class Panels:
         lower = _limits(rows, [f"l{index}" for index in indices])
         upper = _limits(rows, [f"u{index}" for index in indices])
         if not lower.is_empty() and not upper.is_empty():
-            usual = (_quantile(lower, 0.25, "higher"), _quantile(upper, 0.75, "lower"))
+            usual = cast("float", lower.quantile(0.25, "higher")), cast("float", upper.quantile(0.75, "lower"))
             low, high = min(usual[0], lowest - room), max(usual[1], highest + room)
             lowest, highest = min(lowest, max(low, *lower.head(1))), max(highest, min(high, *upper.tail(1)))
         return (lowest, highest) if highest > lowest else (lowest - 0.5, highest + 0.5)
@@ -134,10 +126,6 @@ def _limits(rows: pl.DataFrame, names: list[str]) -> pl.Series:
     return pl.concat(columns).drop_nulls().sort() if columns else pl.Series("limit", [], pl.Float64)
 
 
-def _quantile(values: pl.Series, share: float, interpolation: Literal["higher", "lower"]) -> float:
-    return cast("float", values.quantile(share, interpolation))
-
-
 def _range(columns: list[pl.Series], reached: list[float]) -> tuple[float, float]:
     ends = [float(end) for column in columns for end in (column.min(), column.max()) if isinstance(end, (int, float))]
     values = [*ends, *reached]
@@ -147,7 +135,8 @@ def _range(columns: list[pl.Series], reached: list[float]) -> tuple[float, float
 def panels(figure: Figure) -> Panels:
     """Take a figure apart by group."""
     if figure.across:
-        return _across(figure)
+        rows = _drawn(figure, figure.frame).with_columns(pl.lit(0, pl.Int64).alias(GROUP))
+        return Panels(figure, rows, {Group(TOTAL, TOTAL): (0, rows.height)}, {})
     keys = _keys(figure.frame)
     beginnings = figure.frame.with_row_index(GROUP).select(pl.col(GROUP).min().over(keys))
     rows = _drawn(figure, figure.frame).with_columns(beginnings)
@@ -156,11 +145,6 @@ def panels(figure: Figure) -> Panels:
     lengths = rows.group_by(GROUP, maintain_order=True).len()["len"]
     spans = _spans(dict.fromkeys(numbered(names), (0, 0)), dict(enumerate(lengths)))
     return Panels(figure, rows, spans, _chosen(figure))
-
-
-def _across(figure: Figure) -> Panels:
-    rows = _drawn(figure, figure.frame).with_columns(pl.lit(0, pl.Int64).alias(GROUP))
-    return Panels(figure, rows, {Group(TOTAL, TOTAL): (0, rows.height)}, {})
 
 
 def _spans(groups: dict[Group, tuple[int, int]], lengths: dict[int, int]) -> dict[Group, tuple[int, int]]:
@@ -229,14 +213,8 @@ def as_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Colour:
-    """A colour with a name in the style sheet of the page.
-
-    Attributes:
-        name: Its variable in the style sheet, without `--`.
-        light: On white, as hexadecimal digits.
-        dark: On the dark background.
-    """
+class _Colour:
+    """A colour on white and on the dark background, in hexadecimal digits, with its variable in the style sheet."""
 
     name: str
     light: str
@@ -250,27 +228,22 @@ class Colour:
 
 @dataclass(frozen=True)
 class Look:
-    """How one series or rule is drawn.
+    """How one series or rule is drawn: its colour, and the lengths of dash and gap; none for a solid line."""
 
-    Attributes:
-        colour: Its colour.
-        dash: Lengths of dash and gap; empty for a solid line.
-    """
-
-    colour: Colour
+    colour: _Colour
     dash: tuple[int, ...] = ()
 
 
-INK = Colour("ink", "#1a1d21", "#e8eaed")
-QUIET = Colour("quiet", "#5b626a", "#a2a9b1")
-GRID = Colour("grid", "#e6e8eb", "#2b3036")
-_PRECISION = Colour("precision", "#0068a8", "#5cb3ea")
-_RECALL = Colour("recall", "#c24e00", "#f0913c")
-_F1 = Colour("f1", "#00785a", "#3ccf9f")
-_BEFORE = Colour("before", "#8b929b", "#7d858f")
-_NEUTRAL = Colour("neutral", "#4d5963", "#b4bcc4")
-_VIOLET = Colour("violet", "#8a3f86", "#d99bd4")
-_OLIVE = Colour("olive", "#6b6200", "#cfc04a")
+INK = _Colour("ink", "#1a1d21", "#e8eaed")
+QUIET = _Colour("quiet", "#5b626a", "#a2a9b1")
+GRID = _Colour("grid", "#e6e8eb", "#2b3036")
+_PRECISION = _Colour("precision", "#0068a8", "#5cb3ea")
+_RECALL = _Colour("recall", "#c24e00", "#f0913c")
+_F1 = _Colour("f1", "#00785a", "#3ccf9f")
+_BEFORE = _Colour("before", "#8b929b", "#7d858f")
+_NEUTRAL = _Colour("neutral", "#4d5963", "#b4bcc4")
+_VIOLET = _Colour("violet", "#8a3f86", "#d99bd4")
+_OLIVE = _Colour("olive", "#6b6200", "#cfc04a")
 
 _DASHED, _DOTTED, _LONG = (6, 3), (2, 2), (10, 4)
 _LOOKS: dict[Role, Look] = {
@@ -310,9 +283,6 @@ def in_hex(text: str) -> str:
     for colour in PALETTE:
         text = text.replace(colour.variable, colour.light)
     return text
-
-
-# How all charts look: fonts, axes, the key, and the marks of rules.
 
 
 FONT = "system-ui, 'Segoe UI', 'DejaVu Sans', Arial, sans-serif"
@@ -364,13 +334,7 @@ def key_layer(figure: Figure) -> Json:
 
 
 def axis_look(axis: Axis, side: str, *, grid: bool = True) -> Json:
-    """Return how an axis is drawn.
-
-    Args:
-        axis: The axis.
-        side: `x` or `y`, where it lies.
-        grid: Whether its ticks are continued across the chart.
-    """
+    """Return how an axis at the side `x` or `y` is drawn, and whether its ticks are continued across the chart."""
     count = {"expr": f"max(1, min({TICKS}, floor(span(domain('{side}')))))"} if axis.format == "integer" else TICKS
     options: Json = {"labelOverlap": True, "labelFlush": False, "grid": grid, "tickCount": count}
     if axis.format in _FORMATS:
@@ -381,13 +345,9 @@ def axis_look(axis: Axis, side: str, *, grid: bool = True) -> Json:
 def configuration() -> Json:
     """Return what holds for all marks of a chart."""
     axis = {
-        "labelColor": QUIET.variable,
-        "titleColor": QUIET.variable,
-        "gridColor": GRID.variable,
-        "domainColor": GRID.variable,
-        "tickColor": GRID.variable,
-        "labelFontSize": 12,
-        "titleFontSize": 12,
+        **dict.fromkeys(("labelColor", "titleColor"), QUIET.variable),
+        **dict.fromkeys(("gridColor", "domainColor", "tickColor"), GRID.variable),
+        **dict.fromkeys(("labelFontSize", "titleFontSize"), 12),
         "titleFontWeight": "normal",
         "titlePadding": 8,
         "aria": False,
@@ -416,15 +376,9 @@ def is_flat(figure: Figure) -> bool:
 
 
 def chart(panels: Panels, group: Group, *, legend: bool = False) -> Json:
-    """Draw one group of a figure.
+    """Draw one group of a figure: a Vega-Lite specification with its data.
 
-    Args:
-        panels: The figure.
-        group: The group.
-        legend: Whether the chart has its own key, as pictures need it; on the page the key is text.
-
-    Returns:
-        A Vega-Lite specification with its data.
+    With a legend the chart has its own key, as pictures need it; on the page the key is text.
     """
     low, high = panels.extent(group)
     chosen = panels.chosen.get(group)
@@ -455,11 +409,8 @@ def template(panels: Panels, *, legend: bool = False) -> Json:
 class _Drawing:
     """What the layers of one chart share.
 
-    Attributes:
-        figure: The figure.
-        half: Half the width of a bar on a horizontal axis of numbers.
-        crowded: Whether several series of bars or points stand at the same name.
-        height: Height of the chart in pixels.
+    That is half the width of a bar on a horizontal axis of numbers, whether several series of bars or points stand at
+    the same name, and the height in pixels.
     """
 
     figure: Figure
@@ -562,13 +513,8 @@ class _Drawing:
             return []
         if stands(series):
             return [self._whiskers(index, series, look)]
-        area = {
-            "type": "area",
-            "color": look.colour.variable,
-            "opacity": BAND_OPACITY / 2,
-            "interpolate": _interpolation(series),
-            "clip": True,
-        }
+        style = {"color": look.colour.variable, "opacity": BAND_OPACITY / 2, "interpolate": _interpolation(series)}
+        area = {"type": "area", **style, "clip": True}
         upper = self._second(f"u{index}")
         firm = {"transform": [{"calculate": f"datum.d ? null : datum.l{index}", "as": "firm"}]}
         return [
@@ -578,12 +524,8 @@ class _Drawing:
 
     def _whiskers(self, index: int, series: Series, look: Look) -> Json:
         is_bar = series.mark == "bar"
-        mark = {
-            "type": "rule",
-            "color": INK.variable if is_bar else look.colour.variable,
-            "strokeWidth": 2,
-            "clip": True,
-        }
+        colour = INK.variable if is_bar else look.colour.variable
+        mark = {"type": "rule", "color": colour, "strokeWidth": 2, "clip": True}
         opacity = _paler(0.35, 0.6 if is_bar else 0.9)
         axes = {**self._channels(f"l{index}"), **self._second(f"u{index}")}
         return layer(mark, {**axes, "opacity": opacity, **self._offset(series.name)})
@@ -600,13 +542,8 @@ class _Drawing:
                 return drawn
             inside = f"datum.v{index} >= low && datum.v{index} <= high"  # one at the edge is drawn whole
             return {**drawn, "transform": [{"filter": inside}]}
-        line = {
-            "type": "line",
-            "strokeWidth": 2,
-            "strokeJoin": "round",
-            "interpolate": _interpolation(series),
-            **colour,
-        }
+        style = {"strokeWidth": 2, "strokeJoin": "round", "interpolate": _interpolation(series)}
+        line = {"type": "line", **style, **colour}
         if look.dash:
             line["strokeDash"] = list(look.dash)
         if series.mark == "path":

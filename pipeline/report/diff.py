@@ -24,21 +24,12 @@ if TYPE_CHECKING:
     from .summary import Block
 
 
-# What differs between the records of two runs: inputs, parameters, bindings, versions, warnings.
-
-
 _NUMBER = re.compile(r"\d[\d.,]*")
 
 
 @dataclass(frozen=True)
 class Change:
-    """One entry of a record that differs.
-
-    Attributes:
-        name: What it is; keys of tables in tables are joined by dots.
-        before: Its value in the first run as text; None: it had none.
-        after: Its value in the second run; None: it has none.
-    """
+    """One entry of a record that differs; keys of tables in tables are joined by dots, and None is no entry."""
 
     name: str
     before: str | None
@@ -46,16 +37,8 @@ class Change:
 
 
 @dataclass(frozen=True)
-class InputChange:
-    """An input of a stage that differs.
-
-    Attributes:
-        name: Stage and input, joined by a dot.
-        added: Paths of files that only the second run read.
-        gone: Paths of files that only the first run read.
-        replaced: Paths of files that both read, with another content: the footer differs.
-        rows: Rows in the files and rows by what became of them, where the numbers differ.
-    """
+class _InputChange:
+    """An input, `stage.input`: paths that one run alone read, or with another footer, and numbers of rows."""
 
     name: str
     added: tuple[str, ...]
@@ -65,25 +48,17 @@ class InputChange:
 
 
 @dataclass(frozen=True)
-class RecordChanges:
-    """All that differs between two run records.
+class _RecordChanges:
+    """All that differs between two run records, of the stages of both.
 
-    Attributes:
-        stages_added: Names of the stages that only the second run has.
-        stages_gone: Names of the stages that only the first run has.
-        inputs: Inputs of the stages of both.
-        parameters: Parameters, as `stage.key`; with the engine, the day, the labels and the variables.
-        bindings: Which column of the files is read as which field, as `stage.input.field`.
-        facts: What the stages decided from their inputs, as `stage.fact`.
-        code: Versions of thresher, Python and the libraries, and the hash of the code.
-        warnings_added: Warnings of the second run alone, with their stages.
-        warnings_gone: Warnings of the first run alone.
-        warnings_changed: Warnings of both that differ in numbers only, as the second run says them.
+    Parameters are named `stage.key` and stand beside engine, day, labels and variables, bindings `stage.input.field`,
+    facts, which the stages decided from their inputs, `stage.fact`. The code is the versions of thresher, Python and
+    the libraries, and its hash. Warnings that changed differ in numbers only, as the second run says them.
     """
 
     stages_added: tuple[str, ...]
     stages_gone: tuple[str, ...]
-    inputs: tuple[InputChange, ...]
+    inputs: tuple[_InputChange, ...]
     parameters: tuple[Change, ...]
     bindings: tuple[Change, ...]
     facts: tuple[Change, ...]
@@ -98,7 +73,7 @@ class RecordChanges:
         return not any(vars(self).values())
 
 
-def record_changes(before: PublishedRun, after: PublishedRun) -> RecordChanges:
+def record_changes(before: PublishedRun, after: PublishedRun) -> _RecordChanges:
     """Compare the records of two runs.
 
     What belongs to a stage is compared for the stages of both runs only.
@@ -108,7 +83,7 @@ def record_changes(before: PublishedRun, after: PublishedRun) -> RecordChanges:
     shared = [name for name in names_after if name in names]
     records = before.record, after.record
     parameters = (dict(_flat(_parameters(record, shared))) for record in records)
-    return RecordChanges(
+    return _RecordChanges(
         stages_added=tuple(name for name in names_after if name not in names),
         stages_gone=tuple(name for name in names if name not in names_after),
         inputs=tuple(_input_changes(*records, shared)),
@@ -120,7 +95,7 @@ def record_changes(before: PublishedRun, after: PublishedRun) -> RecordChanges:
         ),
         warnings_added=tuple(_new_warnings(*records, shared)),
         warnings_gone=tuple(_new_warnings(after.record, before.record, shared)),
-        warnings_changed=tuple(_changed_warnings(*records, shared)),
+        warnings_changed=tuple(_new_warnings(*records, shared, numbers_only=True)),
     )
 
 
@@ -160,40 +135,27 @@ def _bindings(record: Mapping[str, Any], stages: Sequence[str]) -> dict[str, str
     }
 
 
-def _new_warnings(before: Mapping[str, Any], after: Mapping[str, Any], stages: Sequence[str]) -> Iterator[str]:
-    """Return the warnings of which the first record has none that differs in numbers only."""
+def _new_warnings(
+    before: Mapping[str, Any], after: Mapping[str, Any], stages: Sequence[str], *, numbers_only: bool = False
+) -> Iterator[str]:
+    """The warnings that the first record lacks, of which it has, or has not, one that differs in numbers only."""
     for stage in stages:
-        present = {_without_numbers(text) for text in _warnings(before, stage)}
-        yield from (f"{stage}: {text}" for text in _warnings(after, stage) if _without_numbers(text) not in present)
-
-
-def _changed_warnings(before: Mapping[str, Any], after: Mapping[str, Any], stages: Sequence[str]) -> Iterator[str]:
-    for stage in stages:
-        present = _warnings(before, stage)
-        shapes = {_without_numbers(text) for text in present}
-        for text in _warnings(after, stage):
-            if text not in present and _without_numbers(text) in shapes:
+        present, present_after = (record["results"][stage]["warnings"] for record in (before, after))
+        shapes = {_NUMBER.sub("#", text) for text in present}
+        for text in present_after:
+            if text not in present and (_NUMBER.sub("#", text) in shapes) == numbers_only:
                 yield f"{stage}: {text}"
 
 
-def _warnings(record: Mapping[str, Any], stage: str) -> list[str]:
-    return list(record["results"][stage]["warnings"])
-
-
-def _without_numbers(text: str) -> str:
-    return _NUMBER.sub("#", text)
-
-
-# Inputs --------------------------------------------------------------------------------------------------------------
-
-
-def _input_changes(before: Mapping[str, Any], after: Mapping[str, Any], stages: Sequence[str]) -> Iterator[InputChange]:
+def _input_changes(
+    before: Mapping[str, Any], after: Mapping[str, Any], stages: Sequence[str]
+) -> Iterator[_InputChange]:
     files_before, files_after = _files(before), _files(after)
     for stage in stages:
         rows_before, rows_after = before["accounting"][stage], after["accounting"][stage]
         for name in dict.fromkeys((*rows_before, *rows_after)):
             old, new = files_before.get((stage, name), {}), files_after.get((stage, name), {})
-            change = InputChange(
+            change = _InputChange(
                 name=f"{stage}.{name}",
                 added=tuple(path for path in new if path not in old),
                 gone=tuple(path for path in old if path not in new),
@@ -221,36 +183,19 @@ def _counts(rows: Mapping[str, int]) -> dict[str, str]:
     return {"rows" if name == "rows_in" else name: f"{rows[name]:,}" for name in names}
 
 
-# How the metrics of a stage, and the thresholds that it chose, changed between two runs.
-
-
 _OF_INTERVALS = frozenset({N_EFFECTIVE, DESIGN_EFFECT})
 
 
-@dataclass(frozen=True)
-class _Key:
-    """What identifies a number in every run: its table, column, group, and the key of its row."""
-
-    table: str
-    name: str
-    group: tuple[str | None, ...]
-    row: tuple[object, ...]
+_Key = tuple[str, str, tuple[str | None, ...], tuple[object, ...]]
+# what identifies a number in every run: its table, column, group, and the key of its row
+_GROUP = 2
 
 
 @dataclass(frozen=True)
-class MetricValue:
-    """One number of one group.
+class _MetricValue:
+    """One number of one group, with its limits and how far they can be trusted; None where undefined.
 
-    Attributes:
-        table: Its table.
-        name: Its column.
-        grouping: The grouping, as the table names it.
-        group: The group for people: values of the grouping columns, or `all`.
-        row: What else identifies the row, such as `max_f1`; empty where a group has one row.
-        value: The number; None where undefined.
-        lower: Its lower limit, if it has limits.
-        upper: Its upper limit.
-        quality: How far the limits can be trusted; None without limits.
+    The group is for people, and `row` is what else identifies the row, such as `max_f1`; empty where a group has one.
     """
 
     table: str
@@ -265,19 +210,14 @@ class MetricValue:
 
 
 @dataclass(frozen=True)
-class MetricChange:
-    """A metric of two runs.
+class _MetricChange:
+    """A metric of two runs; None: one had no such row or column."""
 
-    Attributes:
-        before: That of the first run; None: it had no such row or column.
-        after: That of the second; None likewise.
-    """
-
-    before: MetricValue | None
-    after: MetricValue | None
+    before: _MetricValue | None
+    after: _MetricValue | None
 
     @property
-    def number(self) -> MetricValue:
+    def number(self) -> _MetricValue:
         """The number that names both."""
         number = self.after or self.before
         assert number is not None  # noqa: S101 - for the type checker: one of the two is there
@@ -302,33 +242,26 @@ class MetricChange:
 
 
 @dataclass(frozen=True)
-class MetricChanges:
-    """How the metrics of a stage differ between two runs.
+class _MetricChanges:
+    """How the metrics of groups of both runs differ, largest change first, and which groups one run alone has."""
 
-    Attributes:
-        changed: Those that differ, of groups in both, largest change first; those that one run lacks come last.
-        n_metrics: How many there are of groups in both.
-        groups_added: Groups that only the second run has, with their groupings.
-        groups_gone: Groups that only the first run has.
-    """
-
-    changed: tuple[MetricChange, ...]
+    changed: tuple[_MetricChange, ...]
     n_metrics: int
     groups_added: tuple[str, ...]
     groups_gone: tuple[str, ...]
 
 
-def metric_changes(before: PublishedStage, after: PublishedStage) -> MetricChanges:
+def metric_changes(before: PublishedStage, after: PublishedStage) -> _MetricChanges:
     """Compare the metrics of a stage in two runs."""
     old, new = dict(_metric_values(before)), dict(_metric_values(after))
     groups_before, groups_after = _groups(old), _groups(new)
     pairs = [
-        MetricChange(old.get(key), new.get(key))
+        _MetricChange(old.get(key), new.get(key))
         for key in dict.fromkeys((*new, *old))
-        if key.group in groups_before and key.group in groups_after
+        if key[_GROUP] in groups_before and key[_GROUP] in groups_after
     ]
     changed = [pair for pair in pairs if pair.before is None or pair.after is None or not _equal(pair)]
-    return MetricChanges(
+    return _MetricChanges(
         changed=tuple(sorted(changed, key=lambda pair: -pair.weight)),
         n_metrics=len(pairs),
         groups_added=tuple(words for group, words in groups_after.items() if group not in groups_before),
@@ -336,9 +269,9 @@ def metric_changes(before: PublishedStage, after: PublishedStage) -> MetricChang
     )
 
 
-def _groups(numbers: Mapping[_Key, MetricValue]) -> dict[tuple[str | None, ...], str]:
+def _groups(numbers: Mapping[_Key, _MetricValue]) -> dict[tuple[str | None, ...], str]:
     """Return the groups in words by what identifies them."""
-    return {key.group: named_group(number.grouping, number.group) for key, number in numbers.items()}
+    return {group: named_group(number.grouping, number.group) for (_, _, group, _), number in numbers.items()}
 
 
 def named_group(grouping: str, group: str) -> str:
@@ -346,13 +279,13 @@ def named_group(grouping: str, group: str) -> str:
     return group if grouping == TOTAL else f"{grouping} {group}"
 
 
-def _equal(pair: MetricChange) -> bool:
+def _equal(pair: _MetricChange) -> bool:
     assert pair.before is not None  # noqa: S101 - for the type checker
     assert pair.after is not None  # noqa: S101 - likewise
     return all(getattr(pair.before, name) == getattr(pair.after, name) for name in ("value", "lower", "upper"))
 
 
-def _metric_values(stage: PublishedStage) -> Iterator[tuple[_Key, MetricValue]]:
+def _metric_values(stage: PublishedStage) -> Iterator[tuple[_Key, _MetricValue]]:
     """Return the metrics of a stage by what identifies them in every run."""
     for table in stage.stage.tables:
         if table.name not in stage.tables or not (names := compared_columns(table)):
@@ -362,7 +295,7 @@ def _metric_values(stage: PublishedStage) -> Iterator[tuple[_Key, MetricValue]]:
         for row in metric_rows(table, frame):
             group, row_key = _group(row), tuple(row.get(name) for name in metric_key(table))
             for name in present:
-                yield _Key(table.name, name, group, row_key), _value_of(table, row, name)
+                yield (table.name, name, group, row_key), _value_of(table, row, name)
 
 
 def compared_columns(table: Table) -> tuple[str, ...]:
@@ -380,9 +313,9 @@ def _group(row: Mapping[str, Any]) -> tuple[str | None, ...]:
     return (row[GROUPING.name], *(None if value is None else str(value) for value in values))
 
 
-def _value_of(table: Table, row: Mapping[str, Any], name: str) -> MetricValue:
+def _value_of(table: Table, row: Mapping[str, Any], name: str) -> _MetricValue:
     limits = [row.get(f"{name}_{side}") for side in ("lower", "upper")]
-    return MetricValue(
+    return _MetricValue(
         table=table.name,
         name=name,
         grouping=row[GROUPING.name],
@@ -395,9 +328,6 @@ def _value_of(table: Table, row: Mapping[str, Any], name: str) -> MetricValue:
     )
 
 
-# Two published runs of one job: what changed between them, in the order of what matters.
-
-
 MOST_ROWS = 20  # of a stage, in text
 MOST_SIGNIFICANT = 100  # likewise, before other tests are shown
 MOST_FILES = 5  # of an input, in text
@@ -405,21 +335,17 @@ NOTHING = "–"
 
 
 @dataclass(frozen=True)
-class StageDifference:
+class _StageDifference:
     """How the numbers of a stage differ between two runs.
 
-    Attributes:
-        name: Name of the stage in both.
-        tests: Paired tests on the units of both runs, significant ones first.
-        untested: Why there is no test; empty if there is one.
-        metrics: The metrics that differ.
-        is_redefined: Whether its parameters, bindings or decisions differ, so that numbers may mean something else.
+    Tests are paired, on the units of both, significant ones first; `untested` says why there is none. If its
+    parameters, bindings or decisions differ it is redefined: numbers may mean something else.
     """
 
     name: str
     tests: tuple[Tested, ...]
     untested: str
-    metrics: MetricChanges
+    metrics: _MetricChanges
     is_redefined: bool
 
     @property
@@ -437,19 +363,12 @@ class StageDifference:
 
 @dataclass(frozen=True)
 class RunDifference:
-    """How two runs differ.
-
-    Attributes:
-        before: Name of the folder of the first run.
-        after: That of the second.
-        records: What differs in inputs, parameters, code and warnings.
-        stages: The stages of both runs, those with significant changes first.
-    """
+    """How two runs, by the names of their folders, differ; stages with significant changes come first."""
 
     before: str
     after: str
-    records: RecordChanges
-    stages: tuple[StageDifference, ...]
+    records: _RecordChanges
+    stages: tuple[_StageDifference, ...]
 
     @property
     def is_empty(self) -> bool:
@@ -474,12 +393,9 @@ def run_difference(before: PublishedRun, after: PublishedRun) -> RunDifference:
             independent = facts.get("independent", "")
             tests = paired_differences(old, stage, "" if facts.get("units") == independent else independent)
             metrics = metric_changes(old, stage)
-            differences.append(StageDifference(stage.name, *tests, metrics, stage.name in redefined))
+            differences.append(_StageDifference(stage.name, *tests, metrics, stage.name in redefined))
     ordered = sorted(differences, key=lambda difference: (difference.least_p_value, difference.is_empty))
     return RunDifference(before.folder.name, after.folder.name, records, tuple(ordered))
-
-
-# Words ---------------------------------------------------------------------------------------------------------------
 
 
 def blocks_of(difference: RunDifference, before: PublishedRun, after: PublishedRun) -> Iterator[Block]:
@@ -508,7 +424,9 @@ def blocks_of(difference: RunDifference, before: PublishedRun, after: PublishedR
                 yield Paragraph(f"{len(stage.metrics.changed):,} of {stage.metrics.n_metrics:,} metrics changed{more}.")
             for words, groups in (("second", stage.metrics.groups_added), ("first", stage.metrics.groups_gone)):
                 if groups:
-                    yield Items(f"Groups that only the {words} run has", _few_groups(groups))
+                    n_more = len(groups) - MOST_ROWS
+                    more_groups = (f"and {n_more:,} more, which --format json has",) if n_more > 0 else ()
+                    yield Items(f"Groups that only the {words} run has", (*groups[:MOST_ROWS], *more_groups))
     unchanged = [stage.name for stage in difference.stages if stage.is_empty]
     if unchanged:
         yield Paragraph(f"No number changed in {', '.join(unchanged)}.")
@@ -546,12 +464,6 @@ def _blocks_of_tests(tests: Sequence[Tested]) -> Iterator[Block]:
         )
 
 
-def _few_groups(groups: Sequence[str]) -> tuple[str, ...]:
-    n_more = len(groups) - MOST_ROWS
-    more = (f"and {n_more:,} more, which --format json has",) if n_more > 0 else ()
-    return (*groups[:MOST_ROWS], *more)
-
-
 def _cells_of_tests(tests: Sequence[Tested]) -> Cells:
     rows = tuple(
         (
@@ -569,7 +481,7 @@ def _cells_of_tests(tests: Sequence[Tested]) -> Cells:
     return Cells(headers, rows, (False, False, True, True, True, True, True), "difference")
 
 
-def _cells_of_metrics(changes: Sequence[MetricChange]) -> Cells:
+def _cells_of_metrics(changes: Sequence[_MetricChange]) -> Cells:
     rows = tuple(
         (
             named_group(change.number.grouping, change.number.group),
@@ -583,7 +495,7 @@ def _cells_of_metrics(changes: Sequence[MetricChange]) -> Cells:
     return Cells(("group", "metric", "before", "after", "difference"), rows, (False, False, True, True, True), "metric")
 
 
-def _of_run(number: MetricValue | None) -> str:
+def _of_run(number: _MetricValue | None) -> str:
     return "absent" if number is None else _with_limits(number.value, number.lower, number.upper)
 
 
@@ -606,7 +518,7 @@ def _p_value(value: float | None) -> str:
     return f"{value:.2g}" if value >= 0.0001 else "<0.0001"  # noqa: PLR2004 - the usual way to write it
 
 
-def _blocks_of_records(records: RecordChanges) -> Iterator[Block]:
+def _blocks_of_records(records: _RecordChanges) -> Iterator[Block]:
     lists = {
         "Stages that only the second run has": records.stages_added,
         "Stages that only the first run has": records.stages_gone,
@@ -629,7 +541,7 @@ def _change_in_words(change: Change) -> str:
     return f"{change.name}: {before} → {after}"
 
 
-def _input_in_words(change: InputChange) -> str:
+def _input_in_words(change: _InputChange) -> str:
     rows = [f"{count.name} {count.before or 0} → {count.after or 0}" for count in change.rows]
     files = [
         f"{len(paths):,} {'file' if len(paths) == 1 else 'files'} {words} ({_few(paths)})"

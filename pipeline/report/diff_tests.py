@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from .published import PublishedStage
 
 
-# Paired tests of one group of units that two runs share.
-
-
 LEVEL = 0.05
 CELLS = ("tp", "fp", "fn")
 POOLED = tuple(f"pooled_{name}" for name in RATIOS)
@@ -87,13 +84,7 @@ class Tested:
 class SharedUnits:
     """The units of one group: shared rows have the columns of the first run, and those of the second with an ending.
 
-    Attributes:
-        grouping: The grouping, as the tables name it.
-        group: The group for people.
-        shared: The rows; of days, in the order of time.
-        n_before: Units of the first run.
-        n_after: Units of the second.
-        in_time: Whether units are days, of which those nearby may be alike.
+    Rows of days, of which those nearby may be alike, are in the order of time.
     """
 
     grouping: str
@@ -123,15 +114,8 @@ def _of_means(group: SharedUnits, name: str, confidence: float) -> Tested:
     before, after = (values[column].cast(pl.Float64).to_numpy() for column in values.columns)
     test = paired_t(after, before, confidence=confidence)
     quality = _quality_of_means(after, before, in_time=group.in_time) if math.isfinite(test.lower) else None
-    return _tested(
-        group,
-        name,
-        len(values),
-        (test.mean_b, test.mean_a, test.difference),
-        (test.lower, test.upper, test.p_value),
-        "paired t",
-        quality,
-    )
+    numbers, limits = (test.mean_b, test.mean_a, test.difference), (test.lower, test.upper, test.p_value)
+    return _tested(group, name, len(values), numbers, limits, "paired t", quality)
 
 
 def _quality_of_means(after: Floats, before: Floats, *, in_time: bool) -> Quality | None:
@@ -153,7 +137,8 @@ def _of_counts(group: SharedUnits, units: UnitTable, confidence: float) -> Itera
     ratios_before, ratios_after = (pooled_ratios(cells.sum(axis=0)) for cells in (before, after))
     gaps = ratios_after - ratios_before
     halves, p_values = errors.half_width(confidence), errors.p_values(gaps)
-    sizes = _denominators(before + after)
+    tp, fp, fn = np.moveaxis(before + after, -1, 0)
+    sizes = np.stack([tp + fp, tp + fn, tp + fp + fn], axis=-1)  # the denominators
     for number, ratio in enumerate(RATIOS):
         numbers = ratios_before[number], ratios_after[number], gaps[number]
         limits = gaps[number] - halves[number], gaps[number] + halves[number], p_values[number]
@@ -186,11 +171,6 @@ def _cells(counted: pl.DataFrame, names: Sequence[str], ending: str) -> Floats:
     return np.stack(cells, axis=-1)
 
 
-def _denominators(cells: Floats) -> Floats:
-    tp, fp, fn = np.moveaxis(cells, -1, 0)
-    return np.stack([tp + fp, tp + fn, tp + fp + fn], axis=-1)
-
-
 def _of_events(group: SharedUnits, units: UnitTable, confidence: float) -> Iterator[Tested]:
     """Test equal precision, recall and F1 without labels, from counts around the shared events."""
     counted = group.shared.drop_nulls([*EVENT_COUNTS, *(name + AFTER for name in EVENT_COUNTS)])
@@ -218,36 +198,10 @@ def _tested(
     test: str,
     quality: Quality | None,
 ) -> Tested:
-    """Return a test without its adjusted p-value.
-
-    Args:
-        group: The group.
-        metric: What is compared.
-        n_units: Shared units with values in both runs.
-        numbers: Value before, value after, difference.
-        limits: Lower and upper limit of the difference, p-value.
-        test: Name of the test.
-        quality: How far the limits can be trusted.
-    """
-    before, after, difference = map(finite, numbers)
-    lower, upper, p_value = map(finite, limits)
-    return Tested(
-        group.grouping,
-        group.group,
-        metric,
-        n_units,
-        group.n_before,
-        group.n_after,
-        before,
-        after,
-        difference,
-        lower,
-        upper,
-        test,
-        p_value,
-        None,
-        quality,
-    )
+    """A test without its adjusted p-value; numbers are before, after and difference, limits those and the p-value."""
+    of_group = (group.grouping, group.group, metric, n_units, group.n_before, group.n_after)
+    (before, after, difference), (lower, upper, p_value) = map(finite, numbers), map(finite, limits)
+    return Tested(*of_group, before, after, difference, lower, upper, test, p_value, None, quality)
 
 
 def is_doubtful(test: Tested) -> bool:
@@ -258,9 +212,6 @@ def is_doubtful(test: Tested) -> bool:
 def finite(value: float) -> float | None:
     """Return a number, or None for nan and infinity."""
     return float(value) if math.isfinite(value) else None
-
-
-# Paired tests of two runs of a stage on the units that both have.
 
 
 def paired_differences(

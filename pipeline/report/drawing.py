@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from .published import PublishedStage
 
 
-# The library that draws the live charts of a page, as one script.
-
-
 _CODE = "window.vegaEmbed = vegaEmbed;"
 _PRIVATE = 0o700
 
@@ -114,12 +111,7 @@ class Lists:
 
 
 def encoded(panels: Panels, groups: Sequence[Group], lists: Lists) -> dict[int, dict[str, Any]]:
-    """Write the rows of a figure.
-
-    Args:
-        panels: The figure.
-        groups: The groups of the stage, to which results refer by their place.
-        lists: Where the lists go.
+    """Write the rows of a figure, its lists of numbers to `lists`.
 
     Returns:
         For the place of every group: the place of the list of each column, the ends of the vertical axis, and the
@@ -162,9 +154,6 @@ def _differences(rows: pl.DataFrame, scaled: pl.Expr) -> list[Any]:
     return rows.select(value=integers - before)["value"].to_list()
 
 
-# The key of a chart: what its lines, points and bars are.
-
-
 def key(figure: Figure) -> Markup:
     """Make the key of a figure, as text beside small pieces of its lines."""
     return element("ul", *(_key_entry(*entry) for entry in key_of(figure)), class_="key")
@@ -173,16 +162,8 @@ def key(figure: Figure) -> Markup:
 def _key_entry(name: str, look: Look, shape: str) -> Markup:
     dashes = " ".join(map(str, look.dash)) or None
     if shape == "line":
-        mark = element(
-            "line",
-            x1="0",
-            y1="5",
-            x2="26",
-            y2="5",
-            stroke=look.colour.variable,
-            stroke_width="2.5",
-            stroke_dasharray=dashes,
-        )
+        stroke = {"stroke": look.colour.variable, "stroke_width": "2.5", "stroke_dasharray": dashes}
+        mark = element("line", x1="0", y1="5", x2="26", y2="5", **stroke)
     elif shape == "point":
         mark = element("circle", cx="13", cy="5", r="4.5", fill=look.colour.variable)
     else:
@@ -209,7 +190,8 @@ def multiples(content: StageContent) -> Markup | None:
     They show the first figure whose series are all curves. The groups are the first that the stage gives, which are
     those with most data.
     """
-    drawn = next((panels for panels in content.figures if _has_curves(panels)), None)
+    with_groups = (panels for panels in content.figures if not (panels.figure.across or is_flat(panels.figure)))
+    drawn = next((each for each in with_groups if all(s.mark in _CURVES for s in each.figure.series)), None)
     if drawn is None:
         return None
     groups = [group for group in content.groups if not group.is_total and group in drawn.spans]
@@ -227,20 +209,9 @@ def multiples(content: StageContent) -> Markup | None:
     )
 
 
-def _has_curves(panels: Panels) -> bool:
-    figure = panels.figure
-    return not (figure.across or is_flat(figure)) and all(series.mark in _CURVES for series in figure.series)
-
-
 @dataclass(frozen=True)
 class _Frame:
-    """The axes that all small charts share.
-
-    Attributes:
-        panels: The figure.
-        along: Lowest and highest value of the horizontal axis.
-        across: The same of the vertical one.
-    """
+    """The axes that all small charts share, with the lowest and highest value of each."""
 
     panels: Panels
     along: Point
@@ -286,40 +257,32 @@ def _share(value: float | None, ends: Point, *, logarithmic: bool) -> float | No
 
 def _multiple(frame: _Frame, group: Group, number: str) -> Markup:
     panels = frame.panels
-    middle = [element("line", **_line(ends)) for ends in _grid()]
+    shares = (0.0, 0.5, 1.0)  # lines at the ends and in the middle of both axes
+    grid = [ends for s in shares for ends in ((s * WIDTH, 0, s * WIDTH, HEIGHT), (0, s * HEIGHT, WIDTH, s * HEIGHT))]
+    names = ("x1", "y1", "x2", "y2")
+    middle = [
+        element("line", **{name: f"{end:g}" for name, end in zip(names, ends, strict=True)}, stroke=GRID.variable)
+        for ends in grid
+    ]
     series = list(enumerate(zip(panels.figure.series, looks(panels.figure.series), strict=True)))
     bands = [band for index, (_, look) in series if (band := _band(frame, group, index, look)) is not None]
     lines = [_curve(frame, group, index, look, is_step=entry.mark == "step") for index, (entry, look) in series]
-    dots = [_dot(point, look) for index, (_, look) in series for point in _chosen(frame, group, index)]
+    dots = [
+        element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r="3", fill=look.colour.variable, stroke=INK.variable)
+        for index, (_, look) in series
+        for x, y in _chosen(frame, group, index)
+    ]
     box = {"viewBox": f"-3 -3 {WIDTH + 6:g} {HEIGHT + 6:g}", "role": "img", "aria_label": described(panels, group)}
     chart = element("svg", *middle, *bands, *lines, *dots, **box)
     return element("div", element("button", group.short, type="button", data_group=number), chart)
-
-
-def _grid() -> Iterator[tuple[float, float, float, float]]:
-    """Lines at the ends and in the middle of both axes."""
-    for share in (0.0, 0.5, 1.0):
-        yield share * WIDTH, 0.0, share * WIDTH, HEIGHT
-        yield 0.0, share * HEIGHT, WIDTH, share * HEIGHT
-
-
-def _line(ends: tuple[float, float, float, float]) -> dict[str, str]:
-    places = dict(zip(("x1", "y1", "x2", "y2"), (f"{end:g}" for end in ends), strict=True))
-    return {**places, "stroke": GRID.variable}
 
 
 def _curve(frame: _Frame, group: Group, index: int, look: Look, *, is_step: bool) -> Markup:
     rows = frame.panels.rows_of(group)
     points = [frame.at(*row) for row in rows.select("x", f"v{index}").iter_rows()]
     dashes = " ".join(map(str, look.dash)) or None
-    return element(
-        "path",
-        d=_path(points, is_step=is_step),
-        fill="none",
-        stroke=look.colour.variable,
-        stroke_width="1.6",
-        stroke_dasharray=dashes,
-    )
+    stroke = {"stroke": look.colour.variable, "stroke_width": "1.6", "stroke_dasharray": dashes}
+    return element("path", d=_path(points, is_step=is_step), fill="none", **stroke)
 
 
 def _path(points: Sequence[Point | None], *, is_step: bool) -> str:
@@ -354,11 +317,6 @@ def _chosen(frame: _Frame, group: Group, index: int) -> Iterator[Point]:
         yield from (point for point in points if point is not None)
 
 
-def _dot(point: Point, look: Look) -> Markup:
-    x, y = point
-    return element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r="3", fill=look.colour.variable, stroke=INK.variable)
-
-
 # The key numbers of the kept runs, one figure for each stage: how they moved from run to run.
 
 
@@ -382,12 +340,9 @@ def kept_runs(results: Path, run: PublishedRun) -> tuple[PublishedRun, ...]:
 
 
 def history(runs: Sequence[PublishedRun]) -> tuple[Panels, ...]:
-    """Draw the key numbers of all rows, or of the first group, of every stage that earlier runs have too.
+    """Draw the key numbers of all rows, or of the first group, of every stage that earlier runs have, too.
 
     Where all runs have a day, they lie at their days, of each day the run that was published last.
-
-    Args:
-        runs: The runs, the oldest first; the stages are those of the last.
     """
     stages = runs[-1].stages
     if all(_day(run) for run in runs):
@@ -484,12 +439,6 @@ def _changes(runs: Sequence[PublishedRun], stage: str) -> list[PublishedRun]:
     return [run for run, mark, before in pairs if mark != before]
 
 
-# What the page shows of one stage, and how the stage was measured.
-
-
-# What the page shows of one stage: its groups, key numbers and figures, read once from a published run.
-
-
 MOST_GROUPS = 2000
 
 
@@ -530,12 +479,7 @@ class StageContent:
 
 
 def stage_content(published: PublishedStage, anchor: str) -> StageContent:
-    """Read what the page shows of a stage.
-
-    Args:
-        published: The stage.
-        anchor: Its name in links of the page.
-    """
+    """Read what the page shows of a stage."""
     numbers = numbers_by_group(published)
     figures = tuple(panels(figure) for figure in published.figures())
     groups = list(

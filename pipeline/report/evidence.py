@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from .published import PublishedStage
 
 
-# Which number of a published stage is meant: its table, its group and its threshold.
-
-
 REFERENCE, MEASURE = "recall_reference", "measure"
 MOST_NAMED = 8
 NULL = "null"
@@ -147,15 +144,12 @@ def _of_other_column(stage: PublishedStage, evidence: Evidence, frame: pl.DataFr
     return replace(choice, row=row, threshold=row[evidence.threshold], notes=(*choice.notes, *words))
 
 
-def _is_made(stage: PublishedStage, measure: Measure) -> bool:
-    """Whether a table has a number, which may have to be asked for; where the table was not made that is told later."""
-    table = stage.tables.get(measure.table)
-    return table is None or measure.name in table.columns
-
-
 def _measure(stage: PublishedStage, evidence: Evidence, wish: Wish) -> tuple[Measure, Wish]:
     """Return the number; a name that is a value of the column `metric` chooses the rows of that metric."""
-    measures = {each.name: each for each in evidence.measures if _is_made(stage, each)}
+    # a table may lack a number that was not asked for; where the table was not made that is told later
+    made_tables = {each.table: stage.tables.get(each.table) for each in evidence.measures}
+    columns_of = {name: None if table is None else table.columns for name, table in made_tables.items()}
+    measures = {m.name: m for m in evidence.measures if (names := columns_of[m.table]) is None or m.name in names}
     if not wish.metric:
         return evidence.measures[0], wish
     if wish.metric in measures:
@@ -204,11 +198,7 @@ def _columns(label: str) -> tuple[str, ...]:
 
 
 def _conditions(stage: PublishedStage, measure: Measure, wish: Wish) -> dict[str, str]:
-    """Columns, grouping columns under their internal names, with the text that their value has.
-
-    Raises:
-        UsageError: a text is not `NAME=VALUE`, or names no such column.
-    """
+    """The columns that are asked for, grouping columns under their internal names, with the text of their value."""
     names = list(dict.fromkeys(name for grouping in stage.groupings for name in grouping))
     keys = next((table.key for table in stage.stage.tables if table.name == measure.table), ())
     columns = {key: key for key in keys} | {name: internal_name(name) for name in names}
@@ -376,15 +366,9 @@ def same_group(table: pl.DataFrame, group: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _where_it_holds(thresholds: pl.Series, wanted: float, *, next_above: bool) -> tuple[float, tuple[str, ...]]:
-    """Return the threshold whose row is shown for one that was asked for, and what to say where it is another.
+    """The threshold whose row is shown for one that was asked for, and what to say where it is another.
 
-    Args:
-        thresholds: Those of the curve, rising.
-        wanted: What was asked for.
-        next_above: Whether the row of the next threshold above holds between two; else the next below is taken.
-
-    Raises:
-        UsageError: there is none on that side.
+    Between two it is the next above or below, as the curve holds there.
     """
     if math.isnan(wanted):
         message = "threshold nan is no number"
@@ -400,9 +384,6 @@ def _where_it_holds(thresholds: pl.Series, wanted: float, *, next_above: bool) -
         return held, ()
     why = ", which retrieves the same" if next_above else ""
     return held, (f"{wanted!r} is no threshold of the run: {held!r}, the next {end}{why}, is",)
-
-
-# The rows behind a number: the sections of a stage, asked of an engine, with columns of the users' own beside them.
 
 
 MOST_ROWS = 10
@@ -448,11 +429,7 @@ def chosen_sections(evidence: Evidence, names: Sequence[str]) -> tuple[Section, 
 
 
 def columns_to_show(opened: OpenedStage, wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the columns of the users' own that are shown, by input.
-
-    Args:
-        opened: The stage.
-        wanted: Names `input.column`; none: the first columns that have no role.
+    """Return the columns of the users' own, `input.column`, that are shown, by input; none: the first without a role.
 
     Raises:
         UsageError: there is no such input or column.
@@ -490,15 +467,9 @@ def rows_behind(
     most_rows: int | None,
     stop: StopRequest,
 ) -> tuple[ShownSection, ...]:
-    """Return the rows of some sections.
+    """Return the rows of some sections of an opened stage, with the columns to show in its plan.
 
-    Args:
-        opened: The stage, with the columns to show in its plan.
-        evidence: What there is to show of it.
-        asked: What is explained.
-        sections: The sections.
-        most_rows: Most rows of each; None: ten, and all rows of a sheet.
-        stop: Checked while a query runs.
+    Of each they are at most so many: by default ten, and all rows of a sheet.
     """
     opened.fetch()
     with DuckDB(Resources(), opened.folders, stop) as engine, naming_user_sql(engine, opened.plan):
@@ -509,15 +480,7 @@ def rows_behind(
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads the rows of sections from an engine.
-
-    Attributes:
-        engine: The engine.
-        opened: The stage.
-        evidence: What there is to show of it.
-        asked: What is explained.
-        most_rows: Most rows of a section, as `rows_behind` takes it.
-    """
+    """Reads the rows of sections of a stage from an engine."""
 
     engine: DuckDB
     opened: OpenedStage
@@ -667,9 +630,7 @@ _MOST_OF_HEADER = 1 << 20  # bytes
 def checked_rows(stage: PublishedStage, path: Path) -> pl.DataFrame:
     """Return the keys and verdicts of a sheet, with the types of the sample; rows without a verdict are left out.
 
-    Args:
-        stage: The stage whose sample was checked.
-        path: The sheet as CSV: of `explain --format csv`, or written again by a spreadsheet.
+    The sheet is CSV of `explain --format csv`, or written again by a spreadsheet.
 
     Raises:
         UsageError: the stage has no such sample.

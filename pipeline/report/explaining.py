@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -44,7 +45,7 @@ from .explanation import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from ..interrupts import StopRequest
     from ..runs.opening import OpenedStage
@@ -53,22 +54,15 @@ if TYPE_CHECKING:
     from .published import PublishedRun, PublishedStage
 
 
-# Why the number of another tool differs from a published one: convention by convention, and row by row.
-
-
 _WITHOUT_INTERVALS = {"uncertainty": "none"}
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What one convention of a tool does to a number.
+    """What one convention of a tool does to a number, beside what the run does.
 
-    Attributes:
-        topic: What is chosen.
-        ours: What the run does.
-        tool: What the tool does.
-        effect: The number with the convention less the number without it; None where one of them is undefined.
-        words: What becomes of the number, where it is no difference: `the same`, `0 in place of NULL`.
+    The effect is the number with the convention less that without it; None where one is undefined. Words say what
+    becomes of the number where it is no difference: `the same`, `0 in place of NULL`.
     """
 
     topic: str
@@ -125,16 +119,7 @@ def find_profile(evidence: Evidence, name: str, metric: str) -> Profile:
 def compare_with(
     run: PublishedRun, stage: PublishedStage, choice: Choice, profile: Profile, most_rows: int | None, stop: StopRequest
 ) -> Compared:
-    """Apply the conventions of a tool one after the other; for each, rows are counted again with our own options.
-
-    Args:
-        run: The published run.
-        stage: The stage.
-        choice: The number.
-        profile: The tool.
-        most_rows: Most units that are shown; None: ten.
-        stop: Checked while a query runs.
-    """
+    """Apply the conventions of a tool one after the other; for each, rows are counted again with our own options."""
     metric = choice.measure.name
     comparison = _Comparison(run, stage, choice, profile, stop)
     refused = profile.refuses(comparison.params)
@@ -159,15 +144,7 @@ def compare_with(
 
 
 class _Comparison:
-    """Numbers of a stage while conventions of a tool are applied.
-
-    Args:
-        run: The published run.
-        stage: The stage.
-        choice: The number.
-        profile: The tool.
-        stop: Checked while a query runs.
-    """
+    """Numbers of a stage while conventions of a tool are applied."""
 
     def __init__(
         self, run: PublishedRun, stage: PublishedStage, choice: Choice, profile: Profile, stop: StopRequest
@@ -235,15 +212,12 @@ class _Comparison:
         for key in keys:
             if key != threshold:
                 table = table.filter(pl.col(key).eq_missing(pl.lit(choice.row[key], dtype=table.schema[key])))
-        if threshold in keys and choice.threshold is not None and not self._is_without_scores:
+        is_without_scores = self._profile.all_scores and "thresholds" in self._options
+        if threshold in keys and choice.threshold is not None and not is_without_scores:
             table = table.filter(pl.col(threshold) == choice.threshold)
         elif threshold in keys:
             table = table.sort(threshold, nulls_last=True)
         return None if table.is_empty() else table.row(0, named=True)
-
-    @property
-    def _is_without_scores(self) -> bool:
-        return self._profile.all_scores and "thresholds" in self._options
 
     def _of_group(self, name: str) -> pl.DataFrame:
         return same_group(self._tables[name], self._choice.group)
@@ -272,7 +246,7 @@ class _Comparison:
         rows = (
             joined.filter(differs)
             .sort(size, key, descending=[True, False], nulls_last=False)
-            .select(key, *_beside(columns))
+            .select(key, *chain.from_iterable((name, f"{name}_tool") for name in columns))
         )
         shown = rows.head(MOST_ROWS if most_rows is None else most_rows)
         title = f"Rows of {table} that differ"
@@ -282,15 +256,6 @@ class _Comparison:
             "one has it."
         )
         return ShownSection("units", title, sentence, named(shown), rows.height)
-
-
-def _beside(columns: tuple[str, ...]) -> Iterator[str]:
-    for name in columns:
-        yield name
-        yield f"{name}_tool"
-
-
-# Where a published number comes from: definition, counts, inputs, SQL, and the rows behind it.
 
 
 @dataclass(frozen=True)
@@ -330,14 +295,14 @@ class Explanation:
         lower: Its lower limit.
         upper: Its upper limit.
         meaning: Its definition.
-        steps: How it follows from the counts; nothing where no formula of counts gives it.
         undefined: Why it is NULL, or has no interval, in the words of the table; empty if neither.
         interval: How its interval was made, and how far it can be trusted; empty without one.
+        steps: How it follows from the counts; nothing where no formula of counts gives it.
+        parameters: What decides it, by key of the config.
         inputs: Sentences on the rows of every input.
         bindings: What every field is read from, by input.
-        parameters: What decides it, by key of the config.
-        warnings: What the run said of the stage.
         notes: What was chosen, and what must be known before rows are compared with counts.
+        warnings: What the run said of the stage.
         sections: The rows behind it.
         sql: The SQL that counts it; empty if it is not wanted.
         compared: The number of another tool beside it, if that is wanted.
@@ -354,14 +319,14 @@ class Explanation:
     lower: float | None
     upper: float | None
     meaning: str
-    steps: tuple[Step, ...]
     undefined: str
     interval: str
+    steps: tuple[Step, ...]
+    parameters: Mapping[str, Any]
     inputs: tuple[str, ...]
     bindings: Mapping[str, str]
-    parameters: Mapping[str, Any]
-    warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    warnings: tuple[str, ...]
     sections: tuple[ShownSection, ...]
     sql: str
     compared: Compared | None = None
@@ -369,12 +334,6 @@ class Explanation:
 
 def explain(run: PublishedRun, name: str, wish: Wish, shown: Shown) -> Explanation:
     """Explain a number of a stage of a published run.
-
-    Args:
-        run: The run.
-        name: Name of the stage.
-        wish: The number.
-        shown: What is to be shown of it.
 
     Raises:
         UsageError: the run has no such stage, or the stage no such number, group, threshold, section or column.
@@ -404,24 +363,12 @@ def explain(run: PublishedRun, name: str, wish: Wish, shown: Shown) -> Explanati
             sections = (*compared.sections, *(sections if shown.sections else ()))
         if opened is not None and shown.rows:
             showing = opened.showing(columns_to_show(opened, shown.columns))
-            behind = rows_behind(
-                showing,
-                evidence,
-                Asked(asked.params, showing.plan, asked.tables, asked.measure, asked.row, asked.group, asked.threshold),
-                sections,
-                shown.most_rows,
-                stop,
-            )
+            behind = rows_behind(showing, evidence, replace(asked, plan=showing.plan), sections, shown.most_rows, stop)
             behind = tuple(section for section in behind if shown.sections or not section.absent)
     sql = render_opened(opened, dialect="duckdb") if opened is not None and shown.sql else ""
-    explanation = _explanation(run, stage, choice, asked, (*choice.notes, *notes), behind, sql)
-    return explanation if compared is None else _with_compared(explanation, compared)
-
-
-def _with_compared(explanation: Explanation, compared: Compared) -> Explanation:
-    """Add the number of a tool, and the units in which it differs."""
-    units = () if compared.units is None else (compared.units,)
-    return replace(explanation, compared=compared, sections=(*explanation.sections, *units))
+    units = () if compared is None or compared.units is None else (compared.units,)
+    explanation = _explanation(run, stage, choice, asked, (*choice.notes, *notes), (*behind, *units), sql)
+    return replace(explanation, compared=compared)
 
 
 def _opened(
@@ -436,15 +383,12 @@ def _opened(
         if shown.sections or shown.columns or shown.sql or shown.profile:
             raise
         return None, (f"no rows can be shown: {error.message}",)
-    return opened, (*_other_version(run), *changed_files(run.record, run.folder, opened))
-
-
-def _other_version(run: PublishedRun) -> tuple[str, ...]:
-    """Say where the code has changed since the run, so that rows and SQL are not quite those that were counted."""
+    notes = changed_files(run.record, run.folder, opened)
     if run.record.get("code_sha256") == code_sha256():
-        return ()
+        return opened, tuple(notes)
     version = run.record.get("versions", {}).get("thresher", "another version")
-    return (f"the run was made by other code than this ({version}): rows and SQL are those of this code",)
+    words = f"the run was made by other code than this ({version}): rows and SQL are those of this code"
+    return opened, (words, *notes)
 
 
 def _explanation(

@@ -19,7 +19,7 @@ from ..visible_text import cleaned
 from .summary import Block, Heading, Items, Paragraph, cells_of, setting, time_of
 from .text import (
     GAP,
-    Markup,
+    check_format,
     cleaned_cells,
     element,
     joined,
@@ -97,13 +97,7 @@ def files_in_words(run: PublishedRun, stage: PublishedStage, name: str) -> str:
 
 
 def account_in_words(name: str, account: Mapping[str, int], *, missed: bool) -> str:
-    """How many rows of an input were used, and what became of the others.
-
-    Args:
-        name: The input.
-        account: Its rows by status, and `rows_in`.
-        missed: Whether rows without a finite score count, as below every threshold.
-    """
+    """How many rows of an input were used, and what became of the others; `missed` ones count as below thresholds."""
     counted = _WITHOUT_SCORE if missed else ()
     others = {status: number for status, number in account.items() if status not in {"used", "rows_in"} and number}
     left_out = [f"{number:,} {status}" for status, number in sorted(others.items()) if status not in counted]
@@ -162,14 +156,7 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {"min": min, "max": max, "sqrt": m
 
 @dataclass(frozen=True)
 class Step:
-    """A quantity on the way to a number.
-
-    Attributes:
-        name: What it is.
-        formula: Its formula, in names.
-        filled: The formula with the numbers in their places.
-        value: What it gives.
-    """
+    """A quantity on the way to a number: its formula, the same with the numbers in their places, and what it gives."""
 
     name: str
     formula: str
@@ -183,17 +170,8 @@ class Step:
 
 
 def first_fitting(forms: Sequence[Form], values: Mapping[str, Any]) -> tuple[Step, ...]:
-    """Return the steps of the first form that the values fill, and that gives the published numbers; else nothing.
-
-    Args:
-        forms: Ways to a number.
-        values: Quantities by name: those of the published row, and what goes with it.
-    """
-    for form in forms:
-        steps = _filled(form, values)
-        if steps:
-            return steps
-    return ()
+    """Return the steps of the first form that the values of a row fill, and that gives the published numbers."""
+    return next(filter(None, (_filled(form, values) for form in forms)), ())
 
 
 def _filled(form: Form, values: Mapping[str, Any]) -> tuple[Step, ...]:
@@ -207,17 +185,13 @@ def _filled(form: Form, values: Mapping[str, Any]) -> tuple[Step, ...]:
             value = value_of(formula, numbers, _FUNCTIONS)
         except ZeroDivisionError:
             return ()
-        if name in values and not _is_close(value, values[name]):
+        if name in values and (
+            name not in numbers or not math.isclose(value, numbers[name], rel_tol=_CLOSE, abs_tol=_CLOSE)
+        ):
             return ()
         steps.append(Step(name, formula, _with_numbers(formula, numbers), value))
         numbers.setdefault(name, value)
     return tuple(steps)
-
-
-def _is_close(value: float, published: object) -> bool:
-    if not isinstance(published, int | float):
-        return False
-    return math.isclose(value, published, rel_tol=_CLOSE, abs_tol=_CLOSE)
 
 
 def _with_numbers(formula: str, numbers: Mapping[str, float]) -> str:
@@ -315,10 +289,7 @@ def cell_text(value: object) -> str:
 
 _NUMBERS = ("DOUBLE", "BIGINT", "DECIMAL(38, 15)")
 _OF_ROWS = frozenset(  # columns in the key of tables whose rows are no numbers of groups, but what lies behind these
-    {
-        *("event_id", "query_id", "doc_id", "series_id", "unit", "mention", "position"),
-        *("draw", "sample_rank"),
-    }
+    {*("event_id", "query_id", "doc_id", "series_id", "unit", "mention", "position"), *("draw", "sample_rank")}
 )
 
 
@@ -345,34 +316,14 @@ def at_threshold(frame: pl.DataFrame, column: str, threshold: float) -> tuple[pl
     return frame.filter(frame[column] == nearest), (words,)
 
 
-# An explanation as JSON: everything in it, numbers at full precision.
-
-
-_AS_THEY_ARE = (
-    "run",
-    "published_at",
-    "stage",
-    "kind",
-    "metric",
-    "group",
-    "threshold",
-    "value",
-    "lower",
-    "upper",
-    "meaning",
-)
-
-
-def json_of(explanation: Explanation) -> str:
-    """Return an explanation as one JSON object."""
-    steps = [{"name": step.name, "formula": step.formula, "value": step.value} for step in explanation.steps]
-    facts = {name: getattr(explanation, name) for name in _AS_THEY_ARE}
-    facts |= {"undefined": explanation.undefined or None, "interval": explanation.interval or None, "steps": steps}
-    facts |= {"parameters": dict(explanation.parameters), "inputs": list(explanation.inputs)}
-    facts |= {"bindings": dict(explanation.bindings), "notes": list(explanation.notes)}
-    facts |= {"warnings": list(explanation.warnings), "sections": list(map(_section, explanation.sections))}
-    facts |= {"sql": explanation.sql} if explanation.sql else {}
-    facts |= {"profile": _compared(explanation.compared)} if explanation.compared is not None else {}
+def _json(explanation: Explanation, _width: int | None, _brief: bool) -> str:  # noqa: FBT001 - see _text
+    facts = {field.name: getattr(explanation, field.name) for field in dataclasses.fields(explanation)}
+    sql, compared = facts.pop("sql"), facts.pop("compared")
+    facts |= {name: facts[name] or None for name in ("undefined", "interval")}
+    facts["steps"] = [{name: getattr(step, name) for name in ("name", "formula", "value")} for step in facts["steps"]]
+    facts["sections"] = list(map(_section, explanation.sections))
+    facts |= {"sql": sql} if sql else {}
+    facts |= {"profile": _compared(compared)} if compared is not None else {}
     return f"{json.dumps(facts, ensure_ascii=False, default=str, indent=2)}\n"
 
 
@@ -403,36 +354,21 @@ def _compared(compared: Compared) -> dict[str, Any]:
     }
 
 
-# An explanation as text, Markdown, CSV, JSON or HTML.
-
-
 WIDTH_OF_PIPES = 100
 _FENCE = "```"
 
 
 def written(explanation: Explanation, format_: str, width: int | None = None, *, brief: bool = False) -> str:
-    """Return an explanation as text in a format.
+    """Return an explanation as `text`, `markdown`, `csv` (the rows of one section) or `json` (all of it).
 
-    Args:
-        explanation: What is to be written.
-        format_: `text`, `markdown`, `csv` (the rows of one section) or `json` (all of it).
-        width: Columns of the terminal, for `text`: a table that is wider becomes one record below the other. None:
-            tables are as wide as their rows, and sentences are broken at 100.
-        brief: Whether the number and the rows behind it are enough, in text and Markdown.
+    In text a table that is wider than the terminal becomes one record below the other; without a width tables are as
+    wide as their rows, and sentences are broken at 100. Brief text is the number and the rows behind it.
 
     Raises:
         UsageError: the format is unknown, or CSV is asked of several sections.
     """
-    if format_ not in _WRITERS:
-        message = f"unknown format {format_!r}"
-        raise UsageError(message, remedy=f"Choose one of {', '.join(_WRITERS)}.")
+    check_format(format_, _WRITERS)
     return _WRITERS[format_](explanation, width, brief)
-
-
-def explanation_markup(explanation: Explanation) -> Markup:
-    """Return an explanation as HTML that needs no style sheet."""
-    lines = [content for line in explanation.sql.splitlines() for content in (line, element("br"))]
-    return joined(markup_of(blocks_of(explanation)), element("pre", *lines) if lines else None)
 
 
 def _text(explanation: Explanation, width: int | None, brief: bool) -> str:  # noqa: FBT001 - as all writers
@@ -486,19 +422,12 @@ def _csv(explanation: Explanation, _width: int | None, _brief: bool) -> str:  # 
     return section.rows.write_csv()
 
 
-def _json(explanation: Explanation, _width: int | None, _brief: bool) -> str:  # noqa: FBT001 - see _text
-    return json_of(explanation)
-
-
 _WRITERS: dict[str, Callable[[Explanation, int | None, bool], str]] = {
     "text": _text,
     "markdown": _markdown,
     "csv": _csv,
     "json": _json,
 }
-
-
-# An explanation as people and notebooks see it, of a result in memory.
 
 
 @dataclass(frozen=True, repr=False)
@@ -522,4 +451,5 @@ class Explained:
 
     def _repr_html_(self) -> str:
         """Say it with tables, for notebooks."""
-        return str(explanation_markup(self.explanation))
+        lines = [content for line in self.explanation.sql.splitlines() for content in (line, element("br"))]
+        return str(joined(markup_of(blocks_of(self.explanation)), element("pre", *lines) if lines else None))

@@ -184,20 +184,11 @@ def _digits(number: KeyNumber | None, class_: str) -> Markup:
     return element("td", limits_text(number) or "–", mark, class_=class_)
 
 
-# The section of one stage: main result, tiles, charts, groups, and how it was measured.
-
-
 MOST_ROWS_IN_PICTURE = 150
 
 
 def stage_section(content: StageContent, run: PublishedRun, results: Path) -> Markup:
-    """Make the section of a stage.
-
-    Args:
-        content: What to show.
-        run: The run that it belongs to.
-        results: The results folder, for the queries that give the same numbers.
-    """
+    """Make the section of a stage; its queries on the results folder give the same numbers."""
     published = content.published
     name, kind = published.name, published.stage.kind
     heading = element("h2", name, None if name == kind else joined(" ", element("span", kind, class_="kind")))
@@ -231,13 +222,7 @@ def _picker(content: StageContent) -> Markup | None:
 
 
 def chart_figure(drawn: Panels, name: str, content: StageContent) -> Markup:
-    """One figure: title, key, chart, caption, and a table that is filled when it is opened.
-
-    Args:
-        drawn: The figure.
-        name: Its name in the page.
-        content: The stage that it belongs to.
-    """
+    """One figure under a name: title, key, chart, caption, and a table that is filled when it is opened."""
     figure = drawn.figure
     group = content.shown if content.shown is not None and content.shown in drawn.spans else drawn.first
     picture = drawn.at_most(MOST_ROWS_IN_PICTURE)
@@ -261,9 +246,7 @@ _LEAD = re.compile(r"(?:input [^:]+: )?.*?: ")
 def warning_box(contents: list[StageContent], absent: Mapping[str, str]) -> Markup:
     """Make the box: the first warning of every stage comes before the second of any, as stages begin with the worst.
 
-    Args:
-        contents: The stages.
-        absent: A sentence about every stage that has no tables, by name: these come before all others.
+    Before all others stands what is said of stages that have no tables.
     """
     warned = [[(content, warning) for warning in content.published.warnings] for content in contents]
     ordered = [pair for pair in chain.from_iterable(zip_longest(*warned)) if pair is not None]
@@ -311,9 +294,6 @@ def _parted(warning: str) -> tuple[str, str]:
     return f"{cut} …", f"… {warning[len(cut) :].lstrip()}"
 
 
-# The gates of a run on its page: failures above all else, what passed folded.
-
-
 def gate_box(rows: Sequence[Mapping[str, Any]]) -> Markup | None:
     """Make the box from the rows of the table `gates`; None without any."""
     summary = summary_of_gates(rows)
@@ -334,9 +314,6 @@ def _folded(title: str, content: Markup) -> Markup:
     return element("details", element("summary", title), content)
 
 
-# The report: one page that needs nothing but itself, made from a published run.
-
-
 MOST_ROWS = 200  # of a group in a chart
 FEWEST_ROWS = 20
 MOST_VALUES = 1_150_000  # in all lists, which then take about four megabytes
@@ -346,15 +323,7 @@ _FOLDER = Path(__file__).parent / "template"
 
 
 def report(run: PublishedRun, results: Path) -> str:
-    """Make the page of a run.
-
-    Args:
-        run: The run.
-        results: Its results folder, absolute: earlier runs in it make the history.
-
-    Returns:
-        The page as HTML.
-    """
+    """Make the page of a run as HTML; earlier runs in its results folder make the history."""
     contents = [stage_content(stage, f"stage-{number}") for number, stage in enumerate(run.stages)]
     past = StageContent(run.stages[0], HISTORY, "", (), 0, {}, (), history(kept_runs(results, run)))
     sections = [stage_section(content, run, results) for content in contents]
@@ -480,22 +449,11 @@ def _figure_data(drawn: Panels, name: str, groups: tuple[Group, ...], lists: Lis
     }
 
 
-# Write the report of a run as a file.
-
-
 FILE_NAME = "report.html"
 
 
 def write_report(run: PublishedRun, results: Path, path: Path | None = None) -> Path:
-    """Write the page of a run, whole or not at all.
-
-    Args:
-        run: The run.
-        results: Its results folder, absolute.
-        path: The file; default: `report.html` in the results folder.
-
-    Returns:
-        The path of the file.
+    """Write the page of a run, whole or not at all, and return its path, by default in the results folder.
 
     Raises:
         CannotCreateError: the file cannot be written there.

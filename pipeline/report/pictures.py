@@ -39,23 +39,8 @@ CAPTION_WIDTH = 106  # characters
 LINE_HEIGHT, HEAD_HEIGHT = 16, 48
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 _TAGS = frozenset({"svg", "g", "path", "rect", "line", "text", "tspan", "defs", "clipPath"})
-_GEOMETRY = (
-    "width",
-    "height",
-    "viewBox",
-    "transform",
-    "d",
-    "x",
-    "y",
-    "x1",
-    "x2",
-    "y1",
-    "y2",
-    "dx",
-    "dy",
-    "id",
-    "clip-path",
-)
+_PLACES = ("x", "y", "x1", "x2", "y1", "y2", "dx", "dy")
+_GEOMETRY = ("width", "height", "viewBox", "transform", "d", *_PLACES, "id", "clip-path")
 _COLOURS = ("fill", "stroke", "opacity", "fill-opacity", "stroke-opacity")
 _LINES = ("stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap", "stroke-miterlimit")
 _LETTERS = ("font-family", "font-size", "font-weight", "text-anchor")
@@ -66,10 +51,7 @@ _LONG_NUMBER = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
 def page_svg(panels: Panels, group: Group, *, prefix: str) -> str:
     """Draw a chart for the page: its colours follow the style sheet, and the key and the caption are the page's.
 
-    Args:
-        panels: The figure.
-        group: The group.
-        prefix: Begins the names that the drawing refers to, which must differ from those of the page's other charts.
+    The prefix begins the names that the drawing refers to, which must differ from those of other charts.
     """
     import vl_convert  # noqa: PLC0415 - only to draw
 
@@ -77,14 +59,7 @@ def page_svg(panels: Panels, group: Group, *, prefix: str) -> str:
 
 
 def picture(panels: Panels, group: Group, *, form: PictureFormat, source: str) -> bytes:
-    """Draw a file that can stand alone: with title, caption, key and where it comes from.
-
-    Args:
-        panels: The figure.
-        group: The group.
-        form: The format of the file.
-        source: Where the numbers come from, in one line.
-    """
+    """Draw a file that can stand alone: with title, caption, key and, in one line, where its numbers come from."""
     import vl_convert  # noqa: PLC0415 - only to draw
 
     specification = picture_specification(panels, group, source=source)
@@ -111,10 +86,7 @@ def picture_specification(panels: Panels, group: Group, *, source: str) -> dict[
 def inert(svg: str, *, prefix: str, label: str = "") -> str:
     """Keep of a drawing what draws, and nothing that could act; round its numbers.
 
-    Args:
-        svg: The drawing.
-        prefix: Begins the names that it refers to.
-        label: What it shows, for people who cannot see it; empty where the page says so beside it.
+    The prefix begins the names that it refers to; the label says what it shows, unless the page says so beside it.
     """
     ET.register_namespace("", _NAMESPACE[1:-1])
     root = ET.fromstring(svg)  # noqa: S314 - drawn here from a chart without entities
@@ -158,12 +130,7 @@ _LONGEST_NAME = 120
 
 @dataclass(frozen=True)
 class NamedFigure:
-    """A figure of a run.
-
-    Attributes:
-        stage: Name of its stage.
-        panels: The figure, by group.
-    """
+    """A figure of a stage of a run, by group."""
 
     stage: str
     panels: Panels
@@ -204,13 +171,8 @@ def write_plots(
 ) -> Iterator[Path]:
     """Write figures as files, each whole or not at all, and return their paths one by one.
 
-    Args:
-        run: The run that they belong to.
-        figures: The figures.
-        group: Values by grouping column, as people write them; without any, all rows, or the first group of a figure
-            that has no rows for all.
-        folder: Where the files go; it is made if it is not there.
-        form: The format.
+    A group is given by values of grouping columns, as people write them; without any it is all rows, or the first group
+    of a figure that has no rows for all.
 
     Raises:
         UsageError: no figure has the group.
@@ -282,18 +244,9 @@ def _file_name(figure: NamedFigure, group: Group, taken: set[str]) -> str:
     return free
 
 
-# One figure of one group as an object that notebooks show, and that can be saved.
-
-
 @dataclass(frozen=True, repr=False)
 class Chart:
-    """A figure of one group.
-
-    Attributes:
-        panels: The figure, by group.
-        group: The group.
-        source: Where the numbers come from, in one line.
-    """
+    """A figure of one group, with where its numbers come from, in one line."""
 
     panels: Panels
     group: Group

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from .published import PublishedRun, PublishedStage
 
 
-# How many matches people must check, from a run with labels of a sample or from one that has none yet.
-
-
 _OF_JEFFREYS = 0.5
 
 
@@ -41,12 +38,7 @@ def asks_for_labels(sizes: SampleSizes, wish: Wish) -> bool:
 
 
 def plan_of_labels(stage: PublishedStage, wish: Wish, goal: Goal) -> SamplePlan:
-    """Plan how many matches people must check.
-
-    Args:
-        stage: The stage whose matches they are.
-        wish: The number.
-        goal: What is wanted: a width.
+    """Plan how many matches people must check for an interval of some width.
 
     Raises:
         UsageError: something else is wanted, there are no matches, or nothing tells their precision.
@@ -91,7 +83,6 @@ def plan_of_labels(stage: PublishedStage, wish: Wish, goal: Goal) -> SamplePlan:
         goal=goal.name,
         now=now,
         wanted=goal.width,
-        power=None,
         factor=needed / n_labels if n_labels else None,
         factor_cautious=safe / n_labels if n_labels else None,
         units=units,
@@ -151,12 +142,7 @@ def _all_draws(
 
 
 def _sentence(
-    labelled: Labelled,
-    goal: Goal,
-    level: float,
-    needed: tuple[int, int],
-    matches: tuple[int, str],
-    n_labels: int,
+    labelled: Labelled, goal: Goal, level: float, needed: tuple[int, int], matches: tuple[int, str], n_labels: int
 ) -> str:
     number, where = matches
     said = f"about {planned.about(needed[0])} of the {number:,} matches{where} are to be checked"
@@ -169,12 +155,7 @@ def _sentence(
 
 
 def _notes(
-    labelled: Labelled,
-    n_labels: int,
-    safe: tuple[float, int],
-    needed: tuple[int, int],
-    width: float,
-    level: float,
+    labelled: Labelled, n_labels: int, safe: tuple[float, int], needed: tuple[int, int], width: float, level: float
 ) -> Iterator[str]:
     share, matches = safe
     if n_labels:
@@ -187,9 +168,6 @@ def _notes(
     reached = width_with_labels(matches, needed[1], share, level)
     if needed[1] == matches and reached <= width:
         yield "all matches are to be checked then, and nothing is left to estimate"
-
-
-# A published number as a pilot: its interval, what it rests on, and how many there are of it.
 
 
 ROWS = "rows"  # what is independent where there are no clusters
@@ -264,15 +242,9 @@ _NO_MORE = "; if there are no more predictions, label all of them"
 
 @dataclass(frozen=True)
 class _Units:
-    """What is independent.
+    """What is independent: its columns, two where rows have two parents, its noun, and how many there are.
 
-    Attributes:
-        columns: Its column; two where rows have two parents.
-        noun: What it is called, several of them.
-        now: How many there are; None where it is not known.
-        number: How many an interval knows of.
-        effective: Their effective number; infinite for rows.
-        is_grouped: Whether they are put into groups.
+    An interval knows of a number, and of an effective one, which is infinite for rows; it may put units into groups.
     """
 
     columns: tuple[str, ...]
@@ -437,9 +409,6 @@ def _doubts(row: Mapping[str, Any]) -> list[str]:
     return [f"the interval of the pilot is doubtful, and so is this plan: {quality}, {meaning}"]
 
 
-# What a plan is to reach: the width of an interval, or the power of a test.
-
-
 CLAIMS: tuple[Claim, ...] = ("not_worse", "equivalent")
 DEFAULT_CONFIDENCE = 0.95
 
@@ -504,10 +473,7 @@ class Goal:
             raise UsageError(message, remedy="Give a width such as 0.05, which is 5 percentage points.")
 
     def checked(self, spell: Callable[[str], str]) -> Goal:
-        """Return the goal, if it is one.
-
-        Args:
-            spell: How a parameter is written where the person writes it: `--width`.
+        """Return the goal, if it is one; `spell` is how a parameter is written where the person writes it: `--width`.
 
         Raises:
             UsageError: nothing, or several things, are wanted, or a value is none.
@@ -527,13 +493,13 @@ class Goal:
         for name in ("width", "difference", "margin", "power", "confidence"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, Real):
-                raise _wrong(spell(name), value, "a number")
+                raise impossible(spell(name), value, "a number")
         for name, value in (("width", self.width), ("margin", self.margin)):
             if value is not None and not 0 < value < math.inf:
-                raise _wrong(spell(name), value, "a number above 0")
+                raise impossible(spell(name), value, "a number above 0")
         lowest = 0 if self.margin is not None else None
         if self.difference is not None and not (0 < abs(self.difference) < math.inf or self.difference == lowest):
-            raise _wrong(spell("difference"), self.difference, "a number other than 0")
+            raise impossible(spell("difference"), self.difference, "a number other than 0")
         if self.margin is not None and abs(self.difference or 0) >= self.margin:
             message = f"a true difference of {self.difference:g} is no smaller than the margin, {self.margin:g}"
             raise UsageError(message, remedy="No test can show then that there is none. Give a smaller difference.")
@@ -542,9 +508,10 @@ class Goal:
             raise UsageError(message, remedy=f"Choose one of {', '.join(CLAIMS)}.")
         for name, share in (("power", self.power), ("confidence", self.confidence)):
             if share is not None and not 0 < share < 1:
-                raise _wrong(spell(name), share, "a number between 0 and 1, such as 0.8")
+                raise impossible(spell(name), share, "a number between 0 and 1, such as 0.8")
 
 
-def _wrong(name: str, value: object, expected: str) -> UsageError:
+def impossible(name: str, value: object, expected: str) -> UsageError:
+    """Return the error that the value of a parameter is none that it can have."""
     shown = f"{value:g}" if isinstance(value, Real) else repr(value)
     return UsageError(f"{name} {shown} cannot be", remedy=f"Give {expected}.")

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, field
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..errors import UsageError
 from ..records import dataclass
 from . import text
 from .summary import Block, Cells, Heading, Items, Paragraph
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator
 
     from .pilots import Goal, Measured
-    from .text import Markup
 
 
 _DIGITS = 3
@@ -49,12 +48,9 @@ def level(confidence: float) -> str:
 
 
 def answer(measured: Measured, needed: tuple[int | None, float], cautious: float | None) -> str:
-    """Say how many units are needed, beside the pilot.
+    """Say how many units are needed, beside the pilot: a number, if its own is known, and how many times that.
 
-    Args:
-        measured: The pilot.
-        needed: How many, None where the pilot's number is not known, and how many times the pilot's.
-        cautious: How many times the pilot's to be on the safe side; None if no number is enough.
+    On the safe side it is so many times the pilot's; None if no number is enough.
     """
     number, factor = needed
     noun, now = measured.noun, measured.now
@@ -71,30 +67,19 @@ def sentence_of_width(measured: Measured, goal: Goal, needed: tuple[int | None, 
     of_what = f"the {measured.metric}" if "metric" in measured.choice.row else measured.metric
     interval = f"a {level(goal.level(pilot.confidence))} interval of {of_what}"
     said = answer(measured, needed, cautious)
+    now = amount(pilot.width)
     if needed[1] > 1:
-        return f"For {interval} that is {amount(goal.wanted)} wide, {said}, whose interval is {_now(measured)} wide."
+        return f"For {interval} that is {amount(goal.wanted)} wide, {said}, whose interval is {now} wide."
     return (
-        f"The {measured.noun} of the pilot are enough: its interval is {_now(measured)} wide. For {interval} that is "
+        f"The {measured.noun} of the pilot are enough: its interval is {now} wide. For {interval} that is "
         f"{amount(goal.wanted)} wide, {said}."
     )
-
-
-def _now(measured: Measured) -> str:
-    return amount(measured.pilot.width)
 
 
 def sentence_of_pair(
     measured: Measured, goal: Goal, needed: tuple[int | None, float], cautious: float | None, now: float | None
 ) -> str:
-    """Say how many shared units a test of two systems needs; arguments as for `answer`.
-
-    Args:
-        measured: The pilot.
-        goal: What is wanted.
-        needed: As for `answer`.
-        cautious: Likewise.
-        now: What the units of the pilot would show; None where nothing.
-    """
+    """Say how many shared units a test of two systems needs, and what those of the pilot would show; see `answer`."""
     row = measured.choice.row
     first, second = str(row["system_a"]), str(row["system_b"])
     metric = str(row["metric"])
@@ -112,14 +97,10 @@ def sentence_of_pair(
         )
     said = answer(measured, needed, cautious)
     shown = "" if now is None else f", with which {amount(now)} would be shown"
-    where = f"on {measured.noun} of their own" if is_unpaired(row) else f"on the same {measured.noun}"
-    return f"{claim}, with a probability of {level(goal.power)} and {where}, {said}{shown}."
-
-
-def is_unpaired(row: Mapping[str, Any]) -> bool:
-    """Whether the two systems of a row have units of their own."""
     of_both = (row.get("n_units_a"), row.get("n_units_b"))
-    return None not in of_both and row["n_units"] == sum(number or 0 for number in of_both)
+    is_unpaired = None not in of_both and row["n_units"] == sum(number or 0 for number in of_both)
+    where = f"on {measured.noun} of their own" if is_unpaired else f"on the same {measured.noun}"
+    return f"{claim}, with a probability of {level(goal.power)} and {where}, {said}{shown}."
 
 
 def sentence_of_two_runs(
@@ -149,11 +130,8 @@ def notes_of_test(goal: Goal, confidence: float) -> Iterator[str]:
 def note_of_rows(measured: Measured, wanted: float, narrowed: tuple[float, float], enough: float) -> str:
     """Say what more rows in the same clusters would do, beside more clusters.
 
-    Args:
-        measured: The pilot.
-        wanted: The width that is wanted.
-        narrowed: Width with twice the rows in the same clusters, and with ever so many.
-        enough: How many times the rows would do; infinite if no number does.
+    They narrow the interval to two widths, with twice the rows and with ever so many; enough is how many times the rows
+    would do, which may be infinite.
     """
     noun, rows = measured.noun, measured.rests_on
     twice, most = (amount(width) for width in narrowed)
@@ -187,44 +165,20 @@ def note_of_cut(limit: float) -> str:
     return f"a limit of the pilot is cut off at {amount(limit)}; the distance of the other one stands for it"
 
 
-# Plans as text, Markdown, LaTeX, CSV, JSON or HTML.
-
-
 _NOTHING = "–"
 
 
-def written(plans: Plans, format_: str, width: int | None = None) -> str:
-    """Return plans as text in a format.
-
-    Args:
-        plans: The plans.
-        format_: `text`, `markdown`, `latex`, `csv` (a row for each thing that is planned) or `json` (everything).
-        width: Columns of the terminal, for `text`; None: of a pipe.
+def written(plans: Planned, format_: str, width: int | None = None) -> str:
+    """Return plans as `text`, `markdown`, `latex`, `csv` (a row for each thing that is planned) or `json` (everything).
 
     Raises:
         UsageError: the format is unknown.
     """
-    check_format(format_)
+    text.check_format(format_, FORMATS)
     return _WRITERS[format_](plans, width)
 
 
-def check_format(format_: str) -> None:
-    """Refuse an unknown format before anything is read.
-
-    Raises:
-        UsageError: it is none of the formats.
-    """
-    if format_ not in _WRITERS:
-        message = f"unknown format {format_!r}"
-        raise UsageError(message, remedy=f"Choose one of {', '.join(_WRITERS)}.")
-
-
-def markup_of(plans: Plans) -> Markup:
-    """Return plans as HTML that needs no style sheet."""
-    return text.markup_of(blocks_of(plans))
-
-
-def blocks_of(plans: Plans) -> Iterator[Block]:
+def _blocks(plans: Planned) -> Iterator[Block]:
     """Return plans as blocks: the answer, the table, what must be known."""
     for number, plan in enumerate(plans.plans):
         yield Heading(_title(plan), 1 if number == 0 else 2)
@@ -249,18 +203,13 @@ def _title(plan: SamplePlan) -> str:
 
 def _cells(plan: SamplePlan) -> Cells:
     headers = ("unit", "now", "needed", "cautious", "times", f"{plan.goal} now", f"{plan.goal} wanted", "basis")
-    rows = tuple(_row(plan, units, is_first=number == 0) for number, units in enumerate(plan.units))
-    flush = (False, True, True, True, True, True, True, False)
-    kept = [
-        index
-        for index in range(len(headers))
-        if index in {0, 2} or any(row[index] not in {"", _NOTHING} for row in rows)
+    rows = [_row(plan, units, is_first=number == 0) for number, units in enumerate(plan.units)]
+    is_kept = [
+        index in {0, 2} or any(row[index] not in {"", _NOTHING} for row in rows) for index in range(len(headers))
     ]
-    return Cells(
-        tuple(headers[index] for index in kept),
-        tuple(tuple(row[index] for index in kept) for row in rows),
-        tuple(flush[index] for index in kept),
-    )
+    flush = (False, True, True, True, True, True, True, False)
+    kept_headers, *kept_rows = (tuple(compress(row, is_kept)) for row in (headers, *rows))
+    return Cells(kept_headers, tuple(kept_rows), tuple(compress(flush, is_kept)))
 
 
 def _row(plan: SamplePlan, units: PlannedUnits, *, is_first: bool) -> tuple[str, ...]:
@@ -276,25 +225,14 @@ def _count(number: int | None) -> str:
     return _NOTHING if number is None else f"{number:,}"
 
 
-def _text(plans: Plans, width: int | None) -> str:
-    return text.plain_text(blocks_of(plans), width or text.WIDTH_OF_PIPES)
-
-
-def _json(plans: Plans, _width: int | None) -> str:
-    return f"{json.dumps(plans.to_dict(), ensure_ascii=False, default=str, indent=2)}\n"
-
-
-_WRITERS: dict[str, Callable[[Plans, int | None], str]] = {
-    "text": _text,
-    "markdown": lambda plans, _width: text.markdown_text(blocks_of(plans)),
-    "latex": lambda plans, _width: text.latex_text(blocks_of(plans)),
-    "csv": lambda plans, _width: plans.table.write_csv(),
-    "json": _json,
+_WRITERS: dict[str, Callable[[Planned, int | None], str]] = {
+    "text": lambda plans, width: text.plain_text(_blocks(plans), width or text.WIDTH_OF_PIPES),
+    "markdown": lambda plans, _: text.markdown_text(_blocks(plans)),
+    "latex": lambda plans, _: text.latex_text(_blocks(plans)),
+    "csv": lambda plans, _: plans.table.write_csv(),
+    "json": lambda plans, _: f"{json.dumps(plans.to_dict(), ensure_ascii=False, default=str, indent=2)}\n",
 }
 FORMATS = tuple(_WRITERS)
-
-
-# A plan as data: how many units are needed, and on what that rests.
 
 
 @dataclass(frozen=True)
@@ -316,7 +254,7 @@ class PlannedUnits:
     basis: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SamplePlan:
     """How many units a wanted interval or test needs.
 
@@ -343,21 +281,21 @@ class SamplePlan:
         correlation: Of two rows of a cluster; None where it is not known.
     """
 
-    stage: str
-    kind: str
+    stage: str = ""
+    kind: str = ""
     metric: str
-    group: str
-    threshold: float | None
+    group: str = ""
+    threshold: float | None = None
     value: float | None
-    lower: float | None
-    upper: float | None
+    lower: float | None = None
+    upper: float | None = None
     confidence: float
     goal: str
-    now: float | None
+    now: float | None = None
     wanted: float
-    power: float | None
-    factor: float | None
-    factor_cautious: float | None
+    power: float | None = None
+    factor: float | None = None
+    factor_cautious: float | None = None
     units: tuple[PlannedUnits, ...]
     sentence: str
     notes: tuple[str, ...] = ()
@@ -365,14 +303,14 @@ class SamplePlan:
     correlation: float | None = None
 
 
-@dataclass(frozen=True)
-class Plans:
-    """Plans of a run, or of what is expected.
+@dataclass(frozen=True, repr=False)
+class Planned:
+    """How much more data is needed: it shows itself as text, and in notebooks as HTML.
 
     Attributes:
         run: Name of the folder of the run; empty without one.
-        plans: A plan for each stage that was asked for.
-        refused: Why there is none, by stage.
+        plans: A plan for each stage that was asked for: `.sentence`, `.units`, `.factor` and more.
+        refused: Why there is no plan, by stage.
     """
 
     run: str
@@ -386,66 +324,32 @@ class Plans:
 
     @property
     def table(self) -> pl.DataFrame:
-        """All plans, one row for each thing that is planned."""
-        rows = [_plan_row(plan, units) for plan in self.plans for units in plan.units]
-        return pl.DataFrame(rows, schema=_schema(self.goal), orient="row")
+        """All plans, one row for each thing that is planned, as `thresher plan --format csv` writes it."""
+        words, numbers, counts = pl.String(), pl.Float64(), pl.Int64()
+        schema = {"stage": words, "metric": words, "group": words, "threshold": numbers, "unit": words}
+        schema |= dict.fromkeys(("now", "needed", "needed_cautious"), counts)
+        reached = ("factor", "factor_cautious", f"{self.goal}_now", f"{self.goal}_wanted")
+        schema |= dict.fromkeys(reached, numbers) | {"basis": words}
+        rows = [
+            (
+                *(plan.stage or None, plan.metric, plan.group or None, plan.threshold, units.unit),
+                *(units.now, units.needed, units.needed_cautious, plan.factor, plan.factor_cautious),
+                *(plan.now, plan.wanted, units.basis),
+            )
+            for plan in self.plans
+            for units in plan.units
+        ]
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def to_dict(self) -> dict[str, Any]:
         """All plans as JSON holds them."""
-        return {"run": self.run or None, "plans": [_facts(plan) for plan in self.plans], "refused": self.refused}
-
-
-def _facts(plan: SamplePlan) -> dict[str, Any]:
-    facts = asdict(plan)
-    return {name: value if value != "" else None for name, value in facts.items()}
-
-
-def _schema(goal: str) -> dict[str, pl.DataType]:
-    words, numbers, counts = pl.String(), pl.Float64(), pl.Int64()
-    about = {"stage": words, "metric": words, "group": words, "threshold": numbers, "unit": words}
-    needed = dict.fromkeys(("now", "needed", "needed_cautious"), counts)
-    reached = dict.fromkeys(("factor", "factor_cautious", f"{goal}_now", f"{goal}_wanted"), numbers)
-    return {**about, **needed, **reached, "basis": words}
-
-
-def _plan_row(plan: SamplePlan, units: PlannedUnits) -> Sequence[object]:
-    about = (plan.stage or None, plan.metric, plan.group or None, plan.threshold, units.unit)
-    numbers = (units.now, units.needed, units.needed_cautious, plan.factor, plan.factor_cautious)
-    return (*about, *numbers, plan.now, plan.wanted, units.basis)
-
-
-# Plans as people and notebooks see them.
-
-
-@dataclass(frozen=True, repr=False)
-class Planned:
-    """How much more data is needed: it shows itself as text, and in notebooks as HTML.
-
-    Attributes:
-        outcome: Everything that is said, as data.
-    """
-
-    outcome: Plans
-
-    @property
-    def plans(self) -> tuple[SamplePlan, ...]:
-        """A plan for each stage that was asked for: `.sentence`, `.units`, `.factor` and more."""
-        return self.outcome.plans
-
-    @property
-    def refused(self) -> dict[str, str]:
-        """Why there is no plan, by stage."""
-        return self.outcome.refused
-
-    @property
-    def table(self) -> pl.DataFrame:
-        """One row for each thing that is planned, as `thresher plan --format csv` writes it."""
-        return self.outcome.table
+        plans = [{name: None if value == "" else value for name, value in asdict(each).items()} for each in self.plans]
+        return {"run": self.run or None, "plans": plans, "refused": self.refused}
 
     def __repr__(self) -> str:
         """Say the same as `thresher plan`."""
-        return written(self.outcome, "text").rstrip("\n")
+        return written(self, "text").rstrip("\n")
 
     def _repr_html_(self) -> str:
         """Say it with a table, for notebooks."""
-        return str(markup_of(self.outcome))
+        return str(text.markup_of(_blocks(self)))

@@ -31,8 +31,8 @@ from ..records import dataclass
 from ..runs.written import results_at
 from . import planned
 from .evidence import Wish, choose
-from .pilots import Measured, asks_for_labels, measured, plan_of_labels, sizes_of
-from .planned import PlannedUnits, Plans, SamplePlan
+from .pilots import Measured, asks_for_labels, impossible, measured, plan_of_labels, sizes_of
+from .planned import Planned, PlannedUnits, SamplePlan
 from .published import published_run
 
 if TYPE_CHECKING:
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from ..metrics.planning.pilot import Pilot, Scale
     from .pilots import Goal
     from .published import PublishedRun, PublishedStage
-
-
-# Plans without a run, from what is expected.
 
 
 AREA = "roc_auc"
@@ -75,10 +72,7 @@ class Expectation:
     share_positive: float | None = None
 
     def checked(self, spell: Callable[[str], str]) -> Expectation:
-        """Return the expectation, if it can be one.
-
-        Args:
-            spell: How a parameter is written where the person writes it.
+        """Return the expectation, if it can be one; `spell` as for `Goal.checked`.
 
         Raises:
             UsageError: a value is none, or the one that is needed is missing.
@@ -91,13 +85,13 @@ class Expectation:
             message = "there is neither a pilot nor anything expected"
             raise UsageError(message, remedy=remedy)
         if self.deviation is not None and not 0 < self.deviation < math.inf:
-            raise _wrong(spell("deviation"), self.deviation, "a number above 0")
+            raise impossible(spell("deviation"), self.deviation, "a number above 0")
         if self.expected is not None and self.deviation is None and not 0 <= self.expected <= 1:
-            raise _wrong(spell("expected"), self.expected, "a share from 0 to 1, such as 0.9")
+            raise impossible(spell("expected"), self.expected, "a share from 0 to 1, such as 0.9")
         if self.design_effect is not None and not 0 < self.design_effect < math.inf:
-            raise _wrong(spell("design_effect"), self.design_effect, "a number above 0, such as 1.5")
+            raise impossible(spell("design_effect"), self.design_effect, "a number above 0, such as 1.5")
         if self.share_positive is not None and not 0 < self.share_positive < 1:
-            raise _wrong(spell("share_positive"), self.share_positive, "a share between 0 and 1, such as 0.1")
+            raise impossible(spell("share_positive"), self.share_positive, "a share between 0 and 1, such as 0.1")
         if self.deviation is not None and self.design_effect is not None:
             message = f"{spell('design_effect')} goes with a share of rows, and {spell('deviation')} with units"
             raise UsageError(message, remedy="The units that a deviation is between are independent: leave it out.")
@@ -114,17 +108,8 @@ class Expectation:
         return self.metric or ("share" if self.deviation is None else "values")
 
 
-def _wrong(name: str, value: float, expected: str) -> UsageError:
-    return UsageError(f"{name} {value:g} cannot be", remedy=f"Give {expected}.")
-
-
-def plan_expectation(expectation: Expectation, goal: Goal, spell: Callable[[str], str]) -> Plans:
+def plan_expectation(expectation: Expectation, goal: Goal, spell: Callable[[str], str]) -> Planned:
     """Plan what is wanted from what is expected.
-
-    Args:
-        expectation: What is expected.
-        goal: What is wanted.
-        spell: How a parameter is written where the person writes it.
 
     Raises:
         UsageError: nothing can be planned of it; the message says why.
@@ -159,7 +144,7 @@ def plan_expectation(expectation: Expectation, goal: Goal, spell: Callable[[str]
         plan = _finished(expectation, goal, tuple(units), what, ())
     else:
         plan = _of_rows(expectation, goal, spell)
-    return Plans("", (plan,))
+    return Planned("", (plan,))
 
 
 def _of_units(expectation: Expectation, goal: Goal) -> SamplePlan:
@@ -168,9 +153,8 @@ def _of_units(expectation: Expectation, goal: Goal) -> SamplePlan:
     if goal.width is not None:
         needed = units_for_mean(deviation, goal.width, level)
         safe = units_for_mean(deviation, goal.width, level, ASSURANCE)
-        what = (
-            f"For a {planned.level(level)} interval of {_mean(expectation)} that is {planned.amount(goal.width)} wide"
-        )
+        mean = f"the mean of {expectation.name}"
+        what = f"For a {planned.level(level)} interval of {mean} that is {planned.amount(goal.width)} wide"
         basis = f"Student's t, with a standard deviation of {deviation:g} between units"
     else:
         question = goal.question()
@@ -181,10 +165,6 @@ def _of_units(expectation: Expectation, goal: Goal) -> SamplePlan:
         basis = f"Student's t, with a standard deviation of {deviation:g} of the differences within units"
     notes = () if goal.width is not None else tuple(planned.notes_of_test(goal, level))
     return _finished(expectation, goal, (PlannedUnits("units", None, needed, safe, basis),), what, notes)
-
-
-def _mean(expectation: Expectation) -> str:
-    return f"the mean of {expectation.name}"
 
 
 def _claim(goal: Goal) -> str:
@@ -217,7 +197,9 @@ def _of_rows(expectation: Expectation, goal: Goal, spell: Callable[[str], str]) 
             f"For a {planned.level(level)} interval of {expectation.name} that is {planned.amount(goal.width)} wide "
             f"around {value:g}"
         )
-        notes = tuple(_at_most(pilot, goal.width, needed))
+        most = rows_for_share(pilot.moved(1 / 2), goal.width)  # by the share that needs most
+        is_less = most is not None and needed is not None and most > needed
+        notes: tuple[str, ...] = (f"whatever it turns out to be, {most:,} are enough",) if is_less else ()
     else:
         needed, safe = _rows_of_two_runs(pilot, goal), None
         sure = f"with a probability of {planned.level(goal.power)}"
@@ -241,13 +223,6 @@ def _rows_of_two_runs(pilot: Pilot, goal: Goal) -> int | None:
         raise UsageError(message, remedy="Give a smaller difference.")
     rows = factor_for_difference(pilot, other, question)
     return None if rows is None else math.ceil(rows)
-
-
-def _at_most(pilot: Pilot, width: float, needed: int | None) -> Iterator[str]:
-    """Say what the share that needs most would need."""
-    most = rows_for_share(pilot.moved(1 / 2), width)
-    if most is not None and needed is not None and most > needed:
-        yield f"whatever it turns out to be, {most:,} are enough"
 
 
 def _all_rows(expectation: Expectation, needed: int | None, safe: int | None) -> Iterator[PlannedUnits]:
@@ -286,29 +261,17 @@ def _finished(
     if beside:
         notes = (*notes, "on the safe side: in about 80 of 100 samples like the expected ones it is reached")
     return SamplePlan(
-        stage="",
-        kind="",
         metric=expectation.name,
-        group="",
-        threshold=None,
         value=expectation.expected,
-        lower=None,
-        upper=None,
         confidence=goal.level(),
         goal=goal.name,
-        now=None,
         wanted=abs(goal.wanted),
         power=None if goal.width is not None else goal.power,
-        factor=None,
-        factor_cautious=None,
         units=units,
         sentence=sentence,
         notes=notes,
         design_effect=expectation.effect if expectation.deviation is None else None,
     )
-
-
-# Plans from a published run: how many units an interval or a test needs, with this run as the pilot.
 
 
 _TESTED = "difference"
@@ -319,14 +282,7 @@ _SQUARED_SKEWNESS = 1.5  # times it is the excess kurtosis of a gamma distributi
 
 @dataclass(frozen=True)
 class _Factors:
-    """How many times the units of the pilot are needed.
-
-    Attributes:
-        needed: If the pilot is right.
-        cautious: To be on the safe side; None if no number is enough.
-        now: What the pilot reaches of the goal; None where nothing.
-        sentence: The answer.
-    """
+    """How many times the units of the pilot are needed, also to be on the safe side, and what the pilot reaches."""
 
     needed: float
     cautious: float | None
@@ -334,21 +290,15 @@ class _Factors:
     sentence: str
 
 
-def plan_run(run: PublishedRun, name: str, wish: Wish, goal: Goal) -> Plans:
-    """Plan what is wanted from a published run.
-
-    Args:
-        run: The pilot.
-        name: Name of the stage; empty: every stage that has the number.
-        wish: The number.
-        goal: What is wanted.
+def plan_run(run: PublishedRun, name: str, wish: Wish, goal: Goal) -> Planned:
+    """Plan what is wanted from a published run; without the name of a stage from every stage that has the number.
 
     Raises:
         UsageError: the run has no such stage, or nothing can be planned of what is asked for; the message says why.
     """
     stages = run.chosen([name] if name else [])
     if name or len(stages) == 1:
-        return Plans(run.folder.name, (plan_stage(run, stages[0], wish, goal),))
+        return Planned(run.folder.name, (plan_stage(run, stages[0], wish, goal),))
     plans, refused = [], {}
     first_error: UsageError | None = None
     for stage in stages:
@@ -366,7 +316,7 @@ def plan_run(run: PublishedRun, name: str, wish: Wish, goal: Goal) -> Plans:
         none = "the other stage cannot" if n_others == 1 else f"none of the other {n_others} stages can"
         message = f"{first_error.message}; {none} be planned either"
         raise UsageError(message, remedy=f"Name the stage that is meant; the stages are: {names}.")
-    return Plans(run.folder.name, tuple(plans), refused)
+    return Planned(run.folder.name, tuple(plans), refused)
 
 
 def plan_stage(run: PublishedRun, stage: PublishedStage, wish: Wish, goal: Goal) -> SamplePlan:
@@ -555,14 +505,18 @@ def _scaled(noun: str, now: int | None, factors: _Factors, basis: str) -> Planne
     return PlannedUnits(noun, now, needed, safe, basis)
 
 
-# Everything that `thresher plan` is asked, from the command line or from Python.
+def plans_of(
+    results: str | None,
+    stage: str,
+    run: str,
+    wish: Wish,
+    expectation: Expectation,
+    goal: Goal,
+    spell: Callable[[str], str],
+) -> Planned:
+    """Return the plans that are asked for, from the command line or from Python.
 
-
-@dataclass(frozen=True)
-class Asked:
-    """A plan that is asked for.
-
-    Attributes:
+    Args:
         results: The output of a pilot run, a folder or an address; None: there is no pilot.
         stage: Name of its stage; empty: every one that has the number.
         run: A kept run; empty: the latest.
@@ -570,47 +524,33 @@ class Asked:
         expectation: What is expected without one.
         goal: What is wanted.
         spell: How a parameter is written where the person writes it.
-    """
-
-    results: str | None
-    stage: str
-    run: str
-    wish: Wish
-    expectation: Expectation
-    goal: Goal
-    spell: Callable[[str], str]
-
-
-def plans_of(asked: Asked) -> Plans:
-    """Return the plans.
 
     Raises:
         ThresherError: what is asked for does not fit together, the results cannot be read, or nothing can be planned.
     """
-    goal = asked.goal.checked(asked.spell)
-    if asked.results is None:
+    goal = goal.checked(spell)
+    if results is None:
         # refuse what chooses among the numbers of a pilot where there is none
-        wish = asked.wish
         chosen = {
-            "stage": bool(asked.stage),
-            "run": bool(asked.run),
+            "stage": bool(stage),
+            "run": bool(run),
             "criterion": bool(wish.criterion),
             "group": bool(wish.group),
             "threshold": wish.threshold is not None,
         }
         for name, is_there in chosen.items():
             if is_there:
-                message = f"{asked.spell(name)} chooses among the numbers of a pilot, and there is none"
+                message = f"{spell(name)} chooses among the numbers of a pilot, and there is none"
                 raise UsageError(message, remedy="Name its results.")
-        return plan_expectation(asked.expectation, goal, asked.spell)
+        return plan_expectation(expectation, goal, spell)
     # refuse what is expected where a pilot tells it, and two ways of choosing a threshold
-    for field in fields(asked.expectation):
-        if field.name != "metric" and getattr(asked.expectation, field.name) is not None:
-            message = f"{asked.spell(field.name)} says what is expected without a pilot, which tells it itself"
+    for field in fields(expectation):
+        if field.name != "metric" and getattr(expectation, field.name) is not None:
+            message = f"{spell(field.name)} says what is expected without a pilot, which tells it itself"
             raise UsageError(message, remedy="Leave it out, or the results.")
-    if asked.wish.criterion and asked.wish.threshold is not None:
-        message = f"{asked.spell('criterion')} and {asked.spell('threshold')} both choose a threshold"
+    if wish.criterion and wish.threshold is not None:
+        message = f"{spell('criterion')} and {spell('threshold')} both choose a threshold"
         raise UsageError(message, remedy="Give one of them.")
-    with results_at(asked.results) as folder:
-        published = published_run(folder, asked.run or None)
-        return plan_run(published, asked.stage, asked.wish, goal)
+    with results_at(results) as folder:
+        published = published_run(folder, run or None)
+        return plan_run(published, stage, wish, goal)

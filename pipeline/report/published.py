@@ -130,10 +130,7 @@ class PublishedRun:
 
 
 def latest_run(results: Path) -> PublishedRun:
-    """Read back the latest run of a results folder.
-
-    Args:
-        results: The output folder of a run, absolute.
+    """Read back the latest run of a results folder, which is absolute.
 
     Raises:
         NoInputError: no run was published there.
@@ -149,11 +146,7 @@ def published_run(results: Path, run: str | None) -> PublishedRun:
 
 
 def kept_run(results: Path, run: str) -> PublishedRun:
-    """Read back one kept run of a results folder.
-
-    Args:
-        results: The output folder of a run, absolute.
-        run: Its generation, its run id or the start of that, or the name of its folder.
+    """Read back one kept run of a results folder, by what `named_runs` takes.
 
     Raises:
         NoInputError: no run was published there.
@@ -178,10 +171,6 @@ def kept_run(results: Path, run: str) -> PublishedRun:
 def run_before(results: Path, run: PublishedRun) -> PublishedRun | None:
     """Read back the last kept and readable run before another; None if there is none.
 
-    Args:
-        results: The output folder of both, absolute.
-        run: The later run.
-
     Raises:
         DataError: its record is damaged.
     """
@@ -192,13 +181,9 @@ def run_before(results: Path, run: PublishedRun) -> PublishedRun | None:
 
 
 def named_runs(runs: Sequence[KeptRun], name: str) -> list[KeptRun]:
-    """Return the runs that go by a name: a number is a generation, and the start of an id only if it is none.
+    """Return the runs that go by a generation or the name of a folder, or else by a run id or its start.
 
     A short number is never the start of an id: once a generation is deleted, its number must not name another run.
-
-    Args:
-        runs: The kept runs.
-        name: A generation, the name of a folder, or a run id or its start.
     """
     exact = [run for run in runs if name == run.folder.name or (name.isdecimal() and int(name) == _generation(run))]
     is_start = bool(name) and not (name.isdecimal() and len(name) < FEWEST_DIGITS)
@@ -210,11 +195,7 @@ def _generation(run: KeptRun) -> int:
 
 
 def read_run(folder: Path, published_at: str = "") -> PublishedRun:
-    """Read back the run in a folder.
-
-    Args:
-        folder: The folder of the run.
-        published_at: When it was published, as its manifest says.
+    """Read back the run in a folder, which was published when its manifest says.
 
     Raises:
         DataError: its record is not that of a run.

@@ -134,12 +134,6 @@ def _without_unset(value: object) -> object:
     return value
 
 
-# What is said of a run: blocks of results, of gates and of methods, whatever they are written as.
-
-
-# What is said of results, as data: blocks that are written as text, Markdown or LaTeX.
-
-
 @dataclass(frozen=True)
 class Heading:
     """A heading.
@@ -194,12 +188,7 @@ class Cells:
 
 
 def cells_of(frame: pl.DataFrame, text_of: Callable[[object], str]) -> Cells:
-    """Return the rows of a frame as a table for people; numbers stand flush right.
-
-    Args:
-        frame: The rows.
-        text_of: How a value is written.
-    """
+    """Return the rows of a frame as a table for people, whose values `text_of` writes; numbers stand flush right."""
     rows = tuple(tuple(map(text_of, row)) for row in frame.iter_rows())
     return Cells(tuple(frame.columns), rows, tuple(dtype.is_numeric() for dtype in frame.dtypes))
 
@@ -218,9 +207,6 @@ class Curve:
 
 
 Block: TypeAlias = Heading | Paragraph | Items | Cells | Curve
-
-
-# A paragraph for a methods section about every stage of a run, with its numbers filled in.
 
 
 def blocks_of_methods(run: PublishedRun, stages: Sequence[PublishedStage]) -> Iterator[Block]:
@@ -246,21 +232,12 @@ def paragraph_of(run: PublishedRun, stage: PublishedStage) -> str:
     return " ".join([*sentences, f"All numbers were computed with thresher {version}."])
 
 
-# What the gates of a run found, for people: failures first, then what passed; the rest is among the warnings.
-
-
 MOST_GROUPS = 10  # of one gate that are told one by one
 
 
 @dataclass(frozen=True)
 class GateSummary:
-    """The gates of a run in words.
-
-    Attributes:
-        failed: What failed and makes the run exit with 3.
-        passed: What passed.
-        headline: How many gates there are, and how they went.
-    """
+    """The gates of a run in words: what failed and makes it exit with 3, what passed, and how many went how."""
 
     failed: tuple[str, ...]
     passed: tuple[str, ...]
@@ -276,7 +253,8 @@ def summary_of_gates(rows: Sequence[Row]) -> GateSummary | None:
         by_gate.setdefault(row["gate"], []).append(row)
     failed = {gate: [row for row in of_gate if is_failure(row)] for gate, of_gate in by_gate.items()}
     passed = {gate: [row for row in of_gate if row["outcome"] == "passed"] for gate, of_gate in by_gate.items()}
-    n_failed, n_passed = sum(map(bool, failed.values())), sum(map(_all_passed, by_gate.values()))
+    n_failed = sum(map(bool, failed.values()))
+    n_passed = sum(len(passed[gate]) == len(of_gate) for gate, of_gate in by_gate.items())
     numbers = {"failed": n_failed, "passed": n_passed, "with warnings": len(by_gate) - n_failed - n_passed}
     outcomes = ", ".join(f"{number:,} {word}" for word, number in numbers.items() if number)
     return GateSummary(
@@ -287,21 +265,12 @@ def summary_of_gates(rows: Sequence[Row]) -> GateSummary | None:
 
 
 def blocks_of_gates(rows: Sequence[Row], stages: Collection[str] | None = None) -> Iterator[Block]:
-    """Return what there is to say of rows of the table `gates`, failures first.
-
-    Args:
-        rows: The rows.
-        stages: The stages that are wanted; None: all.
-    """
+    """Return what there is to say of rows of the table `gates`, of all stages or of some, failures first."""
     summary = summary_of_gates([row for row in rows if stages is None or row["stage"] in stages])
     if summary is not None:
         yield Items(summary.headline, summary.failed, tone="failure" if summary.failed else "plain")
         if summary.passed:
             yield Items("Passed:", summary.passed)
-
-
-def _all_passed(rows: Sequence[Row]) -> bool:
-    return all(row["outcome"] == "passed" for row in rows)
 
 
 def _lines(chosen: Mapping[str, Sequence[Row]], by_gate: Mapping[str, Sequence[Row]]) -> Iterator[str]:
@@ -314,20 +283,12 @@ def _lines(chosen: Mapping[str, Sequence[Row]], by_gate: Mapping[str, Sequence[R
             yield f"{gate}: {len(rows):,} of {len(by_gate[gate]):,} groups {word}; the table gates has all"
 
 
-# What a run shows a person: warnings, and for each stage its best thresholds, a sentence and a curve.
-
-
 GROUP = "group"
 NUMBERS_BEGIN = frozenset("0123456789-\u2013\u2212")
 
 
 def blocks_of_run(run: PublishedRun, stages: Sequence[PublishedStage]) -> Iterator[Block]:
-    """Return what there is to say of stages of a published run, warnings first.
-
-    Args:
-        run: The run.
-        stages: Those of its stages that are wanted.
-    """
+    """Return what there is to say of stages of a published run, warnings first."""
     yield Heading(heading_of(run))
     yield from blocks_of_gates(run.record.get("gates", ()), {stage.name for stage in stages})
     absent = {} if len(stages) < len(run.stages) else {name: [sentence] for name, sentence in run.absent.items()}
@@ -369,12 +330,7 @@ def notes_in_words(notes: Sequence[str]) -> str:
 
 
 def blocks_of_stage(stage: StageResult, most_rows: int | None = None) -> Iterator[Block]:
-    """Return what there is to say of the result of one stage.
-
-    Args:
-        stage: Its result.
-        most_rows: How many groups are shown; None: all.
-    """
+    """Return what there is to say of the result of one stage, of at most so many groups."""
     summary = stage.summary
     task = "" if stage.kind == stage.name else f" ({stage.kind})"
     yield Heading(f"{stage.name}{task}: {rows_in_words(stage.n_rows)} in {stage.seconds:.1f} s", level=2)
@@ -404,11 +360,7 @@ def blocks_of_stage(stage: StageResult, most_rows: int | None = None) -> Iterato
 
 
 def keys_on_request(unrequested: Mapping[str, str]) -> list[str]:
-    """Return the keys that make tables which the config does not ask for, each once, in the order of the alphabet.
-
-    Args:
-        unrequested: Tables that were not asked for, with the key that makes each; empty where the config sets it.
-    """
+    """Return the keys that make tables which the config does not ask for, each once, in the order of the alphabet."""
     return sorted({key for key in unrequested.values() if key})
 
 

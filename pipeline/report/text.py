@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from rich.cells import cell_len
 
+from ..errors import UsageError
 from ..visible_text import cleaned
 from .summary import Block, Cells, Curve, Heading, Items, Paragraph
 
@@ -52,16 +53,12 @@ def element(tag: str, *contents: Content, **attributes: str | bool | None) -> Ma
         attributes: Its attributes: a trailing `_` is dropped, other `_` are `-`; True is an attribute without a value,
             None and False none.
     """
-    written = [
-        _attribute(name, value) for name, value in attributes.items() if value is not None and value is not False
-    ]
+    values = {
+        name.rstrip("_").replace("_", "-"): value for name, value in attributes.items() if value not in (None, False)
+    }
+    written = (f" {name}" if value is True else f' {name}="{escaped(str(value))}"' for name, value in values.items())
     opening = f"<{tag}{''.join(written)}>"
     return Markup(opening if tag in _VOID else f"{opening}{joined(*contents)}</{tag}>")
-
-
-def _attribute(name: str, value: str | bool) -> str:  # noqa: FBT001 - an attribute without a value
-    written = name.rstrip("_").replace("_", "-")
-    return f" {written}" if value is True else f' {written}="{escaped(str(value))}"'
 
 
 def drawing(svg: str) -> Markup:
@@ -85,12 +82,21 @@ CURVE_WIDTH = 60
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
+def check_format(format_: str, formats: Iterable[str]) -> None:
+    """Refuse an unknown format before anything is read.
+
+    Raises:
+        UsageError: it is none of the formats.
+    """
+    if format_ not in formats:
+        message = f"unknown format {format_!r}"
+        raise UsageError(message, remedy=f"Choose one of {', '.join(formats)}.")
+
+
 def plain_text(blocks: Iterable[Block], width: int = WIDTH_OF_PIPES) -> str:
     """Return all blocks as text, an empty line between two.
 
-    Args:
-        blocks: What is said.
-        width: Columns of the terminal or page. A word that is longer is not broken, so that paths can be copied.
+    A word that is longer than the width is not broken, so that paths can be copied.
     """
     return "\n\n".join("\n".join(lines_of(block, width)) for block in blocks) + "\n"
 
@@ -106,7 +112,8 @@ def lines_of(block: Block, width: int) -> Iterator[str]:
             if block.title:
                 yield from wrapped(cleaned(block.title, layout=""), width)
             for item in block.items:
-                yield from indented(cleaned(item, layout=""), width)
+                for number, line in enumerate(wrapped(cleaned(item, layout=""), width - 2 * len(GAP))):
+                    yield f"{GAP * (1 if number == 0 else 2)}{line}"  # those after the first further in
         case Cells():
             yield from _lines_of_cells(block, width)
         case Curve():
@@ -134,12 +141,6 @@ def wrapped(text: str, width: int) -> list[str]:
     return lines
 
 
-def indented(text: str, width: int) -> Iterator[str]:
-    """Return the lines of an item of a list, those after the first two columns further in."""
-    for number, line in enumerate(wrapped(text, width - 2 * len(GAP))):
-        yield f"{GAP * (1 if number == 0 else 2)}{line}"
-
-
 def draw(values: Sequence[float | None], width: int = CURVE_WIDTH) -> str:
     """Draw values between 0 and 1 as block characters, with a gap where a value is undefined."""
     if not values:
@@ -153,9 +154,6 @@ def thinned(values: Sequence[float | None], most: int) -> list[float | None]:
     """Return evenly spaced ones of the values, at most so many."""
     step = max(1.0, len(values) / most)
     return [values[int(index * step)] for index in range(min(most, len(values)))]
-
-
-# Tables --------------------------------------------------------------------------------------------------------------
 
 
 def _lines_of_cells(table: Cells, width: int) -> Iterator[str]:
@@ -234,13 +232,7 @@ def table_lines(
 ) -> Iterator[str]:
     """Return the lines of a table; a cell that is wider than its column takes several lines.
 
-    Args:
-        headers: Titles of the columns.
-        rows: Cells, as many in each row as there are headers.
-        widths: Width of every column.
-        flush_right: Of every column, whether its cells stand flush right.
-        gap: What stands between two columns.
-        ruled: Whether a line is drawn below the headers.
+    `flush_right` says of every column whether its cells are, and `ruled` whether a line is drawn below the headers.
     """
     for number, row in enumerate((headers, *rows)):
         lines_of_cells = [wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]

@@ -14,7 +14,7 @@ import polars as pl
 from ..errors import DataError, NoInputError
 from ..records import dataclass
 from ..sources.bindings import fit, is_usual_name, proposed
-from ..sources.finding import Search, find_files
+from ..sources.finding import Listing, Search
 from ..sources.formats import ENDINGS, TEXTS, format_of, is_read, keys_of_file
 from ..sources.frames import tables_of
 from ..sources.inputs import Field, Input, InputContract, lists_of_tags
@@ -303,7 +303,7 @@ def look_at_file(
 
 def _files(path: str, base: Path, keys: Mapping[str, Any]) -> list[DataFile]:
     """The files that a path means, read as keys of an input say."""
-    listing = find_files(Input.model_validate({"path": (path,), **keys}), base, name=path)
+    listing = Listing(Input.model_validate({"path": (path,), **keys}), base, name=path).opened()
     return [file for file in listing.files if isinstance(file, DataFile)]
 
 

@@ -69,26 +69,18 @@ def bindings_in_words(bindings: Iterable[Binding]) -> Iterator[str]:
     for binding in bindings:
         of_inputs.setdefault(binding.input, []).append(binding)
     for name, fields in of_inputs.items():
-        shown = [_in_words(field) for field in fields if field.origin != "absent"]
+        shown = [
+            f"{each.field} (named)" if each.origin == "named" else f"{each.field} = {each.words} ({each.origin})"
+            for each in fields
+            if each.origin != "absent"
+        ]
         absent = [field.field for field in fields if field.origin == "absent"]
         yield f"{name}: {', '.join(shown)}" + (f"; absent: {', '.join(absent)}" if absent else "")
 
 
-def _in_words(binding: Binding) -> str:
-    if binding.origin == "named":
-        return f"{binding.field} (named)"
-    return f"{binding.field} = {binding.words} ({binding.origin})"
-
-
 @dataclass(frozen=True)
 class Bindings:
-    """The bindings of one input: mappings come before names, and no column has two roles.
-
-    Attributes:
-        contract: The fields that the stage knows.
-        mapping: What the config says: canonical name → column, expression, or False for none.
-        columns: The names of all columns in the files and in the names of their folders.
-    """
+    """The bindings of one input to the columns of its files and folders: mappings come first, none has two roles."""
 
     contract: InputContract
     mapping: Mapping[str, Mapped]
@@ -201,7 +193,7 @@ USUAL_FILES: dict[str, tuple[str, ...]] = {  # what names of files hold, where c
     "relevance": ("qrel", "rel", "judg"),
 }
 SYSTEMS = {"system", "model", "method", "run", "tagger", "classifier", "algorithm", "matcher"} | {
-    *("dataset", "data_set", "corpus", "benchmark"),
+    *("dataset", "data_set", "corpus", "benchmark")
 }
 SAME, SAME_IN_LOWER_CASE, USUAL, ALIKE = 4.0, 3.0, 2.0, 1.0
 NAMED, HINTED = 3.0, 0.1
@@ -213,11 +205,7 @@ def proposed(
 ) -> dict[str, tuple[str, float]]:
     """Propose which columns are the fields of an input: by field, the column and how well it fits, highest first taken.
 
-    Args:
-        contract: The input.
-        schema: Columns of a file.
-        can_be: Whether a column can be read as what a field expects.
-        called: What columns are called for what they hold, where their names do not say so; empty: they fit no field.
+    `called` says what columns are called for what they hold, where their names do not; empty: they fit no field.
     """
     likenesses = (
         (-_likeness(field.name, called.get(column.name, column.name), number), order, number, field.name, column.name)
@@ -253,13 +241,7 @@ def _likeness(field: str, column: str, number: int) -> float:
 
 
 def fit(contract: InputContract, fields: Mapping[str, tuple[str, float]], file_name: str) -> float:
-    """How well a file fits an input as a whole: 0 if a required field finds no column.
-
-    Args:
-        contract: The input.
-        fields: The columns proposed for its fields.
-        file_name: Name of the file, which may be that of the input.
-    """
+    """How well a file fits an input as a whole, by its columns and its name: 0 if a required field finds no column."""
     if any(field.name not in fields for field in contract.fields if field.required):
         return 0.0
     unmatched = len(contract.fields) - len(fields)
@@ -292,12 +274,7 @@ _PLAIN = ("int", "uint", "double", "float", "bool", "date", "timestamp")
 
 
 def columns_without_role(source: Source, bindings: Iterable[Binding]) -> tuple[str, ...]:
-    """Return the columns of the files that are read as nothing, in the order of the files.
-
-    Args:
-        source: The input.
-        bindings: What every field of the stage, and every other column that it reads, is read from.
-    """
+    """Return the columns of the files that none of the bindings of a stage reads, in the order of the files."""
     taken = {binding.column for binding in bindings if binding.input == source.name}
     return tuple(name for name in shown_columns(source) if name not in taken)
 
@@ -337,18 +314,11 @@ def _is_plain(types: set[str | None]) -> bool:
     return len(types - {None}) == 1 and all(each is None or each.startswith(_PLAIN) for each in types)
 
 
-# Keys by which inputs look up each other's rows.
-
-
 @dataclass(frozen=True)
 class KeyMatch:
     """A key by which rows of one input look up those of another; if too few match, a warning says so.
 
-    Attributes:
-        source: The input whose rows look up others.
-        other: The input in which they look.
-        key: The column that both inputs have.
-        unmatched_status: Status of rows that find no match and are left out; None if such rows count all the same.
+    Rows without a match that are left out have a status; None if they count all the same.
     """
 
     source: Source
@@ -371,13 +341,7 @@ def in_words(name: str, text: str) -> str:
 
 
 def uncomputable(input_name: str, words: str, reason: str) -> DataError:
-    """Return the error that SQL of the user cannot be computed.
-
-    Args:
-        input_name: Name of the input.
-        words: The SQL, as `in_words` says it.
-        reason: What the engine says.
-    """
+    """Return the error that SQL of the user, as `in_words` says it, cannot be computed."""
     message = f"input {input_name}: {words} cannot be computed: {reason}"
     remedy = (
         "It must have a value for every row: CAST to a wider type, take what a number cannot hold out of text with "
@@ -463,13 +427,7 @@ class UserSql:
         return self._types[key]
 
     def check_predicate(self, rows: Rows, residual: exp.Expr, words: str, columns: Sequence[str]) -> None:
-        """Check that `where` is true or false for a row, as far as the types of its columns tell.
-
-        Args:
-            rows: The rows that it reads.
-            residual: What is left of it to decide for these.
-            words: The predicate as the user wrote it.
-            columns: The columns that it reads.
+        """Check that what is left of `where` for some rows is true or false, as far as the types of its columns tell.
 
         Raises:
             DataError: it does not fit the columns, or has another type; an integer other than 0 counts as true.

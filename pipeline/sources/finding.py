@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from stat import S_ISDIR, S_ISREG
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from ..errors import ConfigError, DataError, NoInputError, os_fault
 from ..interrupts import opening, reading
@@ -19,7 +19,7 @@ from ..paths import identity, is_remote, kind_in_words, names_below, plain_text,
 from ..records import dataclass
 from .formats import ENDINGS, TOKENS, convert, format_of, refuse_spreadsheet
 from .frames import Frame, labelled, open_frame, spooled
-from .inputs import EngineRows, is_address, look_at_address, look_at_table, refuse_overlaps
+from .inputs import EngineRows, is_address, look_at, refuse_overlaps
 from .parquet_files import ENCRYPTED, MAGIC, DataFile, identity_of, open_file, partitions_of
 from .predicates import columns_of, columns_that_decide, left_out, none_known, parse_predicate
 from .table_formats import TableVersion, refuse_table_formats, table_at
@@ -27,19 +27,18 @@ from .unnesting import mentions_of_tags, unnested, with_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import PurePath
+    from typing import Self
 
     import pyarrow as pa
     import sqlglot.expressions as exp
 
     from .frames import FrameRows
-    from .inputs import Input, Kind, Looks, Rows
+    from .inputs import Format, Input, Kind, Looks, Rows
     from .predicates import Truths
     from .remote import Copies, RemoteFiles
 
     Kinds = Callable[[list[str]], Mapping[str, Kind]]
-
-
-# From the paths and patterns of an input to its files. Folders and globs both follow links; loops are errors.
 
 
 SUM_ENDING = ".sha256"  # of a file beside another one that tells its hash
@@ -240,12 +239,7 @@ class Search:
         return mode is not None and S_ISDIR(mode)
 
     def _mode(self, path: Path) -> int | None:
-        """Return the mode of what a path leads to, or None if nothing is there.
-
-        Raises:
-            NoInputError: it is a link that leads nowhere, so data would be missing without notice.
-            ThresherError: it cannot be looked at.
-        """
+        """The mode of what a path leads to; None if nothing is there. A link that leads nowhere is refused."""
         try:
             with opening(path, self._name):
                 return path.stat().st_mode
@@ -337,53 +331,6 @@ def _folders_above(folder: Path) -> _Known:
 
 
 @dataclass(frozen=True)
-class Listed:
-    """A file that an input names, of which nothing has been read yet.
-
-    Attributes:
-        name: What messages call it.
-        partitions: As those of `DataFile`.
-        open: Reads its footer.
-        partition_types: None: folder names are text.
-        is_remote: Whether it has to be copied from a remote store.
-    """
-
-    name: str
-    partitions: dict[str, str | None]
-    open: Callable[[], DataFile]
-    partition_types: dict[str, pa.DataType] = field(default_factory=dict)
-    is_remote: bool = False
-
-
-# Files of an input folder that are not read because of their names; they are counted, named, and never most data.
-
-
-MAGICS = (MAGIC, ENCRYPTED)
-MOST_NAMES = 3
-RENAME = (
-    f"Rename them to end in {ENDING}, or name them by a glob or a list: only folders are searched by the ending, "
-    'which format = "csv", for example, changes.'
-)
-
-
-@dataclass(frozen=True)
-class PassedOver:
-    """A visible file of an input folder whose name does not end in `.parquet`, of which nothing has been read.
-
-    Attributes:
-        path: Absolute path, or the address on a remote store.
-        partitions: Column → value, from the folder names.
-        partition_types: None: folder names are text.
-        remote: Of an object on a remote store: it has been looked at when it was listed.
-    """
-
-    path: Path | str
-    partitions: dict[str, str | None]
-    partition_types: dict[str, pa.DataType] = field(default_factory=dict)
-    remote: Skipped | None = None
-
-
-@dataclass(frozen=True)
 class Skipped:
     """A visible file of an input folder that is not read, because its name does not end in `.parquet`.
 
@@ -398,12 +345,40 @@ class Skipped:
     is_parquet: bool
 
 
-def look_at(paths: Iterable[Path | str]) -> tuple[Skipped, ...]:
-    """Return skipped files sorted by name; one that cannot be opened is assumed to have another format."""
-    return tuple(_look(path) for path in sorted(map(Path, paths), key=lambda path: path.as_posix()))
+T = TypeVar("T", DataFile, Skipped)
+
+
+@dataclass(frozen=True)
+class Listed(Generic[T]):
+    """A file that an input names, or that it skips, of which nothing has been read yet.
+
+    Attributes:
+        name: What messages call it.
+        partitions: As those of `DataFile`.
+        open: Reads its footer, or looks at what is skipped.
+        is_remote: Whether it lies on a remote store.
+    """
+
+    name: str
+    partitions: dict[str, str | None]
+    open: Callable[[], T]
+    is_remote: bool = False
+    partition_types: ClassVar[Mapping[str, pa.DataType]] = {}  # folder names are text
+
+
+# Files of an input folder that are not read because of their names; they are counted, named, and never most data.
+
+
+MAGICS = (MAGIC, ENCRYPTED)
+_MOST_NAMES = 3
+RENAME = (
+    f"Rename them to end in {ENDING}, or name them by a glob or a list: only folders are searched by the ending, "
+    'which format = "csv", for example, changes.'
+)
 
 
 def _look(path: Path) -> Skipped:
+    """A skipped file; one that cannot be opened is assumed to have another format."""
     length = len(MAGICS[0])
     try:
         with path.open("rb") as file:
@@ -417,7 +392,7 @@ def _look(path: Path) -> Skipped:
 def skipped_words(skipped: Collection[Skipped]) -> str:
     """Say how many files of an input were skipped, why, the first names, and how many contain Parquet."""
     parquet = [each for each in skipped if each.is_parquet]
-    shown = (parquet or list(skipped))[:MOST_NAMES]
+    shown = (parquet or list(skipped))[:_MOST_NAMES]
     names = ", ".join(str(each.path) for each in shown) + (", …" if len(skipped) > len(shown) else "")
     plural = len(skipped) > 1
     verb, ending = ("are", "their names do") if plural else ("is", "its name does")
@@ -429,55 +404,85 @@ def skipped_words(skipped: Collection[Skipped]) -> str:
     return f"{files} in its folders {verb} not read, because {ending} not end in {ENDING}: {names}; {content}"
 
 
-def refuse_most_skipped(name: str, sizes: Collection[int], skipped: Collection[Skipped]) -> None:
-    """Refuse an input of which half or more of the Parquet files, or of their bytes, would be skipped.
-
-    Args:
-        name: The input.
-        sizes: Bytes of the files that are read.
-        skipped: The files that are not.
-
-    Raises:
-        DataError: the results would rest on the smaller part of the data.
-    """
-    left_out = [each.size for each in skipped if each.is_parquet]
-    if left_out and (len(left_out) >= len(sizes) or sum(left_out) >= sum(sizes)):
-        total = len(left_out) + len(sizes)
-        message = f"input {name}: {skipped_words(skipped)}, {len(left_out):,} of {total:,} Parquet files in all"
-        raise DataError(message, remedy=RENAME)
-
-
-# From the paths of an input to the fixed list of its files, opened: here, in tables, on remote stores.
-
-
-# From the paths of an input to its files, none of which has been opened yet: here, in tables, on remote stores.
-
-
 @dataclass
 class Listing:
-    """The files and frames that an input names.
+    """The search for the files of an input, and what it brings.
 
     Attributes:
-        spec: What the config says about the input.
-        base: Folder of the config file.
+        spec: What the config says about the input. Frames in the place of paths are opened.
+        base: Folder of the config file, from which relative paths start.
         scratch: Folder for temporary data; None: that of the system.
         name: Name of the input in messages.
         kinds: Returns the kinds of the fields that columns are bound to, from their names, for files without types.
+        reads: Columns that are read beside those of `where`, for files that do not tell their columns.
+        truths: Says for which partitions a predicate holds; files whose rows it leaves out are not opened.
         copies: Where copies of remote objects are; None: in the user's folder for caches.
         look: How the engine looks at tables and addresses; None: it reads files here alone.
         results: The results folder of the run, which is never an input; None: it has none here.
-        items: The files, frames, tables and rows of the engine in their order.
+        items: What the paths lead to, in their order: files, frames, tables and rows of the engine; until all is open.
+        files: The files and frames, opened, in a fixed order.
+        skipped: Files in its folders that are not read because of their names.
+        left_out: Number of files that are not opened, because `where` holds for no row of their partitions.
+        tables: The versions of tables of table formats among them.
     """
 
     spec: Input
     base: Path
-    scratch: Path | None
-    name: str
-    kinds: Kinds
+    scratch: Path | None = None
+    name: str = ""
+    kinds: Kinds = lambda _names: {}
+    reads: Sequence[str] = ()
+    truths: Truths = none_known
     copies: Copies | None = None
     look: Looks | None = None
     results: Path | None = None
-    items: list[Listed | Frame | EngineRows | TableVersion] = field(default_factory=list)
+    items: list[Listed[DataFile] | Frame | EngineRows | TableVersion] = field(default_factory=list)
+    files: tuple[Rows, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    left_out: int = 0
+    tables: tuple[TableVersion, ...] = ()
+    _opened: dict[int, Rows] = field(default_factory=dict)
+
+    def opened(self) -> Self:
+        """Find the files of the input in a fixed order, read their footers, and list the skipped files of its folders.
+
+        Raises:
+            ConfigError: a path is on a store that is not known, or is empty; `where` is not a predicate; a version is
+                asked for of what is no table of a table format; a library that is needed is not installed.
+            NoInputError: no file matches, or a link leads nowhere.
+            DataError: a file is not a whole Parquet file, or is reached twice; a folder belongs to a table format; half
+                of the Parquet files or more would be skipped; the rows of a frame cannot be computed.
+            ThresherError: the operating system fails, or a remote store does; by what it says.
+        """
+        self._find()
+        spec, name = self.spec, self.name
+        where = None if spec.where is None else parse_predicate(spec.where, name=name, values=spec.values())
+        chosen = [item for item in self.items if isinstance(item, Listed)]
+        self.tables = tuple(item for item in self.items if isinstance(item, TableVersion))
+        unneeded = left_out(where, chosen, self.truths)
+        if unneeded and len(unneeded) == len(self.items):
+            unneeded = unneeded[1:]  # one file tells which columns there are
+        self._open(unneeded)
+        names = columns_that_decide(where, chosen)
+        if unneeded and any(
+            name in file.partitions and name in file.schema.names for file in self._opened.values() for name in names
+        ):  # a column of the file by the name of a partition is what `where` reads
+            unneeded = []
+            self._open(unneeded)
+        self.left_out = len(unneeded)
+        for table in self.tables:
+            unread = left_out(where, table.groups, self.truths)
+            kept = [group for group in table.groups if group not in unread]
+            self._opened[id(table)] = self._with_elements(table.open(kept, self.scratch, name=name))
+            self.left_out += sum(len(group.files) for group in unread)
+        self.files = tuple(self._opened[id(item)] for item in self.items if id(item) in self._opened)
+        if spec.unnested:
+            names = (*self.reads, *(() if where is None else columns_of(where)))
+            self.files = with_fields(self.files, names, self)
+        self._look_at_skipped(where)
+        self.items, self._opened = [], {}  # these refer to this object, so that what was spooled would stay
+        self.__dict__.pop("remote", None)
+        return self
 
     @cached_property
     def remote(self) -> RemoteFiles:
@@ -494,14 +499,15 @@ class Listing:
     def _endings(self) -> tuple[str, ...]:
         return ENDINGS[self.spec.format or "parquet"]
 
-    def fill(self) -> None:
-        """Find the files that the paths of the input name.
+    @property
+    def results_left_out(self) -> tuple[Path, ...]:
+        """The results folders below its folders, which are not read."""
+        return tuple(sorted(self._search.results_left_out))
 
-        Raises:
-            The errors of `find_files`, but for those of opened files.
-        """
+    def _find(self) -> None:
+        """Find what the paths of the input lead to; nothing is opened yet."""
         if self.spec.table is not None and not self.spec.path:  # of the engine
-            self.items.append(look_at_table(self.spec, self.look, name=self.name))
+            self.items.append(look_at(self.spec, None, self.look, name=self.name))
         asked: dict[str, str] = {}
         paths: list[Path] = []
         for pattern in self.spec.path:
@@ -510,77 +516,108 @@ class Listing:
                 continue
             for item in self._named(pattern, paths):
                 if item.name in asked:
-                    message = (
-                        f"input {self.name}: {item.name} is named twice, by {asked[item.name]!r} and by {pattern!r}"
-                    )
+                    words = f"{item.name} is named twice, by {asked[item.name]!r} and by {pattern!r}"
+                    message = f"input {self.name}: {words}"
                     raise DataError(message, remedy="Its rows would count twice: name it once.")
                 asked[item.name] = pattern
                 self.items.append(item)
         _refuse_twins(paths, name=self.name)
         refuse_overlaps(self.items, name=self.name)
-        self._refuse_tags()
-
-    @property
-    def results_left_out(self) -> tuple[Path, ...]:
-        """The results folders below its folders, which are not read."""
-        return tuple(sorted(self._search.results_left_out))
-
-    @property
-    def passed_over(self) -> tuple[PassedOver, ...]:
-        """The files in its folders that are not read because of their names."""
-        chosen = {item.name for item in self.items if isinstance(item, Listed)}
-        here = (PassedOver(path, partitions_of(path, root)) for path, root in self._search.passed_over.items())
-        there = self.remote.passed_over if any(map(_is_remote, self.items)) else ()
-        return tuple(item for item in (*here, *there) if str(item.path) not in chosen)
-
-    def _named(self, pattern: str, paths: list[Path]) -> Iterator[Listed | EngineRows | TableVersion]:
-        """Yield the files that a path or pattern names; add to `paths` those that are on this machine."""
-        if self.look is not None and is_address(pattern):
-            yield self._at_address(plain_text(pattern, what=f"input {self.name}"), self.look)
-            return
-        on_store = is_remote(pattern)
-        if on_store:
-            table = self.remote.table(pattern, self.spec)
-        else:
-            path = self._search.place(pattern)
-            table = table_at(path, self.spec, name=self.name)
-        if table is not None:
-            paths += [] if on_store else [path]
-            yield table
-            return
-        self._refuse_version(pattern if on_store else str(path))
-        if on_store:
-            yield from self.remote.listed(pattern)
-            return
-        matches = self._search.matches(pattern)
-        refuse_table_formats(self.name, (*self._search.folders, *_homes(file for file, _ in matches)))
-        if not matches:
-            raise _no_file(self.name, shortened(pattern), self.base, look_at(self._search.passed_over))
-        for file, root in matches:
-            paths.append(file)
-            yield Listed(str(file), partitions_of(file, root), partial(self._open, file, root))
-
-    def _refuse_tags(self) -> None:
-        listed = [item for item in self.items if isinstance(item, Listed)]
-        kinds = {format_of(PurePosixPath(item.name), self.spec.format) for item in listed}
-        if isinstance(self.spec.tags, int) and "conll" not in kinds:
+        names = (item.name for item in self.items if isinstance(item, Listed))
+        if isinstance(self.spec.tags, int) and "conll" not in {self._format_of(PurePosixPath(name)) for name in names}:
             message = f"input {self.name}: tags = {self.spec.tags} is of CoNLL files, and there is none"
             remedy = 'Remove tags, or say format = "conll" beside it; a column of lists of tags is named in quotes.'
             raise ConfigError(message, remedy=remedy)
 
-    def _at_address(self, address: str, look: Looks) -> EngineRows:
-        kind = format_of(PurePosixPath(address), None)
-        if kind != "parquet":
-            message = f"input {self.name}: {address} is {kind}, and Spark reads Parquet files and tables"
-            raise ConfigError(message, remedy="Make a view of it in Spark, and name that with table = …")
-        return look_at_address(self.spec, address, look, name=self.name)
-
-    def _refuse_version(self, path: str) -> None:
+    def _named(self, pattern: str, paths: list[Path]) -> Iterator[Listed[DataFile] | EngineRows | TableVersion]:
+        """Yield the files that a path or pattern names; add to `paths` those that are on this machine."""
+        if self.look is not None and is_address(pattern):
+            address = plain_text(pattern, what=f"input {self.name}")
+            kind = format_of(PurePosixPath(address), None)
+            if kind != "parquet":
+                message = f"input {self.name}: {address} is {kind}, and Spark reads Parquet files and tables"
+                raise ConfigError(message, remedy="Make a view of it in Spark, and name that with table = …")
+            yield look_at(self.spec, address, self.look, name=self.name)
+            return
+        path = None if is_remote(pattern) else self._search.place(pattern)
+        table = self.remote.table(pattern, self.spec) if path is None else table_at(path, self.spec, name=self.name)
+        if table is not None:
+            paths += [] if path is None else [path]
+            yield table
+            return
         if self.spec.of_table is not None:
-            message = f"input {self.name}: {self.spec.of_table} has no effect: {path} is no table of a table format"
+            words = f"{self.spec.of_table} has no effect: {path or pattern} is no table of a table format"
+            message = f"input {self.name}: {words}"
             raise ConfigError(message, remedy=f"Remove {self.spec.of_table}, or name the folder of a table here.")
+        if path is None:
+            yield from self.remote.listed(pattern)
+            return
+        matches = self._search.matches(pattern)
+        homes = (home for file, _ in matches for home in (file.parent, *_homes_of_link(file)))
+        refuse_table_formats(self.name, (*self._search.folders, *homes))
+        if not matches:
+            raise self._no_file(shortened(pattern))
+        for file, root in matches:
+            paths.append(file)
+            yield Listed(str(file), partitions_of(file, root), partial(self._open_file, file, root))
 
-    def _open(self, path: Path, root: Path) -> DataFile:
+    def _no_file(self, pattern: str) -> NoInputError:
+        message = f"input {self.name}: no file matches {pattern} (in {self.base})"
+        if skipped := [item.open() for item in self._skipped_here()]:
+            return NoInputError(f"{message}: {skipped_words(skipped)}", remedy=RENAME)
+        remedy = (
+            "Check the path; relative paths start at the folder of the config file, or without one where Python runs."
+        )
+        return NoInputError(message, remedy=remedy)
+
+    def _skipped_here(self) -> list[Listed[Skipped]]:
+        by_name = sorted(self._search.passed_over.items(), key=lambda item: item[0].as_posix())
+        return [Listed(str(path), partitions_of(path, root), partial(_look, path)) for path, root in by_name]
+
+    def _look_at_skipped(self, where: exp.Expr | None) -> None:
+        """Look at the skipped files that `where` does not leave out; they may not be most of the Parquet files."""
+        chosen = {item.name for item in self.items if isinstance(item, Listed)}
+        there = (
+            self.remote.passed_over if any(isinstance(each, Listed) and each.is_remote for each in self.items) else ()
+        )
+        passed_over = [item for item in (*self._skipped_here(), *there) if item.name not in chosen]
+        unneeded = {item.name for item in left_out(where, passed_over, self.truths)}
+        needed = [item for item in passed_over if item.name not in unneeded]
+        away = [item.open for item in needed if item.is_remote]
+        self.skipped = (
+            *(item.open() for item in needed if not item.is_remote),
+            *(self.remote.looked_at(away) if away else ()),
+        )
+        sizes = [file.identity.get("size", 0) for file in self.files if isinstance(file, DataFile)]
+        of_parquet = [each.size for each in self.skipped if each.is_parquet]
+        if of_parquet and (len(of_parquet) >= len(sizes) or sum(of_parquet) >= sum(sizes)):
+            total = len(of_parquet) + len(sizes)
+            words = f"{skipped_words(self.skipped)}, {len(of_parquet):,} of {total:,} Parquet files in all"
+            message = f"input {self.name}: {words}"
+            raise DataError(message, remedy=RENAME)
+
+    def _open(self, unneeded: Sequence[Listed[DataFile]]) -> None:
+        """Open what has not been opened, but for tables and what is not needed."""
+        labels = dict(labelled(self.spec.path, name=self.name))
+        done = {*self._opened, *map(id, unneeded)}
+        pending = [item for item in self.items if id(item) not in done and not isinstance(item, TableVersion)]
+        remote = [item for item in pending if isinstance(item, Listed) and item.is_remote]
+        copied = self.remote.open_all(remote) if remote else {}
+        for item in pending:
+            if isinstance(item, EngineRows):
+                self._opened[id(item)] = item
+            elif isinstance(item, Frame):
+                rows = open_frame(item, labels[item], self.scratch, name=self.name)
+                self._opened[id(item)] = self._with_elements(rows)
+            else:
+                self._opened[id(item)] = self._with_elements(copied[item.name] if item.is_remote else item.open())
+
+    def _with_elements(self, rows: DataFile | FrameRows) -> DataFile | FrameRows:
+        if isinstance(self.spec.tags, str):
+            return mentions_of_tags(rows, self.spec.tags, self)
+        return unnested(rows, self) if self.spec.unnested else rows
+
+    def _open_file(self, path: Path, root: Path) -> DataFile:
         """Read the footer of a file, of another format after its rows have been written to a Parquet file."""
         identity = identity_of(path, name=self.name)
         if self._is_parquet(path):
@@ -588,44 +625,30 @@ class Listing:
         file = self._converted(str(path), path)
         return replace(file, origin=path, identity=identity, partitions=partitions_of(path, root))
 
+    def _format_of(self, path: PurePath) -> Format:
+        return format_of(path, self.spec.format)
+
     def _is_parquet(self, path: Path) -> bool:
         refuse_spreadsheet(path, name=self.name)
-        return format_of(path, self.spec.format) == "parquet"
+        return self._format_of(path) == "parquet"
 
     def _converted(self, label: str | None, path: Path) -> DataFile:
         """Write the rows of a file of another format to a Parquet file, and read its footer."""
-        kind = format_of(path, self.spec.format)
-        label, alone = label or path.name, len(self.items) == 1
         notices: dict[str, int] = {}
 
         def write(target: Path) -> None:
+            alone = len(self.items) == 1
             with reading(path, self.name):
+                kind = self._format_of(path)
                 notices.update(convert(path, kind, self.spec, self.kinds, target, alone=alone, name=self.name))
 
-        converted, holder = spooled(write, label, self.scratch, name=self.name)
-        file = open_file(converted, converted.parent, name=self.name, label=label, holder=holder)
-        tokens = converted.with_name(TOKENS)
+        file = spooled(write, label or path.name, self.scratch, name=self.name)
+        tokens = file.path.with_name(TOKENS)
         return replace(file, notices=notices, tokens=tokens if tokens.exists() else None)
 
 
-def _is_remote(item: object) -> bool:
-    return isinstance(item, Listed) and item.is_remote
-
-
-def _homes(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the folders of files, and those of the files that links lead to."""
-    for path in paths:
-        yield path.parent
-        if path.is_symlink():
-            yield path.resolve().parent
-
-
-def _no_file(name: str, pattern: str, base: Path, skipped: tuple[Skipped, ...]) -> NoInputError:
-    message = f"input {name}: no file matches {pattern} (in {base})"
-    if skipped:
-        return NoInputError(f"{message}: {skipped_words(skipped)}", remedy=RENAME)
-    remedy = "Check the path; relative paths start at the folder of the config file, or without one where Python runs."
-    return NoInputError(message, remedy=remedy)
+def _homes_of_link(path: Path) -> tuple[Path, ...]:
+    return (path.resolve().parent,) if path.is_symlink() else ()
 
 
 def _refuse_twins(paths: Iterable[Path], *, name: str) -> None:
@@ -642,129 +665,3 @@ def _refuse_twins(paths: Iterable[Path], *, name: str) -> None:
         if twin != path:
             message = f"input {name}: {twin} and {path} are one and the same file"
             raise DataError(message, remedy="Its rows would count twice: name it once.")
-
-
-# From the paths of an input to the fixed list of its files, opened.
-
-
-@dataclass(frozen=True)
-class FoundFiles:
-    """The files and frames found for an input.
-
-    Attributes:
-        files: Its files and frames in a fixed order.
-        skipped: Files in its folders that are not read because of their names.
-        left_out: Number of files that are not opened, because `where` holds for no row of their partitions.
-        tables: The versions of tables of table formats among them.
-        results_left_out: Results folders below its folders, which are not read.
-    """
-
-    files: tuple[Rows, ...]
-    skipped: tuple[Skipped, ...]
-    left_out: int = 0
-    tables: tuple[TableVersion, ...] = ()
-    results_left_out: tuple[Path, ...] = ()
-
-
-def find_files(
-    source: Input,
-    base: Path,
-    scratch: Path | None = None,
-    *,
-    name: str,
-    kinds: Kinds = lambda _names: {},
-    reads: Sequence[str] = (),
-    truths: Truths = none_known,
-    copies: Copies | None = None,
-    look: Looks | None = None,
-    results: Path | None = None,
-) -> FoundFiles:
-    """Find the files of an input in a fixed order, read their footers, and list the skipped files of its folders.
-
-    Args:
-        source: The input; relative paths are relative to `base`. Frames in the place of paths are opened.
-        base: Folder of the config file.
-        scratch: Folder for temporary data; None: that of the system.
-        name: Name of the input in messages.
-        kinds: Returns the kinds of the fields that columns are bound to, from their names, for files without types.
-        reads: Columns that are read beside those of `where`, for files that do not tell their columns.
-        truths: Says for which partitions a predicate holds; files whose rows it leaves out are not opened.
-        copies: Where copies of remote objects are; None: in the user's folder for caches.
-        look: How the engine looks at tables and addresses; None: it reads files here alone.
-        results: The results folder of the run, which is never an input; None: it has none here.
-
-    Raises:
-        ConfigError: a path is on a store that is not known, or is empty; `where` is not a predicate; a version is asked
-            for of what is no table of a table format; a library that is needed is not installed.
-        NoInputError: no file matches, or a link leads nowhere.
-        DataError: a file is not a whole Parquet file, or is reached twice; a folder belongs to a table format; half of
-            the Parquet files or more would be skipped; the rows of a frame cannot be computed.
-        ThresherError: the operating system fails, or a remote store does; by what it says.
-    """
-    listing = Listing(source, base, scratch, name, kinds, copies, look, results)
-    listing.fill()
-    where = None if source.where is None else parse_predicate(source.where, name=name, values=source.values())
-    chosen = [item for item in listing.items if isinstance(item, Listed)]
-    tables = tuple(item for item in listing.items if isinstance(item, TableVersion))
-    unneeded = left_out(where, chosen, truths)
-    if unneeded and len(unneeded) == len(listing.items):
-        unneeded = unneeded[1:]  # one file tells which columns there are
-    opened: dict[int, Rows] = {}
-    _open(listing, unneeded, opened)
-    if unneeded and _have_own(opened.values(), columns_that_decide(where, chosen)):
-        unneeded = []
-        _open(listing, unneeded, opened)
-    n_left_out = len(unneeded)
-    for table in tables:
-        unread = left_out(where, table.groups, truths)
-        kept = [group for group in table.groups if group not in unread]
-        opened[id(table)] = _with_elements(table.open(kept, scratch, name=name), listing)
-        n_left_out += sum(len(group.files) for group in unread)
-    files = tuple(opened[id(item)] for item in listing.items if id(item) in opened)
-    if source.unnested:
-        names = (*reads, *(() if where is None else columns_of(where)))
-        files = with_fields(files, names, listing)
-    skipped = _skipped(listing, where, truths)
-    refuse_most_skipped(name, [file.identity.get("size", 0) for file in files if isinstance(file, DataFile)], skipped)
-    return FoundFiles(files, skipped, n_left_out, tables, listing.results_left_out)
-
-
-def _open(listing: Listing, unneeded: Sequence[Listed], opened: dict[int, Rows]) -> None:
-    """Open the items of a listing that have not been opened, but for those that are not needed."""
-    labels = dict(labelled(listing.spec.path, name=listing.name))
-    done = {*opened, *map(id, unneeded)}
-    pending = [item for item in listing.items if id(item) not in done and not isinstance(item, TableVersion)]
-    remote = [item for item in pending if isinstance(item, Listed) and item.is_remote]
-    copied = listing.remote.open_all(remote) if remote else {}
-    for item in pending:
-        if isinstance(item, EngineRows):
-            opened[id(item)] = item
-            continue
-        rows: DataFile | FrameRows
-        if not isinstance(item, Listed):
-            rows = open_frame(item, labels[item], listing.scratch, name=listing.name)
-        else:
-            rows = copied[item.name] if item.is_remote else item.open()
-        opened[id(item)] = _with_elements(rows, listing)
-
-
-def _with_elements(rows: DataFile | FrameRows, listing: Listing) -> DataFile | FrameRows:
-    if isinstance(listing.spec.tags, str):
-        return mentions_of_tags(rows, listing.spec.tags, listing)
-    return unnested(rows, listing) if listing.spec.unnested else rows
-
-
-def _have_own(files: Iterable[Rows], names: Sequence[str]) -> bool:
-    """Whether a file has a column of its own by the name of a partition: then that column is what `where` reads."""
-    return any(name in file.partitions and name in file.schema.names for file in files for name in names)
-
-
-def _skipped(listing: Listing, where: exp.Expr | None, truths: Truths) -> tuple[Skipped, ...]:
-    """Look at the files that are not read because of their names, unless `where` leaves their partitions out."""
-    passed_over = listing.passed_over
-    unneeded = {item.path for item in left_out(where, passed_over, truths)}
-    needed = [item for item in passed_over if item.path not in unneeded]
-    return (
-        *look_at(item.path for item in needed if item.remote is None),
-        *(item.remote for item in needed if item.remote),
-    )

@@ -11,21 +11,25 @@ import glob
 import io
 import json
 import re
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, get_args
 
+import polars as pl
+import pyarrow as pa
+
 from ..errors import DataError, UsageError, os_error_number, os_fault
+from .frames import write_batches, write_rows
 from .inputs import DATABASES, Format
 from .parquet_files import MAGIC
 from .types import RowsError, in_expression, not_utf8, text_cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path, PurePath
 
-    import polars as pl
-
     from .inputs import Input, Kind
+
+    KindsOf = Callable[[list[str]], Mapping[str, Kind]]
 
 
 ENDINGS: dict[Format, tuple[str, ...]] = {
@@ -49,6 +53,11 @@ _DATE = "%Y-%m-%d"
 _TIMES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
 _ZONED = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z")
 _REMEDY = 'If it is of another format, say which: format = "…".'
+_UTF8 = "UTF-8 is read, with as many values in every row. "
+_REMEDIES: dict[Format, str] = {
+    **dict.fromkeys(("csv", "tsv", "trec_run", "trec_qrels"), _UTF8),
+    "jsonl": "Write one object a line, and null for NaN and Infinity, which JSON does not have. ",
+}
 _RENAMED = re.compile(r"(?P<name>.+)_duplicated_\d+")  # what the reader makes of a name that repeats
 _UNNAMED = re.compile(r"_duplicated_\d+")
 _EXPECTED: dict[Kind, str] = {
@@ -87,14 +96,7 @@ def refuse_spreadsheet(path: Path, *, name: str) -> None:
 
 
 def convert(
-    path: Path,
-    kind: Format,
-    spec: Input,
-    kinds: Callable[[list[str]], Mapping[str, Kind]],
-    target: Path,
-    *,
-    alone: bool,
-    name: str,
+    path: Path, kind: Format, spec: Input, kinds: KindsOf, target: Path, *, alone: bool, name: str
 ) -> dict[str, int]:
     """Write the rows of a file of another format to a Parquet file, in a stream.
 
@@ -103,124 +105,120 @@ def convert(
         kind: Its format, not `parquet`.
         spec: What the config says about the input.
         kinds: Returns the kinds of the fields that columns are bound to, from the names of the columns.
-        target: The Parquet file.
+        target: The Parquet file; the tokens of CoNLL files are in `TOKENS`, beside it.
         alone: Whether it is the only file of the input.
         name: Name of the input in messages.
 
     Returns:
         What is to be said of rows that are not read as they are written, with the number of such rows; 0: of all.
-        The tokens of CoNLL files are in `TOKENS`, beside the rows.
 
     Raises:
         DataError: the file is not of that format, or a value does not fit its field.
     """
-    import polars as pl  # noqa: PLC0415 - the command line shows its help without it
-    import pyarrow as pa  # noqa: PLC0415 - see above
-
-    from . import line_formats  # noqa: PLC0415 - see above
-    from .line_formats import LineError  # noqa: PLC0415 - see above
+    from .line_formats import LineError  # noqa: PLC0415 - only for files of other formats
 
     if kind == "arrow" and not starts_with(path, b"ARROW1"):
         message = f"input {name}: {path} cannot be read as arrow: it is no Arrow file"
         raise DataError(message, remedy=_REMEDY)
+    separator = _separator(kind, spec) if kind in SEPARATED else None
     try:
-        if kind in SEPARATED and (fault := not_utf8(path, _separator(kind, spec), most_lines=1, name=name)) is not None:
+        if separator and (fault := not_utf8(path, separator, most_lines=1, name=name)) is not None:
             raise fault  # the reader takes a header in any encoding
-        if kind in {"duckdb", "arrow", "jsonl"}:
-            _write_typed(path, kind, spec, kinds, target, name=name)
-            return {}
-        if kind == "conll":
-            column = spec.tags if isinstance(spec.tags, int) else None
-            tokens, said = line_formats.tagged_tokens(path, alone=alone, tags=column, name=name)
-            tokens.write_parquet(target.with_name(TOKENS))
-            line_formats.mentions_of(tokens).write_parquet(target)
-            return said
-        return _write_table(path, kind, spec, kinds, target, name=name)
+        return _write(path, kind, spec, kinds, target, alone=alone, name=name)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, OSError, LineError) as error:
         if isinstance(error, OSError) and os_error_number(error) is not None:
             raise
-        if "utf" in str(error).lower() and (fault := _not_utf8(path, kind, spec, name=name)) is not None:
+        is_json = kind == "jsonl"
+        if "utf" in str(error).lower() and (fault := not_utf8(path, separator, is_json=is_json, name=name)) is not None:
             raise fault from error
-        if kind in SEPARATED and isinstance(error, pl.exceptions.ComputeError):
+        if separator and isinstance(error, pl.exceptions.ComputeError):
             with suppress(OSError):  # an archive that is cut off
-                _refuse_uneven(path, _separator(kind, spec), name=name)
+                _refuse_uneven(path, separator, name=name)
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         message = f"input {name}: {path} cannot be read as {kind}: {reason}"
-        raise DataError(message, remedy=_remedy(kind)) from error
+        raise DataError(message, remedy=f"{_REMEDIES.get(kind, '')}{_REMEDY}") from error
 
 
-def _write_typed(
-    path: Path, kind: Format, spec: Input, kinds: Callable[[list[str]], Mapping[str, Kind]], target: Path, *, name: str
-) -> None:
-    """Write rows that have types of their own to a Parquet file; arguments are those of `convert`."""
+def _write(
+    path: Path, kind: Format, spec: Input, kinds: KindsOf, target: Path, *, alone: bool, name: str
+) -> dict[str, int]:
+    from . import line_formats  # noqa: PLC0415 - as in convert
+
+    if kind == "conll":
+        column = spec.tags if isinstance(spec.tags, int) else None
+        tokens, said = line_formats.tagged_tokens(path, alone=alone, tags=column, name=name)
+        tokens.write_parquet(target.with_name(TOKENS))
+        line_formats.mentions_of(tokens).write_parquet(target)
+        return said
+    if kind == "brat":
+        line_formats.brat(path, name=name).sink_parquet(target)
+        return line_formats.notices(target)
     if kind == "duckdb":
-        from .frames import write_rows  # noqa: PLC0415 - see convert
-
         write_rows(path, spec.table, target, name=name)
     elif kind == "arrow":
-        # write the rows of an Arrow file, batch by batch, with the types that they have in a frame
-        import polars as pl  # noqa: PLC0415 - see convert
-        import pyarrow as pa  # noqa: PLC0415 - see convert
-
-        from .frames import write_batches  # noqa: PLC0415 - see convert
-
-        with pa.ipc.open_file(str(path)) as reader:
-            batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
-            try:
-                write_batches(reader.schema, batches, target)
-            except RowsError as fault:
-                message = f"input {name}: {path}: {fault}"
-                raise DataError(message, remedy=fault.remedy) from fault
-            except (pa.ArrowNotImplementedError, KeyError):  # what older versions say of texts as Polars writes them
-                pl.scan_ipc(glob.escape(str(path))).sink_parquet(target)
+        _write_arrow(path, target, name=name)
     else:
-        _write_json(path, spec, kinds, target, name=name)
+        _write_texts(path, kind, spec, kinds, target, name=name)
+    return {}
 
 
-def _write_table(
-    path: Path, kind: Format, spec: Input, kinds: Callable[[list[str]], Mapping[str, Kind]], target: Path, *, name: str
-) -> dict[str, int]:
-    """Write rows to a Parquet file, text with the types of its fields; arguments are those of `convert`."""
-    from . import line_formats  # noqa: PLC0415 - see convert
+def _write_arrow(path: Path, target: Path, *, name: str) -> None:
+    """Write the rows of an Arrow file, batch by batch, with the types that they have in a frame."""
+    with pa.ipc.open_file(str(path)) as reader:
+        batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
+        try:
+            write_batches(reader.schema, batches, target)
+        except RowsError as fault:
+            message = f"input {name}: {path}: {fault}"
+            raise DataError(message, remedy=fault.remedy) from fault
+        except (pa.ArrowNotImplementedError, KeyError):  # what older versions say of texts as Polars writes them
+            pl.scan_ipc(glob.escape(str(path))).sink_parquet(target)
 
-    frame = _scan(path, kind, spec, name=name)
+
+def _write_texts(path: Path, kind: Format, spec: Input, kinds: KindsOf, target: Path, *, name: str) -> None:
+    """Write the rows of a text file, with the types of its fields; arguments are those of `convert`."""
+    from . import line_formats  # noqa: PLC0415 - as in convert
+
+    def write(frame: pl.LazyFrame) -> None:
+        names = frame.collect_schema().names()
+        frame.with_columns(typed(frame, kinds(names), path, kind, spec, name=name)).sink_parquet(target)
+
+    if kind in {"trec_run", "trec_qrels"}:
+        columns = line_formats.RUN if kind == "trec_run" else line_formats.QRELS
+        write(line_formats.trec(path, columns, name=name))
+        return
+    if kind == "jsonl":
+        try:
+            write(line_formats.json_lines(path))
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            if os_error_number(error) is not None:
+                raise
+            write(line_formats.mixed_json_lines(path))  # a second time: columns have values of several types
+        return
+    separator = _separator(kind, spec)
+    frame = _separated(pl.scan_csv(path, separator=separator, infer_schema=False, glob=False), spec)
     names = frame.collect_schema().names()
-    if kind in SEPARATED:
-        # refuse a file whose header has a name twice, or is one name that another separator would split
-        separator = _separator(kind, spec)
-        for match in filter(None, map(_RENAMED.fullmatch, names)):
-            if match["name"] in names:
-                message = f"input {name}: {path} has several columns named {match['name']!r}"
-                raise DataError(message, remedy="Rename all but one of them.")
-        rivals = [rival for rival in (";", "\t", "|", ",") if rival != separator and names and rival in names[0]]
-        if len(names) == 1 and rivals:
-            message = f"input {name}: {path} has one column, {names[0]!r}"
-            raise DataError(
-                message, remedy=f"If {rivals[0]!r} separates its columns, say so: delimiter = {rivals[0]!r}."
-            )
-    if kind in TEXTS:
-        frame = frame.with_columns(typed(frame, kinds(names), path, kind, spec, name=name))
-    frame.sink_parquet(target)
-    if kind in SEPARATED and _ends_in_nulls(target) and _may_be_uneven(path, _separator(kind, spec)):
-        _refuse_uneven(path, _separator(kind, spec), name=name)  # rows with too few values end in NULL
-    return line_formats.notices(target) if kind == "brat" else {}
-
-
-def _ends_in_nulls(rows: Path) -> bool:
-    """Whether the last column of a Parquet file has a NULL."""
-    import polars as pl  # noqa: PLC0415 - see convert
-
-    return bool(pl.scan_parquet(rows).select(pl.last().is_null().any()).collect().item())
+    # refuse a file whose header has a name twice, or is one name that another separator would split
+    for match in filter(None, map(_RENAMED.fullmatch, names)):
+        if match["name"] in names:
+            message = f"input {name}: {path} has several columns named {match['name']!r}"
+            raise DataError(message, remedy="Rename all but one of them.")
+    rivals = [rival for rival in (";", "\t", "|", ",") if rival != separator and names and rival in names[0]]
+    if len(names) == 1 and rivals:
+        message = f"input {name}: {path} has one column, {names[0]!r}"
+        raise DataError(message, remedy=f"If {rivals[0]!r} separates its columns, say so: delimiter = {rivals[0]!r}.")
+    write(frame)
+    has_nulls_at_the_end = pl.scan_parquet(target).select(pl.last().is_null().any()).collect().item()
+    if has_nulls_at_the_end and _may_be_uneven(path, separator):
+        _refuse_uneven(path, separator, name=name)  # rows with too few values end in NULL
 
 
 def _refuse_uneven(path: Path, separator: str, *, name: str) -> None:
-    """Refuse a file with rows that have more or fewer values than its header; a line without any value is no row.
-
-    Raises:
-        DataError: names the first such row by its line.
-    """
+    """Refuse a file with rows that have more or fewer values than its header; a line without any value is no row."""
     width, uneven, first = 0, 0, (0, 0)
-    with _text_lines(path) as lines:
+    with io.BufferedReader(pa.input_stream(str(path))) as file:
+        # lines end in a line feed and nowhere else; a character for each byte
+        lines = (line.decode("latin-1").rstrip("\r\n").replace("\r", " ") + "\n" for line in file)
         reader = csv.reader(lines, delimiter=separator)
         for values in reader:
             width = width or len(values)
@@ -243,17 +241,11 @@ def _refuse_uneven(path: Path, separator: str, *, name: str) -> None:
 
 def _may_be_uneven(path: Path, separator: str) -> bool:
     """Whether another reader finds a row without as many values as the header, which is quicker than counting."""
-    from pyarrow import csv as arrow  # noqa: PLC0415 - see convert
-
-    uneven = []
-
-    def noted(row: arrow.InvalidRow) -> str:
-        uneven.append(row)
-        return "error"
+    from pyarrow import csv as arrow  # noqa: PLC0415 - only for such files
 
     options = {
         "read_options": arrow.ReadOptions(autogenerate_column_names=True),
-        "parse_options": arrow.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=noted),
+        "parse_options": arrow.ParseOptions(delimiter=separator, newlines_in_values=True),
         "convert_options": arrow.ConvertOptions(include_columns=["f0"], column_types={"f0": "binary"}),
     }
     try:
@@ -263,45 +255,6 @@ def _may_be_uneven(path: Path, separator: str) -> bool:
     except (ValueError, OSError):  # by such a row, or by anything else: counting will tell
         return True
     return False
-
-
-@contextmanager
-def _text_lines(path: Path) -> Iterator[Iterator[str]]:
-    """The lines of a text file, compressed or not, which end in a line feed and nowhere else; bytes as characters."""
-    import pyarrow as pa  # noqa: PLC0415 - see convert
-
-    with io.BufferedReader(pa.input_stream(str(path))) as file:
-        yield (line.decode("latin-1").rstrip("\r\n").replace("\r", " ") + "\n" for line in file)
-
-
-def _remedy(kind: Format) -> str:
-    if kind == "jsonl":
-        return f"Write one object a line, and null for NaN and Infinity, which JSON does not have. {_REMEDY}"
-    return f"UTF-8 is read, with as many values in every row. {_REMEDY}" if kind in TEXTS else _REMEDY
-
-
-def _write_json(
-    path: Path, spec: Input, kinds: Callable[[list[str]], Mapping[str, Kind]], target: Path, *, name: str
-) -> None:
-    """Write the rows of a file of JSON lines; twice where columns turn out to have values of several types."""
-    import polars as pl  # noqa: PLC0415 - see convert
-
-    from .line_formats import json_lines, mixed_json_lines  # noqa: PLC0415 - see convert
-
-    def write(frame: pl.LazyFrame) -> None:
-        names = frame.collect_schema().names()
-        frame.with_columns(typed(frame, kinds(names), path, "jsonl", spec, name=name)).sink_parquet(target)
-
-    try:
-        write(json_lines(path))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        if os_error_number(error) is not None:
-            raise
-        write(mixed_json_lines(path))
-
-
-def _not_utf8(path: Path, kind: Format, spec: Input, *, name: str) -> DataError | None:
-    return not_utf8(path, _separator(kind, spec) if kind in SEPARATED else None, is_json=kind == "jsonl", name=name)
 
 
 def starts_with(path: Path, magic: bytes) -> bool:
@@ -314,25 +267,11 @@ def _separator(kind: Format, spec: Input) -> str:
     return spec.delimiter or (TAB if kind == "tsv" else ",")
 
 
-def _scan(path: Path, kind: Format, spec: Input, *, name: str) -> pl.LazyFrame:
-    import polars as pl  # noqa: PLC0415 - see convert
-
-    from . import line_formats  # noqa: PLC0415 - see convert
-
-    if kind in {"trec_run", "trec_qrels"}:
-        return line_formats.trec(path, line_formats.RUN if kind == "trec_run" else line_formats.QRELS, name=name)
-    if kind == "brat":
-        return line_formats.brat(path, name=name)
-    return _separated(pl.scan_csv(path, separator=_separator(kind, spec), infer_schema=False, glob=False), spec)
-
-
 def _separated(frame: pl.LazyFrame, spec: Input) -> pl.LazyFrame:
     """The rows of a CSV file: lines in which something stands, with NULL for the words that stand for none.
 
     Columns without a name, in which R and pandas write the names of rows, are left out, because nothing can name them.
     """
-    import polars as pl  # noqa: PLC0415 - see convert
-
     names = frame.collect_schema().names()
     if len(names) > 1:  # where there is one column, an empty line is a NULL
         is_blank = pl.first().str.contains(r"^\s+$")
@@ -348,8 +287,6 @@ def typed(
     frame: pl.LazyFrame, kinds: Mapping[str, Kind], path: Path | str, kind: Format, spec: Input, *, name: str
 ) -> list[pl.Expr]:
     """The bound columns that hold text, as what their fields expect: the first type that all their values fit."""
-    import polars as pl  # noqa: PLC0415 - see convert
-
     texts = {column for column, dtype in frame.collect_schema().items() if dtype == pl.String}
     wanted = {column: field for column, field in kinds.items() if column in texts}
     if kind == "jsonl":  # which has types but for times
@@ -375,8 +312,6 @@ def typed(
 
 def is_read(frame: pl.LazyFrame, column: str, kind: Kind, spec: Input) -> bool:
     """Whether a column of text is read as what a field expects without an expression."""
-    import polars as pl  # noqa: PLC0415 - see convert
-
     readings = _readings(column, kind, spec)
     misfits = frame.select(
         (reading.is_null() & pl.col(column).is_not_null()).any().alias(str(number))
@@ -387,8 +322,6 @@ def is_read(frame: pl.LazyFrame, column: str, kind: Kind, spec: Input) -> bool:
 
 def _readings(column: str, kind: Kind, spec: Input) -> list[pl.Expr]:
     """The ways to read a column of text, the narrowest first; none for a field that takes text as it is."""
-    import polars as pl  # noqa: PLC0415 - see convert
-
     text = pl.col(column).str.strip_chars()
     decimal = text if spec.decimal == "." else text.str.replace(spec.decimal, ".", literal=True)
     integer, number = text.cast(pl.Int64, strict=False), decimal.cast(pl.Float64, strict=False)
@@ -416,7 +349,6 @@ def _readings(column: str, kind: Kind, spec: Input) -> list[pl.Expr]:
 def _misfit(
     frame: pl.LazyFrame, column: str, reading: pl.Expr, kind: Kind, path: Path | str, *, name: str
 ) -> DataError:
-    import polars as pl  # noqa: PLC0415 - see convert
 
     is_misfit = reading.is_null() & pl.col(column).is_not_null()
     rows = frame.select(pl.col(column).alias("value"), is_misfit.alias("misfit")).with_row_index("row")
@@ -432,14 +364,7 @@ def _misfit(
 
 
 def _hint(frame: pl.LazyFrame, column: str, kind: Kind, value: str) -> str:
-    """How to read a column of text that does not fit its field, with an expression that reads all of it where one does.
-
-    Args:
-        frame: The rows.
-        column: Its name.
-        kind: What its field expects.
-        value: The first that does not fit.
-    """
+    """How to read a column of text that does not fit its field, by an expression where one reads all of it."""
     expression = ""
     if (cast := text_cast(frame, column, kind)) is not None and not cast.is_plain and not cast.has_decimal_commas:
         expression = cast.sql
@@ -492,11 +417,8 @@ def checked_keys(delimiter: str | None, format_: str | None) -> tuple[str | None
 def keys_of_file(path: Path, delimiter: str | None, format_: Format | None, *, name: str) -> dict[str, str]:
     """Return the keys that an input needs beside its path: `format`, `delimiter`, `decimal`.
 
-    Args:
-        path: The file, compressed or not.
-        delimiter: What separates its columns; None: what occurs most often in its header.
-        format_: Its format; None: by its ending, or for other endings by its first line.
-        name: Name of the input in messages.
+    Unless they are told, the delimiter is what occurs most often in the header, and the format that of the ending, or
+    for other endings of the first line.
 
     Raises:
         ThresherError: the file cannot be read; by the number of the error of the operating system.
@@ -513,10 +435,9 @@ def keys_of_file(path: Path, delimiter: str | None, format_: Format | None, *, n
 
 
 def keys_of_text(path: Path) -> dict[str, str] | None:
-    """Return the keys that an input needs to read a text file whatever it is called: none if they cannot be guessed.
+    """Return the keys that an input needs to read a text file whatever it is called.
 
-    Returns:
-        The keys; None if the file holds no text.
+    They are none if they cannot be guessed, and None if the file holds no text.
     """
     try:
         lines = _first_lines(path)
@@ -577,8 +498,6 @@ def _has_decimal_commas(lines: list[str], separator: str) -> bool:
 
 def _first_lines(path: Path) -> list[str]:
     """The first lines of a text file, each byte that is not UTF-8 as a mark."""
-    import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
-
     with io.TextIOWrapper(io.BufferedReader(pa.input_stream(str(path))), "utf-8", "replace") as text:
         lines = [text.readline(_MOST_CHARACTERS).rstrip("\r\n") for _ in range(_MOST_LINES)]
     return [line for line in lines if line]

@@ -7,13 +7,14 @@ import shutil
 import tempfile
 import weakref
 from contextlib import closing, contextmanager
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import duckdb
+import polars as pl
 import pyarrow as pa
 import sqlglot.expressions as exp
 
@@ -21,13 +22,10 @@ from ..errors import BusyError, DataError, StorageError, ThresherError, os_error
 from ..queries.dialect import render
 from ..records import dataclass
 from .parquet_files import DataFile, open_file
-from .types import MeansSomethingElse, RowsError
+from .types import MeansSomethingElse, RowsError, nothing, plain, unheld
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-
-# Rows that can be read only once, or only in another format, written to a Parquet file for temporary data.
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 SPOOLED = "rows.parquet"
@@ -36,11 +34,7 @@ PREFIX = "thresher-rows-"
 
 
 class TemporaryFolder:
-    """A folder that is removed when nothing refers to this object, or when the process ends.
-
-    Args:
-        scratch: The folder that it is made in, which is made if need be; None: that of the system.
-    """
+    """A folder, made in another or where the system has its own, that is removed when nothing refers to this object."""
 
     def __init__(self, scratch: Path | None) -> None:
         if scratch is not None:
@@ -49,17 +43,10 @@ class TemporaryFolder:
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
-def spooled(write: Callable[[Path], None], label: str, scratch: Path | None, *, name: str) -> tuple[Path, object]:
-    """Write rows to a Parquet file in a folder for temporary data.
+def spooled(write: Callable[[Path], None], label: str, scratch: Path | None, *, name: str) -> DataFile:
+    """Write rows to a Parquet file in a folder for temporary data, which is removed once nothing refers to it.
 
-    Args:
-        write: Writes them to a path.
-        label: What messages call them.
-        scratch: As for `TemporaryFolder`.
-        name: Name of the input in messages.
-
-    Returns:
-        The file, and what removes it once nothing refers to it.
+    `label` is what messages call the rows.
 
     Raises:
         DataError: a file that the rows come from is not there, or a Parquet file cannot hold the rows.
@@ -68,8 +55,9 @@ def spooled(write: Callable[[Path], None], label: str, scratch: Path | None, *, 
     """
     with spooling(label, name=name):
         folder = TemporaryFolder(scratch)
-        write(folder.path / SPOOLED)
-    return folder.path / SPOOLED, folder
+        target = folder.path / SPOOLED
+        write(target)
+    return open_file(target, folder.path, name=name, label=label, holder=folder)
 
 
 @contextmanager
@@ -92,16 +80,13 @@ def spooling(label: str, *, name: str) -> Iterator[None]:
         raise fault from error
 
 
-# Pandas frames as Arrow tables, column by column where Arrow does not take them whole.
-
-
 _MOST_KINDS = 3
 # what Arrow raises of values that it cannot hold; pandas raises ValueError where a name is there twice
 _NOT_TAKEN = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
-def table_of_pandas(content: Any) -> pa.Table:  # noqa: ANN401 - pandas need not be installed
-    """Return the rows of a pandas frame, without its index.
+def _table_of_pandas(content: Any) -> pa.Table:  # noqa: ANN401 - pandas need not be installed
+    """The rows of a pandas frame, without its index.
 
     A column that Arrow cannot hold, such as one of values of several types, becomes `MeansSomethingElse`: it may stand
     beside those that are read. Sparse columns are read as what they stand for, and names may be there twice.
@@ -124,8 +109,7 @@ def _column(content: Any) -> pa.Table:  # noqa: ANN401 - a pandas frame
         return pa.Table.from_pandas(content, preserve_index=False)
     except _NOT_TAKEN:
         kind = MeansSomethingElse(_words(values))
-        nothing = pa.ExtensionArray.from_storage(kind, pa.nulls(len(values)))
-        return pa.table([nothing], schema=pa.schema([pa.field(str(content.columns[0]), kind)]))
+        return pa.table([nothing(kind, len(values))], schema=pa.schema([pa.field(str(content.columns[0]), kind)]))
 
 
 def _words(values: Any) -> str:  # noqa: ANN401 - a pandas series
@@ -144,9 +128,6 @@ def _firsts(values: Any) -> Iterator[tuple[str, int]]:  # noqa: ANN401 - a panda
         if not is_missing and kind not in seen:
             seen.add(kind)
             yield kind, row
-
-
-# Inputs that are passed in as frames: kept in memory as Arrow tables, or, where rows stream, spooled to Parquet.
 
 
 LOCATION = ("source_file", "file_row_number")
@@ -177,8 +158,15 @@ class Frame:
         return f"{kind.__module__.partition('.')[0].lstrip('_')}.{kind.__name__}"
 
 
+class Unpartitioned:
+    """Rows none of whose columns comes from the name of a folder."""
+
+    partitions: ClassVar[Mapping[str, str | None]] = {}
+    partition_types: ClassVar[Mapping[str, pa.DataType]] = {}
+
+
 @dataclass(frozen=True, eq=False)
-class FrameRows:
+class FrameRows(Unpartitioned):
     """The rows of a frame, in memory.
 
     Attributes:
@@ -186,9 +174,6 @@ class FrameRows:
         table: Its rows.
         source: The frame itself, if its owner could change it in place; else None.
         opened_as: Hash of the rows when it was opened, if it could be changed; else empty.
-        partitions: None of its columns comes from the name of a folder.
-        identity: Nothing but its content identifies it.
-        partition_types: None of its columns is a partition.
         index: Names of the levels of its index, which are not read.
     """
 
@@ -196,10 +181,12 @@ class FrameRows:
     table: pa.Table
     source: Frame | None = None
     opened_as: str = ""
-    partitions: dict[str, str | None] = field(default_factory=dict)
-    identity: dict[str, int] = field(default_factory=dict)
-    partition_types: dict[str, pa.DataType] = field(default_factory=dict)
     index: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> dict[str, int]:
+        """Nothing but its content identifies it."""
+        return {}
 
     @property
     def rows(self) -> int:
@@ -226,25 +213,25 @@ class FrameRows:
 
     def bounds(self, column: str) -> tuple[float, float] | None:
         """Return the lowest and highest number of a column, a hint; None if it has none, or holds no numbers."""
-        import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
-        import pyarrow.compute as pc  # noqa: PLC0415
-
         if self.schema.names.count(column) != 1:
             return None
         kind = self.schema.field(column).type
         is_number = (pa.types.is_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_decimal)
         if not any(each(kind) for each in is_number):
             return None
+        import pyarrow.compute as pc  # noqa: PLC0415 - it takes its time to load
+
         limits = pc.min_max(self.table[column]).as_py()
         return None if limits["min"] is None else (float(limits["min"]), float(limits["max"]))
 
     def located(self) -> pa.Table:
         """Return its rows with the columns `source_file` and `file_row_number`, as scans of files have them."""
-        import pyarrow as pa  # noqa: PLC0415 - see bounds
+        import numpy as np  # noqa: PLC0415 - only for frames
 
-        name = pa.array([self.name], pa.string())
-        file = pa.DictionaryArray.from_arrays(_zeros(self.rows), name).dictionary_decode()
-        return self.table.append_column(LOCATION[0], file).append_column(LOCATION[1], _numbers(self.rows))
+        zeros = pa.array(np.zeros(self.rows, dtype=np.int32))
+        file = pa.DictionaryArray.from_arrays(zeros, pa.array([self.name], pa.string())).dictionary_decode()
+        numbers = pa.array(np.arange(self.rows, dtype=np.int64))
+        return self.table.append_column(LOCATION[0], file).append_column(LOCATION[1], numbers)
 
 
 def is_frame(value: object) -> bool:
@@ -269,13 +256,18 @@ def open_frame(frame: Frame, label: str, scratch: Path | None, *, name: str) -> 
         DataError: its rows cannot be computed, do not fit into Arrow columns, or have been read already and come once.
         StorageError: the folder for temporary data is full.
     """
-    _refuse_second_reading(frame.content, label, name=name)
+    if isinstance(frame.content, pa.RecordBatchReader):
+        if frame.content in _readers_read:  # its rows are gone, and it would look empty
+            message = f"input {name}: {label} has been read already, and a reader yields its rows once"
+            raise DataError(message, remedy="Pass a table instead: reader.read_all().")
+        _readers_read.add(frame.content)
     remedy = _OF_TABLES
     try:
         table = _table(frame.content)
         if table is None:
-            remedy = _OF_STREAMS
-            return _spooled(frame, label, scratch, name=name)
+            remedy, unheld_fields = _OF_STREAMS, list[pa.Field]()
+            file = spooled(lambda path: unheld_fields.extend(_write(frame.content, path)), label, scratch, name=name)
+            return replace(file, schema=pa.schema([*file.schema, *unheld_fields])) if unheld_fields else file
     except (ThresherError, OSError, MemoryError):
         raise
     except Exception as error:  # rows that stream are computed by code of their owner, which may raise anything
@@ -289,25 +281,8 @@ def open_frame(frame: Frame, label: str, scratch: Path | None, *, name: str) -> 
     return FrameRows(label, table)
 
 
-def _refuse_second_reading(content: Any, label: str, *, name: str) -> None:  # noqa: ANN401 - any frame
-    """Refuse a reader that an input has read before: its rows are gone, and it would look empty."""
-    import pyarrow as pa  # noqa: PLC0415 - only for frames
-
-    if not isinstance(content, pa.RecordBatchReader):
-        return
-    if content in _readers_read:
-        message = f"input {name}: {label} has been read already, and a reader yields its rows once"
-        raise DataError(message, remedy="Pass a table instead: reader.read_all().")
-    _readers_read.add(content)
-
-
 def _table(content: Any) -> pa.Table | None:  # noqa: ANN401 - any frame
     """The rows of a frame that lies in memory; None for one whose rows stream."""
-    import polars as pl  # noqa: PLC0415 - see open_frame
-    import pyarrow as pa  # noqa: PLC0415
-
-    from .types import nothing, plain, unheld  # noqa: PLC0415 - loads pyarrow
-
     if type(content).__name__ == "Series":
         message = "it is a column, not a table"
         raise TypeError(message)
@@ -324,26 +299,12 @@ def _table(content: Any) -> pa.Table | None:  # noqa: ANN401 - any frame
     if isinstance(content, pa.Table):
         return plain(content)
     if type(content).__module__.partition(".")[0] == "pandas":
-        return plain(table_of_pandas(content))
+        return plain(_table_of_pandas(content))
     return None
-
-
-def _spooled(frame: Frame, label: str, scratch: Path | None, *, name: str) -> DataFile:
-    import pyarrow as pa  # noqa: PLC0415 - see open_frame
-
-    unheld: list[pa.Field] = []
-    path, holder = spooled(lambda target: unheld.extend(_write(frame.content, target)), label, scratch, name=name)
-    file = open_file(path, path.parent, name=name, label=label, holder=holder)
-    return replace(file, schema=pa.schema([*file.schema, *unheld])) if unheld else file
 
 
 def _write(content: Any, path: Path) -> list[pa.Field]:  # noqa: ANN401 - any frame
     """Write rows that stream to a Parquet file, and return the columns that it cannot hold."""
-    import polars as pl  # noqa: PLC0415 - see open_frame
-    import pyarrow as pa  # noqa: PLC0415
-
-    from .types import unheld  # noqa: PLC0415 - see _table
-
     if not isinstance(content, pl.LazyFrame):
         with _reader(content) as reader:  # that of a relation holds its connection until it is closed
             write_batches(reader.schema, _batches(reader), path)
@@ -354,20 +315,12 @@ def _write(content: Any, path: Path) -> list[pa.Field]:  # noqa: ANN401 - any fr
 
 
 def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: Path) -> None:
-    """Write batches of rows to a Parquet file, with the types that they have in a frame.
-
-    Args:
-        schema: Their columns.
-        batches: The batches, in order; small ones are written together.
-        path: The file.
+    """Write batches of rows in order to a Parquet file, small ones together, with the types that they have in a frame.
 
     Raises:
         RowsError: a column holds text that is not UTF-8.
     """
-    import pyarrow as pa  # noqa: PLC0415 - see open_frame
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    from .types import plain  # noqa: PLC0415 - see _table
+    import pyarrow.parquet as pq  # noqa: PLC0415 - only where rows are spooled
 
     n_written = 0
     with pq.ParquetWriter(path, plain(pa.Table.from_batches([], schema)).schema) as writer:
@@ -389,11 +342,7 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
 
 
 def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a stream; what its owner fails with is no fault of the file that they are written to.
-
-    Raises:
-        RowsError: they cannot be computed, for a reason that is none of the operating system.
-    """
+    """Yield the batches of a stream; what its owner fails with is no fault of the file that they are written to."""
     while True:
         try:
             batch = reader.read_next_batch()
@@ -407,7 +356,6 @@ def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
 
 
 def _reader(content: Any) -> pa.RecordBatchReader:  # noqa: ANN401 - any frame
-    import pyarrow as pa  # noqa: PLC0415 - see open_frame
 
     if isinstance(content, pa.RecordBatchReader):
         return content
@@ -419,7 +367,6 @@ def _reader(content: Any) -> pa.RecordBatchReader:  # noqa: ANN401 - any frame
 
 
 def _digest(table: pa.Table) -> str:
-    import pyarrow as pa  # noqa: PLC0415 - see open_frame
 
     digest = hashlib.sha256()
     with pa.ipc.new_stream(pa.PythonFile(_Hashing(digest), mode="w"), table.schema) as writer:
@@ -442,22 +389,7 @@ class _Hashing:
     def flush(self) -> None:
         """Do nothing: nothing is kept."""
 
-    def close(self) -> None:
-        """Do nothing: nothing is open."""
-
-
-def _zeros(length: int) -> pa.Array:
-    import numpy as np  # noqa: PLC0415 - see open_frame
-    import pyarrow as pa  # noqa: PLC0415
-
-    return pa.array(np.zeros(length, dtype=np.int32))
-
-
-def _numbers(length: int) -> pa.Array:
-    import numpy as np  # noqa: PLC0415 - see open_frame
-    import pyarrow as pa  # noqa: PLC0415
-
-    return pa.array(np.arange(length, dtype=np.int64))
+    close = flush
 
 
 def labelled(paths: tuple[str | Frame, ...], *, name: str) -> Iterator[tuple[Frame, str]]:
@@ -476,9 +408,6 @@ def labelled(paths: tuple[str | Frame, ...], *, name: str) -> Iterator[tuple[Fra
         yield frame, label
 
 
-# Tables and views of DuckDB files: read without changing the file, and written to Parquet before they are read.
-
-
 _LOCKED_UP: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "autoload_known_extensions": "false",
@@ -490,18 +419,13 @@ UNION ALL SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE
 ORDER BY ALL
 """
 _MOST_TABLES = 10
+_OTHER_FILE = "Name a file that has tables."
 
 
 def write_rows(path: Path, table: str | None, target: Path, *, name: str) -> None:
-    """Write the rows of a table of a DuckDB file to a Parquet file, in a stream.
+    """Write the rows of a table or view of a DuckDB file to a Parquet file, in a stream; None: of its only one.
 
     A view may read what is in the file, and nothing else.
-
-    Args:
-        path: The file.
-        table: Name of a table or view, perhaps with its schema; None: its only one.
-        target: The Parquet file.
-        name: Name of the input in messages.
 
     Raises:
         DataError: the file is no whole database, has no such table, or its view cannot be computed.
@@ -513,8 +437,7 @@ def write_rows(path: Path, table: str | None, target: Path, *, name: str) -> Non
         raise BusyError(message, remedy="Close the program that writes to it, or run CHECKPOINT there.")
     try:
         with closing(duckdb.connect(path, read_only=True, config=_LOCKED_UP)) as connection:
-            tables = connection.execute(_TABLES).fetchall()
-            chosen = _chosen(path, table, tables, name=name)
+            chosen = _chosen(path, table, connection.execute(_TABLES).fetchall(), name=name)
             try:
                 reader = connection.sql(render(exp.select("*").from_(chosen))).to_arrow_reader()
                 write_batches(reader.schema, reader, target)
@@ -526,8 +449,7 @@ def write_rows(path: Path, table: str | None, target: Path, *, name: str) -> Non
             owner = "this process" if isinstance(error, duckdb.ConnectionException) else "another program"
             message = f"input {name}: {owner} has {path} open for writing"
             raise BusyError(message, remedy="Close it there, or name a copy of the file.") from error
-        message = f"input {name}: {path} cannot be read as a DuckDB file: {_reason(error)}"
-        raise DataError(message, remedy="Open it with the version of DuckDB that wrote it.") from error
+        raise _no_database(path, error, name=name) from error
 
 
 def tables_of(path: Path, name: str) -> list[str]:
@@ -540,33 +462,34 @@ def tables_of(path: Path, name: str) -> list[str]:
         with closing(duckdb.connect(path, read_only=True, config=_LOCKED_UP)) as connection:
             tables = connection.execute(_TABLES).fetchall()
     except duckdb.Error as error:
-        message = f"input {name}: {path} cannot be read as a DuckDB file: {_reason(error)}"
-        raise DataError(message, remedy="Open it with the version of DuckDB that wrote it.") from error
+        raise _no_database(path, error, name=name) from error
     if not tables:
         message = f"input {name}: {path} has no table"
-        raise DataError(message, remedy="Name a file that has tables.")
+        raise DataError(message, remedy=_OTHER_FILE)
+    return _with_schemas(tables)
+
+
+def _no_database(path: Path, error: duckdb.Error, *, name: str) -> DataError:
+    message = f"input {name}: {path} cannot be read as a DuckDB file: {_reason(error)}"
+    return DataError(message, remedy="Open it with the version of DuckDB that wrote it.")
+
+
+def _with_schemas(tables: list[tuple[str, str, str]]) -> list[str]:
     return [table if schema == "main" else f"{schema}.{table}" for _, schema, table in tables]
 
 
 def _chosen(path: Path, table: str | None, tables: list[tuple[str, str, str]], *, name: str) -> exp.Table:
-    """Return the table that is meant.
-
-    Raises:
-        DataError: there is none, or several.
-    """
+    """Return the table that is meant, or refuse the file where there is none, or several."""
     fitting = [names for names in tables if table in {None, names[2], f"{names[1]}.{names[2]}"}]
     if len(fitting) == 1:
         database, schema, own_name = (exp.to_identifier(part, quoted=True) for part in fitting[0])
         return exp.Table(this=own_name, db=schema, catalog=database)
-    shown = [own_name if schema == "main" else f"{schema}.{own_name}" for _, schema, own_name in tables]
-    asked = (
-        f"no table {table!r}" if table is not None and not fitting else "no table" if not tables else "several tables"
-    )
+    shown = _with_schemas(tables)
+    asked = f"no table {table!r}" if table and not fitting else "several tables" if tables else "no table"
     more = f" and {len(shown) - _MOST_TABLES:,} more" if len(shown) > _MOST_TABLES else ""
-    told = f"It has {', '.join(shown[:_MOST_TABLES])}{more}: name one, table = …"
-    remedy = told if shown else "Name a file that has tables."
     message = f"input {name}: {path} has {asked}"
-    raise DataError(message, remedy=remedy)
+    names = f"It has {', '.join(shown[:_MOST_TABLES])}{more}: name one, table = …"
+    raise DataError(message, remedy=names if shown else _OTHER_FILE)
 
 
 def _reason(error: duckdb.Error) -> str:

@@ -13,21 +13,15 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 from zoneinfo import available_timezones
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    PlainSerializer,
-    StringConstraints,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, PlainSerializer, StringConstraints, field_validator, model_validator
 from pydantic import Field as Constraint
 
 from ..errors import ConfigError, DataError
 from ..records import dataclass
-from .frames import Frame, FrameRows, is_frame
+from .frames import Frame, FrameRows, Unpartitioned, is_frame
 from .parquet_files import DataFile
 from .predicates import MARKED, expanded, is_expression_of
+from .types import MeansSomethingElse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -37,9 +31,6 @@ if TYPE_CHECKING:
     from ..queries.dialect import Description
 
     Looks = Callable[..., Description]  # of a kind, `table` or `parquet`, a target, and the `name` of the input
-
-
-# What the config says about an input, and what a stage expects of it.
 
 
 Format = Literal["parquet", "csv", "tsv", "jsonl", "arrow", "duckdb", "trec_run", "trec_qrels", "conll", "brat"]
@@ -362,20 +353,14 @@ class InputContract:
         return self if fields == self.fields else replace(self, fields=fields)
 
 
-# The rows of an input, wherever they lie: in a file, in a frame, or where an engine reads them itself.
-
-
-# Rows that only the engine reads: of a table that it knows by name, or at an address on storage that it reaches.
-
-
 TABLE, PARQUET = "table", "parquet"
 _OF_FILES = ("format", "delimiter", "null_values", "tags", "unnest")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one letter is a drive of Windows
 
 
 @dataclass(frozen=True, eq=False)
-class EngineRows:
-    """The rows of a table, or at an address, as the engine described them.
+class EngineRows(Unpartitioned):
+    """The rows of a table, or at an address, as the engine described them: folders are columns like others to it.
 
     Attributes:
         kind: `table` or `parquet`.
@@ -387,8 +372,6 @@ class EngineRows:
         files: Addresses of its files; none where the engine does not tell.
         look_again: Returns the identity as it is now.
         label: What messages call it; empty: by its place.
-        partitions: None: to the engine the name of a folder is a column like others.
-        partition_types: As `partitions`.
     """
 
     kind: str
@@ -400,8 +383,6 @@ class EngineRows:
     files: tuple[str, ...] = ()
     look_again: Callable[[], Mapping[str, Any]] = field(default=dict, repr=False)
     label: str = ""
-    partitions: dict[str, str | None] = field(default_factory=dict)
-    partition_types: dict[str, pa.DataType] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -436,8 +417,8 @@ def is_address(text: str) -> bool:
     return _ADDRESS.match(text) is not None
 
 
-def look_at_table(spec: Input, look: Looks | None, *, name: str) -> EngineRows:
-    """Return the rows of the table that an input names.
+def look_at(spec: Input, address: str | None, look: Looks | None, *, name: str) -> EngineRows:
+    """Return the rows of the Parquet files at an address, or of the table that an input names.
 
     Raises:
         ConfigError: the engine of the config knows no tables, or a key has no effect.
@@ -446,45 +427,23 @@ def look_at_table(spec: Input, look: Looks | None, *, name: str) -> EngineRows:
     if look is None:
         message = f"input {name}: table = {spec.table!r} names a table of Spark, and the engine is duckdb"
         raise ConfigError(message, remedy='Set engine = "spark", or give path = … with the files of the table.')
-    _refuse_keys(spec, f"table = {spec.table!r}", name=name)
-    return _described(TABLE, str(spec.table), look, name=name)
-
-
-def look_at_address(spec: Input, address: str, look: Looks, *, name: str) -> EngineRows:
-    """Return the rows of the Parquet files at an address; errors as those of `look_at_table`."""
-    _refuse_keys(spec, address, name=name)
-    return _described(PARQUET, address, look, name=name)
-
-
-def _refuse_keys(spec: Input, target: str, *, name: str) -> None:
+    shown = address or f"table = {spec.table!r}"
     if spec.of_table is not None:
-        message = f"input {name}: {spec.of_table} has no effect on {target}, which Spark reads as it is now"
+        message = f"input {name}: {spec.of_table} has no effect on {shown}, which Spark reads as it is now"
         remedy = "Make a view of that version in Spark, SELECT * FROM … VERSION AS OF …, and name it with table = …"
         raise ConfigError(message, remedy=remedy)
     for key in _OF_FILES:
         if getattr(spec, key) and (key, spec.format) != ("format", PARQUET):
-            message = f"input {name}: {key} has no effect on {target}: Spark reads Parquet files and tables"
+            message = f"input {name}: {key} has no effect on {shown}: Spark reads Parquet files and tables"
             raise ConfigError(message, remedy=f"Remove {key}; other formats are read where they are a table of Spark.")
-
-
-def _described(kind: str, target: str, look: Looks, *, name: str) -> EngineRows:
-    from .types import MeansSomethingElse  # noqa: PLC0415 - loads pyarrow
-
+    kind, target = (PARQUET, address) if address else (TABLE, str(spec.table))
     description = look(kind, target, name=name)
     schema = description.schema
     for number, column in enumerate(schema):
         if (words := description.unreadable.get(column.name)) is not None:
             schema = schema.set(number, column.with_type(MeansSomethingElse(words)))
-    return EngineRows(
-        kind,
-        target,
-        description.rows,
-        schema,
-        description.has_places,
-        dict(description.identity),
-        tuple(description.files),
-        lambda: look(kind, target, name=name).identity,
-    )
+    about = (description.rows, schema, description.has_places, dict(description.identity), tuple(description.files))
+    return EngineRows(kind, target, *about, lambda: look(kind, target, name=name).identity)
 
 
 def refuse_overlaps(items: Iterable[object], *, name: str) -> None:
@@ -510,7 +469,7 @@ def relabelled(rows: EngineRows, label: str) -> EngineRows:
 
 
 Rows: TypeAlias = DataFile | FrameRows | EngineRows
-TOKENS = ("tokens", "words")  # what lists of them are called
+TOKENS = frozenset({"tokens", "words"})  # what lists of them are called
 _MOST_NAMES = 12  # a readable line
 
 
@@ -555,10 +514,7 @@ def columns_in_words(rows: Rows, wanted: str) -> str:
 def elements_in_words(rows: Rows, wanted: str, name: str) -> str:
     """Say how elements of lists of structs become rows; empty where rows have no such list.
 
-    Args:
-        rows: The rows that lack a column.
-        wanted: The name of the column; a list whose elements have a field of that name comes first.
-        name: Name of the input.
+    A list whose elements have a field by the name of the column that is lacking comes first.
     """
     fields_of = {
         field.name: [each.name for each in field.type.value_type]
@@ -596,10 +552,7 @@ def lists_of_tags(rows: Rows) -> list[str]:
 def mapping_of_expression(rows: Rows, wanted: str, name: str = "") -> str:
     """Say how an expression that stands where the name of a column belongs is mapped; empty if it is none of columns.
 
-    Args:
-        rows: The rows that lack a column of that name.
-        wanted: The text in the place of the name.
-        name: What the text was mapped to; empty: nothing, it needs a name.
+    `name` is what the text was mapped to; empty: nothing, it needs a name.
     """
     if not is_expression_of(wanted, [*rows.schema.names, *rows.partitions]):
         return ""

@@ -13,22 +13,16 @@ import pyarrow as pa
 
 from ..errors import DataError
 from .formats import TOKENS
-from .frames import SPOOLED, TemporaryFolder
-from .parquet_files import DataFile, open_file
+from .frames import spooled
+from .parquet_files import DataFile
 from .types import can_hold
-from .unnesting import with_own_document
+from .unnesting import of_same_rows, with_own_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from .source import Source
-
-
-# Text formats whose lines have no header: TREC, CoNLL and brat, and JSON lines.
-
-
-# Files of evaluation campaigns, whose lines have no header: TREC runs and judgements, CoNLL and brat.
 
 
 RUN = ("query_id", "q0", "doc_id", "rank", "score", "system")
@@ -45,15 +39,11 @@ _JOINED = (
 )
 UNKNOWN = _NO_SEPARATOR = "\x01"  # what stands for a token that is not known
 _LINE = "line"
+_TOKEN_COLUMNS = ("doc_id", "sentence", "number", "token", "tag", "start")
 
 
 def trec(path: Path, names: tuple[str, ...], *, name: str) -> pl.LazyFrame:
-    """Read a TREC run or judgements: values between blanks, all of them text.
-
-    Args:
-        path: The file.
-        names: The columns, `RUN` or `QRELS`.
-        name: Name of the input in messages.
+    """Read a TREC run or judgements, with the columns `RUN` or `QRELS`: values between blanks, all of them text.
 
     Raises:
         DataError: a line has another number of values.
@@ -65,11 +55,6 @@ def trec(path: Path, names: tuple[str, ...], *, name: str) -> pl.LazyFrame:
         message = f"input {name}: {path} has lines without {len(names)} values: {_told(uneven)}"
         raise DataError(message, remedy=f'Its lines are: {" ".join(names)}; or say what it is: format = "…".')
     return values.select(pl.col("values").list.get(number).alias(column) for number, column in enumerate(names))
-
-
-def conll(path: Path, *, alone: bool, tags: int | None = None, name: str) -> pl.LazyFrame:
-    """Read tagged tokens as mentions, as `tagged_tokens` and `mentions_of` say; arguments are those of the former."""
-    return mentions_of(tagged_tokens(path, alone=alone, tags=tags, name=name)[0]).lazy()
 
 
 def tagged_tokens(
@@ -119,7 +104,7 @@ def tagged_tokens(
         start=(length + 1).cum_sum().over("document") - length - 1,
     )
     said = {} if tags is not None else dict.fromkeys(_taken_for_granted(plain, at, token, is_numbered=is_numbered), 0)
-    return placed.select("doc_id", "sentence", "number", "token", "tag", "start"), said
+    return placed.select(_TOKEN_COLUMNS), said
 
 
 def _split(lines: pl.DataFrame) -> pl.DataFrame:
@@ -177,15 +162,7 @@ def _is_comment(lines: pl.DataFrame, *, is_numbered: bool) -> pl.Series:
 def _column_of_tags(tokens: pl.DataFrame, path: Path, tags: int | None, first: int, *, name: str) -> int:
     """Where the tags stand in the values of lines, from 0, or from -1 at their ends where these are of unequal length.
 
-    Args:
-        tokens: The lines of the tokens.
-        path: The file.
-        tags: The column that the config says, from 1.
-        first: Where the token stands, unless the tags do.
-        name: Name of the input in messages.
-
-    Raises:
-        DataError: several columns hold tags.
+    `tags` is the column that the config says, from 1, and `first` where the token stands, unless the tags do.
     """
     if tags is not None or tokens.is_empty():
         return -1 if tags is None else tags - 1
@@ -253,15 +230,9 @@ def _check_tokens(tokens: pl.DataFrame, at: int, path: Path, *, name: str) -> No
 
 
 def mentions_of(tokens: pl.DataFrame) -> pl.DataFrame:
-    """The mentions of tagged tokens.
+    """The mentions of tagged tokens, in the order of the text: columns doc_id, start, end, text, type.
 
     Tags are BIO (IOB2), IOB1 or IOBES/BILOU; a mention that begins with I is taken as begun, as conlleval does.
-
-    Args:
-        tokens: Columns doc_id, sentence, token, tag, start, in the order of the text.
-
-    Returns:
-        Columns doc_id, start, end, text, type.
     """
     placed = tokens.with_columns(
         prefix=pl.col("tag").str.head(1),
@@ -295,10 +266,7 @@ def brat(path: Path, *, name: str) -> pl.LazyFrame:
     """Read the text-bound annotations of a brat file, `T1<tab>Location 0 6<tab>London`; the document is its name.
 
     An annotation in several pieces, `T1<tab>Location 0 5;16 23<tab>North America`, is a mention from the start of the
-    first to the end of the last.
-
-    Returns:
-        Columns doc_id, start, end, text, type, n_pieces.
+    first to the end of the last. Columns doc_id, start, end, text, type, n_pieces.
 
     Raises:
         DataError: an annotation is not of that form.
@@ -440,9 +408,6 @@ def _dtype(dtype: Any) -> pl.DataType:  # noqa: ANN401 - Polars has classes in t
     return dtype if isinstance(dtype, pl.DataType) else dtype()
 
 
-# Whether gold and predicted mentions are made of the same tokens, where their files hold tokens.
-
-
 Align = Literal["exact", "prefix"]
 _SENTENCE = ["doc_id", "sentence"]
 _PLACE = [*_SENTENCE, "position"]
@@ -458,13 +423,8 @@ def aligned(
 ) -> tuple[Source, Source, tuple[str, ...]]:
     """Return gold and predictions that are made of the same tokens, sentence by sentence, and what is to be said.
 
-    Args:
-        gold: The gold mentions.
-        predicted: The predicted mentions.
-        align: What becomes of sentences whose tokens differ: `exact`: none may; `prefix`: the tokens with which a
-            sentence begins alike in all files are compared, and no others.
-        scratch: Folder for temporary data; None: that of the system.
-        judged: Whether a list says which documents are judged: then a document that only one input has is no fault.
+    Sentences whose tokens differ are refused (`exact`), or compared as far as they begin alike in all files (`prefix`).
+    If a list says which documents are judged, a document that only one input has is no fault.
 
     Raises:
         DataError: tokens differ, which `align` does not allow; or two files of gold have one document.
@@ -521,9 +481,8 @@ def _refuse_twins(tokens: pl.DataFrame, files: Sequence[DataFile]) -> None:
 def _beside(gold: pl.DataFrame, predicted: pl.DataFrame, *, judged: bool) -> pl.DataFrame:
     """The tokens of gold beside those of every file of predictions that has their document; NULL where one has none.
 
-    Returns:
-        Columns file (of predictions; NULL: none has the document), doc_id, sentence, position, token, number, differs,
-        and file_of_gold, token_other, number_other.
+    Columns file (of predictions; NULL: none has the document), doc_id, sentence, position, token, number, differs, and
+    file_of_gold, token_other, number_other.
     """
     documents = predicted.select(_FILE, "doc_id").unique(maintain_order=True)
     columns = [*_PLACE, "token", "number"]
@@ -572,14 +531,14 @@ def _rewritten(source: Source, files: Sequence[DataFile], tokens: pl.DataFrame, 
     nothing = tokens.clear()
 
     def rewritten(file: DataFile, number: int) -> DataFile:
-        folder = TemporaryFolder(scratch)
-        target = folder.path / SPOOLED
         kept = of_file.get((number,), nothing)
-        with_own_document(mentions_of(kept), source.spec).write_parquet(target)
-        kept.select("doc_id", "sentence", "number", "token", "tag", "start").write_parquet(target.with_name(TOKENS))
-        new = open_file(target, folder.path, name=source.name, label=file.name, holder=folder)
-        same = ("label", "origin", "identity", "partitions", "partition_types", "notices")
-        return replace(new, tokens=target.with_name(TOKENS), **{name: getattr(file, name) for name in same})
+
+        def write(target: Path) -> None:
+            with_own_document(mentions_of(kept), source.spec).write_parquet(target)
+            kept.select(_TOKEN_COLUMNS).write_parquet(target.with_name(TOKENS))
+
+        new = spooled(write, file.name, scratch, name=source.name)
+        return replace(of_same_rows(new, file, "label", "origin", "identity"), tokens=new.path.with_name(TOKENS))
 
     return replace(
         source,

@@ -8,24 +8,22 @@ import json
 from contextlib import suppress
 from dataclasses import field as data_field
 from decimal import Decimal
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
+
+import pyarrow as pa
 
 from ..errors import DataError, os_error_number, os_fault
 from ..interrupts import opening, reading
 from ..records import dataclass
+from .types import plain_schema
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
-    import pyarrow as pa
     import pyarrow.parquet as pq
-
-
-# A Parquet file as it was found: its footer, its identity, and the partitions that its folders name.
 
 
 MAGIC, ENCRYPTED = b"PAR1", b"PARE"
@@ -66,13 +64,13 @@ class DataFile:
     path: Path
     rows: int
     schema: pa.Schema
-    partitions: dict[str, str | None]
+    partitions: Mapping[str, str | None]
     identity: dict[str, Any]
     footer_sha256: str
     label: str = ""
     holder: object = data_field(default=None, compare=False, repr=False)
     origin: Path | None = None
-    partition_types: dict[str, pa.DataType] = data_field(default_factory=dict)
+    partition_types: Mapping[str, pa.DataType] = data_field(default_factory=dict)
     notices: dict[str, int] = data_field(default_factory=dict, compare=False)
     tokens: Path | None = data_field(default=None, compare=False)
     largest_group: int = data_field(default=0, compare=False)
@@ -87,7 +85,7 @@ class DataFile:
 
     @property
     def digest(self) -> str:
-        """What tells that its content is the same: the hash of its footer."""
+        """What tells that its content is the same."""
         return self.footer_sha256
 
     @property
@@ -103,22 +101,27 @@ class DataFile:
             stat = (self.origin or self.path).stat()
         except OSError:
             return True
-        now = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
-        return now != tuple(self.identity[key] for key in ("size", "mtime_ns", "ctime_ns", "inode"))
+        return any(self.identity[key] != value for key, value in _of_stat(stat).items() if key != "device")
 
     def null_free(self, column: str) -> bool:
         """Whether the footer says for every row group that a column has no NULL."""
-        import pyarrow.parquet as pq  # noqa: PLC0415 - see open_file
+        groups = self._statistics(column)
+        return groups is not None and all(
+            chunk is not None and chunk.has_null_count and chunk.null_count == 0 for chunk in groups
+        )
 
-        if not self.path.exists():  # nothing has been fetched yet
-            return False
+    def _statistics(self, column: str) -> list[pq.Statistics | None] | None:
+        """What the footer tells of a column by row group; None if it lacks the column, or nothing is fetched yet."""
+        import pyarrow.parquet as pq  # noqa: PLC0415 - as in open_file
+
+        if not self.path.exists():
+            return None
         with opening(self.name):
             metadata = pq.read_metadata(self.path)
             if column not in metadata.schema.names:
-                return False
+                return None
             index = metadata.schema.names.index(column)
-            groups = (metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups))
-            return all(chunk is not None and chunk.has_null_count and chunk.null_count == 0 for chunk in groups)
+            return [group.column(index).statistics for group in _groups(metadata)]
 
     def value_bytes(self, column: str, least: float, largest_page: float) -> float:
         """Return the bytes of a value of a column before compression, as its footer and its first values tell.
@@ -128,22 +131,21 @@ class DataFile:
             least: Bytes of a value from which on they matter: smaller ones are not looked at more closely.
             largest_page: Bytes of a column in a row group up to which its first values are read.
         """
-        import pyarrow.parquet as pq  # noqa: PLC0415 - see open_file
+        import pyarrow.parquet as pq  # noqa: PLC0415 - as in open_file
 
         with reading(self.name), suppress(OSError, ValueError), pq.ParquetFile(self.path) as file:
             metadata = file.metadata
-            leaves = [
-                number
-                for number in range(metadata.num_columns)
-                if str(metadata.schema.column(number).path.partition(".")[0]) == column
-            ]
-            groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+            paths = [str(metadata.schema.column(number).path) for number in range(metadata.num_columns)]
+            leaves = [number for number, path in enumerate(paths) if path.partition(".")[0] == column]
+            groups = _groups(metadata)
             sizes = [sum(group.column(leaf).total_uncompressed_size for leaf in leaves) for group in groups]
             averages = [size / max(group.num_rows, 1) for size, group in zip(sizes, groups, strict=True)]
             if max(averages, default=0.0) > least or not least < max(sizes, default=0) < largest_page:
                 return max(averages, default=0.0)
-            batches = file.iter_batches(_SAMPLE_ROWS, row_groups=[sizes.index(max(sizes))], columns=[column])
-            return max(_bytes_of_a_value(batch.column(0)) for batch in islice(batches, 1))
+            for batch in file.iter_batches(_SAMPLE_ROWS, row_groups=[sizes.index(max(sizes))], columns=[column]):
+                values = batch.column(0)
+                plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+                return float(plain.nbytes / max(len(plain), 1))
         return 0.0
 
     def bounds(self, column: str) -> tuple[float, float] | None:
@@ -152,23 +154,12 @@ class DataFile:
         Only a hint: statistics leave out NaN, and may be missing. The footer is read once for a column.
         """
         if column not in self._bounds:
-            self._bounds[column] = self._bounds_in_footer(column) if self.path.exists() else None
+            groups = self._statistics(column) or [None]
+            chunks = [chunk for chunk in groups if chunk is not None and chunk.has_min_max]
+            are_numbers = len(chunks) == len(groups) and all(isinstance(c.min, int | float | Decimal) for c in chunks)
+            limits = (float(min(c.min for c in chunks)), float(max(c.max for c in chunks))) if are_numbers else None
+            self._bounds[column] = limits
         return self._bounds[column]
-
-    def _bounds_in_footer(self, column: str) -> tuple[float, float] | None:
-        import pyarrow.parquet as pq  # noqa: PLC0415 - see open_file
-
-        with opening(self.name):
-            metadata = pq.read_metadata(self.path)
-            if column not in metadata.schema.names or not metadata.num_row_groups:
-                return None
-            index = metadata.schema.names.index(column)
-            groups = [metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups)]
-        if not all(
-            chunk is not None and chunk.has_min_max and isinstance(chunk.min, int | float | Decimal) for chunk in groups
-        ):
-            return None
-        return float(min(chunk.min for chunk in groups)), float(max(chunk.max for chunk in groups))
 
 
 def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: object = None) -> DataFile:
@@ -185,10 +176,7 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
         DataError: it is not a whole Parquet file.
         ThresherError: the operating system fails; by the number of its error.
     """
-    import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    from .types import plain_schema  # noqa: PLC0415 - loads pyarrow
+    import pyarrow.parquet as pq  # noqa: PLC0415 - only where files are read
 
     try:
         with opening(label or path, name):
@@ -199,9 +187,7 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
                 message = f"input {name}: {label or path} has encrypted columns"
                 raise DataError(message, remedy=_DECRYPT)
             schema = _shared(plain_schema(metadata.schema.to_arrow_schema()))
-            largest_group = max(
-                (metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)), default=0
-            )
+            largest_group = max((group.total_byte_size for group in _groups(metadata)), default=0)
             _check_rows(metadata)
             _check_places(metadata, stat.st_size - _TAIL - length)
     except (pa.ArrowException, OSError, MemoryError, UnicodeError) as error:
@@ -209,20 +195,17 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
             raise os_fault(error, f"input {name}: reading {label or path}") from error
         message = f"input {name}: {label or path} is not a whole Parquet file ({' '.join(str(error).split())})"
         raise DataError(message, remedy="Its footer is damaged: take the file from where it was written.") from error
-    identity = _of_stat(stat)
-    partitions = partitions_of(path, root)
-    return DataFile(
-        path, metadata.num_rows, schema, partitions, identity, footer, label, holder, largest_group=largest_group
-    )
+    read = (metadata.num_rows, schema, partitions_of(path, root), _of_stat(stat), footer)
+    return DataFile(path, *read, label, holder, largest_group=largest_group)
+
+
+def _groups(metadata: pq.FileMetaData) -> list[pq.RowGroupMetaData]:
+    return [metadata.row_group(number) for number in range(metadata.num_row_groups)]
 
 
 def _check_rows(metadata: pq.FileMetaData) -> None:
-    """Check that a footer says of its row groups what it says of the file.
-
-    Raises:
-        OSError: it does not; without a number of the operating system, as of all files that are damaged.
-    """
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    """Raise OSError, as of all files that are damaged, where a footer counts other rows than its row groups."""
+    groups = _groups(metadata)
     in_groups = sum(group.num_rows for group in groups)
     if metadata.num_rows != in_groups or any(min(group.num_rows, group.total_byte_size) < 0 for group in groups):
         message = f"its footer counts {metadata.num_rows:,} rows, and {in_groups:,} in its row groups"
@@ -230,18 +213,15 @@ def _check_rows(metadata: pq.FileMetaData) -> None:
 
 
 def _check_places(metadata: pq.FileMetaData, end: int) -> None:
-    """Check that the columns of a footer lie one behind the other in front of it, and are what its schema says.
+    """Raise OSError unless the columns of a footer lie one behind the other in front of it, and are what it says.
 
-    Raises:
-        OSError: as for `_check_rows`. Libraries may crash at such a file, or read other values.
+    Libraries may crash at such a file, or read other values.
     """
     chunks = []
     leaves = [metadata.schema.column(number) for number in range(metadata.num_columns)]
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
+    for number, group in enumerate(_groups(metadata), start=1):
         for index, leaf in enumerate(leaves):
-            chunk = group.column(index)
-            what = f"column {leaf.path!r} of row group {number + 1}"
+            chunk, what = group.column(index), f"column {leaf.path!r} of row group {number}"
             if odd := _odd(chunk, leaf, group.num_rows):
                 message = f"its footer says of {what} {odd}"
                 raise OSError(message)
@@ -279,21 +259,14 @@ def _shared(schema: pa.Schema) -> pa.Schema:
 def ranges_of(path: Path, columns: Collection[str]) -> list[tuple[int, int]]:
     """Return where the bytes of a Parquet file lie that reading some of its columns needs, between its ends.
 
-    It is all but the other columns: filters and indexes lie between them.
-
-    Args:
-        path: The file; of its bytes the footer is enough.
-        columns: Names of columns.
+    It is all but the other columns: filters and indexes lie between them. Of the file the footer is enough.
     """
-    import pyarrow.parquet as pq  # noqa: PLC0415 - see open_file
+    import pyarrow.parquet as pq  # noqa: PLC0415 - as in open_file
 
     metadata = pq.read_metadata(path)
-    others = []
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        chunks = [group.column(index) for index in range(metadata.num_columns)]
-        unread = (chunk for chunk in chunks if not _is_of(chunk.path_in_schema, columns))
-        others += [(_start(chunk), _start(chunk) + chunk.total_compressed_size) for chunk in unread]
+    chunks = (group.column(index) for group in _groups(metadata) for index in range(metadata.num_columns))
+    unread = (chunk for chunk in chunks if not _is_of(chunk.path_in_schema, columns))
+    others = [(_start(chunk), _start(chunk) + chunk.total_compressed_size) for chunk in unread]
     end = path.stat().st_size - _TAIL - metadata.serialized_size
     return without([(len(MAGIC), end)], others)
 
@@ -317,13 +290,6 @@ def without(ranges: list[tuple[int, int]], others: Iterable[tuple[int, int]]) ->
     return [(start, end) for start, end in left if start < end]
 
 
-def _bytes_of_a_value(values: pa.Array) -> float:
-    import pyarrow as pa  # noqa: PLC0415 - see open_file
-
-    plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
-    return float(plain.nbytes / max(len(plain), 1))
-
-
 def identity_of(path: Path, *, name: str) -> dict[str, int]:
     """Return what tells whether a file was replaced.
 
@@ -338,19 +304,14 @@ def identity_of(path: Path, *, name: str) -> dict[str, int]:
 
 
 def _of_stat(stat: os.stat_result) -> dict[str, int]:
-    return {
-        "size": stat.st_size,
-        "mtime_ns": stat.st_mtime_ns,
-        "ctime_ns": stat.st_ctime_ns,
-        "inode": stat.st_ino,
-        "device": stat.st_dev,
-    }
+    times = {"mtime_ns": stat.st_mtime_ns, "ctime_ns": stat.st_ctime_ns}
+    return {"size": stat.st_size, **times, "inode": stat.st_ino, "device": stat.st_dev}
 
 
 def _footer(path: Path, size: int, label: str, *, name: str) -> tuple[str, int]:
     """Return hash and length of the footer; a file that was cut off or is not a Parquet file has none."""
     with path.open("rb") as file:
-        head = file.read(LONGEST)
+        head = file.read(_LONGEST)
         file.seek(max(size - _TAIL, 0))
         tail = file.read(_TAIL)
         if head.startswith(ENCRYPTED) and tail[_TAIL // 2 :] == ENCRYPTED:
@@ -390,7 +351,7 @@ def _no_parquet(path: Path, head: bytes, label: str, size: int, *, name: str) ->
 # What a file is that is not Parquet, by its first bytes, and what turns it into something that is read.
 
 
-LONGEST = 16  # bytes that are looked at
+_LONGEST = 16  # bytes that are looked at
 _COPY = "\"COPY (FROM {rows}) TO 'rows.parquet'\""
 _DUCKDB = 'Name one of its tables: {{ database = {name}, table = "my_table" }}.'
 _SQLITE = "Write a table of it to Parquet: duckdb -c " + _COPY.format(rows="sqlite_scan('{path}', 'my_table')")
@@ -455,10 +416,6 @@ class _Flipped(io.FileIO):
 def check_pages(path: Path, column: str) -> bool:
     """Let pyarrow compare the pages of a column with their checksums; a batch of rows is held at a time.
 
-    Args:
-        path: A Parquet file whose footer is intact.
-        column: Name of a column; those inside it belong to it.
-
     Returns:
         Whether its pages have checksums: then a bit that is flipped in the last one does not go unnoticed.
 
@@ -466,13 +423,13 @@ def check_pages(path: Path, column: str) -> bool:
         PageFaultError: a checksum does not fit, or a page cannot be read.
         OSError: the operating system fails.
     """
-    import pyarrow.parquet as pq  # noqa: PLC0415 - the command line shows its help without loading pyarrow
+    import pyarrow.parquet as pq  # noqa: PLC0415 - as in open_file
 
     with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as parquet:
         metadata = parquet.metadata
         paths = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
         leaves = [leaf for leaf in paths if _is_of(leaf, [column])]
-        groups = [number for number in range(metadata.num_row_groups) if metadata.row_group(number).num_rows]
+        groups = [number for number, group in enumerate(_groups(metadata)) if group.num_rows]
         for group in groups if leaves else ():
             if reason := _page_fault(parquet, group, leaves):
                 message = f"column {column!r}, row group {group + 1} of {metadata.num_row_groups}: {reason}"
@@ -487,8 +444,6 @@ def check_pages(path: Path, column: str) -> bool:
 
 def _page_fault(parquet: pq.ParquetFile, group: int, leaves: list[str]) -> str:
     """What pyarrow finds wrong with the pages of columns in a row group; empty if nothing is."""
-    import pyarrow as pa  # noqa: PLC0415 - see check_pages
-
     try:
         for _ in parquet.iter_batches(row_groups=[group], columns=leaves):
             pass

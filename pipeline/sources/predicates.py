@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+import pyarrow as pa
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
@@ -17,8 +18,6 @@ from .types import column_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import pyarrow as pa
 
 
 # References in texts of a config: `${NAME}` and `${env.NAME}`, and `$${` for a literal `${`.
@@ -32,11 +31,7 @@ _NAME = re.compile(r"(?:env\.)?[A-Za-z_][A-Za-z0-9_]*")
 
 
 def replaced(text: str, value_of: Callable[[str], str]) -> str:
-    """Return a text with every reference replaced.
-
-    Args:
-        text: As it is written in the config.
-        value_of: Called with the name between the braces.
+    """Return a text of a config with every reference replaced by what `value_of` returns for its name.
 
     Raises:
         ConfigError: a `${` starts no reference; or whatever `value_of` raises.
@@ -72,18 +67,7 @@ def _value(name: str, values: Mapping[str, str]) -> str:
 
 
 class Placeholders:
-    """SQL in which a word stands for each reference, so that it is parsed before any value is known.
-
-    Args:
-        text: The SQL as it is written in the config.
-        values: What the references stand for.
-
-    Attributes:
-        text: The SQL to parse.
-
-    Raises:
-        ConfigError: a reference has no value.
-    """
+    """SQL in which a word stands for each reference, so that it is parsed, as `text`, before any value is known."""
 
     def __init__(self, text: str, values: Mapping[str, str]) -> None:
         self._values = values
@@ -107,14 +91,7 @@ class Placeholders:
         """Return the parsed SQL with values in the place of the placeholders; no value becomes anything but a value.
 
         Where a reference stands by itself it becomes one literal of text. In a literal, and in a name in double
-        quotes, it becomes a piece of that literal or name.
-
-        Args:
-            tree: What `text` was parsed to; it is changed.
-            name: Name of the input and of the SQL in messages.
-
-        Raises:
-            ConfigError: a reference stands elsewhere, such as in the place of a function or of a type, or in a sum.
+        quotes, it becomes a piece of that literal or name. Elsewhere, as in the place of a function, it is refused.
         """
         replaced_nodes = set()
         for node in list(tree.walk()):
@@ -172,45 +149,11 @@ _LISTS = re.compile(  # what stands in quotes and comments is passed over
     re.IGNORECASE | re.DOTALL,
 )
 _ALLOWED = (
-    exp.Column,
-    exp.Identifier,
-    exp.Literal,
-    exp.Boolean,
-    exp.Null,
-    exp.Paren,
-    exp.Binary,
-    exp.Unary,
-    exp.Between,
-    exp.In,
-    exp.Tuple,
-    exp.Case,
-    exp.If,
-    exp.Cast,
-    exp.DataType,
-    exp.DataTypeParam,
-    exp.Interval,
-    exp.Var,
-    exp.Lower,
-    exp.Upper,
-    exp.Length,
-    exp.Trim,
-    exp.Substring,
-    exp.StartsWith,
-    exp.EndsWith,
-    exp.Contains,
-    exp.RegexpLike,
-    exp.Abs,
-    exp.Floor,
-    exp.Ceil,
-    exp.Round,
-    exp.Year,
-    exp.Month,
-    exp.Day,
-    exp.TimestampTrunc,  # date_trunc
-    exp.Coalesce,
-    exp.Replace,
-    exp.StrToTime,
-    exp.UnixToTime,
+    *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Binary, exp.Unary, exp.Between),
+    *(exp.In, exp.Tuple, exp.Case, exp.If, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Interval, exp.Var),
+    *(exp.Lower, exp.Upper, exp.Length, exp.Trim, exp.Substring, exp.StartsWith, exp.EndsWith, exp.Contains),
+    *(exp.RegexpLike, exp.Abs, exp.Floor, exp.Ceil, exp.Round, exp.Year, exp.Month, exp.Day),
+    *(exp.TimestampTrunc, exp.Coalesce, exp.Replace, exp.StrToTime, exp.UnixToTime),  # the first is date_trunc
 )
 
 
@@ -220,10 +163,7 @@ _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 def parse_predicate(text: str, *, name: str, values: Mapping[str, str] = _NO_VALUES) -> exp.Expr:
     """Parse a predicate; anything but columns, constants, comparisons and simple scalar functions is refused.
 
-    Args:
-        text: The predicate as the user wrote it.
-        name: Name of the input in messages.
-        values: What `${NAME}` stands for: a value never changes the structure of the predicate.
+    `values` is what `${NAME}` stands for: a value never changes the structure of the predicate.
 
     Raises:
         ConfigError: it does not parse, or contains a subquery, an aggregate or a function that is not allowed.
@@ -233,11 +173,6 @@ def parse_predicate(text: str, *, name: str, values: Mapping[str, str] = _NO_VAL
 
 def parse_value(text: str, *, name: str, values: Mapping[str, str] = _NO_VALUES) -> exp.Expr:
     """Parse an expression that a field is mapped to; it may contain what a predicate may.
-
-    Args:
-        text: The expression as the user wrote it.
-        name: Name of the input and of the field in messages.
-        values: As for `parse_predicate`.
 
     Raises:
         ConfigError: as for `parse_predicate`, or it reads no column.
@@ -293,12 +228,7 @@ def _limited(text: str, *, name: str, kind: str) -> exp.Expr:
 
 
 def _shorter(text: str, lists: list[str]) -> str:
-    """Put a name in the place of the values of each long list, which take the parser a millisecond each.
-
-    Args:
-        text: What the user wrote.
-        lists: Gets the values of the lists: numbers and texts that are written alike in all dialects.
-    """
+    """Put a name in the place of the values of each long list, which take the parser a millisecond each."""
 
     def named(match: re.Match[str]) -> str:
         values = match["values"]
@@ -387,10 +317,6 @@ def numbers_as_floats(predicate: exp.Expr, is_single: Callable[[str], bool]) -> 
     """Return the predicate with numbers cast to FLOAT where they meet columns of single precision alone.
 
     DuckDB takes them so; other engines would compute and compare in double precision, in which no FLOAT is 0.9.
-
-    Args:
-        predicate: The predicate, on columns of the files.
-        is_single: Whether a column is of single precision.
     """
     tree = exp.Paren(this=predicate.copy())  # so that every node has one above it
     for node in reversed(list(tree.find_all(*_MEETINGS))):
@@ -418,10 +344,7 @@ def _is_number(node: exp.Expr) -> bool:
 def bind(predicate: exp.Expr, replace: Callable[[str], exp.Expr], kind_of: Callable[[str], str]) -> exp.Expr:
     """Return the predicate with every column replaced, for example by its finite barrier.
 
-    Args:
-        predicate: The predicate, on columns of the files.
-        replace: Returns what is read for a column.
-        kind_of: Returns the name of the Arrow type of a column.
+    `kind_of` returns the name of the Arrow type of a column.
     """
 
     def swap(node: exp.Expr) -> exp.Expr:
@@ -447,22 +370,17 @@ def _kind_looked_for(operand: exp.Expr, kind_of: Callable[[str], str]) -> str:
     return ""
 
 
-# Which files `where` leaves out by their partitions alone, so that they are never opened.
-
-
 Truths = Callable[["exp.Expr", "pa.Table"], Sequence[bool | None]]
 
 
 class Partitioned(Protocol):
-    """Whatever has partitions: a file, or what leads to one."""
+    """Whatever has partitions, column → value or None for NULL, some of them of other types than text."""
 
     @property
-    def partitions(self) -> Mapping[str, str | None]:
-        """Column → value; None is NULL."""
+    def partitions(self) -> Mapping[str, str | None]: ...  # noqa: D102
 
     @property
-    def partition_types(self) -> Mapping[str, pa.DataType]:
-        """Column → its type, for columns that are not text."""
+    def partition_types(self) -> Mapping[str, pa.DataType]: ...  # noqa: D102
 
 
 T = TypeVar("T", bound=Partitioned)
@@ -491,45 +409,23 @@ def columns_that_decide(where: exp.Expr | None, items: Sequence[Partitioned]) ->
 def left_out(where: exp.Expr | None, items: Sequence[T], truths: Truths) -> list[T]:
     """Return the items for no row of which a predicate can be true, whatever else the rows contain.
 
-    Args:
-        where: The predicate; None: every row is used.
-        items: Files, or what leads to them.
-        truths: Says of every row of a table whether a predicate on its columns holds, None where it cannot tell.
+    `truths` says of every row of a table whether a predicate on its columns holds, None where it cannot tell.
     """
     if where is None or not columns_that_decide(where, items):
         return []
-    residuals = settled(where, items, truths)
-    return [
-        item
-        for item, residual in zip(items, residuals, strict=True)
-        if (isinstance(residual, exp.Boolean) and not residual.this)
-    ]
-
-
-def _has_partition(item: Partitioned, name: str) -> bool:
-    return name in item.partitions
+    residuals = settled(where, items, truths, lambda item, name: name in item.partitions)
+    return [item for item, residual in zip(items, residuals, strict=True) if residual == exp.false()]
 
 
 def settled(
-    where: exp.Expr,
-    items: Sequence[T],
-    truths: Truths,
-    is_partition: Callable[[T, str], bool] = _has_partition,
+    where: exp.Expr, items: Sequence[T], truths: Truths, is_partition: Callable[[T, str], bool]
 ) -> list[exp.Expr]:
     """Return what is left of a predicate for the rows of each item: conditions on partitions alone are decided.
 
     They stand in the predicate itself or below AND and OR, where a condition that is NULL may count as false. So it is
     known of every file whether it can have rows, and a condition that a partition rules out is not computed of its
-    rows, as the cast in `day = 'x' AND CAST(n AS INTEGER) > 3`. What cannot be computed stays.
-
-    Args:
-        where: The predicate.
-        items: Files, or what leads to them.
-        truths: As for `left_out`.
-        is_partition: Says whether a column comes from the partitions of an item.
-
-    Returns:
-        A predicate for each item, TRUE or FALSE where nothing is left to decide; items alike have the same.
+    rows, as the cast in `day = 'x' AND CAST(n AS INTEGER) > 3`. What cannot be computed stays. Items alike have the
+    same predicate, TRUE or FALSE where nothing is left to decide.
     """
     used = columns_of(where)
     values_of = [
@@ -585,31 +481,12 @@ def _residual(tree: exp.Expr, holds: Mapping[int, bool | None]) -> exp.Expr:
 
 def _held(condition: exp.Expr, keys: list[_Values], truths: Truths) -> Sequence[bool | None]:
     """Whether a condition on partitions holds for each of some values, all of the same columns and types."""
-    import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
+    sql_types = {name: sql_type for name, _, sql_type in keys[0]}
+    columns = {name: f"value_{number}" for number, name in enumerate(sql_types)}  # none differs in case only
+    texts = zip(*([text for _, text, _ in values] for values in keys), strict=True)
+    table = pa.table([pa.array(values, pa.string()) for values in texts], names=list(columns.values()))
 
-    names, sql_types = [name for name, _, _ in keys[0]], tuple(sql_type for _, _, sql_type in keys[0])
-    table = pa.table([pa.array(texts, pa.string()) for texts in _texts(keys)], names=_numbered(names))
-    kinds = {name: _KINDS.get(sql_type, "") for name, sql_type in zip(names, sql_types, strict=True)}
-    return truths(
-        bind(
-            condition,
-            (
-                {
-                    name: exp.cast(column(place), data_type(sql_type), dialect="duckdb")
-                    for name, place, sql_type in zip(names, _numbered(names), sql_types, strict=True)
-                }
-            ).__getitem__,
-            kinds.__getitem__,
-        ),
-        table,
-    )
+    def read(name: str) -> exp.Expr:
+        return exp.cast(column(columns[name]), data_type(sql_types[name]), dialect="duckdb")
 
-
-def _numbered(names: list[str]) -> list[str]:
-    """Names that no other differs from in case only."""
-    return [f"value_{number}" for number, _ in enumerate(names)]
-
-
-def _texts(keys: list[_Values]) -> list[list[str | None]]:
-    """The values of every column, one per partition."""
-    return [list(texts) for texts in zip(*([text for _, text, _ in values] for values in keys), strict=True)]
+    return truths(bind(condition, read, lambda name: _KINDS.get(sql_types[name], "")), table)

@@ -24,13 +24,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import DataError, NoInputError, PermissionDenied, StorageError, ThresherError, os_fault
 from ..paths import remove_own
-from .finding import MAGICS, Listed, PassedOver, Skipped
+from .finding import MAGICS, Listed, Skipped
 from .frames import PREFIX, PRIVATE, TemporaryFolder
 from .parquet_files import MAGIC, open_file, partitions_of, ranges_of, without
 from .stores import (
     CHUNK_BYTES,
     Bucket,
-    Matches,
     Objects,
     RemoteObject,
     endpoints,
@@ -78,12 +77,7 @@ _LONGEST_RUN_SECONDS = 30 * _STALE_SECONDS
 class Copy:
     """The bytes of an object that have been asked for, at their places in a file as long as the object.
 
-    Args:
-        copies: The folder of copies.
-        bucket: Where the object is.
-        item: The object, as it was listed.
-        stopped: Set when nobody wants the content any more.
-        name: Name of the input in messages.
+    When `stopped` is set nobody wants the content any more.
     """
 
     def __init__(
@@ -168,12 +162,7 @@ class Copy:
 
 
 class Copies:
-    """A folder of copies of objects.
-
-    Args:
-        folder: The folder, private to the user; None: `thresher/objects` in the user's folder for caches.
-        limit: Bytes that all copies may have together when a run has read what it needs.
-    """
+    """A folder of copies of objects, private to the user, and most bytes of them when a run has read its inputs."""
 
     def __init__(self, folder: Path | None = None, limit: int = DEFAULT_LIMIT) -> None:
         self._folder = folder
@@ -234,23 +223,12 @@ def _sha256(path: Path, start: int, end: int) -> str:
     return digest.hexdigest()
 
 
-# The objects that an input names on remote stores, listed now and copied when they are opened.
-
-
 T = TypeVar("T")
 THREADS = 8
 
 
 class RemoteFiles:
-    """The search for the objects of one input.
-
-    Args:
-        name: Name of the input in messages.
-        endings: Endings of the names of its files in folders, in lower case.
-        copies: Where copies are.
-        is_parquet: Whether a name is that of a file in Parquet.
-        convert: Writes the rows of a copy of another format to a Parquet file.
-    """
+    """The search for the objects of one input; `convert` writes the rows of a copy of another format to Parquet."""
 
     def __init__(
         self,
@@ -268,7 +246,7 @@ class RemoteFiles:
         self._buckets: dict[str, Bucket] = {}
         self._listings: dict[str, dict[str, RemoteObject]] = {}
         self._stopped = threading.Event()
-        self.passed_over: list[PassedOver] = []
+        self.passed_over: list[Listed[Skipped]] = []
 
     def table(self, text: str, spec: Input) -> TableVersion | None:
         """Return the version of a table that an input asks for; None if an address leads to no table.
@@ -315,7 +293,7 @@ class RemoteFiles:
     def _objects(self, folder: Address) -> Objects:
         return Objects(folder, self._bucket, what=f"input {self._name}")
 
-    def listed(self, text: str) -> list[Listed]:
+    def listed(self, text: str) -> list[Listed[DataFile]]:
         """Return the objects that an address or pattern names, sorted by key; none of them is copied yet.
 
         Raises:
@@ -336,14 +314,21 @@ class RemoteFiles:
         objects = self._listing(address, fixed)
         self._listings.pop(str(address), None)
         self._refuse_tables(bucket, fixed[:-1], objects)
-        matches = match_keys(objects, fixed, address.folders[len(fixed) :], self._endings)
-        if not matches.chosen:
-            raise self._nothing(address, matches)
+        chosen, passed_over = match_keys(objects, fixed, address.folders[len(fixed) :], self._endings)
+        if not chosen:
+            message = f"input {self._name}: no object matches {address}"
+            if passed_over:
+                shown = ", ".join(str(address.at(key)) for key in passed_over[:3])
+                message += f": {len(passed_over):,} below it have other endings, such as {shown}"
+            remedy = "Check the bucket and the key; only folders are searched by the ending."
+            raise NoInputError(message, remedy=remedy)
         root = PurePosixPath(*fixed)
-        self.passed_over += self._looked_at(bucket, [objects[key] for key in matches.passed_over], root)
-        return [self._item(objects[key], root) for key in matches.chosen]
+        for skipped in map(objects.__getitem__, passed_over):
+            look = partial(_look, bucket, skipped)
+            self.passed_over.append(Listed(str(skipped.address), _partitions(skipped, root), look, is_remote=True))
+        return [self._item(objects[key], root) for key in chosen]
 
-    def open_all(self, items: Sequence[Listed]) -> dict[str, DataFile]:
+    def open_all(self, items: Sequence[Listed[DataFile]]) -> dict[str, DataFile]:
         """Read the footers of objects, several at a time, and copy those of other formats; return the files by name.
 
         Raises:
@@ -355,6 +340,10 @@ class RemoteFiles:
             self._copies.make_room()
         return {item.name: file for item, file in zip(items, files, strict=True)}
 
+    def looked_at(self, looks: Sequence[Callable[[], Skipped]]) -> list[Skipped]:
+        """Look at skipped objects, several at a time."""
+        return together(looks, self._stopped)
+
     def _bucket(self, address: Address) -> Bucket:
         key = f"{address.scheme}:{address.bucket}"
         if key not in self._buckets:
@@ -362,11 +351,7 @@ class RemoteFiles:
         return self._buckets[key]
 
     def _is_name(self, address: Address) -> bool:
-        """Whether an address is the name of an object or a folder: as among files, it may have `*`, `?` or `[` in it.
-
-        Raises:
-            ThresherError: as for `listed`.
-        """
+        """Whether an address is the name of an object or a folder, in which `*`, `?` or `[` may stand, too."""
         fixed = fixed_part(address.folders)
         if fixed == address.folders:
             return True
@@ -390,7 +375,7 @@ class RemoteFiles:
             return self._listings[str(address)]
         return {item.address.key: item for item in self._bucket(address).listed("/".join(folder))}
 
-    def _item(self, item: RemoteObject, root: PurePosixPath) -> Listed:
+    def _item(self, item: RemoteObject, root: PurePosixPath) -> Listed[DataFile]:
         opening = partial(self._open, item, _partitions(item, root))
         return Listed(str(item.address), _partitions(item, root), opening, is_remote=True)
 
@@ -410,16 +395,7 @@ class RemoteFiles:
         return replace(file, identity=copy.identity, partitions=partitions, fetch=fetch)
 
     def _refuse_tables(self, bucket: Bucket, folders: Sequence[str], keys: Iterable[str]) -> None:
-        """Refuse objects of a table format: read as plain Parquet, its removed files would count.
-
-        Args:
-            bucket: Their bucket.
-            folders: The names of the folders above them that are not listed.
-            keys: Keys that are listed.
-
-        Raises:
-            DataError: names the folder and its format.
-        """
+        """Refuse keys, or objects below folders, of a table format: as plain Parquet, its removed files would count."""
         above = ["/".join(folders[:depth]) for depth in range(len(folders) + 1)]
         folder, kind = format_of_keys((*keys, *self._keys_of_logs(bucket, above)))
         if kind is not None:
@@ -428,40 +404,18 @@ class RemoteFiles:
             raise DataError(message, remedy=remedy_for(kind, str(table)))
 
     def _keys_of_logs(self, bucket: Bucket, folders: Iterable[str]) -> list[str]:
-        """Return a key that tells a table for every folder that is one.
-
-        Raises:
-            PermissionDenied: the store does not let its log be listed.
-        """
+        """Return a key that tells a table for every folder that is one; its log may be forbidden to be listed."""
         with ThreadPoolExecutor(THREADS) as pool:
             keys = pool.map(lambda log: bucket.first_key(log[0], log[1], tells_a_table), product(folders, LOG_FOLDERS))
             return [key for key in keys if key is not None]
 
-    def _looked_at(self, bucket: Bucket, items: list[RemoteObject], root: PurePosixPath) -> list[PassedOver]:
-        length = len(MAGICS[0])
-        with ThreadPoolExecutor(THREADS) as pool:
-            ends = list(pool.map(lambda item: _end_of(bucket, item, length), items))
-        looked_at = [
-            Skipped(str(item.address), item.size, end in MAGICS) for item, end in zip(items, ends, strict=True)
-        ]
-        return [
-            PassedOver(skipped.path, _partitions(item, root), remote=skipped)
-            for item, skipped in zip(items, looked_at, strict=True)
-        ]
 
-    def _nothing(self, address: Address, matches: Matches) -> NoInputError:
-        message = f"input {self._name}: no object matches {address}"
-        if matches.passed_over:
-            shown = ", ".join(str(address.at(key)) for key in matches.passed_over[:3])
-            message += f": {len(matches.passed_over):,} below it have other endings, such as {shown}"
-        return NoInputError(message, remedy="Check the bucket and the key; only folders are searched by the ending.")
-
-
-def _end_of(bucket: Bucket, item: RemoteObject, length: int) -> bytes:
-    """The last bytes of an object; none where they cannot be read."""
+def _look(bucket: Bucket, item: RemoteObject) -> Skipped:
+    """A skipped object, by its last bytes; one that cannot be read is assumed to have another format."""
+    end = b""
     with suppress(ThresherError):
-        return bucket.part(item, max(item.size - length, 0), item.size)
-    return b""
+        end = bucket.part(item, max(item.size - len(MAGICS[0]), 0), item.size)
+    return Skipped(str(item.address), item.size, end in MAGICS)
 
 
 def together(jobs: Sequence[Callable[[], T]], stopped: threading.Event | None = None) -> list[T]:

@@ -17,7 +17,7 @@ from ..records import dataclass
 from ..visible_text import listed
 from . import predicates
 from .bindings import Binding, Bindings, UserSql, bound, check_twins, shown_items
-from .finding import find_files
+from .finding import Listing
 from .frames import FrameRows
 from .inputs import (
     EngineRows,
@@ -66,11 +66,7 @@ MOST_EXACT = 2**53  # whole numbers up to it are doubles, and so are decimal one
 
 
 def no_engine(expression: exp.Expr, _schema: pa.Schema) -> pa.DataType:
-    """Stand in for an engine where none is needed.
-
-    Raises:
-        ThresherError: always.
-    """
+    """Stand in for an engine where none is needed: it fails if it is asked."""
     message = f"no engine is available to tell the type of {expression.sql(dialect='duckdb')}"
     raise ThresherError(message)
 
@@ -79,12 +75,7 @@ def no_engine(expression: exp.Expr, _schema: pa.Schema) -> pa.DataType:
 class Scan:
     """Files with the same schema, a frame, or rows that the engine reads, to be registered under one name.
 
-    Attributes:
-        name: Logical relation.
-        files: Absolute paths, in order; none for others.
-        partitions: Columns that the files lack, with their values in each file.
-        frame: The frame; None for others.
-        engine_rows: What the engine reads itself; None for others.
+    Partitions are the columns that the files, absolute paths in order, lack, with their values in each file.
     """
 
     name: str
@@ -136,8 +127,8 @@ class Source:
     skipped: tuple[Skipped, ...] = ()
     files_left_out: int = 0
     tables: tuple[TableVersion, ...] = ()
-    others: tuple[Source, ...] = data_field(default=(), compare=False, repr=False)
     results_left_out: tuple[Path, ...] = ()
+    others: tuple[Source, ...] = data_field(default=(), compare=False, repr=False)
     shown: tuple[str, ...] | None = None
     keyed: frozenset[str] = frozenset()
 
@@ -187,10 +178,7 @@ class Source:
         return tuple(scan_of(f"{self.name}_files_{number}", files) for number, files in enumerate(self.groups))
 
     def fetch(self, names: Iterable[str]) -> None:
-        """Bring here what is read of files that lie elsewhere.
-
-        Args:
-            names: Columns of the files, beside those that `where` and expressions read.
+        """Bring here the columns of files that lie elsewhere, and those that `where` and expressions read.
 
         Raises:
             ThresherError: a store or a table cannot be read, or the disk is full.
@@ -336,11 +324,7 @@ class Source:
         return file.schema.field(index).type if index >= 0 else None
 
     def check_where(self) -> None:
-        """Check that `where` is true or false for a row of each file, as far as the types of its columns tell.
-
-        Raises:
-            DataError: it does not fit the columns of a file, or has another type.
-        """
+        """Check that `where` is true or false for a row of each file, as far as the types of its columns tell."""
         if self.where is None or self.spec.where is None:
             return
         columns = predicates.columns_of(self.where)
@@ -445,9 +429,6 @@ class Source:
         return f" Leave the key {name} out then." if name in self.keyed and self.is_mapped(name) else ""
 
 
-# Opening an input: its files are found, its frames opened, and their columns checked against its contract.
-
-
 def open_source(
     contract: InputContract,
     spec: Input,
@@ -460,18 +441,7 @@ def open_source(
     look: Looks | None = None,
     results: Path | None = None,
 ) -> Source:
-    """Find the files of an input and check their footers against its contract.
-
-    Args:
-        contract: What the stage expects of it.
-        spec: What the config says about it.
-        base: Folder of the config file.
-        type_of: Returns the type of an expression on the columns of a schema.
-        scratch: Folder for temporary data; None: that of the system.
-        truths: Says for which partitions a predicate holds; files whose rows `where` leaves out are not opened.
-        copies: Where copies of remote objects are; None: in the user's folder for caches.
-        look: How the engine looks at tables and addresses; None: it reads files here alone.
-        results: The results folder of the run, which is never an input; None: it has none here.
+    """Find the files of an input and check their footers against its contract; arguments beside are those of `Listing`.
 
     Raises:
         ConfigError: a required column is unbound.
@@ -479,41 +449,17 @@ def open_source(
         DataError: required or mapped columns are missing, or have types that their fields do not accept, or `where`
             does not fit the columns; it lists all.
     """
-    kinds = partial(_kinds, contract, spec)
-    listing = find_files(
-        spec,
-        base,
-        scratch,
-        name=contract.name,
-        kinds=kinds,
-        reads=_reads(contract, spec),
-        truths=truths,
-        copies=copies,
-        look=look,
-        results=results,
-    )
-    source = Source(
-        contract,
-        spec,
-        listing.files,
-        type_of,
-        truths,
-        listing.skipped,
-        listing.left_out,
-        listing.tables,
-        results_left_out=listing.results_left_out,
-    )
+    kinds, reads = partial(_kinds, contract, spec), _reads(contract, spec)
+    listing = Listing(spec, base, scratch, contract.name, kinds, reads, truths, copies, look, results).opened()
+    left_out = (listing.skipped, listing.left_out, listing.tables, listing.results_left_out)
+    source = Source(contract, spec, listing.files, type_of, truths, *left_out)
     if faults := _faults(source):
         raise together(faults)
     return source
 
 
 def _faults(source: Source) -> list[DataError]:
-    """What is wrong with the columns of an input, and with its `where`.
-
-    Raises:
-        ConfigError: a required column is unbound.
-    """
+    """What is wrong with the columns of an input, and with its `where`; what the config alone shows is raised."""
     contract, faults = source.contract, []
     for field in contract.fields:
         if field.required and source.spec.columns.get(field.name) is False:
@@ -560,15 +506,10 @@ def with_others(sources: Mapping[str, Source]) -> dict[str, Source]:
     }
 
 
-# Whether predictions are compared with themselves, so that their scores say nothing.
-
-
 def judged_by_itself(sources: Iterable[Source], reads: Collection[tuple[str, str]]) -> Iterator[str]:
     """Yield a warning for every truth that is what it is to judge: the same rows, or made of the same column.
 
-    Args:
-        sources: The inputs of a stage.
-        reads: What is read of them, as (input, canonical name).
+    `reads` is what is read of the inputs of a stage, as (input, canonical name).
     """
     named = {source.name: source for source in sources}
     for source in named.values():
@@ -617,9 +558,6 @@ def _same_content(file: Rows, other: Rows) -> bool:
     if file.is_versioned or other.is_versioned:
         return (file.name, file.identity) == (other.name, other.identity)
     return cmp(file.origin or file.path, other.origin or other.path, shallow=False)  # read where the sizes agree
-
-
-# The canonical relation of an input: all rows with canonical columns, finite scores, and whether they pass `where`.
 
 
 def canonical_relation(

@@ -8,7 +8,6 @@ import random
 import re
 import threading
 from contextlib import contextmanager
-from dataclasses import field
 from datetime import datetime, timedelta
 from io import BufferedReader, BytesIO, RawIOBase
 from itertools import chain
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 
-# Addresses of objects on remote stores, as people write them: `s3://bucket/key`, `gs://…`, `az://…`.
-
-
 SCHEMES = {"s3": "S3", "gs": "Google Cloud Storage", "az": "Azure Blob Storage"}
 SEPARATOR = "://"
 ACCOUNTS = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT")  # variables of the environment
@@ -39,13 +35,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True)
 class Address:
-    """An object, a folder or a pattern in a bucket.
-
-    Attributes:
-        scheme: `s3`, `gs` or `az`.
-        bucket: The bucket, or container.
-        key: What stands behind it, without a slash at the end.
-    """
+    """An object, a folder or a pattern in a bucket, or container, of `s3`, `gs` or `az`; no slash ends its key."""
 
     scheme: str
     bucket: str
@@ -70,11 +60,7 @@ class Address:
 
 
 def parse_address(text: str, *, what: str) -> Address:
-    """Return the address that a text means.
-
-    Args:
-        text: A text for which `is_remote` holds.
-        what: What it is for, in messages.
+    """Return the address that a text for which `is_remote` holds means; `what` it is for is said in messages.
 
     Raises:
         ConfigError: it names no bucket, or a pattern of buckets, holds credentials, or a name that no key can have.
@@ -109,9 +95,6 @@ def address_in_table(written: str) -> Address | None:
     bucket, _, key = bucket_and_key.partition("/")
     has_credentials = "@" in bucket or ":" in bucket
     return Address(scheme, bucket, key) if scheme in SCHEMES and bucket and key and not has_credentials else None
-
-
-# A bucket of a remote store: listing, looking at and copying objects, with bounded retries and errors in sentences.
 
 
 T = TypeVar("T")
@@ -200,14 +183,13 @@ class Bucket:
         Raises:
             ThresherError: its class says what the store refuses.
         """
-        objects = self._tried(self.address.at(folder), "listing", lambda: self._entries(folder))
-        folders = {
-            folder,
-            *chain.from_iterable(
-                ("/".join(item.address.folders[:depth]) for depth in range(1, len(item.address.folders)))
-                for item in objects
-            ),
-        }
+
+        def ask() -> list[RemoteObject]:
+            return [self._object(entry) for page in self._obstore.list(self._store, folder or None) for entry in page]
+
+        objects = self._tried(self.address.at(folder), "listing", ask)
+        names_of = [item.address.folders for item in objects]
+        folders = {folder, *("/".join(names[:depth]) for names in names_of for depth in range(1, len(names)))}
         return [item for item in objects if item.size or item.address.key not in folders]
 
     def first_key(self, folder: str, name: str, is_wanted: Callable[[str], bool]) -> str | None:
@@ -217,7 +199,12 @@ class Bucket:
             ThresherError: its class says what the store refuses.
         """
         below = f"{folder}/{name}" if folder else name
-        return self._tried(self.address.at(folder), "listing", lambda: self._first_key(below, is_wanted))
+
+        def ask() -> str | None:
+            entries = chain.from_iterable(self._obstore.list(self._store, below, chunk_size=PAGE))
+            return next((entry["path"] for entry in entries if is_wanted(entry["path"])), None)
+
+        return self._tried(self.address.at(folder), "listing", ask)
 
     def object(self, key: str) -> RemoteObject | None:
         """Return an object, or None if the bucket has none of that key.
@@ -297,13 +284,6 @@ class Bucket:
             wanted.wait(pause * random.uniform(0.5, 1))  # noqa: S311 - so that many readers do not return together
         raise AssertionError
 
-    def _entries(self, folder: str) -> list[RemoteObject]:
-        return [self._object(entry) for chunk in self._obstore.list(self._store, folder or None) for entry in chunk]
-
-    def _first_key(self, folder: str, is_wanted: Callable[[str], bool]) -> str | None:
-        entries = chain.from_iterable(self._obstore.list(self._store, folder, chunk_size=PAGE))
-        return next((entry["path"] for entry in entries if is_wanted(entry["path"])), None)
-
     def _copied(
         self, item: RemoteObject, target: BinaryIO, start: int, end: int, stopped: threading.Event | None
     ) -> RemoteObject:
@@ -350,13 +330,10 @@ class Bucket:
                 kinds.UnknownConfigurationKeyError: _BAD_REQUEST,
             }
             status = next((number for kind, number in statuses.items() if isinstance(error, kind)), _status(error))
-            raise self._fault(address, doing, error, status) from None
-
-    def _fault(self, address: Address, doing: str, error: Exception, status: int) -> ThresherError:
-        message = f"{self._what}: {doing} {address}: {said(error)}"
-        if status == _CHANGED:
-            message = f"{self._what}: {address} was replaced while it was read"
-        return _fault_of(message, status, self.needs)
+            words = f"{doing} {address}: {said(error)}"
+            words = f"{address} was replaced while it was read" if status == _CHANGED else words
+            message = f"{self._what}: {words}"
+            raise _fault_of(message, status, self.needs) from None
 
 
 def _fault_of(message: str, status: int, needs: str) -> ThresherError:
@@ -406,13 +383,7 @@ class _Content(RawIOBase):
 
 
 class Objects:
-    """What pyiceberg reads the files of a table on a store through.
-
-    Args:
-        folder: The folder of the table.
-        bucket: Returns the bucket of an address.
-        what: What it is for, in messages.
-    """
+    """What pyiceberg reads the files of a table on a store through: those in its folder, or beside it on the store."""
 
     properties: dict[str, str] = {}  # noqa: RUF012 - as pyiceberg has it
 
@@ -484,23 +455,7 @@ def _without_secrets(text: str) -> str:
     return text
 
 
-# Which keys of a bucket a text means: as among files, an object, all below a folder, or what a pattern matches.
-
-
 _Names = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Matches:
-    """What a folder or pattern matches.
-
-    Attributes:
-        chosen: Keys to be read.
-        passed_over: Visible keys below folders that it matches, whose names end otherwise than files of the format.
-    """
-
-    chosen: list[str] = field(default_factory=list)
-    passed_over: list[str] = field(default_factory=list)
 
 
 def fixed_part(names: _Names) -> _Names:
@@ -509,21 +464,19 @@ def fixed_part(names: _Names) -> _Names:
     return names[:number]
 
 
-def match_keys(keys: Iterable[str], folder: _Names, pattern: _Names, endings: tuple[str, ...]) -> Matches:
-    """Sort the keys of a bucket by whether a folder, or a pattern below it, means them.
+def match_keys(
+    keys: Iterable[str], folder: _Names, pattern: _Names, endings: tuple[str, ...]
+) -> tuple[list[str], list[str]]:
+    """Return the keys of a bucket that a folder, or a pattern of names below it, means, and those it passes over.
 
-    Args:
-        keys: Keys of objects.
-        folder: The names of the folder, taken as they are.
-        pattern: Names below it, with `*`, `?`, `[…]` and `**`; none: the folder itself is meant.
-        endings: Endings of the names of files in folders, in lower case.
+    The latter are visible keys below folders whose names end otherwise than files of the format; see `is_meant`.
     """
-    matches = Matches()
+    chosen, passed_over = list[str](), list[str]()
     for key in sorted(keys):
         names = tuple(key.split("/"))
         if names[: len(folder)] != folder:
             continue
         meant = is_meant(names[len(folder) :], pattern, endings)
         if meant is not False:
-            (matches.passed_over if meant is None else matches.chosen).append(key)
-    return matches
+            (passed_over if meant is None else chosen).append(key)
+    return chosen, passed_over

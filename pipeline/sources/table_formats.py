@@ -16,6 +16,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import sqlglot.expressions as exp
 
 from ..errors import ConfigError, DataError, NoInputError, ThresherError, os_error_number, os_fault
@@ -28,8 +29,6 @@ from .types import column_type, plain_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    import pyarrow as pa
 
     from .inputs import Input
 
@@ -45,9 +44,7 @@ _LOGS = {DELTA_LOG: DELTA, ".hoodie": HUDI}
 def refuse_table_formats(name: str, folders: Iterable[Path]) -> None:
     """Refuse files of a folder that belongs to a table format: read as plain Parquet, its removed files would count.
 
-    Args:
-        name: Name of the input in messages.
-        folders: Folders of its files; the folders above them, and those that links lead to, are looked at too.
+    The folders above them, and those that links lead to, are looked at, too.
 
     Raises:
         DataError: names the folder and its format.
@@ -108,9 +105,6 @@ def tells_a_table(key: str) -> bool:
 LOG_FOLDERS = (*_LOGS, ICEBERG_FOLDER)
 
 
-# A version of a table, whichever library reads it.
-
-
 _GONE = re.compile(r"not found|no such file|does not exist|NoSuchKey", re.IGNORECASE)
 _ENCODED = re.compile("%[0-9A-Fa-f]{2}")
 _TREE = re.compile(r"\s*\x1b\[31m↳\x1b\[0m\s*")  # how deltalake shows causes
@@ -124,13 +118,7 @@ _GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True)
 class FileGroup:
-    """The files of a version of a table that have the same values in the columns by which it is partitioned.
-
-    Attributes:
-        partitions: Column → value as text; None is NULL.
-        partition_types: Column → its type.
-        files: Their paths, as the library has them.
-    """
+    """The paths of the files of a version of a table that have the same values, as text, in its partition columns."""
 
     partitions: dict[str, str | None]
     partition_types: dict[str, pa.DataType]
@@ -142,7 +130,7 @@ class TableVersion:
     """A version of a table.
 
     Attributes:
-        path: What the config names: the folder of the table, or a metadata file.
+        name: What the config names: the path of the folder of the table, or of a metadata file.
         kind: Its format.
         version: Its number; for Apache Iceberg the id of the snapshot, None for a table without one.
         schema: Its columns.
@@ -153,7 +141,7 @@ class TableVersion:
         metadata: The metadata file that was read, where the format has several.
     """
 
-    path: str
+    name: str
     kind: str
     version: int | None
     schema: pa.Schema
@@ -164,18 +152,13 @@ class TableVersion:
     metadata: str | None = None
 
     @property
-    def name(self) -> str:
-        """What messages call it."""
-        return self.path
-
-    @property
     def words(self) -> str:
         """The version in messages."""
-        return f"version {self.version} of the {self.kind} table {self.path}"
+        return f"version {self.version} of the {self.kind} table {self.name}"
 
     def record(self) -> dict[str, Any]:
         """Return what was read, as JSON."""
-        record = {"path": self.path, "format": self.kind, "version": self.version, "metadata": self.metadata}
+        record = {"path": self.name, "format": self.kind, "version": self.version, "metadata": self.metadata}
         return {key: value for key, value in record.items() if value is not None}
 
     def open(self, groups: Sequence[FileGroup], scratch: Path | None, *, name: str) -> DataFile:
@@ -185,9 +168,9 @@ class TableVersion:
             NoInputError: a file of the table is gone.
             DataError: the table cannot be read.
         """
-        with _faults(self.path, self.kind, name):
+        with _faults(self.name, self.kind, name):
             rows = self.count(groups) if groups else 0
-        with spooling(self.path, name=name):
+        with spooling(self.name, name=name):
             folder = TemporaryFolder(scratch)
         target, written = folder.path / SPOOLED, set[str]()
 
@@ -200,35 +183,29 @@ class TableVersion:
         kept = [each.partitions for each in groups] if len(groups) < len(self.groups) else []
         digest = hashlib.sha256(json.dumps([self.digest, kept]).encode()).hexdigest()
         identity = {"table_version": self.version}
-        return DataFile(target, rows, self.schema, {}, identity, digest, self.path, folder, fetch=fetch)
+        return DataFile(target, rows, self.schema, {}, identity, digest, self.name, folder, fetch=fetch)
 
     def _write(self, columns: Sequence[str], groups: Sequence[FileGroup], target: Path, name: str) -> None:
-        import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
 
         schema = pa.schema([self.schema.field(column) for column in columns])
         unfinished = target.with_suffix(".part")
-        with spooling(self.path, name=name):
+        with spooling(self.name, name=name):
             write_batches(schema, self._read(columns, groups, schema, name), unfinished)
             unfinished.replace(target)
 
     def _read(
         self, columns: Sequence[str], groups: Sequence[FileGroup], schema: pa.Schema, name: str
     ) -> Iterator[pa.RecordBatch]:
-        with _faults(self.path, self.kind, name):
+        with _faults(self.name, self.kind, name):
             batches = iter(self.batches(columns, groups) if groups else ())
         while True:
-            with _faults(self.path, self.kind, name):
+            with _faults(self.name, self.kind, name):
                 batch = next(batches, None)
             if batch is None:
                 return
-            yield _cast(batch, schema)
-
-
-def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch with the types of the table: files may have others, such as text with longer offsets."""
-    import pyarrow as pa  # noqa: PLC0415 - see _write
-
-    return pa.RecordBatch.from_arrays([batch[field.name].cast(field.type) for field in schema], schema=schema)
+            # files may have other types than the table, such as text with longer offsets
+            columns_of_table = [batch[field.name].cast(field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(columns_of_table, schema=schema)
 
 
 @contextmanager
@@ -261,10 +238,7 @@ def _faults(path: str, kind: str, name: str) -> Iterator[None]:
 def table_at(path: Path, spec: Input, *, name: str) -> TableVersion | None:
     """Return the version of a table that an input asks for; None if a path leads to no table.
 
-    Args:
-        path: The folder of a table, or a metadata file of an Apache Iceberg table.
-        spec: What the config says about the input.
-        name: Name of the input in messages.
+    The path is the folder of a table, or a metadata file of an Apache Iceberg table.
 
     Raises:
         ConfigError: the library of the format is not installed.
@@ -347,9 +321,7 @@ def delta_table(
         name: Name of the input in messages.
 
     Raises:
-        ConfigError: the library is not installed.
-        NoInputError: there is no such version, or not any more.
-        DataError: the table cannot be read.
+        The errors of `table_at`.
     """
     try:
         import deltalake  # noqa: PLC0415 - an optional extra
@@ -378,7 +350,6 @@ def delta_table(
 
 
 def _delta_version(table: Any, path: str) -> TableVersion:  # noqa: ANN401 - a class of an extra
-    import pyarrow as pa  # noqa: PLC0415 - see _write
 
     schema = plain_schema(pa.schema(table.schema().to_arrow()))
     actions = pa.table(table.get_add_actions(flatten=False))
@@ -425,13 +396,9 @@ def _conditions(chosen: Sequence[FileGroup], groups: Sequence[FileGroup]) -> Ite
 
 
 def _version_at(commits: Mapping[int, Callable[[], bytes]], timestamp: str, path: str, name: str) -> int:
-    """Return the last version that was committed at a point in time, according to the commits themselves.
+    """The last version that was committed at a point in time, according to the commits themselves.
 
     The library goes by the times of the files of the log, which a copy changes.
-
-    Raises:
-        NoInputError: no version that is left is so old.
-        DataError: a commit does not say when it was made.
     """
     milliseconds = _moment(timestamp).timestamp() * 1000
     for version in sorted(commits, reverse=True):
@@ -466,9 +433,7 @@ def iceberg_table(path: str, metadata: str, spec: Input, files: Any, *, name: st
         name: Name of the input in messages.
 
     Raises:
-        ConfigError: the library is not installed.
-        NoInputError: there is no such snapshot.
-        DataError: the table cannot be read.
+        The errors of `table_at`.
     """
     try:
         from pyiceberg.exceptions import NotInstalledError  # noqa: PLC0415 - an optional extra
@@ -550,13 +515,7 @@ def _table(kind: Any, metadata: str, files_of: Any) -> Any:  # noqa: ANN401 - cl
 
 
 def latest_metadata(path: str, names: Sequence[str], files: Any, *, name: str) -> str:  # noqa: ANN401
-    """Return where the metadata file is that the version hint names, or that of the highest number.
-
-    Args:
-        path: Folder of the table.
-        names: The names of the files with metadata.
-        files: As for `iceberg_table`.
-        name: Name of the input in messages.
+    """Return where the metadata file of a table is that the version hint names, or that of the highest number.
 
     Raises:
         DataError: there is none, or two files have the highest number.
@@ -582,11 +541,7 @@ def latest_metadata(path: str, names: Sequence[str], files: Any, *, name: str) -
 
 
 def _snapshot(table: Any, version: int | None, timestamp: str | None, named: str, name: str) -> Any:  # noqa: ANN401
-    """Return the snapshot that is asked for; None for a table without rows.
-
-    Raises:
-        NoInputError: there is no such snapshot.
-    """
+    """The snapshot that is asked for; None for a table without rows."""
     if timestamp is not None:
         snapshot = table.snapshot_as_of_timestamp(int(_moment(timestamp).timestamp() * 1000))
         if snapshot is None:

@@ -10,6 +10,7 @@ import uuid
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pyarrow as pa
 from sqlglot import exp
 
@@ -21,12 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    import polars as pl
-
     from .inputs import Kind
-
-
-# Which file types a column of an input accepts, and the type that it is read as; nothing is lost.
 
 
 TIME_TYPES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ"})
@@ -134,14 +130,7 @@ def _as_text(expression: str) -> str:
 
 
 def how_to_cast(arrow: pa.DataType | str, kind: Kind, *, field: str, column: str) -> str:
-    """Say how a column of a type that a field does not accept can be cast.
-
-    Args:
-        arrow: Its type, or the name of a folder.
-        kind: What the field accepts.
-        field: Canonical name of the field.
-        column: Name of the column in the files.
-    """
+    """Say how a column of a type, or the name of a folder, that a field does not accept can be cast."""
     of_column = "VARCHAR" if isinstance(arrow, str) else _own_type(arrow)
     is_text, is_number = of_column == "VARCHAR", of_column in _NUMBERS
     is_other = of_column is None and not isinstance(arrow, str) and pa.types.is_nested(arrow)
@@ -183,18 +172,8 @@ def _of_text(name: str, wanted: str) -> str:
 
 
 def type_of_nulls(kind: Kind, elsewhere: str | None = None) -> str:
-    """Return the SQL type of a column that is NULL throughout an input.
-
-    Args:
-        kind: What the stage expects of it.
-        elsewhere: Its canonical type in another input, if it is known there, because keys must have the same type.
-    """
-    fixed: dict[Kind, str] = {
-        "number": "DOUBLE",
-        "integer": "BIGINT",
-        "boolean": "BOOLEAN",
-        "instant": "TIMESTAMP",
-    }
+    """Return the SQL type of a column that is NULL throughout an input; of keys that of another input, if known."""
+    fixed: dict[Kind, str] = {"number": "DOUBLE", "integer": "BIGINT", "boolean": "BOOLEAN", "instant": "TIMESTAMP"}
     return fixed.get(kind) or elsewhere or ("BIGINT" if kind == "position" else "VARCHAR")
 
 
@@ -251,11 +230,7 @@ def microseconds(value: exp.Expr, sql_type: str, timezone: str | None) -> exp.Ex
 def typed(value: exp.Expr, arrow: pa.DataType, sql_type: str, *, as_written: bool = False) -> exp.Expr:
     """Read a value of a file as its canonical type; floating-point values pass the finite barrier.
 
-    Args:
-        value: A column of the file, or an expression on its columns.
-        arrow: Its type in the file.
-        sql_type: The canonical type.
-        as_written: Whether a number of single precision is the shortest decimal that is read as it.
+    `as_written`: whether a number of single precision is the shortest decimal that is read as it.
     """
     if sql_type == "BOOLEAN" and pa.types.is_integer(arrow):
         number = exp.Case(this=value.copy()).when(exp.Literal.number(0), exp.false())
@@ -305,9 +280,7 @@ class MeansSomethingElse(pa.ExtensionType):  # type: ignore[misc] # pyarrow has 
     """The type of a column that is never read, because its values mean something else than they store.
 
     Its values are NULL. In a Parquet file the metadata of the column name it, so that it need not be known to Arrow.
-
-    Args:
-        words: What the library of the column calls its type.
+    Its words are what the library of the column calls its type.
     """
 
     def __init__(self, words: str) -> None:
@@ -327,11 +300,7 @@ class MeansSomethingElse(pa.ExtensionType):  # type: ignore[misc] # pyarrow has 
 def plain(table: pa.Table, *, start: int = 0) -> pa.Table:
     """Return a table with plain types: no dictionaries, no types of other libraries, no text but UTF-8.
 
-    Nothing is copied of columns that are plain already.
-
-    Args:
-        table: The rows.
-        start: Number of rows that came before them, for messages.
+    Nothing is copied of columns that are plain already. `start` rows came before it, which messages count.
 
     Raises:
         RowsError: a column holds text that is not UTF-8.
@@ -473,12 +442,7 @@ _OF_TABLES = 'Decode its values with the encoding that they have, for example va
 
 
 class RowsError(ValueError):
-    """Rows of a frame that cannot be read.
-
-    Args:
-        message: What is wrong, with the column.
-        remedy: What to do about it.
-    """
+    """Rows of a frame that cannot be read: what is wrong, with the column, and what to do about it."""
 
     def __init__(self, message: str, *, remedy: str) -> None:
         super().__init__(message)
@@ -486,35 +450,22 @@ class RowsError(ValueError):
 
 
 def check_texts(table: pa.Table, *, start: int = 0) -> None:
-    """Check that the text columns of a table hold UTF-8, which Arrow does not do by itself.
-
-    Args:
-        table: The rows.
-        start: Number of rows that came before them, for messages.
+    """Check that the text columns of a table hold UTF-8, which Arrow does not do by itself; `start` as for `plain`.
 
     Raises:
         RowsError: a value is none; names the column, the row and the value.
     """
-    import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
-
     for name, column in zip(table.column_names, table.columns, strict=True):
         if str(column.type) not in {"string", "large_string", "string_view"}:
             continue
         try:
             column.validate(full=True)
         except pa.ArrowInvalid:
-            rows = enumerate(_bytes(column), start=start + 1)
-            row, value = next((row, value) for row, value in rows if not _is_utf8(value))
+            kind = pa.binary_view() if str(column.type) == "string_view" else pa.large_binary()
+            values = (value or b"" for chunk in column.chunks for value in chunk.cast(kind).to_pylist())
+            row, value = next(pair for pair in enumerate(values, start=start + 1) if not _is_utf8(pair[1]))
             message = f"column {name!r} holds text that is not UTF-8 (first at row {row:,}: {_shown(value)})"
             raise RowsError(message, remedy=_OF_TABLES) from None
-
-
-def _bytes(column: pa.ChunkedArray) -> Iterator[bytes]:
-    import pyarrow as pa  # noqa: PLC0415 - see check_texts
-
-    kind = pa.binary_view() if str(column.type) == "string_view" else pa.large_binary()
-    for chunk in column.chunks:
-        yield from (value or b"" for value in chunk.cast(kind).to_pylist())
 
 
 def _is_utf8(value: bytes) -> bool:
@@ -532,17 +483,15 @@ def _shown(value: bytes) -> str:
 def not_utf8(
     path: Path, separator: str | None, *, is_json: bool = False, most_lines: int | None = None, name: str
 ) -> DataError | None:
-    """Return the error that a text file is not UTF-8; None if it is.
+    """Return the error that a text file, compressed or not, is not UTF-8; None if it is.
 
     Args:
-        path: The file, compressed or not.
+        path: The file.
         separator: What separates the columns of a file with a header; None: it has none.
         is_json: Whether every line is an object.
         most_lines: Number of lines to look at; None: all.
         name: Name of the input in messages.
     """
-    import pyarrow as pa  # noqa: PLC0415 - see check_texts
-
     header: bytes | None = None
     with io.BufferedReader(pa.input_stream(str(path))) as lines:
         for number, line in enumerate(islice(lines, most_lines), start=1):
@@ -581,15 +530,9 @@ def _place(line: bytes, header: bytes, separator: str | None, *, is_json: bool) 
         values = {}
     for column, value in values.items():
         if not _is_utf8(value.encode("latin-1", "replace")):
-            return f"column {_readable(column)!r} of ", value.encode("latin-1", "replace")
+            readable = column.encode("latin-1", "replace").decode("utf-8", "replace")
+            return f"column {readable!r} of ", value.encode("latin-1", "replace")
     return "", line.strip()
-
-
-def _readable(name: str) -> str:
-    return name.encode("latin-1", "replace").decode("utf-8", "replace")
-
-
-# Expressions that read columns of text as numbers, truth values or times, where all values have one known form.
 
 
 _DAYS = ("%d-%m-%Y", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%Y%m%d")
@@ -613,13 +556,9 @@ _MOST_WORDS = 20
 
 @dataclass(frozen=True)
 class TextCast:
-    """How a column of text is read.
+    """How a column of text is read: the expression for `{ sql = "…" }`, and the same of a column in Polars.
 
-    Attributes:
-        sql: The expression, for `{ sql = "…" }`.
-        reading: The same of a column in Polars.
-        is_plain: Whether it is a cast alone, which text formats do without being told.
-        has_decimal_commas: Whether the only thing odd about its numbers are decimal commas.
+    It is plain if it is a cast alone, which text formats do without being told, or only has decimal commas.
     """
 
     sql: str
@@ -629,15 +568,7 @@ class TextCast:
 
 
 def text_cast(rows: pl.LazyFrame, column: str, kind: Kind) -> TextCast | None:
-    """Return what reads all values of a column of text as what a field expects; None if no known form fits.
-
-    Args:
-        rows: Rows that have the column.
-        column: Its name.
-        kind: What the field expects: a number, an integer, a truth value, a time or a position.
-    """
-    import polars as pl  # noqa: PLC0415 - the command line shows its help without it
-
+    """Return what reads all values of a column of text as what a field expects; None if no known form fits."""
     texts = rows.select(pl.col(column).str.strip_chars().alias("value")).drop_nulls()
     if kind == "boolean":
         return _cast_of_words(texts, in_expression(column))
@@ -658,42 +589,32 @@ def text_cast(rows: pl.LazyFrame, column: str, kind: Kind) -> TextCast | None:
 
 def _numbers(name: str) -> Iterator[tuple[str, TextCast]]:
     """Forms of numbers: with a point, in percent, with separators of thousands, with decimal commas."""
-    import polars as pl  # noqa: PLC0415 - see text_cast
 
-    def number(text: pl.Expr) -> pl.Expr:
-        return text.cast(pl.Float64, strict=False)
+    def cast_of(sql: str, text_of: Callable[[pl.Expr], pl.Expr], *, per: int = 1, **about: bool) -> TextCast:
+        cast = f"CAST({sql} AS DOUBLE)"
+        shown = cast if per == 1 else f"{cast} / {per}"
+        return TextCast(shown, lambda text: text_of(text).cast(pl.Float64, strict=False) / per, **about)
 
-    def pointed(text: pl.Expr) -> pl.Expr:
-        return number(text.str.replace_all(",", ".", literal=True))
+    def bare(text: pl.Expr) -> pl.Expr:
+        return text.str.strip_chars_end(" %")
 
-    def ungrouped(text: pl.Expr) -> pl.Expr:
-        return number(text.str.replace_all(",", "", literal=True))
+    def swapped(text: pl.Expr, old: str, new: str) -> pl.Expr:
+        return text.str.replace_all(old, new, literal=True)
 
-    bare, comma = f"rtrim({name}, ' %')", "replace({}, ',', '.')"
-    yield "", TextCast(f"CAST({name} AS DOUBLE)", number, is_plain=True)
-    yield "%$", TextCast(f"CAST({bare} AS DOUBLE) / 100", lambda text: number(text.str.strip_chars_end(" %")) / 100)
-    yield (
-        "%$",
-        TextCast(
-            f"CAST({comma.format(bare)} AS DOUBLE) / 100", lambda text: pointed(text.str.strip_chars_end(" %")) / 100
-        ),
-    )
+    pointed, without_points = "replace({}, ',', '.')", f"replace({name}, '.', '')"
+    yield "", cast_of(name, lambda text: text, is_plain=True)
+    yield "%$", cast_of(f"rtrim({name}, ' %')", bare, per=100)
+    yield "%$", cast_of(pointed.format(f"rtrim({name}, ' %')"), lambda text: swapped(bare(text), ",", "."), per=100)
     grouped = r"^[+-]?[1-9]\d{0,2}(,\d{3})*(\.\d+)?$|^[+-]?\d+(\.\d+)?$"
-    yield grouped, TextCast(f"CAST(replace({name}, ',', '') AS DOUBLE)", ungrouped)
-    yield r"^[+-]?\d*,?\d+$", TextCast(f"CAST({comma.format(name)} AS DOUBLE)", pointed, has_decimal_commas=True)
-    without_points = f"replace({name}, '.', '')"
-    yield (
-        r"^[+-]?\d{1,3}(\.\d{3})*(,\d+)?$|^[+-]?\d+(,\d+)?$",
-        TextCast(
-            f"CAST({comma.format(without_points)} AS DOUBLE)",
-            lambda text: pointed(text.str.replace_all(".", "", literal=True)),
-        ),
-    )
+    yield grouped, cast_of(f"replace({name}, ',', '')", lambda text: swapped(text, ",", ""))
+    commas = cast_of(pointed.format(name), lambda text: swapped(text, ",", "."), has_decimal_commas=True)
+    yield r"^[+-]?\d*,?\d+$", commas
+    both = cast_of(pointed.format(without_points), lambda text: swapped(swapped(text, ".", ""), ",", "."))
+    yield r"^[+-]?\d{1,3}(\.\d{3})*(,\d+)?$|^[+-]?\d+(,\d+)?$", both
 
 
 def _integers(name: str) -> Iterator[tuple[str, TextCast]]:
     """Forms of whole numbers: plain, with separators of thousands, with a point and zeros."""
-    import polars as pl  # noqa: PLC0415 - see text_cast
 
     def integer(text: pl.Expr) -> pl.Expr:
         return text.cast(pl.Int64, strict=False)
@@ -716,8 +637,6 @@ def _integers(name: str) -> Iterator[tuple[str, TextCast]]:
 
 def _times(name: str) -> Iterator[tuple[str, TextCast]]:
     """Forms of times: ISO 8601, seconds since 1970, and days and times of day in the usual orders."""
-    import polars as pl  # noqa: PLC0415 - see text_cast
-
     iso = TextCast(
         f"CAST({name} AS TIMESTAMP)",
         lambda text: text.str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us")),

@@ -7,20 +7,21 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+import polars as pl
+import pyarrow as pa
+
 from ..errors import DataError
 from .bindings import is_usual_name
 from .formats import TOKENS as OF_TOKENS
 from .formats import typed
 from .frames import spooled
 from .inputs import TOKENS, columns_in_words
-from .parquet_files import DataFile, open_file
+from .parquet_files import DataFile
 from .types import refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
-
-    import polars as pl
 
     from .finding import Listing
     from .frames import FrameRows
@@ -42,16 +43,9 @@ def unnested(rows: DataFile | FrameRows, listing: Listing) -> DataFile:
     row; where there is nothing else, the fields of the elements may not be known. Further columns that are named lie
     within the elements: lists of them likewise, and structs, whose fields become columns.
 
-    Args:
-        rows: The rows of one file or frame.
-        listing: The input that they belong to.
-
     Raises:
         DataError: there is no such column, it holds no lists, or its elements cannot be read.
     """
-    import polars as pl  # noqa: PLC0415 - the command line shows its help without it
-    import pyarrow as pa  # noqa: PLC0415 - as above
-
     column, *inner = listing.spec.unnested
     _check(rows, column, name=listing.name)
 
@@ -59,12 +53,11 @@ def unnested(rows: DataFile | FrameRows, listing: Listing) -> DataFile:
         _elements(rows, listing).sink_parquet(target)
 
     try:
-        path, holder = spooled(write, rows.name, listing.scratch, name=listing.name)
+        file = spooled(write, rows.name, listing.scratch, name=listing.name)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         message = f"input {listing.name}: the elements of {column!r} in {rows.name} cannot be read: {reason}"
         raise DataError(message, remedy="Give them the same fields, each with values of one type.") from error
-    file = open_file(path, path.parent, name=listing.name, label=rows.name, holder=holder)
     kind = rows.schema.field(column).type
     if not file.rows and (inner or not pa.types.is_struct(getattr(kind, "value_type", kind))):
         file = replace(file, tells_fields=False)
@@ -77,20 +70,20 @@ def _in_place_of(rows: DataFile | FrameRows, file: DataFile) -> DataFile:
         return file
     origin = rows.origin if rows.label else rows.path
     identity = file.identity if origin is None and not rows.is_versioned else rows.identity  # spooled rows are gone
-    kept = {key: getattr(rows, key) for key in ("partitions", "partition_types", "notices")}
-    return replace(file, origin=origin, identity=identity, tokens=file.tokens or rows.tokens, **kept)
+    return replace(of_same_rows(file, rows), origin=origin, identity=identity, tokens=file.tokens or rows.tokens)
+
+
+def of_same_rows(file: DataFile, rows: DataFile, *further: str) -> DataFile:
+    """Return a file that was made of the rows of another with what is known of these, and further attributes."""
+    names = ("partitions", "partition_types", "notices", *further)
+    return replace(file, **{name: getattr(rows, name) for name in names})
 
 
 def with_fields(files: Sequence[Rows], names: Iterable[str], listing: Listing) -> tuple[Rows, ...]:
     """Return the files of an input, those whose elements tell no fields with the columns of the others, all NULL.
 
-    Such a file has no row, so it means what another without a row would mean. Where no file tells, all that is read is
-    there.
-
-    Args:
-        files: Files and frames after `unnested`.
-        names: The columns that are read.
-        listing: The input that they belong to.
+    Such a file has no row, so it means what another without a row would mean. Where no file tells, all that is read, by
+    its names, is there.
     """
     silent = [file for file in files if isinstance(file, DataFile) and not file.tells_fields]
     of_files = (name for file in files for name in file.schema.names)
@@ -100,21 +93,19 @@ def with_fields(files: Sequence[Rows], names: Iterable[str], listing: Listing) -
 
 def _with_columns(file: DataFile, names: Iterable[str], listing: Listing) -> DataFile:
     """A file without a row that has some columns more."""
-    import pyarrow as pa  # noqa: PLC0415 - see unnested
-    import pyarrow.parquet as pq  # noqa: PLC0415 - see unnested
+    import pyarrow.parquet as pq  # noqa: PLC0415 - only for files that tell no fields
 
     taken = {*file.schema.names, *file.partitions}
     schema = pa.schema([*file.schema, *(pa.field(name, pa.null()) for name in names if name not in taken)])
-    path, holder = spooled(
-        lambda target: pq.write_table(schema.empty_table(), target), file.name, listing.scratch, name=listing.name
-    )
-    wider = open_file(path, path.parent, name=listing.name, label=file.name, holder=holder)
-    kept = ("identity", "origin", "partitions", "partition_types", "notices", "tokens", "label")
-    return replace(wider, **{key: getattr(file, key) for key in kept})
+
+    def write(target: Path) -> None:
+        pq.write_table(schema.empty_table(), target)
+
+    wider = spooled(write, file.name, listing.scratch, name=listing.name)
+    return of_same_rows(wider, file, "identity", "origin", "tokens", "label")
 
 
 def _check(rows: DataFile | FrameRows, column: str, *, name: str) -> None:
-    import pyarrow as pa  # noqa: PLC0415 - see unnested
 
     if column not in rows.schema.names:
         message = f"input {name}: {rows.name} has no column {column!r}, which unnest names"
@@ -127,7 +118,6 @@ def _check(rows: DataFile | FrameRows, column: str, *, name: str) -> None:
 
 
 def _frame(rows: DataFile | FrameRows) -> pl.LazyFrame:
-    import polars as pl  # noqa: PLC0415 - see unnested
 
     if isinstance(rows, DataFile):
         if rows.fetch is not None:
@@ -138,7 +128,6 @@ def _frame(rows: DataFile | FrameRows) -> pl.LazyFrame:
 
 
 def _elements(rows: DataFile | FrameRows, listing: Listing) -> pl.LazyFrame:
-    import polars as pl  # noqa: PLC0415 - see unnested
 
     frame = _with_numbers(_frame(rows), listing)
     for number, column in enumerate(listing.spec.unnested):
@@ -159,11 +148,7 @@ def _elements(rows: DataFile | FrameRows, listing: Listing) -> pl.LazyFrame:
 
 
 def _with_numbers(frame: pl.LazyFrame, listing: Listing) -> pl.LazyFrame:
-    """The rows with their numbers, from 1, if a field is mapped to them.
-
-    Raises:
-        DataError: there are several files, whose rows have the same numbers.
-    """
+    """The rows with their numbers, from 1, if a field is mapped to them; of several files these are not unique."""
     number = f"{listing.spec.unnested[0]}{ROW}"
     if number not in listing.spec.columns.values() or number in frame.collect_schema():
         return frame
@@ -177,8 +162,6 @@ def _with_numbers(frame: pl.LazyFrame, listing: Listing) -> pl.LazyFrame:
 
 def _fields(frame: pl.LazyFrame, column: str) -> pl.LazyFrame:
     """The fields of a struct as columns in its place."""
-    import polars as pl  # noqa: PLC0415 - see unnested
-
     schema = frame.collect_schema()
     kind, others = schema[column], {each.lower() for each in schema.names() if each != column}
     names = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
@@ -189,8 +172,6 @@ def _fields(frame: pl.LazyFrame, column: str) -> pl.LazyFrame:
 
 def _of_list(frame: pl.LazyFrame, column: str, rows: DataFile | FrameRows, listing: Listing) -> pl.LazyFrame:
     """The elements of a list as rows."""
-    import polars as pl  # noqa: PLC0415 - see unnested
-
     written = frame.collect_schema()[column]
     if isinstance(written, pl.Array):
         frame = frame.with_columns(pl.col(column).arr.to_list())
@@ -210,9 +191,6 @@ def _of_list(frame: pl.LazyFrame, column: str, rows: DataFile | FrameRows, listi
     return frame.with_columns(typed(frame, kinds, rows.name, "csv", listing.spec, name=listing.name))
 
 
-# Rows that are sentences with a list of tags: their mentions, written to a Parquet file, one row for each.
-
-
 def mentions_of_tags(rows: DataFile | FrameRows, tags: str, listing: Listing) -> DataFile:
     """Return the mentions of rows that are sentences, with a list of tokens and a list of as many tags.
 
@@ -221,15 +199,10 @@ def mentions_of_tags(rows: DataFile | FrameRows, tags: str, listing: Listing) ->
     are its sentences. Tags that are numbers have the names that a data set of Hugging Face keeps in a file. Without
     a column of tokens each has one character, and mentions have no text.
 
-    Args:
-        rows: The rows of one file or frame.
-        tags: Their column of the tags.
-        listing: The input that they belong to.
-
     Raises:
         DataError: there is no such column, a row has more tokens than tags or fewer, or a tag is none.
     """
-    from .line_formats import mentions_of  # noqa: PLC0415 - loads Polars, as in unnested
+    from .line_formats import mentions_of  # noqa: PLC0415 - which needs this module
 
     tokens = _tagged(rows, tags, listing)
 
@@ -237,17 +210,16 @@ def mentions_of_tags(rows: DataFile | FrameRows, tags: str, listing: Listing) ->
         tokens.write_parquet(target.with_name(OF_TOKENS))
         with_own_document(mentions_of(tokens), listing.spec).write_parquet(target)
 
-    path, holder = spooled(write, rows.name, listing.scratch, name=listing.name)
-    file = open_file(path, path.parent, name=listing.name, label=rows.name, holder=holder)
-    file = _in_place_of(rows, replace(file, tokens=path.with_name(OF_TOKENS)))
-    is_by_order = _document(rows.schema.names, listing.spec) is None and not any(map(_is_token, rows.schema.names))
+    file = spooled(write, rows.name, listing.scratch, name=listing.name)
+    file = _in_place_of(rows, replace(file, tokens=file.path.with_name(OF_TOKENS)))
+    is_by_order = _document(rows.schema.names, listing.spec) is None and TOKENS.isdisjoint(
+        map(str.lower, rows.schema.names)
+    )
     return replace(file, notices=file.notices | {_BY_ORDER: 0}) if is_by_order else file
 
 
 def with_own_document(mentions: pl.DataFrame, spec: Input) -> pl.DataFrame:
     """Mentions of lists of tags, with their document under the name of the column that is mapped to it, too."""
-    import polars as pl  # noqa: PLC0415 - see unnested
-
     mapped = spec.columns.get("doc_id") if isinstance(spec.tags, str) else None
     return mentions.with_columns(pl.col("doc_id").alias(mapped)) if isinstance(mapped, str) else mentions
 
@@ -260,19 +232,13 @@ def _document(names: Sequence[str], spec: Input) -> str | None:
     return next((each for each in names if is_usual_name("doc_id", each)), "id" if "id" in names else None)
 
 
-def _is_token(name: str) -> bool:
-    return name.lower() in TOKENS
-
-
 def _tagged(rows: DataFile | FrameRows, tags: str, listing: Listing) -> pl.DataFrame:
     """The tokens of lists, with the columns of those of CoNLL files; `number` is that of the row."""
-    import polars as pl  # noqa: PLC0415 - see unnested
-
-    from .line_formats import UNKNOWN  # noqa: PLC0415 - as above
+    from .line_formats import UNKNOWN  # noqa: PLC0415 - likewise
 
     frame = _frame(rows)
     schema, number, label = frame.collect_schema(), pl.col("number"), pl.lit("")
-    tokens = next((each for each, kind in schema.items() if isinstance(kind, pl.List) and _is_token(each)), None)
+    tokens = next((each for each, kind in schema.items() if isinstance(kind, pl.List) and each.lower() in TOKENS), None)
     if not isinstance(schema.get(tags), pl.List):
         message = f"input {listing.name}: {rows.name} has no column of lists {tags!r}, which tags names"
         raise DataError(message, remedy=columns_in_words(rows, tags))
@@ -305,8 +271,6 @@ def _tagged(rows: DataFile | FrameRows, tags: str, listing: Listing) -> pl.DataF
 
 def _check_lists(sentences: pl.DataFrame, rows: Rows, columns: tuple[str, str | None], *, name: str) -> None:
     """Refuse rows without a document, and rows with another number of tokens than of tags."""
-    import polars as pl  # noqa: PLC0415 - see unnested
-
     lengths = pl.col("tag", "token").list.len().fill_null(0)
     nameless = sentences.filter(pl.col("doc_id").is_null())
     uneven = sentences.with_columns(lengths).filter(pl.col("tag") != pl.col("token"))
@@ -324,9 +288,7 @@ def _check_lists(sentences: pl.DataFrame, rows: Rows, columns: tuple[str, str | 
 
 def _check_tags(tokens: pl.DataFrame, rows: Rows, tags: str, *, name: str) -> None:
     """Refuse what is no tag, and tokens that are empty."""
-    import polars as pl  # noqa: PLC0415 - see unnested
-
-    from .line_formats import TAG  # noqa: PLC0415 - as above
+    from .line_formats import TAG  # noqa: PLC0415 - likewise
 
     odd = tokens.filter(~pl.col("tag").str.contains(TAG).fill_null(value=False))
     if odd.height:
@@ -355,7 +317,7 @@ def _first(rows: pl.DataFrame) -> str:
 
 def _classes(rows: DataFile | FrameRows, tags: str) -> dict[str, str]:
     """Names of tags that are numbers, by these, as a data set of Hugging Face keeps them in a file."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - see unnested
+    import pyarrow.parquet as pq  # noqa: PLC0415 - only for names of classes
 
     if not isinstance(rows, DataFile):
         return {}

@@ -15,7 +15,7 @@ import pipeline
 from cases.reading import case_folders, case_name, prepare, read_expected
 from pipeline.engines import duckdb as engine
 from pipeline.queries.dialect import render
-from pipeline.sources.finding import find_files
+from pipeline.sources.finding import Listing
 from pipeline.sources.frames import Frame
 from pipeline.sources.parquet_files import DataFile
 
@@ -84,7 +84,7 @@ def in_frames(config: Config) -> Config:
         inputs = {}
         for contract in configured.stage.inputs:
             spec = getattr(configured.params, contract.name)
-            files = find_files(spec, config.base, name=contract.name).files if spec is not None else ()
+            files = Listing(spec, config.base, name=contract.name).opened().files if spec is not None else ()
             paths = [file.path for file in files if isinstance(file, DataFile) and not file.partitions]
             if paths and len(paths) == len(files):
                 frames = tuple(Frame(next(form)(pl.read_parquet(path))) for path in paths)

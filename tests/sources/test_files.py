@@ -9,7 +9,7 @@ import pytest
 from running import read_table, rows_by_status, run_before_after, run_stages
 
 from pipeline.errors import DataError, NoInputError
-from pipeline.sources.finding import find_files
+from pipeline.sources.finding import Listing
 from pipeline.sources.inputs import Field, Input, InputContract
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.source import open_source
@@ -32,7 +32,7 @@ def write(folder: Path, *names: str) -> None:
 
 
 def find(folder: Path, path: Any, **more: str) -> tuple[DataFile, ...]:  # noqa: ANN401 - as in a config
-    listed = find_files(Input.model_validate({"path": path} | more), folder, name="pairs").files
+    listed = Listing(Input.model_validate({"path": path} | more), folder, name="pairs").opened().files
     return tuple(file for file in listed if isinstance(file, DataFile))
 
 

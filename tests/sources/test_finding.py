@@ -16,13 +16,12 @@ from running import before_after_config, read_table, run_before_after
 import pipeline
 from pipeline.errors import ConfigError, DataError, NoInputError, PermissionDenied, StorageError
 from pipeline.paths import local_path
-from pipeline.sources.finding import find_files
+from pipeline.sources.finding import Listing
 from pipeline.sources.inputs import Input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipeline.sources.finding import FoundFiles
 
 PAIRS = pl.DataFrame({"event_id": [1, 2], "score": [0.9, 0.2], "lag_hours": [1.0, -1.0]})
 
@@ -33,8 +32,8 @@ def write(folder: Path, *names: str) -> None:
         PAIRS.write_parquet(folder / name)
 
 
-def find(folder: Path, path: Any) -> FoundFiles:  # noqa: ANN401 - as in a config
-    return find_files(Input.model_validate({"path": path}), folder, name="pairs")
+def find(folder: Path, path: Any) -> Listing:  # noqa: ANN401 - as in a config
+    return Listing(Input.model_validate({"path": path}), folder, name="pairs").opened()
 
 
 def names(folder: Path, path: Any) -> list[str]:  # noqa: ANN401 - as in a config

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import uuid
@@ -22,7 +23,7 @@ import pipeline
 import thresher
 from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.runs.config import parse_config
-from pipeline.sources.finding import find_files
+from pipeline.sources.finding import Listing
 from pipeline.sources.inputs import Field, Input, InputContract, Kind
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.source import open_source
@@ -299,7 +300,7 @@ def test_blank_lines_at_the_end_are_no_rows(end: str, tmp_path: Path) -> None:
 
 def test_a_blank_line_of_one_column_is_nothing_that_is_known(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("score\n1\n\n2\n")
-    (file,) = find_files(Input(path=(str(tmp_path / "a.csv"),)), tmp_path, name="rows").files
+    (file,) = Listing(Input(path=(str(tmp_path / "a.csv"),)), tmp_path, name="rows").opened().files
     assert isinstance(file, DataFile)
     assert pl.read_parquet(file.path)["score"].to_list() == ["1", None, "2"]
 
@@ -318,9 +319,21 @@ def test_a_damaged_archive_is_a_fault_of_the_file(tmp_path: Path) -> None:
 
 def test_the_folder_for_temporary_data_is_made(tmp_path: Path) -> None:
     FRAME.write_csv(tmp_path / "rows.csv")
-    (file,) = find_files(Input(path=("rows.csv",)), tmp_path, tmp_path / "new" / "scratch", name="rows").files
+    (file,) = Listing(Input(path=("rows.csv",)), tmp_path, tmp_path / "new" / "scratch", name="rows").opened().files
     assert isinstance(file, DataFile)
     assert file.path.is_relative_to(tmp_path / "new" / "scratch")
+
+
+def test_what_is_written_for_a_time_goes_with_the_last_that_refers_to_it(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    FRAME.write_csv(tmp_path / "rows.csv")
+    request.addfinalizer(gc.enable)
+    gc.disable()
+    listing = Listing(Input(path=("rows.csv",)), tmp_path, tmp_path / "scratch", name="rows").opened()
+    assert len(list((tmp_path / "scratch").iterdir())) == 1
+    del listing
+    assert not list((tmp_path / "scratch").iterdir())
 
 
 RUN_LINES = "q1 Q0 d1 1 3.5 bm25\nq1 Q0 d2 2 2.5e0 bm25\n"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import thresher
 from pipeline.errors import ConfigError, DataError
-from pipeline.sources.line_formats import QRELS, RUN, brat, conll, trec
+from pipeline.sources.line_formats import QRELS, RUN, brat, mentions_of, tagged_tokens, trec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,9 +66,13 @@ def test_a_score_that_is_no_number_is_named(tmp_path: Path) -> None:
         thresher.ranking(ranking=tmp_path / "a.run", relevance=pl.DataFrame())
 
 
+def conll(path: Path, *, alone: bool, tags: int | None = None) -> pl.DataFrame:
+    return mentions_of(tagged_tokens(path, alone=alone, tags=tags, name="gold")[0])
+
+
 def test_tagged_tokens_are_mentions(tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text(CONLL)
-    assert conll(tmp_path / "a.conll", alone=True, name="gold").collect().rows() == [
+    assert conll(tmp_path / "a.conll", alone=True).rows() == [
         ("1", 0, 2, "EU", "ORG"),
         ("1", 11, 17, "German", "MISC"),
         ("1", 24, 39, "Peter Blackburn", "PER"),
@@ -76,7 +80,7 @@ def test_tagged_tokens_are_mentions(tmp_path: Path) -> None:
         ("2", 9, 14, "Paris", "LOC"),
         ("2", 15, 19, "Oslo", "LOC"),
     ]
-    assert conll(tmp_path / "a.conll", alone=False, name="gold").collect()["doc_id"][0] == "a:1"
+    assert conll(tmp_path / "a.conll", alone=False)["doc_id"][0] == "a:1"
 
 
 COMMENTED = """# newdoc id = first
@@ -94,26 +98,26 @@ COMMENTED = """# newdoc id = first
 def test_comments_are_skipped_and_begin_documents(tmp_path: Path) -> None:
     text = COMMENTED.rpartition("# sent_id")[0] + "\n# newdoc\n# sent_id = 2\n1 # B-MISC\n2 1 I-MISC\n"
     (tmp_path / "a.conll").write_text(text)
-    assert conll(tmp_path / "a.conll", alone=True, name="gold").collect().rows() == [
+    assert conll(tmp_path / "a.conll", alone=True).rows() == [
         ("1", 0, 4, "Bonn", "LOC"),
         ("2", 0, 3, "# 1", "MISC"),
     ]
     (tmp_path / "a.conll").write_text(COMMENTED)
     with pytest.raises(DataError, match=r"do not end in a tag: 1 \(first: line 9, '# sent_id = 2, without"):
-        conll(tmp_path / "a.conll", alone=True, name="gold")
+        conll(tmp_path / "a.conll", alone=True)
 
 
 @pytest.mark.parametrize("first_line", ["# B-MISC", "-DOCSTART- (1 EU)\n# B-MISC"])
 def test_a_token_that_is_a_number_sign_is_no_comment(first_line: str, tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text(f"{first_line}\n1 I-MISC\nEU B-ORG\n\n# a comment\nOslo B-LOC\n")
-    mentions = conll(tmp_path / "a.conll", alone=True, name="gold").collect()
+    mentions = conll(tmp_path / "a.conll", alone=True)
     assert mentions["text"].to_list() == ["# 1", "EU", "Oslo"]
 
 
 def test_documents_of_conll_2012_begin_with_a_comment(tmp_path: Path) -> None:
     document = "#begin document (bc/cctv); part 000\nbc/cctv Oslo B-LOC\n\n#end document\n"
     (tmp_path / "a.conll").write_text(document + document.replace("Oslo", "Rome"))
-    assert conll(tmp_path / "a.conll", alone=True, name="gold").collect()["doc_id"].to_list() == ["1", "2"]
+    assert conll(tmp_path / "a.conll", alone=True)["doc_id"].to_list() == ["1", "2"]
 
 
 def spans(tags: list[str]) -> list[tuple[int, int, str]]:
@@ -141,7 +145,7 @@ def test_mentions_are_those_of_a_walk_over_the_tokens(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "walk.conll"
     path.write_text("".join(f"t {tag}\n" for tag in tags))
-    mentions = conll(path, alone=True, name="gold").collect()
+    mentions = conll(path, alone=True)
     assert mentions.select("start", "end", "type").rows() == spans(tags)
 
 
@@ -158,7 +162,7 @@ def test_a_mention_ends_with_its_sentence_and_document(
     between: str, rows: list[tuple[str, int, int, str]], tmp_path: Path
 ) -> None:
     (tmp_path / "a.conll").write_text(f"a B-X\n{between}b I-X\n")
-    mentions = conll(tmp_path / "a.conll", alone=True, name="gold").collect()
+    mentions = conll(tmp_path / "a.conll", alone=True)
     assert mentions.select("doc_id", "start", "end", "text").rows() == rows
 
 
@@ -166,7 +170,7 @@ def test_a_mention_ends_with_its_sentence_and_document(
 def test_a_line_without_a_tag_is_named(line: str, tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text(f"EU B-ORG\n{line}\n")
     with pytest.raises(DataError, match=r"a\.conll has lines that do not end in a tag: 1 \(first: line 2, "):
-        conll(tmp_path / "a.conll", alone=True, name="gold")
+        conll(tmp_path / "a.conll", alone=True)
 
 
 def test_annotations_of_brat_are_mentions(tmp_path: Path) -> None:
@@ -296,14 +300,14 @@ def test_a_file_has_the_mentions_that_were_written_to_it(
     path = tmp_path_factory.getbasetemp() / "written.conll"
     text = in_conll_u(documents, scheme) if form == "CoNLL-U" else in_columns(documents, scheme, form)
     path.write_text(text, encoding="utf-8")
-    mentions = conll(path, alone=True, tags=4 if form == "CoNLL-U" else 3, name="gold").collect()
+    mentions = conll(path, alone=True, tags=4 if form == "CoNLL-U" else 3)
     assert mentions.rows() == expected_mentions(documents)
 
 
 @pytest.mark.parametrize("line", ["1-2\tdel\t_\t_", "1.1\tnada\t_\tB-LOC", "0.1\tnada\t_\tO"])
 def test_ranges_and_empty_nodes_are_no_tokens(line: str, tmp_path: Path) -> None:
     (tmp_path / "a.conllu.conll").write_text(f"{line}\n1\tde\t_\tO\n2\tel\t_\tO\n3\tRio\t_\tB-LOC\n")
-    mentions = conll(tmp_path / "a.conllu.conll", alone=True, name="gold").collect()
+    mentions = conll(tmp_path / "a.conllu.conll", alone=True)
     assert mentions.rows() == [("0", 6, 9, "Rio", "LOC")]
 
 
@@ -327,13 +331,13 @@ def test_another_city_is_no_match(gold: str, cities: tuple[str, str], tmp_path: 
 
 def test_tabs_alone_separate_columns_where_there_are_tabs(tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text("New York\tB-LOC\nis\u00a0not\tO\r\nNew Delhi\tS-LOC\t\n")
-    mentions = conll(tmp_path / "a.conll", alone=True, name="gold").collect()
+    mentions = conll(tmp_path / "a.conll", alone=True)
     assert mentions.rows() == [("0", 0, 8, "New York", "LOC"), ("0", 16, 25, "New Delhi", "LOC")]
 
 
 def test_only_blanks_separate_columns_where_there_are_no_tabs(tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text("20\u00a0000 B-X\nkm  O\n")
-    assert conll(tmp_path / "a.conll", alone=True, name="gold").collect()["text"].to_list() == ["20\u00a0000"]
+    assert conll(tmp_path / "a.conll", alone=True)["text"].to_list() == ["20\u00a0000"]
 
 
 def test_numbers_that_do_not_count_tokens_are_tokens(tmp_path: Path) -> None:
@@ -395,7 +399,7 @@ def test_a_column_of_tags_that_is_not_the_last_is_told(text: str, notice: str, t
 def test_a_line_without_a_token_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text("EU\tB-ORG\n\tO\n")
     with pytest.raises(DataError, match=r"a\.conll has lines without a token: 1 \(first: line 2, '\\tO'\)"):
-        conll(tmp_path / "a.conll", alone=True, name="gold")
+        conll(tmp_path / "a.conll", alone=True)
 
 
 def test_tags_of_files_without_tokens_have_no_effect(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import thresher
 from pipeline.errors import ConfigError, DataError
-from pipeline.sources.finding import find_files
+from pipeline.sources.finding import Listing
 from pipeline.sources.inputs import Input
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ TOKENS = [["Ann", "Lee", "met"], ["Bob"]]
 
 
 def mentions(folder: Path, **keys: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401
-    (file,) = find_files(Input.model_validate(keys), folder, name="gold").files
+    (file,) = Listing(Input.model_validate(keys), folder, name="gold").opened().files
     return pl.read_parquet(file.path).select("doc_id", "start", "end", "text", "type").rows()  # type: ignore[union-attr]
 
 

@@ -13,7 +13,7 @@ from running import run_stages, stage_config
 import pipeline
 from pipeline.engines.expression_types import truths
 from pipeline.errors import DataError, NoInputError
-from pipeline.sources.finding import find_files
+from pipeline.sources.finding import Listing
 from pipeline.sources.inputs import Input
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def write(folder: Path, *names: str, broken: tuple[str, ...] = ()) -> None:
 
 def opened(folder: Path, where: str | None, path: Any = "in") -> list[str]:  # noqa: ANN401 - as in a config
     spec = Input.model_validate({"path": path, "where": where})
-    listing = find_files(spec, folder, name="predictions", truths=truths)
+    listing = Listing(spec, folder, name="predictions", truths=truths).opened()
     files = [file.name.removeprefix(f"{folder}/in/").removesuffix("/a.parquet") for file in listing.files]
     assert len(files) + listing.left_out == len(list((folder / "in").rglob("*.parquet")))
     return files

@@ -26,7 +26,7 @@ from running import run_stages, stage_config
 import pipeline
 from pipeline.engines.expression_types import truths
 from pipeline.errors import ConfigError, DataError, NoInputError
-from pipeline.sources.finding import FoundFiles, find_files
+from pipeline.sources.finding import Listing
 from pipeline.sources.inputs import Input
 from pipeline.sources.parquet_files import DataFile
 
@@ -91,11 +91,13 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "n" / "t"
 
 
-def find(path: Path, **keys: Any) -> FoundFiles:  # noqa: ANN401 - keys of an input
-    return find_files(Input.model_validate({"path": str(path), **keys}), path.parent, name="predictions", truths=truths)
+def find(path: Path, **keys: Any) -> Listing:  # noqa: ANN401 - keys of an input
+    return Listing(
+        Input.model_validate({"path": str(path), **keys}), path.parent, name="predictions", truths=truths
+    ).opened()
 
 
-def rows_of(listing: FoundFiles, *columns: str) -> pl.DataFrame:
+def rows_of(listing: Listing, *columns: str) -> pl.DataFrame:
     """The rows of a table, all columns or some, as they are brought here."""
     (file,) = listing.files
     assert isinstance(file, DataFile)

@@ -29,7 +29,7 @@ from pipeline.errors import (
     ThresherError,
     UnavailableError,
 )
-from pipeline.sources.finding import FoundFiles, find_files
+from pipeline.sources.finding import Listing
 from pipeline.sources.inputs import Input
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.remote import Copies
@@ -59,9 +59,9 @@ def _objects(server: ObjectStore) -> None:
     server.put("plain/in/day=1", b"")
 
 
-def find(folder: Path, path: Any = "s3://plain/in", *, limit: int = 10**9, **keys: Any) -> FoundFiles:  # noqa: ANN401
+def find(folder: Path, path: Any = "s3://plain/in", *, limit: int = 10**9, **keys: Any) -> Listing:  # noqa: ANN401
     spec = Input.model_validate({"path": path, **keys})
-    return find_files(spec, folder, name="predictions", truths=truths, copies=Copies(folder / "copies", limit))
+    return Listing(spec, folder, name="predictions", truths=truths, copies=Copies(folder / "copies", limit)).opened()
 
 
 def content(file: Rows) -> pl.DataFrame:

@@ -20,7 +20,7 @@ from running import run_stages, stage_config
 import pipeline
 from pipeline.engines.expression_types import truths
 from pipeline.errors import DataError, NoInputError, PermissionDenied, UnavailableError
-from pipeline.sources.finding import FoundFiles, find_files
+from pipeline.sources.finding import Listing
 from pipeline.sources.inputs import Input
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.remote import Copies
@@ -98,16 +98,16 @@ def parquet() -> bytes:
     return file.getvalue()
 
 
-def find(folder: Path, path: str, **keys: Any) -> FoundFiles:  # noqa: ANN401 - keys of an input
+def find(folder: Path, path: str, **keys: Any) -> Listing:  # noqa: ANN401 - keys of an input
     spec = Input.model_validate({"path": path, **keys})
-    return find_files(spec, folder, name="predictions", truths=truths, copies=Copies(folder / "copies"))
+    return Listing(spec, folder, name="predictions", truths=truths, copies=Copies(folder / "copies")).opened()
 
 
 def rows(folder: Path, path: str, **keys: Any) -> int:  # noqa: ANN401
     return sum(file.rows for file in find(folder, path, **keys).files)
 
 
-def brought(listing: FoundFiles, *columns: str) -> pl.DataFrame:
+def brought(listing: Listing, *columns: str) -> pl.DataFrame:
     """The rows of a table, as they are brought here."""
     (file,) = listing.files
     assert isinstance(file, DataFile)
