@@ -13,8 +13,8 @@ import sqlglot.expressions as exp
 
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.interrupts import StopRequest
-from pipeline.plan.area_work import Areas, areas
 from pipeline.plan.accounting import begin, run_nodes
+from pipeline.plan.area_work import Areas, areas
 from pipeline.plan.nodes import Phase
 from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
