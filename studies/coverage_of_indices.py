@@ -76,10 +76,10 @@ def of_clusters(design: tuple[float, ...], asked: Asked, rng: np.random.Generato
     return (str(number), f"{spread:g}", *(float(share) for share in tally.means().values()))
 
 
-def measure(part: str, asked: Asked) -> Table:
+def measure(title: str, asked: Asked) -> Table:
     """The rows of a table."""
     rng = np.random.default_rng(asked.seed)
-    of_design, designs = (of_rows, ROWS) if part == "rows" else (of_clusters, CLUSTERS)
+    of_design, designs = (of_rows, ROWS) if title == "rows" else (of_clusters, CLUSTERS)
     yield from (of_design(design, asked, rng) for design in designs)
 
 

@@ -1,7 +1,7 @@
 """What studies share: their options, designs measured in parallel, tallies over data sets, and tables.
 
-Every design draws its data sets from a generator of its own, so that a design has the same numbers however many
-processes there are, and whichever others are measured beside it.
+Every design, or every table of `print_parts`, draws its data sets from a generator of its own, so that it has the same
+numbers however many processes there are, and whichever others are measured beside it.
 """
 
 from __future__ import annotations
@@ -101,14 +101,14 @@ def print_error(datasets: int) -> None:
 def print_parts(
     description: str | None,
     datasets: int,
-    parts: Mapping[str, tuple[Callable[[int, np.random.Generator], Table], Sequence[str]]],
+    tables: Mapping[str, tuple[Callable[[int, np.random.Generator], Table], Sequence[str]]],
 ) -> None:
-    """Print a table for each part of a script, which draws all its designs one after the other."""
+    """Print the tables of a script, each of which draws all its designs one after the other from one generator."""
     asked = options(description, datasets)
     print_error(asked.datasets)
-    for number, (part, (measure, head)) in enumerate(parts.items()):
+    for number, (title, (measure, head)) in enumerate(tables.items()):
         rng = np.random.default_rng([asked.seed, number])
-        report(part, head, lambda _, asked, measure=measure, rng=rng: measure(asked.datasets, rng), [part], asked)
+        report(title, head, lambda _, asked, measure=measure, rng=rng: measure(asked.datasets, rng), [title], asked)
 
 
 def held(limits: tuple[Floats | float, Floats | float], truth: Floats | float, rounding: float = 0.0) -> Floats:
