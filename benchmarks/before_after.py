@@ -9,7 +9,6 @@ same settings. README.md says what each line means; made_data.py says what is in
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 import sqlglot.expressions as exp
 from bench import Bench, run_all
 from made_data import PairFiles, pairs_of, timelines_of
-from side_by_side import Line, Took, child, in_turns
+from side_by_side import Line, in_process, in_turns
 from sqlglot import parse_one
 
 from pipeline.plan.counts import CountFunction
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import polars as pl
+    from bench import Benchmarks
 
     from pipeline.engines.duckdb import DuckDB
 
@@ -126,11 +126,8 @@ def loop(bench: Bench) -> Iterator[Line]:
 
 def help_text(bench: Bench) -> Iterator[Line]:
     """`thresher --help` beside a Typer program with nothing behind it."""
-
-    def took(command: list[str | Path]) -> Took:
-        return child([sys.executable, *command, "--help"]).took
-
-    job, floor = partial(took, ["-m", "pipeline"]), partial(took, [HERE / "bare_program.py"])
+    job, _ = in_process(sys.executable, "-m", "pipeline", "--help")
+    floor, _ = in_process(sys.executable, HERE / "bare_program.py", "--help")
     yield in_turns(job, floor, 2 * bench.repeats).ratio("thresher --help beside a bare Typer program", at_most=1.5)
 
 
@@ -194,7 +191,7 @@ def _timelines(bench: Bench, n_events: int, n_articles: int) -> tuple[DuckDB, Ca
     return engine, compute
 
 
-BENCHMARKS: dict[str, Callable[[Bench], Iterator[Line]]] = {
+BENCHMARKS: Benchmarks = {
     "counts": counts,
     "by-source": by_source,
     "replicates": replicates,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqlglot.expressions as exp
-from side_by_side import Child, Line, Took, child, in_turns, memory, print_header, print_line, write_json
+from side_by_side import Child, Line, Took, in_process, in_turns, memory, print_header, print_line, write_json
 
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.interrupts import StopRequest
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pipeline.plan.plan import Plan
+    from pipeline.runs.config import Config
 
     Work = Callable[[], None]
+    Benchmarks = Mapping[str, Callable[["Bench"], Iterator[Line]]]
 
 HERE = Path(__file__).resolve().parent
 GIBI = 1024**3
@@ -67,9 +69,13 @@ class Bench:
 
         return work
 
+    def config(self, stage: dict[str, Any]) -> Config:
+        """The config of a stage."""
+        return parse_config({"stages": [stage]}, base=self.root.resolve(), origin="benchmark")
+
     def bound(self, stage: dict[str, Any]) -> tuple[DuckDB, Plan]:
         """A stage's plan, and an engine that knows its relations."""
-        config = parse_config({"stages": [stage]}, base=self.root.resolve(), origin="benchmark")
+        config = self.config(stage)
         params, plan = config.stages[0].params, open_inputs(config, config.stages[0]).plan
         engine = self.engine()
         run_nodes(engine, params, plan, begin(params, plan), Phase.RELATIONS, Phase.TRANSFORMS)
@@ -92,20 +98,28 @@ class Bench:
         """`thresher run` in a process of its own beside its counting query."""
         work, runs = self.run(stage)
         yield in_turns(work, counting, self.repeats).difference(f"{name} beside its counting query", at_most=at_most)
-        yield memory(f"{name}: peak memory", max(each.peak_rss for each in runs), at_most=GIBI)
+        yield memory(name, runs, at_most=GIBI)
 
-    def run(self, stage: dict[str, Any]) -> tuple[Callable[[], Took], list[Child]]:
+    def run(self, stage: dict[str, Any], head: str = "") -> tuple[Callable[[], Took], list[Child]]:
         """`thresher run` in a process of its own, from start to published results; and what its runs took."""
         config, output = self.root / "run.toml", self.root / "results"
-        runs: list[Child] = []
 
-        def work() -> Took:
-            config.write_text(config_text(stage), encoding="utf-8")
+        def before() -> None:
+            config.write_text(head + config_text(stage), encoding="utf-8")
             shutil.rmtree(output, ignore_errors=True)
-            runs.append(child([sys.executable, "-m", "pipeline", "run", config, "--output", output, "--quiet"]))
-            return runs[-1].took
 
-        return work, runs
+        command: list[str | Path] = [sys.executable, "-m", "pipeline", "run", config, "--output", output, "--quiet"]
+        return in_process(*command, before=before)
+
+
+def in_order(*works: Work) -> Work:
+    """One work after the other."""
+
+    def work() -> None:
+        for step in works:
+            step()
+
+    return work
 
 
 def config_text(stage: dict[str, Any]) -> str:
@@ -119,9 +133,7 @@ def _value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def run_all(
-    benchmarks: Mapping[str, Callable[[Bench], Iterator[Line]]], description: str | None, *, rows: int = 50_000_000
-) -> None:
+def run_all(benchmarks: Benchmarks, description: str | None, *, rows: int = 50_000_000) -> None:
     """Run the benchmarks asked for on the command line, by default on so many rows, and print their table."""
     options = _options(list(benchmarks), description, rows)
     lines: list[Line] = []

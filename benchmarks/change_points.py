@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.parquet as pq
 import ruptures_peer
-from bench import Bench, run_all
+from bench import Bench, in_order, run_all
 from made_points import PREDICTED, PointFiles, points_of
 from side_by_side import Line, in_turns
 
@@ -24,12 +24,13 @@ from pipeline.plan.accounting import after_results, begin, count, run_nodes
 from pipeline.plan.counts import Query
 from pipeline.plan.nodes import Phase
 from pipeline.queries.load import expand, load
-from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from bench import Benchmarks, Work
 
 THRESHOLDS = {"start": -3.0, "stop": 5.0, "count": 101}
 MARGIN, AT_ONCE, CURVE = 10, 200_000, 40_000
@@ -48,9 +49,9 @@ def stage(files: PointFiles, **settings: object) -> dict[str, Any]:
     return defaults | paths | {"area_scores": "thresholds"} | settings
 
 
-def counts(bench: Bench, files: PointFiles, **settings: object) -> Callable[[], None]:
+def counts(bench: Bench, files: PointFiles, **settings: object) -> Work:
     """Everything that a run does with rows: runs, matching, counts."""
-    config = parse_config({"stages": [stage(files, **settings)]}, base=bench.root.resolve(), origin="benchmark")
+    config = bench.config(stage(files, **settings))
     params, plan = config.stages[0].params, open_inputs(config, config.stages[0]).plan
     engine = bench.engine()
 
@@ -63,16 +64,10 @@ def counts(bench: Bench, files: PointFiles, **settings: object) -> Callable[[], 
     return work
 
 
-def floor(bench: Bench, files: PointFiles) -> Callable[[], None]:
+def floor(bench: Bench, files: PointFiles) -> Work:
     """Adding up the columns of both files."""
     predictions = bench.floor(files.predictions, "sum(series_id)", "sum(position)", "sum(score)")
-    annotations = bench.floor(files.annotations, "sum(series_id)", "sum(position)")
-
-    def work() -> None:
-        predictions()
-        annotations()
-
-    return work
+    return in_order(predictions, bench.floor(files.annotations, "sum(series_id)", "sum(position)"))
 
 
 def one_to_one(bench: Bench) -> Iterator[Line]:
@@ -89,9 +84,9 @@ def whole_run(bench: Bench) -> Iterator[Line]:
     yield from bench.whole_run("thresher run", job, stage(files), at_most=None)
 
 
-def results(bench: Bench, settings: dict[str, Any]) -> Callable[[], None]:
+def results(bench: Bench, settings: dict[str, Any]) -> Work:
     """From the files to the result tables, as a run makes them."""
-    config = parse_config({"stages": [settings]}, base=bench.root.resolve(), origin="benchmark")
+    config = bench.config(settings)
     configured = config.stages[0]
     engine = bench.engine()
 
@@ -142,7 +137,7 @@ def curve(bench: Bench) -> Iterator[Line]:
     yield in_turns(peer, results(bench, stage(files) | WITHOUT_SERIES), bench.repeats).ratio(name, at_least=50)
 
 
-BENCHMARKS: dict[str, Callable[[Bench], Iterator[Line]]] = {
+BENCHMARKS: Benchmarks = {
     "one-to-one": one_to_one,
     "run": whole_run,
     "at-once": at_once,

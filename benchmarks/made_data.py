@@ -38,7 +38,7 @@ points in time over three years, in no order.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,9 +47,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    Columns = list[pa.Array | NDArray[np.generic]]
 
 SEED = 20240101
 GENERATION = 1
@@ -80,12 +83,7 @@ PAIRS_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class PairFiles:
-    """Paths of the pairs and events of one size.
-
-    Attributes:
-        folder: Folder of the files.
-        rows: Number of pairs.
-    """
+    """Paths of the pairs and events of one size."""
 
     folder: Path
     rows: int
@@ -103,13 +101,7 @@ class PairFiles:
 
 @dataclass(frozen=True)
 class Timelines:
-    """Points in time of one size.
-
-    Attributes:
-        folder: Their folder.
-        n_events: Number of events.
-        n_articles: Number of articles.
-    """
+    """Paths of points in time of one size."""
 
     folder: Path
     n_events: int
@@ -129,85 +121,61 @@ class Timelines:
 def pairs_of(root: Path, rows: int) -> PairFiles:
     """Pairs and events of a size, made if they are not there."""
     files = PairFiles(root / f"pairs_{rows}", rows)
-    facts = {"generation": GENERATION, "seed": SEED, "rows": rows}
-    if _stands(files.folder, facts):
-        return files
-    files.folder.mkdir(parents=True, exist_ok=True)
-    sources = np.random.default_rng([SEED, 0]).integers(0, SOURCES, EVENTS, dtype=np.int8)
-    before, after = _write_pairs(files, sources)
-    events = pa.table(
-        {
-            "event_id": np.arange(EVENTS, dtype=np.int64),
-            "source": _names(sources),
-            "n_before": before,
-            "n_after": after,
-        }
-    )
-    pq.write_table(events, files.events, compression="zstd", row_group_size=ROW_GROUP)
-    _done(files.folder, facts)
+
+    def write() -> None:
+        sources = np.random.default_rng([SEED, 0]).integers(0, SOURCES, EVENTS, dtype=np.int8)
+        before, after = _write_pairs(files, sources)
+        numbers = {"event_id": np.arange(EVENTS, dtype=np.int64), "source": _names(sources)}
+        events = pa.table(numbers | {"n_before": before, "n_after": after})
+        pq.write_table(events, files.events, compression="zstd", row_group_size=ROW_GROUP)
+
+    _make(files.folder, write, rows=rows)
     return files
 
 
 def predictions_of(root: Path, rows: int) -> Path:
     """Labelled predictions of a size, made if they are not there."""
-    folder = root / f"predictions_{rows}"
-    facts, path = {"generation": GENERATION_OF_PREDICTIONS, "seed": SEED, "rows": rows}, folder / "predictions.parquet"
-    if _stands(folder, facts):
-        return path
-    folder.mkdir(parents=True, exist_ok=True)
+    path = root / f"predictions_{rows}" / "predictions.parquet"
     schema = pa.schema(
         [("score", pa.float64()), ("label", pa.bool_()), ("cluster", pa.int64()), ("document", pa.int64())]
     )
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for start in range(0, rows, ROW_GROUP):
-            rng, number = np.random.default_rng([SEED, 3, start]), min(ROW_GROUP, rows - start)
-            label = rng.random(number) < POSITIVE
-            score = 1 / (1 + np.exp(-np.where(label, 1.0, -1.5) - rng.normal(size=number)))
-            row = np.arange(start, start + number, dtype=np.int64)
-            columns = [score, label, row // ROWS_PER_CLUSTER, row // ROWS_PER_DOCUMENT]
-            writer.write_table(pa.table(columns, schema=schema), row_group_size=ROW_GROUP)
-    _done(folder, facts)
+
+    def columns(start: int, number: int) -> Columns:
+        rng = np.random.default_rng([SEED, 3, start])
+        label = rng.random(number) < POSITIVE
+        score = 1 / (1 + np.exp(-np.where(label, 1.0, -1.5) - rng.normal(size=number)))
+        row = np.arange(start, start + number, dtype=np.int64)
+        return [score, label, row // ROWS_PER_CLUSTER, row // ROWS_PER_DOCUMENT]
+
+    _make(path.parent, lambda: _write(path, schema, rows, columns), generation=GENERATION_OF_PREDICTIONS, rows=rows)
     return path
 
 
 def items_of(root: Path, rows: int) -> Path:
     """Scored items of a size without labels, with a number and a text as id, made if they are not there."""
-    folder = root / f"items_{rows}"
-    facts, path = {"generation": GENERATION, "seed": SEED, "rows": rows}, folder / "items.parquet"
-    if _stands(folder, facts):
-        return path
-    folder.mkdir(parents=True, exist_ok=True)
+    path = root / f"items_{rows}" / "items.parquet"
     schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("score", pa.float64())])
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for start in range(0, rows, ROW_GROUP):
-            rng, number = np.random.default_rng([SEED, 4, start]), min(ROW_GROUP, rows - start)
-            row = pa.array(np.arange(start, start + number, dtype=np.int64))
-            names = pc.binary_join_element_wise("item", pc.cast(row, pa.string()), "-")
-            score = 1 / (1 + np.exp(4 - 2 * rng.normal(size=number)))
-            writer.write_table(pa.table([row, names, score], schema=schema), row_group_size=ROW_GROUP)
-    _done(folder, facts)
+
+    def columns(start: int, number: int) -> Columns:
+        rng, row = np.random.default_rng([SEED, 4, start]), pa.array(np.arange(start, start + number, dtype=np.int64))
+        names = pc.binary_join_element_wise("item", pc.cast(row, pa.string()), "-")
+        return [row, names, 1 / (1 + np.exp(4 - 2 * rng.normal(size=number)))]
+
+    _make(path.parent, lambda: _write(path, schema, rows, columns), rows=rows)
     return path
 
 
 def rankings_of(root: Path, rows: int) -> tuple[Path, Path]:
     """A ranking and its relevance of a size, made if they are not there."""
-    folder = root / f"rankings_{rows}"
-    facts, paths = {"generation": GENERATION, "seed": SEED, "rows": rows}, ("ranking.parquet", "relevance.parquet")
-    ranking, relevance = (folder / name for name in paths)
-    if _stands(folder, facts):
-        return ranking, relevance
-    folder.mkdir(parents=True, exist_ok=True)
+    ranking, relevance = (root / f"rankings_{rows}" / f"{name}.parquet" for name in ("ranking", "relevance"))
     keys = [("query_id", pa.string()), ("doc_id", pa.string())]
     ranked, judged = (pa.schema([*keys, last]) for last in (("score", pa.float64()), ("relevance", pa.int64())))
-    with (
-        pq.ParquetWriter(ranking, ranked, compression="zstd") as first,
-        pq.ParquetWriter(relevance, judged, compression="zstd") as second,
-    ):
-        for start in range(0, rows, ROW_GROUP):
-            ranked_columns, judged_columns = _rankings(start, min(ROW_GROUP, rows - start))
-            first.write_table(pa.table(ranked_columns, schema=ranked), row_group_size=ROW_GROUP)
-            second.write_table(pa.table(judged_columns, schema=judged), row_group_size=ROW_GROUP)
-    _done(folder, facts)
+
+    def write() -> None:
+        _write(ranking, ranked, rows, lambda start, number: _rankings(start, number)[0])
+        _write(relevance, judged, rows, lambda start, number: _rankings(start, number)[1])
+
+    _make(ranking.parent, write, rows=rows)
     return ranking, relevance
 
 
@@ -233,39 +201,37 @@ def _text(numbers: NDArray[np.int64]) -> pa.Array:
 def timelines_of(root: Path, n_events: int, n_articles: int) -> Timelines:
     """Times of events and articles of a size, made if they are not there."""
     files = Timelines(root / f"timelines_{n_events}_{n_articles}", n_events, n_articles)
-    facts = {"generation": GENERATION, "seed": SEED, **{k: v for k, v in asdict(files).items() if k != "folder"}}
-    if _stands(files.folder, facts):
-        return files
-    files.folder.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng([SEED, 2])
-    for path, name, number in ((files.events, "event", n_events), (files.articles, "article", n_articles)):
-        hours = rng.uniform(0.0, YEARS_IN_HOURS, number)
-        times = pa.array(FIRST_HOUR + (hours * 3.6e9).astype(np.int64), pa.timestamp("us", tz="UTC"))
-        table = pa.table({f"{name}_id": np.arange(number, dtype=np.int64), f"{name}_time": times})
-        pq.write_table(table, path, compression="zstd", row_group_size=ROW_GROUP)
-    _done(files.folder, facts)
+
+    def write() -> None:
+        rng = np.random.default_rng([SEED, 2])
+        for path, name, number in ((files.events, "event", n_events), (files.articles, "article", n_articles)):
+            hours = rng.uniform(0.0, YEARS_IN_HOURS, number)
+            times = pa.array(FIRST_HOUR + (hours * 3.6e9).astype(np.int64), pa.timestamp("us", tz="UTC"))
+            table = pa.table({f"{name}_id": np.arange(number, dtype=np.int64), f"{name}_time": times})
+            pq.write_table(table, path, compression="zstd", row_group_size=ROW_GROUP)
+
+    _make(files.folder, write, n_events=n_events, n_articles=n_articles)
     return files
 
 
 def _write_pairs(files: PairFiles, sources: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Write the pairs, one row group at a time; returns the rows before and after every event."""
     before, after = np.zeros(EVENTS, dtype=np.int64), np.zeros(EVENTS, dtype=np.int64)
-    with pq.ParquetWriter(files.pairs, PAIRS_SCHEMA, compression="zstd", use_dictionary=["source"]) as writer:
-        for start in range(0, files.rows, ROW_GROUP):
-            rng = np.random.default_rng([SEED, 1, start])
-            number = min(ROW_GROUP, files.rows - start)
-            row = np.arange(start, start + number, dtype=np.int64)
-            article, number_of_pair = np.divmod(row, EVENTS_PER_ARTICLE)
-            first = rng.integers(0, EVENTS, number // EVENTS_PER_ARTICLE + 2, dtype=np.int64)
-            event = (first[article - article[0]] + number_of_pair * STRIDE) % EVENTS
-            lag = rng.uniform(-BEFORE_HOURS, AFTER_HOURS, number)
-            matched = (lag >= 0) & (rng.random(number) < MATCHED)
-            score = rng.gamma(2.0, 3.0, number)
-            score[matched] += rng.gamma(9.0, 3.0, int(matched.sum()))
-            before += np.bincount(event[lag < 0], minlength=EVENTS)
-            after += np.bincount(event[lag >= 0], minlength=EVENTS)
-            columns = [pa.array(event), pa.array(article), pa.array(score), pa.array(lag), _names(sources[event])]
-            writer.write_table(pa.table(columns, schema=PAIRS_SCHEMA), row_group_size=ROW_GROUP)
+
+    def columns(start: int, number: int) -> Columns:
+        rng = np.random.default_rng([SEED, 1, start])
+        article, number_of_pair = np.divmod(np.arange(start, start + number, dtype=np.int64), EVENTS_PER_ARTICLE)
+        first = rng.integers(0, EVENTS, number // EVENTS_PER_ARTICLE + 2, dtype=np.int64)
+        event = (first[article - article[0]] + number_of_pair * STRIDE) % EVENTS
+        lag = rng.uniform(-BEFORE_HOURS, AFTER_HOURS, number)
+        matched = (lag >= 0) & (rng.random(number) < MATCHED)
+        score = rng.gamma(2.0, 3.0, number)
+        score[matched] += rng.gamma(9.0, 3.0, int(matched.sum()))
+        before[:] += np.bincount(event[lag < 0], minlength=EVENTS)
+        after[:] += np.bincount(event[lag >= 0], minlength=EVENTS)
+        return [event, article, score, lag, _names(sources[event])]
+
+    _write(files.pairs, PAIRS_SCHEMA, files.rows, columns, use_dictionary=["source"])
     return before, after
 
 
@@ -275,10 +241,25 @@ def _names(sources: NDArray[np.int8]) -> pa.Array:
     )
 
 
-def _stands(folder: Path, facts: dict[str, int]) -> bool:
-    stamp = folder / "made.json"
-    return stamp.is_file() and bool(json.loads(stamp.read_text()) == facts)
+def _make(folder: Path, write: Callable[[], None], *, generation: int = GENERATION, **sizes: int) -> None:
+    """Make the files of a folder, unless it says that it has those of these sizes."""
+    stamp, facts = folder / "made.json", {"generation": generation, "seed": SEED, **sizes}
+    if not stamp.is_file() or json.loads(stamp.read_text()) != facts:
+        folder.mkdir(parents=True, exist_ok=True)
+        write()
+        stamp.write_text(json.dumps(facts))
 
 
-def _done(folder: Path, facts: dict[str, int]) -> None:
-    (folder / "made.json").write_text(json.dumps(facts))
+def _write(
+    path: Path,
+    schema: pa.Schema,
+    rows: int,
+    columns: Callable[[int, int], Columns],
+    *,
+    use_dictionary: bool | list[str] = True,
+) -> None:
+    """Write a file in row groups, one of which is in memory at a time, from the first row and the number of each."""
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=use_dictionary) as writer:
+        for start in range(0, rows, ROW_GROUP):
+            table = pa.table(columns(start, min(ROW_GROUP, rows - start)), schema=schema)
+            writer.write_table(table, row_group_size=ROW_GROUP)

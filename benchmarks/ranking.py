@@ -10,7 +10,6 @@ minute; both must find the same average precision of every query without equal s
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from dataclasses import replace
 from importlib.util import find_spec
@@ -19,16 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from bench import GIBI, Bench, config_text, run_all
+from bench import GIBI, Bench, run_all
 from made_data import rankings_of
-from side_by_side import Child, Line, Took, child, in_turns, memory
+from side_by_side import Line, Took, in_process, in_turns, memory
 
 from pipeline.metrics.ranking.random_selection import average_precision_moments_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    Work = Callable[[], None]
+    from bench import Benchmarks, Work
 
 HERE = Path(__file__).resolve().parent
 SIZES = 10_000_000
@@ -51,23 +50,9 @@ def floor(bench: Bench) -> Work:
 
 
 def _run(bench: Bench, name: str, **settings: object) -> Iterator[Line]:
-    runs: list[Child] = []
-    work = _own(bench, runs, **settings)
+    work, runs = bench.run(stage(bench, **settings), LIMITS)
     yield in_turns(work, floor(bench), bench.repeats).ratio(name)
-    yield memory(f"{name}: peak memory", max(each.peak_rss for each in runs), at_most=5 * GIBI)
-
-
-def _own(bench: Bench, runs: list[Child], **settings: object) -> Callable[[], Took]:
-    config, output = bench.root / "ranking.toml", bench.root / "ranking_results"
-    shutil.rmtree(output, ignore_errors=True)
-    config.write_text(LIMITS + config_text(stage(bench, **settings)), encoding="utf-8")
-
-    def work() -> Took:
-        output_of_turn = output / str(len(runs))
-        runs.append(child([sys.executable, "-m", "pipeline", "run", config, "--output", output_of_turn, "--quiet"]))
-        return runs[-1].took
-
-    return work
+    yield memory(name, runs, at_most=5 * GIBI)
 
 
 def whole_run(bench: Bench) -> Iterator[Line]:
@@ -91,26 +76,26 @@ def beside_ranx(bench: Bench) -> Iterator[Line]:
         yield Line("ranx is not installed, so it is not compared", "", "", float("nan"), None)
         return
     small = replace(bench, rows=min(bench.rows, PEER_ROWS))
-    runs: list[Child] = []
-    peers: list[Child] = []
+    work, runs = small.run(stage(small), LIMITS)
+    peer, peers = in_process(sys.executable, HERE / "ranx_peer.py", *rankings_of(small.root, small.rows), small.root)
 
-    def peer() -> Took:
-        peers.append(child([sys.executable, HERE / "ranx_peer.py", *rankings_of(small.root, small.rows), small.root]))
+    def without_start() -> Took:
+        peer()
         return Took(**json.loads((small.root / "ranx.json").read_text(encoding="utf-8")))
 
-    times = in_turns(peer, _own(small, runs), min(bench.repeats, 2))
-    _check_values(small, len(runs) - 1)
+    times = in_turns(without_start, work, min(bench.repeats, 2))
+    _check_values(small)
     name = f"ranx on {small.rows:,} rows, beside thresher run"
     yield times.ratio(name, at_least=5)
-    with_start = tuple(each.took for each in peers[-len(times.job) :])
+    with_start = tuple(run.took for run in peers[-len(times.job) :])
     yield replace(times, job=with_start).ratio(f"{name}, start of ranx included")
-    yield memory("thresher run: peak memory", max(each.peak_rss for each in runs), at_most=GIBI)
-    yield memory("ranx: peak memory", max(each.peak_rss for each in peers), at_most=12 * GIBI)
+    yield memory("thresher run", runs, at_most=GIBI)
+    yield memory("ranx", peers, at_most=12 * GIBI)
 
 
-def _check_values(bench: Bench, turn: int) -> None:
+def _check_values(bench: Bench) -> None:
     """Both give the same average precision where no two documents have one score."""
-    path = next((bench.root / "ranking_results" / str(turn) / "runs").glob("*/ranking_queries/*.parquet"))
+    path = next((bench.root / "results" / "runs").glob("*/ranking_queries/*.parquet"))
     measured = pl.read_parquet(path).select("query_id", "average_precision")
     ranking = pl.scan_parquet(rankings_of(bench.root, bench.rows)[0])
     clear = ranking.group_by("query_id").agg(clear=pl.col("score").is_unique().all()).filter("clear").collect()
@@ -136,7 +121,7 @@ def moments(bench: Bench) -> Iterator[Line]:
     yield in_turns(work, add_up, bench.repeats).difference("exact moments of 10 million sizes", at_most=10)
 
 
-BENCHMARKS: dict[str, Callable[[Bench], Iterator[Line]]] = {
+BENCHMARKS: Benchmarks = {
     "run": whole_run,
     "expected": expected,
     "checked": checked,

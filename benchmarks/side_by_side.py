@@ -142,10 +142,25 @@ def child(command: Sequence[str | Path]) -> Child:
     return Child(Took(facts["seconds"], facts["cpu"]), facts["peak_rss"])
 
 
-def memory(name: str, peak: int, *, at_most: int) -> Line:
-    """The line that says how much memory a process had at its peak."""
-    target = f"≤ {at_most / MEBI:,.0f} MiB"
-    return Line(name, f"{peak / MEBI:,.0f} MiB", target, peak, peak <= at_most)
+def in_process(
+    *command: str | Path, before: Callable[[], None] | None = None
+) -> tuple[Callable[[], Took], list[Child]]:
+    """Work that runs a command in a process of its own, after what is not timed; and what its runs took."""
+    runs: list[Child] = []
+
+    def work() -> Took:
+        if before is not None:
+            before()
+        runs.append(child(command))
+        return runs[-1].took
+
+    return work, runs
+
+
+def memory(name: str, runs: Sequence[Child], *, at_most: int) -> Line:
+    """The line that says how much memory processes had at their peak."""
+    target, peak = f"≤ {at_most / MEBI:,.0f} MiB", max(run.peak_rss for run in runs)
+    return Line(f"{name}: peak memory", f"{peak / MEBI:,.0f} MiB", target, peak, peak <= at_most)
 
 
 HEADERS = ("job", "seconds", "floor", "result", "of CPU", "target", "")

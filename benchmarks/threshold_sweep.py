@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from bench import Bench, run_all
 from made_data import items_of, predictions_of
-from side_by_side import MEBI, Child, Line, Took, child, in_turns
+from side_by_side import MEBI, Child, Line, Took, in_process, in_turns
 
 import thresher
 from pipeline.plan.accounting import count
 from pipeline.plan.area_work import Areas, areas
-from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
 from pipeline.tables.schemas import Grouping
 
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import polars as pl
-
-    Work = Callable[[], None]
+    from bench import Benchmarks, Work
 
 HERE = Path(__file__).resolve().parent
 THRESHOLDS = {"start": 0.0, "stop": 1.0, "count": 1000}
@@ -41,36 +39,37 @@ def stage(bench: Bench, **settings: object) -> dict[str, Any]:
     return {"kind": "threshold_sweep", "predictions": str(path), "thresholds": THRESHOLDS} | settings
 
 
+def floor(bench: Bench, *columns: str) -> Work:
+    """Adding up score and label, and further columns."""
+    return bench.floor(predictions_of(bench.root, bench.rows), "sum(score)", "count_if(label)", *columns)
+
+
 def sweep(bench: Bench) -> Iterator[Line]:
     """1,000 thresholds: two columns."""
-    floor = bench.floor(predictions_of(bench.root, bench.rows), "sum(score)", "count_if(label)")
-    yield in_turns(bench.counts(stage(bench)), floor, bench.repeats).ratio("counts at 1,000 thresholds", at_most=2)
+    yield in_turns(bench.counts(stage(bench)), floor(bench), bench.repeats).ratio(
+        "counts at 1,000 thresholds", at_most=2
+    )
 
 
 def sweep_beside_sklearn(bench: Bench) -> Iterator[Line]:
     """`precision_recall_curve`, which takes every score as threshold, in its own process, beside the counts."""
-    peer, runs = _peer(bench, "precision_recall_curve")
+    peer, _ = _peer(bench, "precision_recall_curve")
     times = in_turns(peer, bench.counts(stage(bench)), min(bench.repeats, 3))
     yield times.ratio("scikit-learn precision_recall_curve, beside these counts", at_least=25)
-    del runs
 
 
 def replicates(bench: Bench) -> Iterator[Line]:
     """64 replicates, by a join with the clusters."""
-    floor = bench.floor(predictions_of(bench.root, bench.rows), "sum(score)", "count_if(label)", "sum(cluster)")
     job = bench.counts(stage(bench, cluster="cluster"))
-    yield in_turns(job, floor, bench.repeats).ratio("counts at 1,000 thresholds, 64 replicates of clusters")
+    yield in_turns(job, floor(bench, "sum(cluster)"), bench.repeats).ratio(
+        "counts at 1,000 thresholds, 64 replicates of clusters"
+    )
 
 
 def exact(bench: Bench) -> Iterator[Line]:
     """Average precision, ROC AUC and both standard errors by one sort, in a process of its own, beside scikit-learn."""
     peer, peers = _peer(bench, "average_precision_score")
-    runs: list[Child] = []
-
-    def work() -> Took:
-        runs.append(child([sys.executable, HERE / "exact_areas.py", predictions_of(bench.root, bench.rows)]))
-        return runs[-1].took
-
+    work, runs = in_process(sys.executable, HERE / "exact_areas.py", predictions_of(bench.root, bench.rows))
     times = in_turns(peer, work, min(bench.repeats, 3))
     yield times.ratio("scikit-learn average_precision_score, beside exact areas with errors", at_least=4)
     peak, peak_of_peer = (max(process.peak_rss for process in processes) for processes in (runs, peers))
@@ -81,9 +80,8 @@ def exact(bench: Bench) -> Iterator[Line]:
 
 def binned(bench: Bench) -> Iterator[Line]:
     """Certified bounds narrower than 1e-5, from cells."""
-    floor = bench.floor(predictions_of(bench.root, bench.rows), "sum(score)", "count_if(label)")
     job, frames = _areas(bench, method="binned", width=1e-5)
-    yield in_turns(job, floor, bench.repeats).ratio("areas by cells, bounds narrower than 1e-5", at_most=5)
+    yield in_turns(job, floor(bench), bench.repeats).ratio("areas by cells, bounds narrower than 1e-5", at_most=5)
     row = frames[-1].row(0, named=True)
     width = row["average_precision_max"] - row["average_precision_min"]
     yield Line("width of the bounds of average precision", f"{width:.1e}", "≤ 1e-05", width, width <= 1e-5)
@@ -96,10 +94,9 @@ def whole_run(bench: Bench) -> Iterator[Line]:
 
 def whole_run_beside_floor(bench: Bench) -> Iterator[Line]:
     """`thresher run` with binned areas and likelihoods, without and with calibration, beside what it reads."""
-    floor = bench.floor(predictions_of(bench.root, bench.rows), "sum(score)", "count_if(label)")
     for name, calibration in (("thresher run, binned", False), ("thresher run, binned, with calibration", "auto")):
         work, _ = bench.run(stage(bench, method="binned", calibration=calibration))
-        yield in_turns(work, floor, bench.repeats).ratio(f"{name}, beside its columns", at_most=5)
+        yield in_turns(work, floor(bench), bench.repeats).ratio(f"{name}, beside its columns", at_most=5)
 
 
 def whole_run_beside_sklearn(bench: Bench) -> Iterator[Line]:
@@ -114,8 +111,8 @@ def units(bench: Bench) -> Iterator[Line]:
     """`thresher run` with the table of units beside one without it; documents of 500 rows are the units."""
     for name, settings in (("", {}), (", binned areas", {"method": "binned"})):
         keys = {"thresholds": UNIT_THRESHOLDS, "cluster": "document"} | settings
-        job, floor = (bench.run(stage(bench, units=wanted, **keys))[0] for wanted in (True, False))
-        yield in_turns(job, floor, bench.repeats).ratio(
+        job, without = (bench.run(stage(bench, units=wanted, **keys))[0] for wanted in (True, False))
+        yield in_turns(job, without, bench.repeats).ratio(
             f"thresher run with units{name}, beside one without", at_most=1.3
         )
 
@@ -135,7 +132,7 @@ def sample(bench: Bench) -> Iterator[Line]:
 
 def _areas(bench: Bench, **settings: object) -> tuple[Work, list[pl.DataFrame]]:
     """The areas of a stage as a run asks for them, the counts known before."""
-    config = parse_config({"stages": [stage(bench, **settings)]}, base=bench.root.resolve(), origin="benchmark")
+    config = bench.config(stage(bench, **settings))
     opened = open_inputs(config, config.stages[0])
     engine = bench.engine()
     counted = count(engine, opened.configured.params, opened.plan)
@@ -149,16 +146,10 @@ def _areas(bench: Bench, **settings: object) -> tuple[Work, list[pl.DataFrame]]:
 
 
 def _peer(bench: Bench, *names: str) -> tuple[Callable[[], Took], list[Child]]:
-    path, runs = predictions_of(bench.root, bench.rows), list[Child]()
-
-    def work() -> Took:
-        runs.append(child([sys.executable, HERE / "sklearn_peer.py", path, *names]))
-        return runs[-1].took
-
-    return work, runs
+    return in_process(sys.executable, HERE / "sklearn_peer.py", predictions_of(bench.root, bench.rows), *names)
 
 
-BENCHMARKS: dict[str, Callable[[Bench], Iterator[Line]]] = {
+BENCHMARKS: Benchmarks = {
     "sweep": sweep,
     "sweep-sklearn": sweep_beside_sklearn,
     "replicates": replicates,

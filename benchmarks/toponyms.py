@@ -9,25 +9,23 @@ reads the same Parquet files in a process of its own, as many mentions as it can
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
-from bench import GIBI, Bench, config_text, run_all
+from bench import GIBI, Bench, in_order, run_all
 from made_mentions import mentions_of
-from side_by_side import Child, Line, Times, Took, child, in_turns, memory
+from side_by_side import Line, Times, Took, child, in_turns, memory
 
 from pipeline.plan.accounting import count
-from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    Work = Callable[[], None]
+    from bench import Benchmarks, Work
 
 HERE = Path(__file__).resolve().parent
 PROBE_ROWS = 1_000_000
@@ -53,18 +51,12 @@ def stage(bench: Bench, rows: int, **settings: object) -> dict[str, Any]:
 def floor(bench: Bench, *columns: str) -> Work:
     """Adding up the columns of both files."""
     folder = mentions_of(bench.root, bench.rows)
-    files = [bench.floor(folder / f"{name}.parquet", *columns) for name in ("gold", "predicted")]
-
-    def work() -> None:
-        for add_up in files:
-            add_up()
-
-    return work
+    return in_order(*(bench.floor(folder / f"{name}.parquet", *columns) for name in ("gold", "predicted")))
 
 
 def counted(bench: Bench, **settings: object) -> Work:
     """Binding, checks, matching and all counts of a stage, as a run asks for them."""
-    config = parse_config({"stages": [stage(bench, bench.rows, **settings)]}, base=bench.root, origin="benchmark")
+    config = bench.config(stage(bench, bench.rows, **settings))
 
     def work() -> None:
         opened = open_inputs(config, config.stages[0])
@@ -92,10 +84,10 @@ def whole_run(bench: Bench) -> Iterator[Line]:
     least = floor(bench, "sum(doc_id)", "sum(start)", 'sum("end")')
     settings = stage(bench, bench.rows, thresholds=THRESHOLDS)
     for averages in (["micro"], ["micro", "macro"]):
-        runs, work = _run(bench, settings | {"averages": averages})
+        work, runs = bench.run(settings | {"averages": averages})
         name = f"thresher run, {' and '.join(averages)}"
         yield in_turns(work, least, bench.repeats).ratio(name)
-        yield memory(f"{name}: peak memory", max(each.peak_rss for each in runs), at_most=4 * GIBI)
+        yield memory(name, runs, at_most=4 * GIBI)
 
 
 def nervaluate(bench: Bench) -> Iterator[Line]:
@@ -110,16 +102,16 @@ def nervaluate(bench: Bench) -> Iterator[Line]:
     probe = _evaluate(bench, PROBE_ROWS).cpu
     rows = int(PROBE_ROWS * MINUTE / probe) // ROUND_TO * ROUND_TO
     name = f"nervaluate on {rows:,} mentions, beside thresher run"
-    _, run = _run(bench, stage(bench, rows, match_type=True, uncertainty="none"))
+    run, _ = bench.run(stage(bench, rows, match_type=True, uncertainty="none"))
     run()
     before = [run() for _ in range(bench.repeats)]
     peer = _evaluate(bench, rows)
     times = Times((peer,), (*before, *(run() for _ in range(bench.repeats))))
     yield times.ratio(f"{name} without intervals", at_least=20)
-    runs, run = _run(bench, stage(bench, rows, match_type=True))
+    run, runs = bench.run(stage(bench, rows, match_type=True))
     yield Times((peer,), tuple(run() for _ in range(bench.repeats))).ratio(f"{name} with intervals")
     assert _counts_of_run(bench) == json.loads((bench.root / COUNTS).read_text(encoding="utf-8"))
-    yield memory("thresher run on as many: peak memory", max(each.peak_rss for each in runs), at_most=4 * GIBI)
+    yield memory("thresher run on as many", runs, at_most=4 * GIBI)
 
 
 def _evaluate(bench: Bench, rows: int) -> Took:
@@ -136,21 +128,7 @@ def _counts_of_run(bench: Bench) -> dict[str, int]:
     return row
 
 
-def _run(bench: Bench, settings: dict[str, Any]) -> tuple[list[Child], Callable[[], Took]]:
-    runs: list[Child] = []
-    output = bench.root / "results"
-
-    def work() -> Took:
-        shutil.rmtree(output, ignore_errors=True)
-        config = bench.root / "toponyms.toml"
-        config.write_text(config_text(settings), encoding="utf-8")
-        runs.append(child([sys.executable, "-m", "pipeline", "run", config, "--output", output, "--quiet"]))
-        return runs[-1].took
-
-    return runs, work
-
-
-BENCHMARKS: dict[str, Callable[[Bench], Iterator[Line]]] = {
+BENCHMARKS: Benchmarks = {
     "spans": spans,
     "overlap": overlap,
     "run": whole_run,

@@ -10,14 +10,18 @@ within one period that share their score, like copies of one wire report.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from labelled_rows import lognormal
 
-from pipeline.records import dataclass
+from pipeline.metrics.before_after.estimates import Sides
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Iterator
+
+    from harness import Floats, Integers
 
 PAIRS_FAR, PAIRS_NEAR, PAIRS_AFTER = 750.0, 250.0, 400.0
 FPR_REFERENCE = 0.1
@@ -38,11 +42,10 @@ class Setting:
         bursty: Whether half of the false matches come in bursts.
         positives: Mean number of articles that cover a covered event (gamma mixture, CV 1).
         thresholds: Number of thresholds. The false positive rate decreases evenly on the log scale, from
-            `fpr_reference` to the rate at which 0.3 matches before the event are expected; recall decreases from 1 to
-            0.3.
+            `fpr_reference` to `lowest`; recall decreases from 1 to 0.3.
         near_factor: False positive rate in the near part of the time before the event, over that in the far part.
         fpr_reference: False positive rate at the first threshold, the recall reference.
-        widening: Additional spread of the event effects at the highest threshold: some events resemble everything.
+        lowest: That at the last threshold; 0: the one at which 0.3 matches before all events are expected.
     """
 
     events: int
@@ -52,56 +55,73 @@ class Setting:
     thresholds: int = 10
     near_factor: float = 1.0
     fpr_reference: float = FPR_REFERENCE
-    widening: float = 0.0
+    lowest: float = 0.0
 
     @property
-    def fpr(self) -> NDArray[np.float64]:
+    def fpr(self) -> Floats:
         """True false positive rate at every threshold, shape (T,)."""
-        lowest = FEWEST / (self.events * (PAIRS_FAR + PAIRS_NEAR))
+        lowest = self.lowest or FEWEST / (self.events * (PAIRS_FAR + PAIRS_NEAR))
         return np.geomspace(self.fpr_reference, lowest, self.thresholds)
 
     @property
-    def recall(self) -> NDArray[np.float64]:
+    def recall(self) -> Floats:
         """True recall, shape (T,); 1 at the first threshold."""
         return np.linspace(1.0, RECALL_LOWEST, self.thresholds)
 
     @property
-    def m_before(self) -> NDArray[np.float64]:
+    def m_before(self) -> Floats:
         """Expected matches before all events, shape (T,)."""
         return self.fpr * (PAIRS_FAR + PAIRS_NEAR) * self.events
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Counts of D data sets.
+class Counts:
+    """Counts of one data set, matches of shape (E, T) and compared pairs of shape (E,); or of D, with an axis more.
 
-    Attributes:
-        far: Shape (D, E, T): matches in the far part of the time before the event.
-        near: The same in the near part.
-        false_after: False matches after the event.
-        true_after: True matches after the event.
-        n_far: Shape (D, E): compared pairs in the far part.
-        n_near: The same in the near part.
-        n_after: The same after the event, including the positives.
+    `far` and `near` are matches in both parts of the time before the event; compared pairs after it include positives.
     """
 
-    far: NDArray[np.int64]
-    near: NDArray[np.int64]
-    false_after: NDArray[np.int64]
-    true_after: NDArray[np.int64]
-    n_far: NDArray[np.int64]
-    n_near: NDArray[np.int64]
-    n_after: NDArray[np.int64]
+    far: Integers
+    near: Integers
+    false_after: Integers
+    true_after: Integers
+    n_far: Integers
+    n_near: Integers
+    n_after: Integers
+
+    def __iter__(self) -> Iterator[Counts]:
+        for index in range(len(self.n_far)):
+            yield Counts(*(values[index] for values in vars(self).values()))
+
+    @property
+    def sides(self) -> Sides:
+        """Matches before and after the event, and pairs before and after it."""
+        return Sides(self.far + self.near, self.false_after + self.true_after, self.n_far + self.n_near, self.n_after)
+
+    @property
+    def totals(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """The same of all events: of matches shape (T,), of pairs numbers."""
+        sides = self.sides
+        m_before, m_after = sides.m_before.sum(axis=0), sides.m_after.sum(axis=0)
+        return m_before, m_after, sides.n_before.sum(axis=0), sides.n_after.sum(axis=0)
+
+    def corrected(self) -> tuple[Floats, Floats]:
+        """Estimates of the true matches at every threshold, and of all positives."""
+        m_before, m_after, n_before, n_after = self.totals
+        rates = m_before / n_before
+        raw = m_after - rates * n_after
+        positives = raw[0] / (1 - rates[0])
+        return raw + rates * positives, positives
 
 
-def simulate(setting: Setting, datasets: int, rng: np.random.Generator) -> Batch:
+def simulate(setting: Setting, datasets: int, rng: np.random.Generator) -> Counts:
     """Simulate data sets of independent events."""
     shape = (datasets, setting.events)
-    size = _lognormal(rng, setting.heterogeneity, shape)
+    size = lognormal(rng, setting.heterogeneity, shape)
     rate = _false_rates(setting, rng, shape) * size[..., None]
     covering = np.where(rng.random(shape) < COVERED, rng.gamma(1.0, setting.positives, shape), 0.0)
     true = _at_or_above(rng.poisson(covering[..., None] * _per_bin(setting.recall)))
-    return Batch(
+    return Counts(
         far=_false(setting, rng, rate * PAIRS_FAR),
         near=_false(setting, rng, rate * (PAIRS_NEAR * setting.near_factor)),
         false_after=_false(setting, rng, rate * PAIRS_AFTER),
@@ -112,7 +132,7 @@ def simulate(setting: Setting, datasets: int, rng: np.random.Generator) -> Batch
     )
 
 
-def truth(setting: Setting) -> dict[str, NDArray[np.float64]]:
+def truth(setting: Setting) -> dict[str, Floats]:
     """What the estimators estimate, by name, at expected counts; shape (T,).
 
     `precision`, `recall` and `f1` are the actual ones, from expected true and false matches. Those with the suffix
@@ -134,33 +154,24 @@ def truth(setting: Setting) -> dict[str, NDArray[np.float64]]:
     }
 
 
-def _lognormal(rng: np.random.Generator, variation: float, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Mean 1 and the given coefficient of variation."""
-    square = np.log1p(variation**2)
-    return np.asarray(rng.lognormal(-square / 2, np.sqrt(square), shape))
-
-
-def _false_rates(setting: Setting, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def _false_rates(setting: Setting, rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     """False positive rate of every event in every score bin, shape (D, E, T)."""
-    per_bin = _per_bin(setting.fpr)
+    effect = np.ones((*shape, 1))
     if setting.heterogeneity > 0:
         effect = rng.gamma(setting.heterogeneity**-2, setting.heterogeneity**2, shape)[..., None]
-    else:
-        effect = np.ones((*shape, 1))
-    spread = setting.widening * np.linspace(0.0, 1.0, setting.thresholds)
-    normal = rng.standard_normal(shape)[..., None]
-    return np.asarray(per_bin * effect * np.exp(spread * normal - spread**2 / 2))
+    rng.standard_normal(shape)  # of an effect that no setting has any more: draws stay those of published tables
+    return np.asarray(_per_bin(setting.fpr) * effect)
 
 
-def _per_bin(at_or_above: NDArray[np.float64]) -> NDArray[np.float64]:
+def _per_bin(at_or_above: Floats) -> Floats:
     return np.asarray(at_or_above - np.append(at_or_above[1:], 0.0))
 
 
-def _at_or_above(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _at_or_above(counts: Integers) -> Integers:
     return np.asarray(counts[..., ::-1].cumsum(axis=-1)[..., ::-1])
 
 
-def _false(setting: Setting, rng: np.random.Generator, mean: NDArray[np.float64]) -> NDArray[np.int64]:
+def _false(setting: Setting, rng: np.random.Generator, mean: Floats) -> Integers:
     if not setting.bursty:
         return _at_or_above(rng.poisson(mean))
     bursts = rng.poisson(mean * (IN_BURSTS / BURST_SIZE))

@@ -18,24 +18,14 @@ have a correlation of 0 or 0.3 within a series. The quantiles are those of `chan
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from harness import Asked, Floats, Integers, Table, Tally, options, print_error, report
 
 from pipeline.metrics.change_points.alarms import Leads, rate_limits
 from pipeline.metrics.uncertainty.limits import quality_of_events, quality_of_sizes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-Floats: TypeAlias = "NDArray[np.float64]"
-Ints: TypeAlias = "NDArray[np.int64]"
-Bools: TypeAlias = "NDArray[np.bool_]"
 
 POPULATION = 400_000
 FEWEST_UNMARKED = 0.1
@@ -45,14 +35,7 @@ SMALLEST, MEAN = 5, 10
 
 @dataclass(frozen=True)
 class Rates:
-    """Series with false alarms.
-
-    Attributes:
-        series: Their number.
-        lengths: `equal`, `lognormal(0.5)`, `lognormal(1)` or `pareto(1.5)`.
-        alarms: `poisson`, `gamma`, `lognormal`, `regular`, or `along` the length.
-        rate: Mean number for one unit of time.
-    """
+    """Series whose lengths and false alarms are of a kind, with so many alarms in one unit of time on average."""
 
     series: int
     lengths: str
@@ -62,7 +45,7 @@ class Rates:
     def __str__(self) -> str:
         return f"{self.series} | {self.lengths} | {self.alarms}"
 
-    def draw(self, series: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    def draw(self, series: int, rng: np.random.Generator) -> tuple[Integers, Floats]:
         """False alarms and lengths of so many series."""
         time = np.full(series, float(MEAN))
         if self.lengths.startswith("lognormal"):
@@ -90,35 +73,23 @@ RATES = (
 )
 
 
-def coverage_of_rates(design: Rates, datasets: int, confidence: float, seed: int) -> str:
+def coverage_of_rates(design: Rates, asked: Asked) -> Table:
     """One row of the table of rates."""
-    events, time = design.draw(POPULATION, np.random.default_rng([seed, 0]))
-    true, rng = events.sum() / time.sum(), np.random.default_rng([seed, 1])
-    below, above, unmarked = (np.zeros(datasets, dtype=np.bool_) for _ in range(3))
-    number = 0
-    for row in range(datasets):
+    events, time = design.draw(POPULATION, np.random.default_rng([asked.seed, 0]))
+    true, rng, tally = events.sum() / time.sum(), np.random.default_rng([asked.seed, 1]), Tally()
+    for _ in range(asked.datasets):
         events, time = design.draw(design.series, rng)
-        lower, upper = rate_limits(events[:, None], time, confidence)
-        below[row], above[row] = true < lower[0], true > upper[0]
-        marks = {quality_of_sizes(time), quality_of_events(int(events.sum()))}
-        unmarked[row] = marks == {"good"}
-        number += events.sum()
-    held = ~(below | above)
-    shares = (held.mean(), below.mean(), above.mean(), unmarked.mean())
-    shown = " | ".join(_share(share) for share in shares)
-    return f"| {design} | {number / datasets:.0f} | {shown} | {_share(_unmarked(held, unmarked))} |"
+        lower, upper = (float(limit[0]) for limit in rate_limits(events[:, None], time, asked.confidence))
+        is_good = quality_of_sizes(time) == quality_of_events(int(events.sum())) == "good"
+        tally.add({"n": events.sum(), "all": not (true < lower or true > upper)})
+        tally.add({"low": true < lower, "high": true > upper, "good": is_good})
+    shares = [float(tally.mean(name)) for name in ("all", "low", "high", "good")]
+    yield str(design), f"{tally.mean('n'):.0f}", *shares, _of_unmarked(tally)
 
 
 @dataclass(frozen=True)
 class OfLeads:
-    """Series with true points that have leads.
-
-    Attributes:
-        series: Their number.
-        points: `2`, `5` or `lognormal`: true points of a series.
-        leads: `normal` or `lognormal`.
-        correlation: Of leads within a series, on the scale where they are normal.
-    """
+    """Series whose true points, a number or log-normal, have leads of a kind; they are correlated within a series."""
 
     series: int
     points: str
@@ -128,7 +99,7 @@ class OfLeads:
     def __str__(self) -> str:
         return f"{self.series} | {self.points} | {self.leads} | {self.correlation:g}"
 
-    def draw(self, series: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
+    def draw(self, series: int, rng: np.random.Generator) -> tuple[Floats, Integers]:
         """Leads and the series of each."""
         if self.points == "lognormal":
             number = np.maximum(1, np.ceil(3 * np.exp(0.7 * rng.standard_normal(series)))).astype(np.int64)
@@ -141,67 +112,41 @@ class OfLeads:
 
 
 LEADS = tuple(
-    OfLeads(series, points, leads, correlation)
-    for series, points, leads, correlation in product(
-        (10, 20, 40, 100), ("2", "5", "lognormal"), ("normal", "lognormal"), (0.0, 0.3)
-    )
+    OfLeads(*design)
+    for design in product((10, 20, 40, 100), ("2", "5", "lognormal"), ("normal", "lognormal"), (0.0, 0.3))
 )
 
 
-def coverage_of_leads(design: OfLeads, datasets: int, confidence: float, seed: int) -> str:
+def coverage_of_leads(design: OfLeads, asked: Asked) -> Table:
     """One row of the table of leads."""
-    lead, _ = design.draw(POPULATION // 4, np.random.default_rng([seed, 0]))
+    lead, _ = design.draw(POPULATION // 4, np.random.default_rng([asked.seed, 0]))
     true = [float(lead.mean()), *np.quantile(lead, SHARES).tolist(), float((lead > 0).mean())]
-    rng = np.random.default_rng([seed, 1])
-    held, unmarked = np.zeros((datasets, len(true)), dtype=np.bool_), np.zeros(datasets, dtype=np.bool_)
-    for row in range(datasets):
+    rng, tally = np.random.default_rng([asked.seed, 1]), Tally()
+    for _ in range(asked.datasets):
         lead, of_series = design.draw(design.series, rng)
         leads = Leads.of(lead, of_series, np.ones(len(lead), dtype=np.int64))
-        limits = [leads.mean_limits(confidence), *leads.quantile_limits(SHARES, confidence)]
-        limits.append(leads.ahead_limits(confidence))
-        held[row] = [not (value < low or value > high) for value, (low, high) in zip(true, limits, strict=True)]
-        unmarked[row] = quality_of_sizes(leads.sizes) == "good"
-    everything = " | ".join(_share(share) for share in held.mean(axis=0))
-    return f"| {design} | {everything} | {_share(unmarked.mean())} | {_share(_unmarked(held[:, 0], unmarked))} |"
+        limits = [leads.mean_limits(asked.confidence), *leads.quantile_limits(SHARES, asked.confidence)]
+        limits.append(leads.ahead_limits(asked.confidence))
+        held = [not (value < low or value > high) for value, (low, high) in zip(true, limits, strict=True)]
+        tally.add({"every": np.array(held), "all": held[0], "good": quality_of_sizes(leads.sizes) == "good"})
+    yield str(design), *tally.mean("every").tolist(), float(tally.mean("good")), _of_unmarked(tally)
 
 
-def _unmarked(held: Bools, unmarked: Bools) -> float:
-    return float(held[unmarked].mean()) if unmarked.mean() >= FEWEST_UNMARKED else np.nan
-
-
-def _share(share: float) -> str:
-    return "" if np.isnan(share) else f"{share:.3f}".removeprefix("0")
-
-
-def _tables(only: str | None) -> Iterator[tuple[str, Sequence[Rates] | Sequence[OfLeads]]]:
-    if only != "leads":
-        head = "| series | lengths | alarms | n | all | low | high | not marked | unmarked |"
-        yield f"{head}\n|---|---|---" + "|--:" * 6 + "|", RATES
-    if only != "rates":
-        shares = " | ".join(f"{share:.0%}" for share in SHARES)
-        head = f"| series | points | leads | r | mean | {shares} | ahead | not marked | mean, unmarked |"
-        yield f"{head}\n|---|---|---|--:" + "|--:" * 9 + "|", LEADS
+def _of_unmarked(tally: Tally) -> float:
+    """The share of unmarked data sets that hold the truth; nan if these are too few."""
+    good = tally["good"] > 0
+    return float(tally.mean("all", good)) if good.mean() >= FEWEST_UNMARKED else np.nan
 
 
 def main() -> None:
-    """Parse the arguments and print everything."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", type=int, default=2500)
-    parser.add_argument("--confidence", type=float, default=0.95)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=("rates", "leads"))
-    options = parser.parse_args()
-    print(f"Monte Carlo error {np.sqrt(0.0475 / options.datasets):.3f}")
-    arguments = (options.datasets, options.confidence, options.seed)
-    for head, designs in _tables(options.only):
-        print(head)
-        for design in designs:
-            row = (
-                coverage_of_rates(design, *arguments)
-                if isinstance(design, Rates)
-                else coverage_of_leads(design, *arguments)
-            )
-            print(row, flush=True)
+    """Print both tables."""
+    asked = options(__doc__, 2500, confidence=0.95)
+    print_error(asked.datasets)
+    of_rates = ("series", "lengths", "alarms", "n", "all", "low", "high", "not marked", "unmarked")
+    report("rates", of_rates, coverage_of_rates, RATES, asked)
+    shares = [f"{share:.0%}" for share in SHARES]
+    head = ("series", "points", "leads", "r", "mean", *shares, "ahead", "not marked", "mean, unmarked")
+    report("leads", head, coverage_of_leads, LEADS, asked)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,13 @@ mean square of the standard errors.
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from harness import Asked, Bools, Floats, Table, options, report
+from labelled_rows import nodes
 from scipy.special import expit, ndtr
 
 from pipeline.metrics.curves.ordered_areas import OrderedAreas, Rows, Totals
@@ -29,12 +29,11 @@ from pipeline.metrics.uncertainty.clusters import Spread, area_interval
 from pipeline.metrics.uncertainty.jackknife import t_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from numpy.typing import NDArray
+    from harness import Integers
 
-Floats: TypeAlias = "NDArray[np.float64]"
-Estimated: TypeAlias = "dict[str, NDArray[np.float64]]"
+Estimated: TypeAlias = "dict[str, Floats]"
 
 ROWS_AT_ONCE = 1_000_000
 THRESHOLDS = 40
@@ -44,7 +43,6 @@ CLUSTER_SHIFT = 1.5
 ALIKE = 0.25  # share of the variance of scores that lies between clusters
 INTERCEPT = -2.2  # of the logit of a cluster's share of positives, whose standard deviation is 1
 TOGETHER = 0.5  # correlation of both effects of a cluster
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(100)
 
 
 @dataclass(frozen=True)
@@ -74,22 +72,22 @@ class Setting:
         return f"{self.positives} positives and {self.negatives} negatives {sizes}, shift {self.shift:g}"
 
 
+FIXED = ((50, 500, 1.5), (200, 2000, 1.5), (50, 500, 3), (500, 500, 1), (100, 100, 1), (50, 5000, 2), (20, 200, 1.5))
+RANDOM = ((50, 500, 1.5), (200, 2000, 1.5), (50, 500, 3), (100, 100, 1))
+FEW = (
+    *((5, 200, 1.5), (10, 1000, 1.5), (10, 1000, 2.5), (15, 300, 1.5), (500, 15, 1.5)),
+    *((20, 1000, 1.5), (20, 1000, 2.5), (30, 1000, 1), (40, 3000, 1.5), (20, 400, 1), (20, 20, 2.5)),
+    *((50, 10_000, 1.5), (500, 20, 1.5), (500, 20, 2.5), (500, 50, 2.5)),
+)
 SETTINGS = (
-    *(Setting(p, n, s) for p, n, s in ((50, 500, 1.5), (200, 2000, 1.5), (50, 500, 3), (500, 500, 1), (100, 100, 1))),
-    *(Setting(p, n, s) for p, n, s in ((50, 5000, 2), (20, 200, 1.5))),
-    *(Setting(p, n, s, random=True) for p, n, s in ((50, 500, 1.5), (200, 2000, 1.5), (50, 500, 3), (100, 100, 1))),
+    *(Setting(p, n, s) for p, n, s in FIXED),
+    *(Setting(p, n, s, random=True) for p, n, s in RANDOM),
     *(Setting(clusters=clusters) for clusters in (30, 100, 300)),
-    *(
-        Setting(p, n, s)
-        for p, n, s in ((5, 200, 1.5), (10, 1000, 1.5), (10, 1000, 2.5), (15, 300, 1.5), (500, 15, 1.5))
-    ),
-    *(Setting(p, n, s) for p, n, s in ((20, 1000, 1.5), (20, 1000, 2.5), (30, 1000, 1), (40, 3000, 1.5))),
-    *(Setting(20, n, s) for n, s in ((400, 1), (20, 2.5))),
-    *(Setting(p, n, s) for p, n, s in ((50, 10_000, 1.5), (500, 20, 1.5), (500, 20, 2.5), (500, 50, 2.5))),
+    *(Setting(p, n, s) for p, n, s in FEW),
 )
 
 
-def simulate(setting: Setting, datasets: int, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+def simulate(setting: Setting, datasets: int, rng: np.random.Generator) -> tuple[Floats, Bools]:
     """Scores and labels, shape (datasets, rows); rows of a cluster stand together."""
     shape = (datasets, setting.size)
     if setting.clusters:
@@ -98,9 +96,8 @@ def simulate(setting: Setting, datasets: int, rng: np.random.Generator) -> tuple
         label = (rng.random((datasets, setting.clusters, CLUSTER_SIZE)) < share).reshape(shape)
         noise = np.sqrt(1 - ALIKE) * rng.standard_normal((datasets, setting.clusters, CLUSTER_SIZE))
         return (np.sqrt(ALIKE) * u + noise).reshape(shape) + setting.shift * label, label
-    share = setting.positives / setting.size
     fixed = np.broadcast_to(np.arange(setting.size) < setting.positives, shape)
-    label = rng.random(shape) < share if setting.random else fixed
+    label = rng.random(shape) < setting.positives / setting.size if setting.random else fixed
     return rng.standard_normal(shape) + setting.shift * label, label
 
 
@@ -108,11 +105,12 @@ def true_rates(setting: Setting, at: Floats) -> tuple[float, Floats, Floats]:
     """Share of positives, and shares of positives and of negatives at or above each score."""
     if not setting.clusters:
         return setting.positives / setting.size, ndtr(setting.shift - at), ndtr(-at)
-    u, independent = np.meshgrid(_NODES, _NODES, indexing="ij")
-    weight = np.outer(_WEIGHTS, _WEIGHTS) / _WEIGHTS.sum() ** 2
-    positive = (weight * expit(INTERCEPT + TOGETHER * u + np.sqrt(1 - TOGETHER**2) * independent)).sum(axis=1)
-    negative = weight.sum(axis=1) - positive
-    z = (at[:, None] - np.sqrt(ALIKE) * _NODES) / np.sqrt(1 - ALIKE)
+    values, weights = nodes(100)
+    u, independent = np.meshgrid(values, values, indexing="ij")
+    share = expit(INTERCEPT + TOGETHER * u + np.sqrt(1 - TOGETHER**2) * independent)
+    positive = (np.outer(weights, weights) * share).sum(axis=1)
+    negative = weights - positive
+    z = (at[:, None] - np.sqrt(ALIKE) * values) / np.sqrt(1 - ALIKE)
     true, false = ndtr(setting.shift / np.sqrt(1 - ALIKE) - z) @ positive, ndtr(-z) @ negative
     return float(positive.sum()), true / positive.sum(), false / negative.sum()
 
@@ -127,12 +125,12 @@ def truth(setting: Setting) -> dict[str, float]:
     precision, recall, fpr = curve(np.linspace(-10, setting.shift + 10, 200_001))
     average = float(np.sum(-np.diff(recall) * (precision[1:] + precision[:-1]) / 2))
     roc = float(np.sum(-np.diff(fpr) * (recall[1:] + recall[:-1]) / 2))
-    precision, recall, _ = (each[::-1] for each in curve(setting.thresholds))
+    precision, recall, _ = (ratio[::-1] for ratio in curve(setting.thresholds))
     pr = float(precision[0] * recall[0] + np.sum(np.diff(recall) * (precision[1:] + precision[:-1]) / 2))
     return {"average_precision": average, "pr_auc": pr, "pr_auc, all": average, "roc_auc": roc}
 
 
-def estimated(setting: Setting, score: Floats, label: NDArray[np.bool_]) -> Iterator[tuple[str, Estimated]]:
+def estimated(setting: Setting, score: Floats, label: Bools) -> Iterator[tuple[str, Estimated]]:
     """Areas, standard errors and degrees of freedom of every data set, by name."""
     datasets, size = score.shape
     order = np.argsort(score, axis=1)
@@ -140,20 +138,25 @@ def estimated(setting: Setting, score: Floats, label: NDArray[np.bool_]) -> Iter
     replicate = (order // CLUSTER_SIZE).ravel() if setting.clusters else None
     positive = hit.astype(np.float64)
     positives, negatives = positive.sum(axis=1), size - positive.sum(axis=1)
-    totals = Totals(positives, negatives, positives, negatives)
-    areas = OrderedAreas(totals, setting.clusters)
+    areas = OrderedAreas(Totals(positives, negatives, positives, negatives), setting.clusters)
     group, rising = np.repeat(np.arange(datasets), size), np.take_along_axis(score, order, axis=1).ravel()
     areas.add(Rows(group, rising, positive.ravel(), 1 - positive.ravel(), replicate=replicate))
     estimates = areas.finish(random_sizes=setting.random)
     for name in estimates.area:
         yield name, {key: getattr(estimates, key)[name] for key in ("area", "se", "degrees", "skewed")}
+    of_thresholds = _true_points(_retrieved(setting, score, label, 1), setting)
     if not setting.clusters:
         tp = np.cumsum(hit[:, ::-1], axis=1)
         every = Retrieved(tp, np.arange(1, size + 1) - tp, positives, negatives)
         yield "pr_auc, all", _true_points(every, setting)
-        yield "pr_auc", _true_points(_retrieved(setting, score, label, 1), setting)
-    else:
-        yield "pr_auc", _true_points_of_clusters(setting, score, label)
+        yield "pr_auc", of_thresholds
+        return
+    clusters = _retrieved(setting, score, label, setting.clusters)
+    rows_of_datasets = np.split(np.arange(len(clusters.tp)), datasets)
+    spreads = [true_point_clusters(Retrieved(*(v[rows] for v in vars(clusters).values()))) for rows in rows_of_datasets]
+    se = np.sqrt([spread.variance for spread in spreads])
+    degrees, skewed = (np.array([getattr(spread, name) for spread in spreads]) for name in ("degrees", "skewed"))
+    yield "pr_auc", of_thresholds | {"se": se, "degrees": degrees, "skewed": skewed}
 
 
 def _true_points(retrieved: Retrieved, setting: Setting) -> Estimated:
@@ -161,23 +164,13 @@ def _true_points(retrieved: Retrieved, setting: Setting) -> Estimated:
     return {"area": areas.auc, "se": areas.se, "degrees": areas.degrees, "true_points": areas.se_true_points}
 
 
-def _true_points_of_clusters(setting: Setting, score: Floats, label: NDArray[np.bool_]) -> Estimated:
-    totals = _true_points(_retrieved(setting, score, label, 1), setting)
-    clusters = _retrieved(setting, score, label, setting.clusters)
-    rows_of_datasets = np.split(np.arange(len(clusters.tp)), len(score))
-    spreads = [true_point_clusters(Retrieved(*(v[rows] for v in vars(clusters).values()))) for rows in rows_of_datasets]
-    se = np.sqrt([spread.variance for spread in spreads])
-    degrees, skewed = (np.array([getattr(spread, name) for spread in spreads]) for name in ("degrees", "skewed"))
-    return totals | {"se": se, "degrees": degrees, "skewed": skewed}
-
-
-def _retrieved(setting: Setting, score: Floats, label: NDArray[np.bool_], n_parts: int) -> Retrieved:
+def _retrieved(setting: Setting, score: Floats, label: Bools, n_parts: int) -> Retrieved:
     """Counts at falling thresholds of equal parts of every data set, shape (datasets × parts, K)."""
     rows = len(score) * n_parts
     cell = THRESHOLDS - np.searchsorted(setting.thresholds, score, side="right")
     cell = cell + (THRESHOLDS + 1) * np.repeat(np.arange(rows), score.size // rows).reshape(score.shape)
 
-    def counts(of: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def counts(of: Bools) -> Integers:
         binned = np.bincount(cell[of], minlength=rows * (THRESHOLDS + 1))
         return np.asarray(np.cumsum(binned.reshape(rows, THRESHOLDS + 1), axis=1))
 
@@ -185,58 +178,46 @@ def _retrieved(setting: Setting, score: Floats, label: NDArray[np.bool_], n_part
     return Retrieved(tp[:, :-1], fp[:, :-1], tp[:, -1], fp[:, -1])
 
 
-def measure(setting: Setting, datasets: int, confidence: float, seed: int) -> None:
-    """Simulate, and print one line per area."""
-    rng, started = np.random.default_rng(seed), time.perf_counter()
+def measure(setting: Setting, asked: Asked) -> Table:
+    """One row for each area."""
+    rng = np.random.default_rng(asked.seed)
     collected: dict[str, defaultdict[str, list[Floats]]] = defaultdict(lambda: defaultdict(list))
     at_once = max(1, ROWS_AT_ONCE // setting.size)
-    for start in range(0, datasets, at_once):
-        for name, arrays in estimated(setting, *simulate(setting, min(at_once, datasets - start), rng)):
+    for start in range(0, asked.datasets, at_once):
+        for name, arrays in estimated(setting, *simulate(setting, min(at_once, asked.datasets - start), rng)):
             for key, values in arrays.items():
                 collected[name][key].append(values)
-    print(f"\n{setting}   ({datasets} data sets, {time.perf_counter() - started:.0f} s)")
-    titles = ("true", "bias", "SD", "SE", "coverage", "below", "above", "width", "plain", "true points")
-    print(f"  {'':<18}" + "".join(f"{title:>{max(len(title) + 2, 9)}}" for title in titles))
+    estimates = {
+        name: {key: np.concatenate(values) for key, values in arrays.items()} for name, arrays in collected.items()
+    }
     for name, true in truth(setting).items():
-        if name in collected:
-            arrays = {key: np.concatenate(values) for key, values in collected[name].items()}
-            numbers = _line(
-                arrays, true, confidence, _least(setting, name, collected), clustered=bool(setting.clusters)
-            )
-            cells = (f"{number:>{max(len(title) + 2, 9)}.4f}" for number, title in zip(numbers, titles, strict=False))
-            print(f"  {name:<18}" + "".join(cells))
+        if name in estimates:  # the standard error of `pr_auc` is at least that of average precision
+            is_raised = name.startswith("pr_auc") and not setting.clusters
+            least = estimates["average_precision"]["se"] if is_raised else 0.0
+            numbers = _numbers(estimates[name], true, asked.confidence, least, clustered=bool(setting.clusters))
+            yield str(setting), name, *(f"{number:.4f}" for number in numbers)
 
 
-def _least(setting: Setting, name: str, collected: Mapping[str, Mapping[str, list[Floats]]]) -> Floats | float:
-    """What the standard error in the limits of an area is at least: of `pr_auc` that of average precision."""
-    is_raised = name.startswith("pr_auc") and not setting.clusters
-    return np.concatenate(collected["average_precision"]["se"]) if is_raised else 0.0
-
-
-def _line(
-    arrays: Estimated, true: float, confidence: float, least: Floats | float = 0.0, *, clustered: bool
+def _numbers(
+    arrays: Estimated, true: float, confidence: float, least: Floats | float, *, clustered: bool
 ) -> Iterator[float]:
     area, se = arrays["area"], arrays["se"]
     spread = Spread(np.maximum(se, least) ** 2, arrays["degrees"], arrays.get("skewed", np.zeros_like(se)))
     lower, upper = area_interval(area, spread, confidence, clustered=clustered)
     normal = t_quantile(confidence, 1e9)
-    numbers = [true, area.mean() - true, area.std(), np.sqrt(np.mean(se**2))]
-    numbers += [np.mean((lower <= true) & (true <= upper)), np.mean(upper < true), np.mean(lower > true)]
-    numbers += [np.nanmean(upper - lower), np.mean(np.abs(area - true) <= normal * se)]
+    yield from (true, float(area.mean() - true), float(area.std()), float(np.sqrt(np.mean(se**2))))
+    yield float(np.mean((lower <= true) & (true <= upper)))
+    yield from (float(np.mean(upper < true)), float(np.mean(lower > true)), float(np.nanmean(upper - lower)))
+    yield float(np.mean(np.abs(area - true) <= normal * se))
     if "true_points" in arrays:
-        numbers.append(np.mean(np.abs(area - true) <= normal * arrays["true_points"]))
-    yield from (float(number) for number in numbers)
+        yield float(np.mean(np.abs(area - true) <= normal * arrays["true_points"]))
 
 
 def main() -> None:
-    """Parse the arguments and print everything."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", type=int, default=4000)
-    parser.add_argument("--confidence", type=float, default=0.95)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    for setting in SETTINGS:
-        measure(setting, options.datasets, options.confidence, options.seed)
+    """Print the table."""
+    asked = options(__doc__, 4000, confidence=0.95)
+    numbers = ("true", "bias", "SD", "SE", "coverage", "below", "above", "width", "plain", "true points")
+    report(f"{asked.datasets} data sets", ("rows", "area", *numbers), measure, SETTINGS, asked)
 
 
 if __name__ == "__main__":

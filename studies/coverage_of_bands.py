@@ -1,6 +1,6 @@
 """Coverage of the bands of threshold_sweep: how often a whole curve lies within its limits.
 
-    python studies/coverage_of_bands.py [--datasets 2000] [--draws 499] [--seed 1] [--designs 0 1 2]
+    python studies/coverage_of_bands.py [--datasets 2000] [--draws 499] [--seed 1] [--only TEXT]…
 
 Independent rows: scores of negatives are N(0, 1), those of positives N(shift, 1), rounded where there are ties. Each
 row is a positive by chance, or class sizes are fixed; weights are log-normal. Clusters are those of
@@ -21,13 +21,14 @@ The Monte Carlo error of a share near .95 is √(.05 / n).
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import coverage_of_clusters as clustered
 import coverage_of_crossed_rows as crossed
 import numpy as np
+from harness import Asked, Bools, Floats, Integers, Table, Tally, options, print_error, report
+from labelled_rows import nodes, total
 from scipy.special import expit, ndtr
 
 from pipeline.metrics.curves.bands import CURVES, RATIOS, Band, Draws, band_of_clusters, band_of_rows, spread_out
@@ -36,17 +37,13 @@ from pipeline.metrics.uncertainty.limits import quality_of_sizes
 from pipeline.metrics.uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pipeline.metrics.uncertainty.jackknife import Limits
 
-Floats: TypeAlias = "NDArray[np.float64]"
 Truth: TypeAlias = "dict[str, Floats]"
 
 CONFIDENCE = 0.95
 MOST_ROWS, MOST_CLUSTERS = 1000, 300  # thresholds
 FINE = np.linspace(-6, 9, 3001)
-NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
 ROUNDING = 1e-9
 
 
@@ -54,13 +51,7 @@ ROUNDING = 1e-9
 class Sample:
     """What the limits of a data set say, and the truth at its thresholds, rising.
 
-    Attributes:
-        truth: By ratio.
-        single: The limits of single thresholds.
-        band: The band.
-        counts: Counts of all clusters together.
-        between: The truth just above the next lower threshold, down to which the counts are the same; None: a grid.
-        quality: What is said of the sizes of its clusters.
+    `between` is the truth just above the next lower threshold, down to which the counts are the same; None: a grid.
     """
 
     truth: Truth
@@ -71,28 +62,12 @@ class Sample:
     quality: str = "good"
 
 
-class Design(Protocol):
-    """Data sets of a kind."""
-
-    def prepare(self, rng: np.random.Generator, /) -> None:
-        """Find the truth."""
-
-    def sample(self, rng: np.random.Generator, draws: Draws) -> Sample:
-        """Draw a data set."""
-
-
 @dataclass(frozen=True)
 class IndependentRows:
-    """Independent rows.
+    """Independent rows, of which positives score higher by `shift`.
 
-    Attributes:
-        positives: Their number, or their mean number.
-        negatives: Their number, or their mean number.
-        shift: How much higher positives score.
-        fixed: Whether class sizes are fixed.
-        step: Between scores that occur; 0: there are no ties.
-        sigma: Standard deviation of the logarithm of the weights; 0: no weights.
-        grid: Number of thresholds from -1 to shift + 1.5; 0: every score.
+    Class sizes are means, or `fixed`; scores are tied in steps of `step`, weights log-normal with `sigma`, and
+    thresholds so many from -1 to shift + 1.5; 0: there are no ties and no weights, and every score is a threshold.
     """
 
     positives: int
@@ -111,7 +86,7 @@ class IndependentRows:
         words += [f"{self.grid} thresholds" if self.grid > 1 else "one threshold"] if self.grid else []
         return ", ".join(words)
 
-    def prepare(self, _rng: np.random.Generator, /) -> None:
+    def prepare(self, _rng: np.random.Generator) -> None:
         """Nothing is to be prepared."""
 
     def sample(self, rng: np.random.Generator, draws: Draws) -> Sample:
@@ -189,9 +164,8 @@ class Clusters:
     def sample(self, rng: np.random.Generator, draws: Draws) -> Sample:
         """Draw a data set."""
         population = clustered.Population.of(self.design, self.design.clusters, rng)
-        cluster = np.repeat(np.arange(self.design.clusters), population.size)
-        label = rng.random(len(cluster)) < expit(population.logit[cluster])
-        data = crossed.Data(cluster, cluster, label, population.scores(cluster, label.astype(np.float64), rng))
+        score, label, cluster = clustered.data_of(population, rng)
+        data = crossed.Data(cluster, cluster, label, score)
         return _of_clusterings(data, [cluster], self.truth, draws, quality_of_sizes(population.size))
 
 
@@ -205,14 +179,14 @@ class TwoParents:
     def __str__(self) -> str:
         return f"two parents: {self.design}"
 
-    def prepare(self, _rng: np.random.Generator, /) -> None:
+    def prepare(self, _rng: np.random.Generator) -> None:
         """Find the truth: that of rows of new users and items, over the logit of being positive."""
         deviation = np.hypot(self.design.user, self.design.item)
-        effect = deviation * NODES[:, None]
+        values, weights = nodes(60)
+        effect = deviation * values[:, None]
         share = expit(crossed.INTERCEPT + effect)
         spread = np.sqrt(1 + (1 - crossed.TOGETHER**2) * deviation**2 / 4)
-        of_nodes = NODE_WEIGHTS[:, None] / NODE_WEIGHTS.sum()
-        positive, negative = of_nodes * share, of_nodes * (1 - share)
+        positive, negative = weights[:, None] * share, weights[:, None] * (1 - share)
         above = ((crossed.TOGETHER * effect / 2 + shift - FINE) / spread for shift in (crossed.SHIFT, 0.0))
         tp, fp = ((side * ndtr(of_side)).sum(axis=0) for side, of_side in zip((positive, negative), above, strict=True))
         self.truth = _ratios(float(positive.sum()), tp / positive.sum(), fp / negative.sum())
@@ -224,39 +198,34 @@ class TwoParents:
 
 
 def _of_clusterings(
-    data: crossed.Data, clusterings: list[NDArray[np.int64]], truth: Truth, draws: Draws, quality: str = "good"
+    data: crossed.Data, clusterings: list[Integers], truth: Truth, draws: Draws, quality: str = "good"
 ) -> Sample:
     """The limits of a data set by each of its clusterings."""
     every = np.unique(data.score)
     thresholds = every[spread_out(len(every), MOST_CLUSTERS)]
-    first, *others = crossed.confusion(data, clusterings, thresholds)
+    first, *others = data.counts(clusterings, thresholds)
     single = intervals_of_clusters(first, CONFIDENCE, names=RATIOS, crossed=others)
     band = band_of_clusters(first, CONFIDENCE, single, crossed=others, draws=draws)
     at, below = (
         {name: np.interp(scores, FINE, values) for name, values in truth.items()}
         for scores in (thresholds, np.concatenate([[-np.inf], thresholds[:-1]]))
     )
-    counts = Confusion(*(side.sum(axis=0) for side in vars(first).values()))
-    return Sample(at, single, band, counts, below, quality)
+    return Sample(at, single, band, total(first), below, quality)
 
 
+Design: TypeAlias = IndependentRows | Clusters | TwoParents
+
+FEW_AND_MANY = (
+    *((5000, 5000, 1.0), (50, 50, 1.0), (100, 100, 0.0), (200, 200, 4.0), (50, 5000, 2.0), (10, 2000, 2.0)),
+    (500, 50, 1.0),
+)
 DESIGNS: tuple[Design, ...] = (
     *(IndependentRows(positives, 10 * positives, 1.5) for positives in (10, 20, 50, 200, 1000)),
-    IndependentRows(5000, 5000, 1.0),
-    IndependentRows(50, 50, 1.0),
-    IndependentRows(100, 100, 0.0),
-    IndependentRows(200, 200, 4.0),
-    IndependentRows(50, 5000, 2.0),
-    IndependentRows(10, 2000, 2.0),
-    IndependentRows(500, 50, 1.0),
-    IndependentRows(50, 500, 1.5, fixed=True),
-    IndependentRows(500, 500, 1.0, fixed=True),
-    IndependentRows(200, 2000, 1.5, step=0.25),
-    IndependentRows(50, 500, 1.5, step=1.0),
-    IndependentRows(50, 500, 1.5, grid=20),
-    IndependentRows(50, 500, 1.5, grid=1),
-    IndependentRows(100, 1000, 1.5, sigma=0.5),
-    IndependentRows(100, 1000, 1.5, sigma=1.0),
+    *(IndependentRows(p, n, shift) for p, n, shift in FEW_AND_MANY),
+    *(IndependentRows(p, n, shift, fixed=True) for p, n, shift in ((50, 500, 1.5), (500, 500, 1.0))),
+    *(IndependentRows(p, n, shift, step=step) for p, n, shift, step in ((200, 2000, 1.5, 0.25), (50, 500, 1.5, 1.0))),
+    *(IndependentRows(50, 500, 1.5, grid=grid) for grid in (20, 1)),
+    *(IndependentRows(100, 1000, 1.5, sigma=sigma) for sigma in (0.5, 1.0)),
     IndependentRows(300, 300, 1.0, sigma=1.0),
     *(Clusters(clustered.Design(clusters, "equal")) for clusters in (15, 30, 100)),
     Clusters(clustered.Design(100, "equal", alike=False)),
@@ -264,65 +233,55 @@ DESIGNS: tuple[Design, ...] = (
     *(Clusters(clustered.Design(clusters, "lognormal", 1.0)) for clusters in (40, 100)),
     *(Clusters(clustered.Design(40, "lognormal", 0.5, along)) for along in ("prevalence", "quality")),
     *(Clusters(clustered.Design(100, "pareto", 1.3, along)) for along in ("", "prevalence")),
-    TwoParents(crossed.Design(20, 20, 1.0, 0.7, 0.7)),
-    TwoParents(crossed.Design(40, 40, 0.5, 0.7, 0.7)),
-    TwoParents(crossed.Design(100, 30, 0.3, 0.5, 0.7)),
-    TwoParents(crossed.Design(40, 40, 0.5, 0.7, 0.0)),
+    *(TwoParents(crossed.Design(*design)) for design in ((20, 20, 1.0, 0.7, 0.7), (40, 40, 0.5, 0.7, 0.7))),
+    *(TwoParents(crossed.Design(*design)) for design in ((100, 30, 0.3, 0.5, 0.7), (40, 40, 0.5, 0.7, 0.0))),
 )
 CHOICES = (
-    (IndependentRows(50, 500, 2.0), 0.7),
-    (IndependentRows(200, 2000, 2.0), 0.7),
-    (IndependentRows(1000, 10000, 2.0), 0.7),
+    *((IndependentRows(positives, 10 * positives, 2.0), 0.7) for positives in (50, 200, 1000)),
     (IndependentRows(200, 200, 1.5), 0.9),
 )
 
 
-def held(limits: dict[str, Limits], truth: Truth) -> tuple[bool, ...]:
+def holds(limits: dict[str, Limits], truth: Truth) -> Bools:
     """Whether limits hold each curve everywhere; where a ratio is not defined in the sample, nothing is said."""
-    holds = {}
-    for name, true in truth.items():
-        lower, upper = limits[name]
-        holds[name] = not ((true < lower - ROUNDING) | (true > upper + ROUNDING)).any()
-    return tuple(holds[first] and holds[second] for first, second in CURVES)
+    is_held = {
+        name: not ((true < limits[name][0] - ROUNDING) | (true > limits[name][1] + ROUNDING)).any()
+        for name, true in truth.items()
+    }
+    return np.array([is_held[first] and is_held[second] for first, second in CURVES])
 
 
-def measure(design: Design, datasets: int, draws: int, seed: int) -> str:
-    """Simulate data sets of a design; a row of the first table."""
-    design.prepare(np.random.default_rng([seed, 0]))
-    rng = np.random.default_rng([seed, 1])
-    holds: dict[str, list[tuple[bool, ...]]] = {"single": [], "band": [], "between": []}
-    critical, wider, marked = [], [], []
-    for number in range(datasets):
-        sample = design.sample(rng, Draws(draws, number))
-        holds["single"].append(held(sample.single, sample.truth))
-        holds["band"].append(held(sample.band.limits, sample.truth))
+def measure(design: Design, asked: Asked) -> Table:
+    """A row of the first table."""
+    design.prepare(np.random.default_rng([asked.seed, 0]))
+    rng, tally = np.random.default_rng([asked.seed, 1]), Tally()
+    for number in range(asked.datasets):
+        sample = design.sample(rng, Draws(asked.draws, number))
+        in_band = holds(sample.band.limits, sample.truth)
+        tally.add({"single": holds(sample.single, sample.truth), "band": in_band})
         if sample.between is not None:
-            above = held(sample.band.limits, sample.between)
-            holds["between"].append(tuple(np.logical_and(above, holds["band"][-1]).tolist()))
-        critical.append([sample.band.critical.values[name] for name in RATIOS])
-        wider.append(_width(sample.band.limits) / _width(sample.single))
-        marked.append(sample.quality != "good")
-    unmarked = np.array(holds["band"])[~np.array(marked)]
-    cells = [" ".join(f"{value:.2f}" for value in np.mean(critical, axis=0))]
-    cells += [_shares(holds[name]) for name in ("single", "band", "between")]
-    cells += [f"{np.mean(marked):.0%}", _shares(unmarked) if 20 < len(unmarked) < datasets else ""]
-    return " | ".join([str(design), *cells, f"{np.mean(wider):.2f}"])
+            tally.add({"between": holds(sample.band.limits, sample.between) & in_band})
+        tally.add({"critical": np.array([sample.band.critical.values[name] for name in RATIOS])})
+        tally.add({"wider": _width(sample.band.limits) / _width(sample.single), "marked": sample.quality != "good"})
+    unmarked = tally["marked"] == 0
+    shares = [share for name in ("single", "band") for share in tally.mean(name).tolist()]
+    shares += tally.mean("between").tolist() if "between" in tally else [np.nan, np.nan]
+    of_unmarked = tally.mean("band", unmarked).tolist() if 20 < unmarked.sum() < asked.datasets else ("", "")
+    critical = " ".join(f"{value:.2f}" for value in tally.mean("critical"))
+    marked, wider = float(tally.mean("marked")), float(tally.mean("wider"))
+    yield str(design), critical, *shares, f"{marked:.0%}", *of_unmarked, f"{wider:.2f}"
 
 
 def _width(limits: dict[str, Limits]) -> float:
     return float(np.mean([np.nanmean(limits[name][1] - limits[name][0]) for name in RATIOS]))
 
 
-def _shares(holds: list[tuple[bool, ...]] | NDArray[np.bool_]) -> str:
-    return " | ".join(f"{share:.3f}".lstrip("0") for share in np.mean(holds, axis=0)) if len(holds) else " | "
-
-
-def choose(design: IndependentRows, minimum: float, datasets: int, draws: int, seed: int) -> str:
+def choose(choice: tuple[IndependentRows, float], asked: Asked) -> Table:
     """Choose a threshold for a minimum precision in data sets of a design; a row of the second table."""
-    rng = np.random.default_rng([seed, 2])
-    chosen: dict[str, list[tuple[bool, bool, float]]] = {"sample": [], "band": [], "confidence": []}
-    for number in range(datasets):
-        sample = design.sample(rng, Draws(draws, number))
+    design, minimum = choice
+    rng, tally = np.random.default_rng([asked.seed, 2]), Tally()
+    for number in range(asked.datasets):
+        sample = design.sample(rng, Draws(asked.draws, number))
         counts = sample.counts
         retrieved = counts.tp + counts.fp
         with np.errstate(invalid="ignore"):
@@ -338,34 +297,19 @@ def choose(design: IndependentRows, minimum: float, datasets: int, draws: int, s
         }
         for name, of_way in passes.items():
             lowest = int(np.argmax(of_way))  # of thresholds that rise the first has the highest recall
-            is_found = bool(of_way.any())
-            wrong = is_found and sample.truth["precision"][lowest] < minimum
-            chosen[name].append((is_found, bool(wrong), sample.truth["recall"][lowest] if is_found else 0.0))
-    shares = [f"{share:.3f}".lstrip("0") for name in chosen for share in np.mean(chosen[name], axis=0)]
-    return " | ".join([str(design), f"{minimum:g}", *shares])
+            wrong, recall = sample.truth["precision"][lowest] < minimum, sample.truth["recall"][lowest]
+            tally.add({name: np.array([1.0, wrong, recall]) if of_way.any() else np.zeros(3)})
+    yield str(design), f"{minimum:g}", *(share for means in tally.means().values() for share in means.tolist())
 
 
 def main() -> None:
     """Print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", type=int, default=2000)
-    parser.add_argument("--draws", type=int, default=499, help="of a band; the stage takes 1,999")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--designs", type=int, nargs="*", help="numbers of the designs, from 0; default: all, and choices"
-    )
-    options = parser.parse_args()
-    numbers = range(len(DESIGNS)) if options.designs is None else options.designs
-    print(f"Monte Carlo error {np.sqrt(0.0475 / options.datasets):.3f}")
-    names = ("single PR", "ROC", "band PR", "ROC", "between PR", "ROC", "marked", "unmarked PR", "ROC", "wider")
-    print(f"| data | critical | {' | '.join(names)} |\n{'|---' * (2 + len(names))}|")
-    for number in numbers:
-        print(f"| {measure(DESIGNS[number], options.datasets, options.draws, options.seed)} |", flush=True)
-    if options.designs is None:
-        ways = " | ".join(f"{way}: chosen | wrong | recall" for way in ("sample", "band", "confidence"))
-        print(f"\n| data | minimum | {ways} |\n{'|---' * 11}|")
-        for design, minimum in CHOICES:
-            print(f"| {choose(design, minimum, options.datasets, options.draws, options.seed)} |", flush=True)
+    asked = options(__doc__, 2000, draws=499)  # of a band the stage takes 1,999
+    print_error(asked.datasets)
+    curves = ("single PR", "ROC", "band PR", "ROC", "between PR", "ROC", "marked", "unmarked PR", "ROC", "wider")
+    report("coverage", ("data", "critical", *curves), measure, DESIGNS, asked)
+    ways = [f"{way}: {name}" for way in ("sample", "band", "confidence") for name in ("chosen", "wrong", "recall")]
+    report("choices", ("data", "minimum", *ways), choose, CHOICES, asked)
 
 
 if __name__ == "__main__":

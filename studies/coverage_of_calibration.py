@@ -1,6 +1,6 @@
 """Measured coverage of limits of calibration, error rates of its tests, and bias of its errors, on simulated data.
 
-    python studies/coverage_of_calibration.py [--datasets 2000] [--seed 1] [--designs 1 2 …]
+    python studies/coverage_of_calibration.py [--datasets 2000] [--seed 1] [--only TEXT]…
 
 Scores come from a beta distribution. A label is true with a probability that is a function of its score: the score
 itself (calibrated), or one that is nearer to 1/2 (the scores claim too much). Labels of one cluster have a common
@@ -18,12 +18,12 @@ of a million scores.
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from harness import Asked, Floats, Table, held, options, print_table, report
 from scipy.special import expit, logit, ndtri
 
 from pipeline.metrics.calibration.bins import BIN, BINNINGS, LOWER, UPPER, calibration_errors
@@ -37,12 +37,8 @@ from pipeline.tables.schemas import GROUPING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from pipeline.metrics.calibration.estimates import Estimates
-    from pipeline.metrics.uncertainty.jackknife import Limits
 
-Floats: TypeAlias = "NDArray[np.float64]"
 CONFIDENCE, BINS, LEVEL = 0.95, 10, 0.05
 KEPT, HEAVY = 0.1, 10.0  # of the false rows where these are sampled, and their weight
 ROUNDING = 1e-12
@@ -51,18 +47,12 @@ OFTEN = 0.3  # of the data sets that must have a bin, for it to be the worst
 
 @dataclass(frozen=True)
 class Design:
-    """What is simulated.
+    """Rows whose scores have a beta distribution of these shapes.
 
-    Attributes:
-        name: What it is called.
-        rows: Number of rows.
-        shapes: Of the beta distribution of scores.
-        slope: Of the logit of the probability over that of the score; 1: scores are calibrated.
-        clusters: Number of clusters; 0: rows are independent.
-        alike: Share of the variance of the deviates that is the clusters'.
-        skewed: Whether clusters have Pareto(2) sizes; else equal ones.
-        items: Number of the values of a second parent, which rows have in turn; 0: there is none.
-        weights: `none`, `lognormal`, or `sampled`: one in ten of the false rows is kept, with weight 10.
+    `slope` is that of the logit of the probability over that of the score (1: scores are calibrated), `alike` the share
+    of the variance of the deviates that is the clusters', which have equal or, `skewed`, Pareto(2) sizes. Rows have
+    `items` of a second parent in turn, and weights: `none`, `lognormal`, or `sampled`, 10 for the one in ten false rows
+    that is kept.
     """
 
     name: str
@@ -75,11 +65,15 @@ class Design:
     items: int = 0
     weights: str = "none"
 
+    def __str__(self) -> str:
+        return self.name
+
     def probability(self, score: Floats) -> Floats:
         """Probability that a row with a score is true."""
         return score if self.slope == 1 else np.asarray(expit(self.slope * logit(score)))
 
 
+CONFIDENT, ONE_IN_ALL = (0.05, 0.3), (1.0, 1000.0)  # shapes of scores
 DESIGNS = (
     Design("200 rows", 200),
     Design("1,000 rows", 1000),
@@ -98,12 +92,12 @@ DESIGNS = (
     Design("60 clusters of unequal size", 2400, clusters=60, skewed=True),
     Design("60 clusters, false ones sampled", 4800, clusters=60, weights="sampled"),
     Design("40 users × 30 items", 1200, clusters=40, items=30, alike=0.15),
-    Design("1,000 rows, confident", 1000, shapes=(0.05, 0.3)),
-    Design("30 clusters of 40 rows, confident", 1200, shapes=(0.05, 0.3), clusters=30),
-    Design("1,000 rows, confident, log-normal weights", 1000, shapes=(0.05, 0.3), weights="lognormal"),
-    Design("500 rows, one true or none", 500, shapes=(1.0, 1000.0)),
-    Design("500 rows, one true or none, log-normal weights", 500, shapes=(1.0, 1000.0), weights="lognormal"),
-    Design("30 clusters of 40 rows, one true or none", 1200, shapes=(1.0, 2400.0), clusters=30),
+    Design("1,000 rows, confident", 1000, CONFIDENT),
+    Design("30 clusters of 40 rows, confident", 1200, CONFIDENT, clusters=30),
+    Design("1,000 rows, confident, log-normal weights", 1000, CONFIDENT, weights="lognormal"),
+    Design("500 rows, one true or none", 500, ONE_IN_ALL),
+    Design("500 rows, one true or none, log-normal weights", 500, ONE_IN_ALL, weights="lognormal"),
+    Design("30 clusters of 40 rows, one true or none", 1200, (1.0, 2400.0), clusters=30),
 )
 
 
@@ -158,7 +152,7 @@ def count_tables(design: Design, rows: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """The count tables of calibration, as the queries of sql/ make them, with a cell for every score."""
     score, label, weight = pl.col("score"), pl.col("label"), pl.col("weight")
     error, slope = (label.cast(pl.Float64) - score) ** 2, (1 - 2 * score) ** 2
-    sums = {"n_positive": label, "n_negative": ~label}
+    sums = {"n_positive": label, "n_negative": ~label, "scores_open": pl.lit(0.0)}
     sums |= {"scores": weight * score, "scores_positive": weight * score * label, "score_squares": weight * score**2}
     if design.weights == "none":
         sums |= {"test_variance": slope * score * (1 - score)}
@@ -194,31 +188,17 @@ def estimated(design: Design, binned: Binned, rows: pl.DataFrame) -> Estimates:
         weights = (max(heaviest), max(heaviest))
     if design.clusters:
         return joined([estimates_of_clusters(*group, weights, CONFIDENCE) for group in binned.groups()])
-    sides = (
-        None
-        if weights is None
-        else (
-            np.full(binned.frame.height, weights[0]),
-            np.full(binned.frame.height, weights[1]),
-        )
-    )
+    height = binned.frame.height
+    sides = None if weights is None else (np.full(height, weights[0]), np.full(height, weights[1]))
     return estimates_of_rows(binned.sums, binned.starts, sides, CONFIDENCE)
-
-
-def _holds(limits: Limits, value: Floats) -> Floats:
-    """1 where limits hold a value, 0 where they do not, nan where there are none."""
-    lower, upper = limits
-    inside = (lower <= value + ROUNDING) & (value - ROUNDING <= upper)
-    return np.where(np.isnan(lower), np.nan, inside)
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What one data set says of one binning.
 
-    Attributes:
-        bins: Number of every bin; whether its limits of the share and of the gap hold the truth; whether they are good.
-        numbers: One number for each column of the tables beyond these.
+    Of every bin the number, whether its limits of the share and of the gap hold the truth, and whether they are good;
+    and one number for each column of the tables beyond these.
     """
 
     bins: Floats
@@ -233,17 +213,11 @@ def outcomes(design: Design, rows: pl.DataFrame, truth: Truth) -> list[Outcome]:
     errors = calibration_errors(sums, estimates.variances, binned.starts)
     share, mean, size = truth.of_bins(binned.frame[LOWER].to_numpy(), binned.frame[UPPER].to_numpy())
     limits = estimates.bins
-    of_bins = np.stack(
-        [
-            binned.frame[BIN].to_numpy().astype(np.float64),
-            _holds(limits.share, share),
-            _holds(limits.gap, share - mean),
-            _good(design, binned),
-            _holds(limits.band, share),
-        ]
-    )
+    holds = [held(values, true, ROUNDING) for values, true in ((limits.share, share), (limits.gap, share - mean))]
+    bins = binned.frame[BIN].to_numpy().astype(np.float64)
+    of_bins = np.stack([bins, *holds, _good(design, binned), held(limits.band, share, ROUNDING)])
     gap_of_all = np.asarray((truth.probabilities[-1] - truth.scores[-1]) / len(truth.score))
-    together = _holds(estimates.gap, gap_of_all)
+    together = held(estimates.gap, gap_of_all, ROUNDING)
     results = []
     for number, indices in enumerate(np.split(np.arange(len(share)), binned.starts[1:])):
         weights = size[indices] / size[indices].sum()
@@ -282,38 +256,30 @@ def _worst(numbers: Floats, held: Floats, datasets: int) -> str:
     return _rate(np.array([min(rates)]))
 
 
-def lines(design: Design, binning: str, results: Sequence[Outcome]) -> tuple[str, str]:
-    """A line of each table."""
+def measure(design: Design, asked: Asked) -> Table:
+    """A row for each binning: its cells in the first table, and then those in the second."""
+    truth, rng = Truth.of(design), np.random.default_rng([asked.seed, DESIGNS.index(design) + 1])
+    results = [outcomes(design, drawn(design, rng), truth) for _ in range(asked.datasets)]
+    for number, binning in enumerate(BINNINGS):
+        yield design.name, binning, *_cells([result[number] for result in results])
+
+
+def _cells(results: Sequence[Outcome]) -> list[str]:
     numbers, share, gap, good = np.concatenate([outcome.bins for outcome in results], axis=1)
     columns = np.stack([outcome.numbers for outcome in results]).T
-    held = [_rate(share), _worst(numbers, share, len(results)), _rate(share[good == 1]), f"{1 - good.mean():.0%}"]
-    held += [_rate(gap), _worst(numbers, gap, len(results)), *(_rate(column) for column in columns[:4])]
-    means = columns[4:].mean(axis=1)
-    factors = (100, 100, 100, 1e4, 1e4, 100, 1e4)
-    shown = [f"{factor * mean:.2f}" for factor, mean in zip(factors, means, strict=True)]
-    order = (5, 0, 1, 2, 6, 3, 4)
-    head = f"| {design.name} | {binning} |"
-    return f"{head} {' | '.join(held)} |", f"{head} {' | '.join(shown[index] for index in order)} |"
+    rates = [_rate(share), _worst(numbers, share, len(results)), _rate(share[good == 1]), f"{1 - good.mean():.0%}"]
+    rates += [_rate(gap), _worst(numbers, gap, len(results)), *(_rate(column) for column in columns[:4])]
+    means = columns[4:].mean(axis=1) * (100, 100, 100, 1e4, 1e4, 100, 1e4)
+    return rates + [f"{means[index]:.2f}" for index in (5, 0, 1, 2, 6, 3, 4)]
 
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--datasets", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--designs", type=int, nargs="*", default=range(1, len(DESIGNS) + 1))
-    arguments = parser.parse_args()
-    print("| design | binning | share | worst | good | marked | gap | worst | band | all | z | HL |")
-    errors = ["| design | binning | true ECE | ECE | if calibrated | debiased | true | reliability | debiased |"]
-    for chosen in arguments.designs:
-        design = DESIGNS[chosen - 1]
-        truth, rng = Truth.of(design), np.random.default_rng([arguments.seed, chosen])
-        results = [outcomes(design, drawn(design, rng), truth) for _ in range(arguments.datasets)]
-        for number, binning in enumerate(BINNINGS):
-            held, means = lines(design, binning, [result[number] for result in results])
-            print(held, flush=True)
-            errors.append(means)
-    print("\n".join(["", *errors]))
+    """Print both tables."""
+    asked = options(__doc__, 2000)
+    head = ("design", "binning", "share", "worst", "good", "marked", "gap", "worst", "band", "all", "z", "HL")
+    rows = report("limits and tests", head, measure, DESIGNS, asked)
+    errors = ("true ECE", "ECE", "if calibrated", "debiased", "true", "reliability", "debiased")
+    print_table("errors", (*head[:2], *errors), [(*row[:2], *row[len(head) :]) for row in rows])
 
 
 if __name__ == "__main__":

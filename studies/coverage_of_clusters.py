@@ -1,7 +1,7 @@
 """Measured coverage of intervals between clusters of unequal size, on simulated data whose truth is known.
 
-    python studies/coverage_of_clusters.py [--datasets 1000] [--confidence 0.95] [--seed 1]
-        [--resamples 0] [--designs 0 1 2]
+    python studies/coverage_of_clusters.py [--datasets 1000] [--confidence 0.95] [--seed 1] [--resamples 0]
+        [--only TEXT]…
 
 Clusters hold rows with scores and labels. Sizes are 5 × Pareto (shape 1.2 or 1.3, from 1 to 100), 5 × log-normal (σ 1),
 or equal. The logit of a cluster's share of positives has the mean -2.2 and the standard deviation 1, a quarter of the
@@ -22,27 +22,21 @@ With `--resamples`, such as 999, the intervals are those of `uncertainty = "boot
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from harness import Asked, Bools, Floats, Integers, Table, Tally, held, options, print_error, report
+from labelled_rows import RATIOS, area_limits, areas, confusion
 from scipy.special import expit
 
-from pipeline.metrics.curves.ordered_areas import ROW_AREAS, OrderedAreas, Rows, Totals
-from pipeline.metrics.uncertainty.clusters import Spread, area_interval, effective_number
+from pipeline.metrics.curves.ordered_areas import ROW_AREAS
+from pipeline.metrics.uncertainty.clusters import effective_number
 from pipeline.metrics.uncertainty.limits import quality_of_sizes
-from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.metrics.uncertainty.replicates import Resampling, area_limits, otherwise
+from pipeline.metrics.uncertainty.proportions import intervals_of_clusters
+from pipeline.metrics.uncertainty.replicates import Resampling, otherwise
+from pipeline.metrics.uncertainty.replicates import area_limits as bootstrap_limits
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-Floats: TypeAlias = "NDArray[np.float64]"
-Limits: TypeAlias = "dict[str, tuple[float, float]]"
-
-THRESHOLDS = (0.5, 1.0, 2.0)
-RATIOS = ("precision", "recall", "f1")
+THRESHOLDS = np.array([0.5, 1.0, 2.0])
 SMALLEST, LARGEST = 5, 100
 POPULATION = 400_000  # clusters, of which a few rows each stand for all
 ROWS_OF_EACH = 5
@@ -62,13 +56,8 @@ _SLOPES = {  # of the logit of the share of positives and of the distance of pos
 class Design:
     """Clusters of a kind.
 
-    Attributes:
-        clusters: Their number.
-        sizes: `pareto`, `lognormal` or `equal`.
-        shape: Of the Pareto distribution, or σ.
-        along: What goes along with size: nothing, or a key of `_SLOPES`.
-        alike: Whether rows of a cluster are alike; else they are independent.
-        one_broken_in: Of so many clusters one is broken; 0: none is.
+    Their sizes are `pareto` or `lognormal` of a shape, or `equal`; `along` with them goes a key of `_SLOPES`. Rows of a
+    cluster are alike or independent, and one cluster in so many is broken; 0: none is.
     """
 
     clusters: int
@@ -103,12 +92,12 @@ DESIGNS = (
 class Population:
     """Clusters: sizes, logits of their shares of positives, and by how much scores of their rows and positives rise."""
 
-    size: NDArray[np.int64]
+    size: Integers
     logit: Floats
     shift: Floats
     distance: Floats
     spread: float
-    broken: NDArray[np.bool_]
+    broken: Bools
 
     @classmethod
     def of(cls, design: Design, clusters: int, rng: np.random.Generator) -> Population:
@@ -131,13 +120,13 @@ class Population:
         distance = np.where(broken, _OF_BROKEN, distance)
         return cls(size, logit, alike * between / 2, distance, float(np.sqrt(1 - alike / 4)), broken)
 
-    def scores(self, cluster: NDArray[np.int64], label: Floats, rng: np.random.Generator) -> Floats:
+    def scores(self, cluster: Integers, label: Floats, rng: np.random.Generator) -> Floats:
         """Scores of rows of these clusters."""
         noise = self.spread * rng.standard_normal(len(cluster))
         return np.asarray(self.shift[cluster] + noise + self.distance[cluster] * label)
 
 
-def truth(design: Design, rng: np.random.Generator) -> dict[str, float]:
+def truth(design: Design, rng: np.random.Generator) -> dict[str, Floats | float]:
     """Areas and ratios of all rows that there could be: of many clusters, weighed by their sizes."""
     clusters = Population.of(design, POPULATION, rng)
     cluster = np.repeat(np.arange(POPULATION), ROWS_OF_EACH)
@@ -148,121 +137,85 @@ def truth(design: Design, rng: np.random.Generator) -> dict[str, float]:
     order = np.argsort(-score)
     hits, false = np.cumsum(positive[order]), np.cumsum(negative[order])
     steps = positive[order] / hits[-1]
-    values = {
+    retrieved = [score >= threshold for threshold in THRESHOLDS]
+    tp, fp = (np.array([side[rows].sum() for rows in retrieved]) for side in (positive, negative))
+    return {
         "average_precision": float((steps * hits / (hits + false)).sum()),
         "roc_auc": float((steps * (1 - false / false[-1])).sum()),
+        "precision": tp / (tp + fp),
+        "recall": tp / hits[-1],
+        "f1": 2 * tp / (tp + fp + hits[-1]),
     }
-    for threshold in THRESHOLDS:
-        tp, fp = positive[score >= threshold].sum(), negative[score >= threshold].sum()
-        ratios = (tp / (tp + fp), tp / hits[-1], 2 * tp / (tp + fp + hits[-1]))
-        values |= {f"{name} {threshold:g}": float(ratio) for name, ratio in zip(RATIOS, ratios, strict=True)}
-    return values
 
 
-def limits_of_data(
-    design: Design, confidence: float, rng: np.random.Generator, resampling: Resampling | None = None
-) -> tuple[Limits, Population]:
-    """Intervals of a data set, and its clusters."""
-    clusters = Population.of(design, design.clusters, rng)
-    cluster = np.repeat(np.arange(design.clusters), clusters.size)
+def data_of(clusters: Population, rng: np.random.Generator) -> tuple[Floats, Bools, Integers]:
+    """Scores, labels and clusters of the rows of clusters."""
+    cluster = np.repeat(np.arange(len(clusters.size)), clusters.size)
     label = rng.random(len(cluster)) < expit(clusters.logit[cluster])
-    score = clusters.scores(cluster, label.astype(np.float64), rng)
-    limits = _of_areas(design.clusters, cluster, label, score, confidence, resampling)
-
-    def counted(rows: NDArray[np.bool_]) -> NDArray[np.int64]:
-        return np.bincount(cluster[rows], minlength=design.clusters)
-
-    tp, fp = (np.stack([counted(side & (score >= t)) for t in THRESHOLDS], axis=1) for side in (label, ~label))
-    counts = Confusion(tp, fp, counted(label)[:, None] - tp, counted(~label)[:, None] - fp)
-    for name, (lower, upper) in intervals_of_clusters(counts, confidence, resampling=resampling).items():
-        if name in RATIOS:
-            limits |= {f"{name} {t:g}": (lower[i], upper[i]) for i, t in enumerate(THRESHOLDS)}
-    return limits, clusters
+    return clusters.scores(cluster, label.astype(np.float64), rng), label, cluster
 
 
-def _of_areas(
-    clusters: int,
-    cluster: NDArray[np.int64],
-    label: NDArray[np.bool_],
-    score: Floats,
-    confidence: float,
-    resampling: Resampling | None,
-) -> Limits:
-    order = np.argsort(score)
-    positive = label[order].astype(np.float64)
-    sizes = np.array([positive.sum()]), np.array([len(positive) - positive.sum()])
-    collected = OrderedAreas(Totals(*sizes, *sizes), clusters)
-    group = np.zeros(len(order), dtype=np.int64)
-    collected.add(Rows(group, score[order], positive, 1 - positive, replicate=cluster[order]))
-    estimates, limits = collected.finish(), {}
-    for name in ROW_AREAS:
-        spread = Spread(estimates.se[name] ** 2, estimates.degrees[name], estimates.skewed[name])
-        lower, upper = area_interval(estimates.area[name], spread, confidence, clustered=True)
-        if resampling is not None:
-            quantiles = estimates.shifts[name].quantiles(estimates.area[name], confidence, resampling)
-            lower, upper = otherwise(area_limits(estimates.area[name], estimates.se[name], quantiles), (lower, upper))
-        limits[name] = (float(lower[0]), float(upper[0]))
-    return limits
+def limits_of(
+    rows: tuple[Floats, Bools, Integers], confidence: float, resampling: Resampling | None = None
+) -> dict[str, tuple[Floats, Floats]]:
+    """Intervals of a data set; of ratios one for each threshold."""
+    estimates = areas(*rows, random_sizes=False)
+    limits = area_limits(estimates, confidence, clustered=True)
+    if resampling is not None:
+        for name, area in estimates.area.items():
+            quantiles = estimates.shifts[name].quantiles(area, confidence, resampling)
+            limits[name] = otherwise(bootstrap_limits(area, estimates.se[name], quantiles), limits[name])
+    of_ratios = intervals_of_clusters(confusion(THRESHOLDS, *rows), confidence, resampling=resampling)
+    return limits | {name: of_ratios[name] for name in RATIOS}
 
 
 @dataclass(frozen=True)
 class Coverage:
     """What was measured in one design.
 
-    Attributes:
-        effective: Mean effective number of clusters.
-        marked: Share of the data sets that are marked.
-        covered: Shares of data sets by statistic, for data sets of some kind.
+    The mean effective number of clusters, the share of data sets that are marked, and the shares of data sets whose
+    intervals hold the truth, by kind of data set and statistic.
     """
 
     effective: float
     marked: float
-    covered: dict[str, dict[str, float]]
+    covered: dict[str, dict[str, Floats]]
 
 
 def coverage(design: Design, datasets: int, confidence: float, seed: int, resamples: int = 0) -> Coverage:
     """Simulate data sets of a design; with resamples, intervals are those of the bootstrap."""
     resampling = Resampling(resamples) if resamples else None
     true = truth(design, np.random.default_rng([seed, 0]))
-    rng = np.random.default_rng([seed, 1])
-    held: dict[str, list[bool]] = {name: [] for name in true}
-    effective, good, unbroken = np.zeros(datasets), np.zeros(datasets, np.bool_), np.zeros(datasets, np.bool_)
-    for number in range(datasets):
-        limits, clusters = limits_of_data(design, confidence, rng, resampling)
-        effective[number] = effective_number(clusters.size)
-        good[number], unbroken[number] = quality_of_sizes(clusters.size) == "good", not clusters.broken.any()
-        for name, (lower, upper) in limits.items():
-            held[name].append(bool(lower <= true[name] <= upper))
+    rng, tally, of_sets = np.random.default_rng([seed, 1]), Tally(), Tally()
+    for _ in range(datasets):
+        clusters = Population.of(design, design.clusters, rng)
+        limits = limits_of(data_of(clusters, rng), confidence, resampling)
+        tally.add({name: held(limits[name], value) for name, value in true.items()})
+        is_good, is_unbroken = quality_of_sizes(clusters.size) == "good", not clusters.broken.any()
+        of_sets.add({"effective": effective_number(clusters.size), "good": is_good, "unbroken": is_unbroken})
+    good = of_sets["good"] > 0
     kinds = {"all": np.ones(datasets, np.bool_)}
     kinds |= {"unmarked": good} if not good.all() else {}
-    kinds |= {"none broken": unbroken} if design.one_broken_in else {}
-    covered = {
-        kind: {name: float(np.mean(np.array(values)[chosen])) for name, values in held.items()}
-        for kind, chosen in kinds.items()
-        if chosen.sum() >= min(FEWEST_DATASETS, datasets)
-    }
-    return Coverage(float(effective.mean()), float(1 - good.mean()), covered)
+    kinds |= {"none broken": of_sets["unbroken"] > 0} if design.one_broken_in else {}
+    enough = min(FEWEST_DATASETS, datasets)
+    covered = {kind: tally.means(chosen) for kind, chosen in kinds.items() if chosen.sum() >= enough}
+    return Coverage(float(of_sets.mean("effective")), float(1 - good.mean()), covered)
+
+
+def measure(design: Design, asked: Asked) -> Table:
+    """A row for each kind of data sets."""
+    measured = coverage(design, asked.datasets, asked.confidence, asked.seed, asked.resamples)
+    for kind, shares in measured.covered.items():
+        numbers = np.concatenate([np.ravel(shares[name]) for name in (*ROW_AREAS, *RATIOS)])
+        yield str(design), f"{measured.effective:.1f}", f"{measured.marked:.2f}", kind, *numbers.tolist()
 
 
 def main() -> None:
-    """Parse the arguments and print everything."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", type=int, default=1000)
-    parser.add_argument("--confidence", type=float, default=0.95)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--resamples", type=int, default=0, help="of the bootstrap; 0: intervals of the closed forms")
-    parser.add_argument("--designs", type=int, nargs="*", help="numbers of the designs, from 0; default: all")
-    options = parser.parse_args()
-    names = ("AP", "ROC", *(f"{name} {t:g}" for name in "PRF" for t in THRESHOLDS))
-    print(f"Monte Carlo error {np.sqrt(0.0475 / options.datasets):.3f} in `all`")
-    print("| clusters | Kish | marked | data sets | " + " | ".join(names) + " |")
-    print("|---" * (4 + len(names)) + "|")
-    for design in DESIGNS if options.designs is None else [DESIGNS[number] for number in options.designs]:
-        measured = coverage(design, options.datasets, options.confidence, options.seed, options.resamples)
-        order = ("average_precision", "roc_auc", *(f"{name} {t:g}" for name in RATIOS for t in THRESHOLDS))
-        for kind, shares in measured.covered.items():
-            start = f"| {design} | {measured.effective:.1f} | {measured.marked:.2f} | {kind} | "
-            print(start + " | ".join(f"{shares[name]:.3f}".lstrip("0") for name in order) + " |", flush=True)
+    """Print the table."""
+    asked = options(__doc__, 1000, confidence=0.95, resamples=0)
+    names = ("AP", "ROC", *(f"{name} {threshold:g}" for name in "PRF" for threshold in THRESHOLDS))
+    print_error(asked.datasets)
+    report("clusters", ("clusters", "Kish", "marked", "data sets", *names), measure, DESIGNS, asked)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,12 @@ Four parts, each at the level of 5 %:
 
 from __future__ import annotations
 
-import argparse
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from harness import Floats, Integers, Table, Tally, print_parts
 from scipy.special import ndtr
 
 from pipeline.metrics.comparison.paired import (
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.random import Generator
-    from numpy.typing import NDArray
 
 LEVEL = 0.05
 RESAMPLES = 399
@@ -46,7 +46,7 @@ MENTIONS = 8.0
 MATCHERS = ((0.0, 20.0, 0.05), (1.0, 20.0, 0.05), (1.0, 20.0, 0.005), (1.0, 5.0, 0.02))
 
 
-def skewed(rng: Generator, name: str, units: int) -> NDArray[np.float64]:
+def skewed(rng: Generator, name: str, units: int) -> Floats:
     """Differences of mean 0."""
     if name == "normal":
         return rng.standard_normal(units)
@@ -57,26 +57,27 @@ def skewed(rng: Generator, name: str, units: int) -> NDArray[np.float64]:
     return np.asarray(long_tail - 0.5 * rng.standard_normal(units) if name.endswith("normal") else long_tail)
 
 
-def means(datasets: int, rng: Generator) -> None:
+TESTS: dict[str, Callable[[Floats], float]] = {
+    "paired_t": lambda gap: paired_t(gap, 0 * gap).p_value,
+    "bootstrap_t": lambda gap: bootstrap_t(gap, 0 * gap, resamples=RESAMPLES).p_value,
+    "wilcoxon": lambda gap: wilcoxon_signed_rank(gap, 0 * gap).p_value,
+    "sign": lambda gap: sign_test(gap, 0 * gap).p_value,
+    "randomization": lambda gap: randomization_test(gap, 0 * gap, resamples=RESAMPLES).p_value,
+}
+DIFFERENCES = ("normal", "exponential", "lognormal(1)", "lognormal(1) - normal", "lognormal(1.5)")
+
+
+def means(datasets: int, rng: Generator) -> Table:
     """Tests of equal means."""
-    tests: dict[str, Callable[[NDArray[np.float64]], float]] = {
-        "paired_t": lambda gap: paired_t(gap, 0 * gap).p_value,
-        "bootstrap_t": lambda gap: bootstrap_t(gap, 0 * gap, resamples=RESAMPLES).p_value,
-        "wilcoxon": lambda gap: wilcoxon_signed_rank(gap, 0 * gap).p_value,
-        "sign": lambda gap: sign_test(gap, 0 * gap).p_value,
-        "randomization": lambda gap: randomization_test(gap, 0 * gap, resamples=RESAMPLES).p_value,
-    }
-    print(f"\nequal means rejected{'':<12}" + "".join(f"{name:>15}" for name in tests))
-    for name in ("normal", "exponential", "lognormal(1)", "lognormal(1) - normal", "lognormal(1.5)"):
-        for units in (30, 50, 100):
-            rejected = np.zeros(len(tests))
-            for _ in range(datasets):
-                gap = skewed(rng, name, units)
-                rejected += [test(gap) <= LEVEL for test in tests.values()]
-            print(f"{name:<24}{units:>8}" + "".join(f"{share:>15.3f}" for share in rejected / datasets))
+    for name, units in product(DIFFERENCES, (30, 50, 100)):
+        tally = Tally()
+        for _ in range(datasets):
+            gap = skewed(rng, name, units)
+            tally.add({test: p_value(gap) <= LEVEL for test, p_value in TESTS.items()})
+        yield name, str(units), *(float(share) for share in tally.means().values())
 
 
-def documents(rng: Generator, units: int, sizes: str, effects: str) -> list[NDArray[np.int64]]:
+def documents(rng: Generator, units: int, sizes: str, effects: str) -> list[Integers]:
     """Counts (tp, fp, fn) of two equally good systems on the same documents."""
     size = {"equal": 1.0, "lognormal": rng.lognormal(-0.5, 1.0, units), "Pareto(1.3)": (1 + rng.pareto(1.3, units)) / 2}
     mentions = rng.poisson(MENTIONS * np.broadcast_to(np.asarray(size[sizes]), units))
@@ -90,24 +91,22 @@ def documents(rng: Generator, units: int, sizes: str, effects: str) -> list[NDAr
     return counts
 
 
-def posteriors(datasets: int, rng: Generator) -> None:
+def posteriors(datasets: int, rng: Generator) -> Table:
     """Posteriors of equally good systems."""
-    print(f"\nequal systems called different: precision, recall, F1{'':<6}{'effective counts':>24}{'all counts':>24}")
-    for sizes, effects in (("equal", "shared"), ("equal", "own"), ("lognormal", "own"), ("Pareto(1.3)", "own")):
-        for units in (10, 30, 100):
-            calls = np.zeros((2, 3))
-            for _ in range(datasets):
-                systems = documents(rng, units, sizes, effects)
-                for ratio in range(3):
-                    shapes = np.array([_shapes(counts, ratio) for counts in systems])
-                    for row in range(2):
-                        first, second = (BetaPosterior(*side[row]) for side in shapes)
-                        calls[row, ratio] += abs(float(probability_greater(first, second)) - 0.5) >= (1 - LEVEL) / 2
-            shown = ["".join(f"{share:8.3f}" for share in row) for row in calls / datasets]
-            print(f"{sizes + ' sizes, effects ' + effects:<44}{units:>6}{'':<10}{shown[0]}{shown[1]}")
+    kinds = (("equal", "shared"), ("equal", "own"), ("lognormal", "own"), ("Pareto(1.3)", "own"))
+    for (sizes, effects), units in product(kinds, (10, 30, 100)):
+        calls = np.zeros((2, 3))
+        for _ in range(datasets):
+            systems = documents(rng, units, sizes, effects)
+            for ratio in range(3):
+                shapes = np.array([_shapes(counts, ratio) for counts in systems])
+                for row in range(2):
+                    first, second = (BetaPosterior(*side[row]) for side in shapes)
+                    calls[row, ratio] += abs(float(probability_greater(first, second)) - 0.5) >= (1 - LEVEL) / 2
+        yield f"{sizes} sizes, effects {effects}", str(units), *(calls / datasets).ravel().tolist()
 
 
-def _shapes(counts: NDArray[np.int64], ratio: int) -> list[tuple[float, float]]:
+def _shapes(counts: Integers, ratio: int) -> list[tuple[float, float]]:
     tp, fp, fn = counts.T
     misses = (fp, fn, fp + fn)[ratio]
     worth = effective_counts(tp, misses, 1 - LEVEL)
@@ -115,23 +114,20 @@ def _shapes(counts: NDArray[np.int64], ratio: int) -> list[tuple[float, float]]:
     return [(hits + 0.5, missed + 0.5) for hits, missed in pairs]
 
 
-def pooled(datasets: int, rng: Generator) -> None:
+def pooled(datasets: int, rng: Generator) -> Table:
     """Intervals of differences of pooled ratios; the truth of equally good systems is 0."""
-    print(f"\ncoverage of differences: precision, recall, F1{'':<8}{'intervals':>24}{'t of units - 1':>24}")
-    for sizes in ("equal", "lognormal", "Pareto(1.3)"):
-        for units in (10, 20, 30, 100):
-            covered = np.zeros((2, 3))
-            for _ in range(datasets):
-                first, second = documents(rng, units, sizes, "own")
-                difference = np.abs(pooled_ratios(first.sum(axis=0)) - pooled_ratios(second.sum(axis=0)))
-                errors = standard_errors(first, second)
-                plain = type(errors)(errors.error, np.full(3, units - 1.0))
-                covered += [difference <= each.half_width(1 - LEVEL) for each in (errors, plain)]
-            shown = ["".join(f"{share:8.3f}" for share in row) for row in covered / datasets]
-            print(f"{sizes + ' sizes':<44}{units:>6}{'':<4}{shown[0]}{shown[1]}")
+    for sizes, units in product(("equal", "lognormal", "Pareto(1.3)"), (10, 20, 30, 100)):
+        tally = Tally()
+        for _ in range(datasets):
+            first, second = documents(rng, units, sizes, "own")
+            difference = np.abs(pooled_ratios(first.sum(axis=0)) - pooled_ratios(second.sum(axis=0)))
+            errors = standard_errors(first, second)
+            plain = type(errors)(errors.error, np.full(3, units - 1.0))
+            tally.add({"held": np.concatenate([difference <= of.half_width(1 - LEVEL) for of in (errors, plain)])})
+        yield f"{sizes} sizes", str(units), *tally.mean("held").tolist()
 
 
-def matcher(rng: Generator, true: NDArray[np.int64], false: NDArray[np.float64], kept: float) -> pl.DataFrame:
+def matcher(rng: Generator, true: Integers, false: Floats, kept: float) -> pl.DataFrame:
     """Counts of events of a matcher that keeps 7 of 10 true matches and a share of the false ones."""
     before, after = rng.poisson(100 * false), rng.poisson(40 * false)
     zero = np.zeros(len(true), dtype=np.int64)
@@ -146,42 +142,34 @@ def matcher(rng: Generator, true: NDArray[np.int64], false: NDArray[np.float64],
     return pl.DataFrame({"event_id": np.arange(len(true)), **dict(zip(EVENT_COUNTS, columns, strict=True))})
 
 
-def matchers(datasets: int, rng: Generator) -> None:
+def events(rng: Generator, number: int, covering: float, variation: float) -> tuple[Integers, Floats]:
+    """True matches of events, and the levels of their false ones."""
+    true = rng.poisson(np.where(rng.random(number) < 0.4, rng.gamma(1.0, covering, number), 0.0))
+    return true, rng.gamma(variation**-2, variation**2, number) if variation else np.ones(number)
+
+
+def matchers(datasets: int, rng: Generator) -> Table:
     """Tests of equally good matchers on the same events."""
-    print(
-        f"\nequal matchers rejected: precision, recall, F1{'':<8}{'randomization':>24}{'jackknife_t':>24}{'tested':>8}"
-    )
-    for variation, coverage, kept in MATCHERS:
-        for events in (10, 30, 100):
-            rejected, tested = np.zeros((2, 3)), np.zeros(3)
-            for _ in range(datasets):
-                covered = rng.random(events) < 0.4
-                true = rng.poisson(np.where(covered, rng.gamma(1.0, coverage, events), 0.0))
-                false = rng.gamma(variation**-2, variation**2, events) if variation else np.ones(events)
-                ratios = paired_ratios(*(matcher(rng, true, false, kept) for _ in range(2))).values()
-                p_values = np.array([[ratio.flip_p_value(RESAMPLES, 1), ratio.t_p_value()] for ratio in ratios]).T
-                tested += ~np.isnan(p_values[0])
-                rejected += p_values <= LEVEL
-            shown = ["".join(f"{share:8.3f}" for share in row) for row in rejected / tested]
-            name = f"CV {variation:g}, {coverage:g} articles, {kept:g} of false kept"
-            print(f"{name:<44}{events:>6}{'':<4}{shown[0]}{shown[1]}{tested[2] / datasets:>8.2f}")
+    for (variation, covering, kept), number in product(MATCHERS, (10, 30, 100)):
+        rejected, tested = np.zeros((2, 3)), np.zeros(3)
+        for _ in range(datasets):
+            true, false = events(rng, number, covering, variation)
+            ratios = paired_ratios(*(matcher(rng, true, false, kept) for _ in range(2))).values()
+            p_values = np.array([[ratio.flip_p_value(RESAMPLES, 1), ratio.t_p_value()] for ratio in ratios]).T
+            tested += ~np.isnan(p_values[0])
+            rejected += p_values <= LEVEL
+        name = f"CV {variation:g}, {covering:g} articles, {kept:g} of false kept"
+        yield name, str(number), *(rejected / tested).ravel().tolist(), f"{tested[2] / datasets:.2f}"
 
 
-PARTS = {"means": means, "posteriors": posteriors, "pooled": pooled, "matchers": matchers}
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=list(PARTS))
-    asked = parser.parse_args()
-    print(f"{asked.datasets} data sets; Monte Carlo error of 5 %: {np.sqrt(0.05 * 0.95 / asked.datasets):.3f}")
-    for number, (name, measure) in enumerate(PARTS.items()):
-        if asked.only in {None, name}:
-            measure(asked.datasets, np.random.default_rng([asked.seed, number]))
+RATIOS = ("precision", "recall", "F1")
+PARTS = {
+    "means": (means, ("equal means rejected", "units", *TESTS)),
+    "posteriors": (posteriors, ("equal systems called different", "units", *RATIOS, *(f"all, {r}" for r in RATIOS))),
+    "pooled": (pooled, ("differences held", "units", *RATIOS, *(f"t of units - 1, {r}" for r in RATIOS))),
+    "matchers": (matchers, ("equal matchers rejected", "events", *RATIOS, *(f"t, {r}" for r in RATIOS), "tested")),
+}
 
 
 if __name__ == "__main__":
-    main()
+    print_parts(__doc__, 1000, PARTS)

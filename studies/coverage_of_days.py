@@ -1,6 +1,6 @@
 """How often 95% intervals of labelled rows hold the truth if days are the clusters, and the days go together.
 
-    python studies/coverage_of_days.py [DATA_SETS]
+    python studies/coverage_of_days.py [--datasets 300] [--only rows|systems]
 
 Every day has a level of prevalence and a level of the scores of its negatives, two autoregressions of the first order
 with the correlation ρ between neighbouring days; `cycle` adds quiet weekends, `unequal` makes sizes of days lognormal.
@@ -15,10 +15,11 @@ the limits of `paired_t` and of the pooled F1 hold 0, of all data sets and of th
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 import numpy as np
+from harness import Asked, Bools, Floats, Table, Tally, held, options, report
+from labelled_rows import autoregression, confusion, total
 
 from pipeline.metrics.comparison.paired import paired_t, randomization_test
 from pipeline.metrics.comparison.pooled import effective_units, jackknife_errors, pooled_ratios
@@ -30,11 +31,11 @@ from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clu
 from pipeline.tables.columns import RATIO_OF
 
 THRESHOLDS = np.linspace(-2.0, 4.0, 25)
-AT = 14  # the threshold whose ratios are shown
+AT, PICKED = 14, [4, 8, 12, 16, 20]  # the threshold whose ratios are shown, and those by which days are marked
 ROWS = 40  # of a day
 LEVEL = 0.05
 NAMES = ("fpr", "precision", "recall")
-DESIGNS = [
+DESIGNS = (
     *((days, 0.0, "") for days in (30, 60, 120, 365)),
     *((days, 0.3, "") for days in (60, 365)),
     *((days, 0.5, "") for days in (50, 60, 120, 365)),
@@ -43,20 +44,17 @@ DESIGNS = [
     (120, 0.0, "cycle"),
     (120, 0.0, "unequal"),
     (120, 0.7, "unequal"),
-]
+)
+SYSTEMS = tuple((days, rho) for days in (30, 60, 120, 365) for rho in (0.0, 0.3, 0.5, 0.7))
 
 
-def levels(rng: np.random.Generator, days: int, rho: float) -> np.ndarray:
+def levels(rng: np.random.Generator, days: int, rho: float) -> Floats:
     """An autoregression with the standard deviation 1."""
-    noise, level = rng.normal(size=days), np.empty(days)
-    level[0] = noise[0]
-    for day in range(1, days):
-        level[day] = rho * level[day - 1] + np.sqrt(1 - rho**2) * noise[day]
-    return level
+    return autoregression(rng.normal(size=days), rho)
 
 
-def counts(rng: np.random.Generator, days: int, rho: float, design: str) -> tuple[np.ndarray, np.ndarray]:
-    """Positives and negatives at or above each threshold, by day; the first column counts all."""
+def counts(rng: np.random.Generator, days: int, rho: float, design: str) -> Confusion:
+    """Outcomes of every day at every threshold."""
     prevalence, shift = levels(rng, days, rho), levels(rng, days, rho)
     if design == "cycle":
         prevalence -= 1.5 * (np.arange(days) % 7 > 4)
@@ -66,49 +64,64 @@ def counts(rng: np.random.Generator, days: int, rho: float, design: str) -> tupl
     day = np.repeat(np.arange(days), sizes)
     label = rng.random(len(day)) < 1 / (1 + np.exp(1.2 - 0.6 * prevalence[day]))
     score = rng.normal(size=len(day)) + np.where(label, 1.5, 0.5 * shift[day])
-    bins = np.searchsorted(THRESHOLDS, score, side="right")
-    table = np.zeros((2, days, len(THRESHOLDS) + 1))
-    np.add.at(table, (label.astype(np.int64), day, bins), 1)
-    above = table[:, :, ::-1].cumsum(axis=2)[:, :, ::-1]
-    return above[1], above[0]
+    return replace(confusion(THRESHOLDS, score, label, day), in_time=True)
 
 
-def confusion(positives: np.ndarray, negatives: np.ndarray) -> Confusion:
-    """Outcomes of every day at every threshold."""
-    tp, fp = positives[:, 1:], negatives[:, 1:]
-    return Confusion(tp, fp, positives[:, :1] - tp, negatives[:, :1] - fp, in_time=True)
-
-
-def retrieved(positives: np.ndarray, negatives: np.ndarray) -> Retrieved:
+def retrieved(outcomes: Confusion) -> Retrieved:
     """The same for the area, thresholds falling."""
-    return Retrieved(positives[:, :0:-1], negatives[:, :0:-1], positives[:, 0], negatives[:, 0])
+    positives, negatives = outcomes.tp + outcomes.fn, outcomes.fp + outcomes.tn
+    return Retrieved(outcomes.tp[:, ::-1], outcomes.fp[:, ::-1], positives[:, 0], negatives[:, 0])
 
 
-def area_of(positives: np.ndarray, negatives: np.ndarray) -> float:
+def area_of(outcomes: Confusion) -> float:
     """The area under the curve of all days."""
-    total = retrieved(positives.sum(axis=0, keepdims=True), negatives.sum(axis=0, keepdims=True))
-    return float(true_point_areas(total, total, total, random_sizes=True).auc[0])
+    of_days = vars(retrieved(outcomes)).values()
+    of_all = Retrieved(*(np.asarray(side.sum(axis=0, keepdims=True)) for side in of_days))
+    return float(true_point_areas(of_all, of_all, of_all, random_sizes=True).auc[0])
 
 
-def values(positives: np.ndarray, negatives: np.ndarray) -> dict[str, float]:
+def values(outcomes: Confusion) -> dict[str, float]:
     """What the limits are to hold, of many days."""
-    total = confusion(positives.sum(axis=0, keepdims=True), negatives.sum(axis=0, keepdims=True))
-    sides = {name: total.sides(RATIO_OF[name]) for name in NAMES}
-    shown = {name: float(hits[0, AT] / (hits + misses)[0, AT]) for name, (hits, misses) in sides.items()}
-    return shown | {"pr_auc": area_of(positives, negatives)}
+    sides = {name: total(outcomes).sides(RATIO_OF[name]) for name in NAMES}
+    ratios = {name: float(hits[AT] / (hits + misses)[AT]) for name, (hits, misses) in sides.items()}
+    return ratios | {"pr_auc": area_of(outcomes)}
 
 
-def held(positives: np.ndarray, negatives: np.ndarray, truth: dict[str, float], *, in_time: bool) -> list[bool]:
+def holds(outcomes: Confusion, truth: dict[str, float], *, in_time: bool) -> Floats:
     """Whether the limits of each number hold the truth."""
-    used = replace(confusion(positives, negatives), in_time=in_time)
-    limits = intervals_of_clusters(used, 0.95, names=NAMES)
+    limits = intervals_of_clusters(replace(outcomes, in_time=in_time), 0.95, names=NAMES)
     covered = [limits[name][0][AT] <= truth[name] <= limits[name][1][AT] for name in NAMES]
-    spread = true_point_shifts(retrieved(positives, negatives), in_time=in_time)[0].spread
-    lower, upper = area_interval(np.asarray(area_of(positives, negatives)), spread, 0.95, clustered=True)
-    return [*map(bool, covered), bool(lower <= truth["pr_auc"] <= upper)]
+    spread = true_point_shifts(retrieved(outcomes), in_time=in_time)[0].spread
+    lower, upper = area_interval(np.asarray(area_of(outcomes)), spread, 0.95, clustered=True)
+    return np.array([*covered, lower <= truth["pr_auc"] <= upper], dtype=np.float64)
 
 
-def compared(rng: np.random.Generator, days: int, rho: float) -> list[bool]:
+def measure_rows(design: tuple[int, float, str], asked: Asked) -> Table:
+    """A row of the first table."""
+    days, rho, kind = design
+    rng, tally = np.random.default_rng(asked.seed), Tally()
+    truth = values(counts(rng, 20_000, 0.0, kind))
+    for _ in range(asked.datasets):
+        outcomes = counts(rng, days, rho, kind)
+        sides = (outcomes.tp, outcomes.fp, outcomes.fn, outcomes.tn)
+        marked = may_days_be_alike(Confusion(*(side[:, PICKED] for side in sides), in_time=True))
+        tally.add({"marked": marked, "in time": holds(outcomes, truth, in_time=True)})
+        tally.add({"no order": holds(outcomes, truth, in_time=False)})
+    unmarked = _of_unmarked(tally, "in time", tally["marked"] > 0)
+    groups = (tally.mean("in time"), unmarked, tally.mean("no order"))
+    yield str(days), f"{rho:g}", kind, f"{tally.mean('marked'):.2f}", *map(_cells, groups)
+
+
+def _of_unmarked(tally: Tally, name: str, marked: Bools) -> Floats:
+    """The mean of the data sets that are not marked; nan if fewer than one in twenty are not."""
+    return tally.mean(name, ~marked) if (~marked).mean() >= 1 / 20 else np.nan * tally[name][0]
+
+
+def _cells(numbers: Floats) -> str:
+    return " · ".join("–" if np.isnan(number) else f"{number:.3f}" for number in numbers)
+
+
+def compared(rng: np.random.Generator, days: int, rho: float) -> dict[str, float | Floats]:
     """Whether a pair of equal systems is marked, which limits hold 0, and which tests reject."""
     of_system, of_day = levels(rng, days, rho), levels(rng, days, rho)
     a, b = (0.5 + 0.1 * of_day + sign * (0.05 * of_system + 0.025 * rng.normal(size=days)) for sign in (1, -1))
@@ -119,58 +132,40 @@ def compared(rng: np.random.Generator, days: int, rho: float) -> list[bool]:
     jackknifed = pooled_ratios(leave_one_out(first)) - pooled_ratios(leave_one_out(second))
     errors = jackknife_errors(jackknifed, effective_units(first, second), in_time=True)
     gap = pooled_ratios(first.sum(axis=0)) - pooled_ratios(second.sum(axis=0))
-    lower, upper = student.limits(0.95)
-    return [
-        may_neighbours_be_alike((a - b)[:, None]),
-        may_neighbours_be_alike(jackknifed[:, 2:]),
-        lower <= 0 <= upper,
-        bool(abs(gap[2]) <= errors.half_width(0.95)[2]),
-        bootstrapped.p_value() <= LEVEL,
-        randomization_test(a, b, resamples=999, factor=factor).p_value <= LEVEL,
-        randomization_test(a, b, resamples=999).p_value <= LEVEL,
-    ]
+    in_order = randomization_test(a, b, resamples=999, factor=factor)
+    rejects = [test <= LEVEL for test in (bootstrapped.p_value(), in_order.p_value)]
+    return {
+        "marked": may_neighbours_be_alike((a - b)[:, None]),
+        "F1 marked": may_neighbours_be_alike(jackknifed[:, 2:]),
+        "paired_t": held(student.limits(0.95), 0.0),
+        "F1": abs(gap[2]) <= errors.half_width(0.95)[2],
+        "tests": np.array(rejects),
+        "no order": randomization_test(a, b, resamples=999).p_value <= LEVEL,
+    }
 
 
-def compare(data_sets: int) -> None:
-    """Print the table of two systems."""
-    print("\n| days | ρ | marked | hold: paired_t, F1 | of those not marked | bootstrap_t, randomization | no order |")
-    for days, rho in ((days, rho) for days in (30, 60, 120, 365) for rho in (0.0, 0.3, 0.5, 0.7)):
-        rng = np.random.default_rng(7)
-        table = np.array([compared(rng, days, rho) for _ in range(data_sets)], dtype=np.float64)
-        unmarked = [table[table[:, mark] == 0, 2 + mark] for mark in (0, 1)]
-        of_good = [f"{held.mean():.3f}" if len(held) >= data_sets / 20 else "–" for held in unmarked]
-        cells = [f"{share:.3f}" for share in table[:, 2:].mean(axis=0)]
-        groups = (cells[:2], of_good, cells[2:4], cells[4:])
-        print(f"| {days} | {rho:g} | {table[:, 0].mean():.2f} | {' | '.join(map(' · '.join, groups))} |", flush=True)
+def measure_systems(design: tuple[int, float], asked: Asked) -> Table:
+    """A row of the second table."""
+    days, rho = design
+    rng, tally = np.random.default_rng(asked.seed), Tally()
+    for _ in range(asked.datasets):
+        tally.add(compared(rng, days, rho))
+    marks = {"paired_t": "marked", "F1": "F1 marked"}
+    unmarked = [_of_unmarked(tally, name, tally[mark] > 0) for name, mark in marks.items()]
+    of_all = [tally.mean(name) for name in marks]
+    cells = [_cells(np.array(shares)) for shares in (of_all, unmarked, tally.mean("tests"))]
+    yield str(days), f"{rho:g}", f"{tally.mean('marked'):.2f}", *cells, float(tally.mean("no order"))
 
 
-def main(data_sets: int) -> None:
+def main() -> None:
     """Print the tables."""
-    picked = [4, 8, 12, 16, 20]
-    print("| days | ρ | | marked | in time: fpr, precision, recall, pr_auc | of those not marked | no order |")
-    for days, rho, design in DESIGNS:
-        rng = np.random.default_rng(7)
-        truth = values(*counts(rng, 20_000, 0.0, design))
-        rows = []
-        for _ in range(data_sets):
-            sides = counts(rng, days, rho, design)
-            chosen = [side[:, [0, *(index + 1 for index in picked)]] for side in sides]
-            rows.append(
-                [
-                    may_days_be_alike(confusion(*chosen)),
-                    *held(*sides, truth, in_time=True),
-                    *held(*sides, truth, in_time=False),
-                ]
-            )
-        table = np.array(rows, dtype=np.float64)
-        marked, in_time, plain = table[:, 0] > 0, table[:, 1:5], table[:, 5:]
-        unmarked = in_time[~marked].mean(axis=0) if (~marked).sum() >= data_sets / 20 else np.full(4, np.nan)
-        cells = [" · ".join(f"{each:.3f}" for each in group) for group in (in_time.mean(axis=0), unmarked)]
-        no_order = " · ".join(f"{each:.3f}" for each in plain.mean(axis=0))
-        which = f"| {days} | {rho:g} | {design} | {marked.mean():.2f} |"
-        print(f"{which} {cells[0]} | {cells[1]} | {no_order} |", flush=True)
-    compare(data_sets)
+    asked = options(__doc__, 300, 7)
+    names = "fpr, precision, recall, pr_auc"
+    head = ("days", "ρ", "", "marked", f"in time: {names}", "of those not marked", "no order")
+    report("rows", head, measure_rows, DESIGNS, asked)
+    head = ("days", "ρ", "marked", "hold: paired_t, F1", "unmarked", "bootstrap_t, randomization", "no order")
+    report("systems", head, measure_systems, SYSTEMS, asked)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 300)
+    main()

@@ -1,6 +1,6 @@
 """Measured coverage of cost per row, net benefit, and precision, F1 and cost at another prevalence, of known truth.
 
-    python studies/coverage_of_decisions.py [--datasets 2000] [--seed 1]
+    python studies/coverage_of_decisions.py [--datasets 2000] [--seed 1] [--only TEXT]
 
 Scores are normal with means that lie 1.5 apart; thresholds retrieve the shares of the negatives that are named. Rows
 are independent, with weights (log-normal, σ 1) or without, or come in clusters whose effects shift both the share of
@@ -15,44 +15,32 @@ error of a share near .95 is √(.05 / n).
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from harness import Asked, Bools, Floats, Integers, Table, Tally, held, options, report
+from labelled_rows import confusion, nodes, total
 from scipy.special import expit, ndtr, ndtri
 
 from pipeline.metrics.curves.decisions import Cost, Payoffs, Rate, Rates, correlation_of_rates, of_smaller
 from pipeline.metrics.uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-Floats: TypeAlias = "NDArray[np.float64]"
 Limits: TypeAlias = "tuple[Floats, Floats]"
-Sample: TypeAlias = "tuple[Floats, NDArray[np.bool_], Floats, NDArray[np.int64]]"  # scores, labels, weights, clusters
+Sample: TypeAlias = "tuple[Floats, Bools, Integers, Floats]"  # scores, labels, clusters, weights
 
 CONFIDENCE, SHIFT = 0.95, 1.5
 ALARMS = np.array([0.005, 0.02, 0.05, 0.1, 0.3, 0.6])
 COSTS = {"cost 1:20": Cost(fp=1, fn=20), "cost 5:1": Cost(fp=5, fn=1)}
 PREVALENCES = (0.01, 0.1, 0.5)
 PROBABILITIES = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.6])
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
 
 
 @dataclass(frozen=True)
 class Design:
-    """What is simulated.
+    """Rows of which a share is positive, in so many clusters (0: they are independent), with or without weights.
 
-    Attributes:
-        rows: Rows, of clusters on average.
-        share: Share of positives.
-        clusters: How many; 0: rows are independent.
-        unequal: Whether their sizes are.
-        effect: Standard deviation of the effect of a cluster on its scores.
-        weighted: Whether rows have weights.
+    `effect` is the standard deviation of the effect of a cluster on its scores.
     """
 
     rows: int
@@ -62,9 +50,7 @@ class Design:
     effect: float = 0.5
     weighted: bool = False
 
-    @property
-    def name(self) -> str:
-        """What it is called."""
+    def __str__(self) -> str:
         weights = ", weights" if self.weighted else ""
         if not self.clusters:
             return f"{self.rows} rows, {self.share:.0%} positive{weights}"
@@ -77,16 +63,15 @@ class Design:
 
     def truth(self, thresholds: Floats) -> Confusion:
         """Shares of the four outcomes among all rows."""
-        nodes, weights = (_NODES, _WEIGHTS / _WEIGHTS.sum()) if self.clusters else (np.zeros(1), np.ones(1))
-        shares, effect = self.share_of(nodes)[:, None] if self.clusters else np.full((1, 1), self.share), self.effect
-        moved = effect * nodes[:, None] if self.clusters else np.zeros((1, 1))
-        above = [ndtr(shift + moved - thresholds) for shift in (SHIFT, 0.0)]
+        values, weights = nodes(60) if self.clusters else (np.zeros(1), np.ones(1))
+        shares = self.share_of(values)[:, None] if self.clusters else np.full((1, 1), self.share)
+        above = [ndtr(shift + self.effect * values[:, None] - thresholds) for shift in (SHIFT, 0.0)]
         tp, fp = (weights @ (share * retrieved) for share, retrieved in zip((shares, 1 - shares), above, strict=True))
         positives = float(weights @ shares[:, 0])
         return Confusion(tp, fp, positives - tp, 1 - positives - fp)
 
     def drawn(self, rng: np.random.Generator) -> Sample:
-        """Scores, labels, weights and clusters of the rows of a data set."""
+        """Scores, labels, clusters and weights of the rows of a data set."""
         if not self.clusters:
             label = rng.random(self.rows) < self.share
             cluster, moved = np.zeros(self.rows, dtype=np.int64), np.zeros(self.rows)
@@ -99,68 +84,38 @@ class Design:
             label = rng.random(len(cluster)) < self.share_of(effects)[cluster]
             moved = self.effect * effects[cluster]
         weight = rng.lognormal(0, 1, len(label)) if self.weighted else np.ones(len(label))
-        return moved + rng.standard_normal(len(label)) + SHIFT * label, label, weight, cluster
+        return moved + rng.standard_normal(len(label)) + SHIFT * label, label, cluster, weight
 
 
 DESIGNS = (
-    Design(200, 0.3),
-    Design(500, 0.05),
-    Design(500, 0.3),
-    Design(2000, 0.05),
-    Design(2000, 0.3),
-    Design(500, 0.3, weighted=True),
-    Design(2000, 0.1, weighted=True),
-    Design(600, 0.3, clusters=30),
-    Design(1000, 0.1, clusters=100),
-    Design(2000, 0.3, clusters=100),
-    Design(2000, 0.1, clusters=200),
-    Design(2000, 0.3, clusters=100, unequal=True),
-    Design(1000, 0.3, clusters=50, weighted=True),
+    *(Design(*numbers) for numbers in ((200, 0.3), (500, 0.05), (500, 0.3), (2000, 0.05), (2000, 0.3))),
+    *(Design(*numbers, weighted=True) for numbers in ((500, 0.3), (2000, 0.1))),
+    *(Design(*numbers) for numbers in ((600, 0.3, 30), (1000, 0.1, 100), (2000, 0.3, 100), (2000, 0.1, 200))),
+    Design(2000, 0.3, 100, unequal=True),
+    Design(1000, 0.3, 50, weighted=True),
 )
 
 
-def confusion(design: Design, sample: Sample, thresholds: Floats, power: int = 1) -> Confusion:
-    """Weights to a power by cluster and threshold."""
-    score, label, weight, cluster = sample
-    sides = []
-    for mask in (label, ~label):
-        cell = np.searchsorted(thresholds, score[mask], side="right")
-        table = np.zeros((max(design.clusters, 1), len(thresholds) + 1))
-        np.add.at(table, (cluster[mask], cell), weight[mask] ** power)
-        above = table[:, ::-1].cumsum(axis=1)[:, ::-1]
-        sides += [above[:, 1:], above[:, :1] - above[:, 1:]]
-    return Confusion(sides[0], sides[2], sides[1], sides[3])
-
-
-@dataclass(frozen=True)
 class Counted:
     """A data set at thresholds, and its limits as the stage has them."""
 
-    counts: Confusion
-    weights: Weights | None
-    heaviest: tuple[float, float] | None
-    clustered: bool
-
-    @classmethod
-    def of(cls, design: Design, sample: Sample, thresholds: Floats) -> Counted:
-        """Count a data set."""
-        counts = confusion(design, sample, thresholds)
-        if not design.weighted:
-            return cls(counts, None, None, bool(design.clusters))
-        squares = confusion(design, sample, thresholds, 2)
-        heaviest = float(sample[2].max(initial=0.0))  # no label gave the weights
-        either = (heaviest, heaviest)
-        return cls(counts, Weights(_rows(squares), *either), either, bool(design.clusters))
+    def __init__(self, design: Design, sample: Sample, thresholds: Floats) -> None:
+        self.counts, self.clustered = confusion(thresholds, *sample), bool(design.clusters)
+        self.weights: Weights | None = None
+        self.heaviest: tuple[float, float] | None = None
+        if design.weighted:  # no label gave the weights
+            self.heaviest = (float(sample[3].max(initial=0.0)),) * 2
+            self.weights = Weights(total(confusion(thresholds, *sample[:3], sample[3] ** 2)), *self.heaviest)
 
     def of_payoffs(self, payoffs: Payoffs) -> Limits:
         """Limits of a mean."""
         if self.clustered:
             return payoffs.limits_of_clusters(self.counts, CONFIDENCE, heaviest=self.heaviest)
-        return payoffs.limits_of_rows(_rows(self.counts), self.weights, CONFIDENCE)
+        return payoffs.limits_of_rows(total(self.counts), self.weights, CONFIDENCE)
 
     def rates(self) -> Rates:
         """Recall and false positive rate with limits."""
-        names, totals = ("recall", "fpr"), _rows(self.counts)
+        names, totals = ("recall", "fpr"), total(self.counts)
         if self.clustered:
             limits = intervals_of_clusters(self.counts, CONFIDENCE, heaviest=self.heaviest, names=names)
             correlation = correlation_of_rates([self.counts])
@@ -172,75 +127,60 @@ class Counted:
         return Rates(Rate(recall, *limits["recall"]), Rate(fpr, *limits["fpr"]), correlation)
 
 
-def _rows(counts: Confusion) -> Confusion:
-    return Confusion(*(side.sum(axis=0) for side in (counts.tp, counts.fp, counts.fn, counts.tn)))
-
-
-def judged(design: Design, rng: np.random.Generator) -> Iterator[tuple[str, Floats]]:
+def judged(design: Design, rng: np.random.Generator) -> dict[str, Floats]:
     """What each interval of a data set does with the truth: 1 it holds it, 0 not, nan it is not defined."""
     sample = design.drawn(rng)
     thresholds = np.sort(-ndtri(ALARMS))
-    truth, counted = design.truth(thresholds), Counted.of(design, sample, thresholds)
+    truth, counted = design.truth(thresholds), Counted(design, sample, thresholds)
+    judgements = {}
     for name, cost in COSTS.items():
         payoffs = Payoffs(*cost.by_outcome)
-        yield name, _holds(counted.of_payoffs(payoffs), payoffs.mean(truth))
-    rates = counted.rates()
+        judgements[name] = held(counted.of_payoffs(payoffs), payoffs.mean(truth))
     recall, fpr = truth.tp / (truth.tp + truth.fn), truth.fp / (truth.fp + truth.tn)
     exact = Rates(Rate(recall, recall, recall), Rate(fpr, fpr, fpr), np.zeros_like(recall))
+    estimated, true = (_elsewhere(rates) for rates in (counted.rates(), exact))
+    for name, rate in estimated.items():
+        judgements[name] = held((np.where(np.isnan(rate.value), np.nan, rate.lower), rate.upper), true[name].value)
+    return judgements | _of_net_benefit(design, sample)
+
+
+def _elsewhere(rates: Rates) -> dict[str, Rate]:
+    """What is derived from rates at other prevalences."""
+    derived = {}
     for prevalence in PREVALENCES:
-        at = f"at {prevalence:g}"
-        yield f"precision {at}", _holds_rate(rates.precision(prevalence), exact.precision(prevalence))
-        yield (
-            f"NPV {at}",
-            _holds_rate(rates.negative_predictive_value(prevalence), exact.negative_predictive_value(prevalence)),
-        )
-        yield f"F1 {at}", _holds_rate(rates.f1(prevalence), exact.f1(prevalence))
-        cost = COSTS["cost 1:20"]
-        yield f"cost {at}", _holds_rate(rates.cost_per_row(cost, prevalence), exact.cost_per_row(cost, prevalence))
-    yield from _of_net_benefit(design, sample)
+        derived[f"precision at {prevalence:g}"] = rates.precision(prevalence)
+        derived[f"NPV at {prevalence:g}"] = rates.negative_predictive_value(prevalence)
+        derived[f"F1 at {prevalence:g}"] = rates.f1(prevalence)
+        derived[f"cost at {prevalence:g}"] = rates.cost_per_row(COSTS["cost 1:20"], prevalence)
+    return derived
 
 
-def _of_net_benefit(design: Design, sample: Sample) -> Iterator[tuple[str, Floats]]:
+def _of_net_benefit(design: Design, sample: Sample) -> dict[str, Floats]:
     """Thresholds of the scores that are those of the threshold probabilities."""
     odds = PROBABILITIES / (1 - PROBABILITIES) * (1 - design.share) / design.share
     thresholds = np.log(odds) / SHIFT + SHIFT / 2
-    truth, counted = design.truth(thresholds), Counted.of(design, sample, thresholds)
+    truth, counted = design.truth(thresholds), Counted(design, sample, thresholds)
     model, beyond = Payoffs.of_net_benefit(PROBABILITIES), Payoffs.beyond_all(PROBABILITIES)
     of_model, of_beyond = counted.of_payoffs(model), counted.of_payoffs(beyond)
-    yield "net benefit", _holds(of_model, model.mean(truth))
-    yield "difference", _holds(of_smaller(of_model, of_beyond), np.minimum(model.mean(truth), beyond.mean(truth)))
+    difference = held(of_smaller(of_model, of_beyond), np.minimum(model.mean(truth), beyond.mean(truth)))
+    return {"net benefit": held(of_model, model.mean(truth)), "difference": difference}
 
 
-def _holds(limits: Limits, truth: Floats) -> Floats:
-    lower, upper = limits
-    return np.where(np.isnan(lower), np.nan, (lower <= truth) & (truth <= upper))
-
-
-def _holds_rate(rate: Rate, truth: Rate) -> Floats:
-    return _holds((np.where(np.isnan(rate.value), np.nan, rate.lower), rate.upper), truth.value)
+def measure(design: Design, asked: Asked) -> Table:
+    """A row for each number."""
+    rng, tally = np.random.default_rng((asked.seed, DESIGNS.index(design))), Tally()
+    for _ in range(asked.datasets):
+        tally.add(judged(design, rng))
+    for name, shares in tally.means().items():
+        by_threshold = " ".join(f"{share:.3f}" for share in shares)
+        yield str(design), name, float(shares.min()), float(shares.mean()), float(shares.max()), by_threshold
 
 
 def main() -> None:
-    """Parse the arguments and print everything."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--designs", type=int, nargs="*", help="numbers of designs; default: all")
-    options = parser.parse_args()
-    for number, design in enumerate(DESIGNS):
-        if options.designs and number not in options.designs:
-            continue
-        rng = np.random.default_rng((options.seed, number))
-        tallies: dict[str, list[Floats]] = {}
-        for _ in range(options.datasets):
-            for name, held in judged(design, rng):
-                tallies.setdefault(name, []).append(held)
-        print(f"{number}: {design.name}")
-        print(f"  {'':<18}{'least':>8}{'mean':>8}{'most':>8}   by threshold")
-        for name, tally in tallies.items():
-            shares = np.nanmean(np.array(tally), axis=0)
-            cells = " ".join(f"{share:.3f}" for share in shares)
-            print(f"  {name:<18}{shares.min():>8.3f}{shares.mean():>8.3f}{shares.max():>8.3f}   {cells}")
+    """Print the table."""
+    asked = options(__doc__, 2000)
+    head = ("design", "number", "least", "mean", "most", "by threshold")
+    report(f"{asked.datasets} data sets", head, measure, DESIGNS, asked)
 
 
 if __name__ == "__main__":

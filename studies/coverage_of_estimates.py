@@ -1,20 +1,19 @@
 """Measured coverage of the before/after intervals, on simulated counts whose truth is known.
 
     python studies/coverage_of_estimates.py [--datasets 2000] [--events 10,30,100,300,1000] [--confidence 0.95]
-        [--seed 1] [--only references | marks] [--resamples 0]
+        [--seed 1] [--only marks|references|coverage|power|bias] [--resamples 0]
 
-First, for false positive rates at the recall reference of .01, .30 and .50: how often the actual precision, recall and
-F1 lie in their intervals, and how often actual recall lies in that of `recall_uncorrected`; events differ (CV 1) or do
-not, and the reference is given, or chosen as the default rule chooses it. `--only references` stops there.
+References, for false positive rates at the recall reference of .01, .30 and .50: how often the actual precision, recall
+and F1 lie in their intervals, and how often actual recall lies in that of `recall_uncorrected`; events differ (CV 1) or
+do not, and the reference is given, or chosen as the default rule chooses it.
 
-Marks (`--only marks` prints these alone): in how many data sets the stage marks its estimates `assumption_failed`, and
-how many of the estimates are `good` and cover precision, where the rate near to the event, and after it, is a multiple
-of that far before it.
+Marks: in how many data sets the stage marks its estimates `assumption_failed`, and how many of the estimates are `good`
+and cover precision, where the rate near to the event, and after it, is a multiple of that far before it.
 
-Then, for every number of events: events that are all alike or that differ (CV 1 in false positive rate and in compared
-pairs), false matches alone or in bursts; 60 % of the events have no coverage, and the others differ in how much. The
-thresholds are put in classes by the number of matches before the event that they let be expected. `worst` is the
-threshold with the lowest coverage and `most` the one with the highest. `naive` takes every pair as independent.
+Coverage, for every number of events: events that are all alike or that differ (CV 1 in false positive rate and in
+compared pairs), false matches alone or in bursts; 60 % of the events have no coverage, and the others differ in how
+much. The thresholds are put in classes by the number of matches before the event that they let be expected. `worst` is
+the threshold with the lowest coverage and `most` the one with the highest. `naive` takes every pair as independent.
 
 Covered is the actual precision, recall and F1 at expected counts (superpopulation); for the uncorrected ones what their
 formulas converge to, and for `realised` the precision of the data set at hand. `unbounded` counts as [0, 1];
@@ -23,20 +22,17 @@ formulas converge to, and for `realised` the precision of the data set at hand. 
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections import defaultdict
-from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
-from before_after_counts import Setting, simulate, truth
+from before_after_counts import Counts, Setting, simulate, truth
+from harness import Asked, Floats, Table, Tally, held, options, print_error, report
 from scipy.special import expit, logit, ndtri
 
 from pipeline.metrics.before_after.assumption import placebo, placebo_joint, realised_precision_interval
-from pipeline.metrics.before_after.estimates import Sides, Sums
+from pipeline.metrics.before_after.estimates import Sums
 from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, Choice, intervals
 from pipeline.metrics.uncertainty.replicates import Resampling
 from pipeline.stages import STAGES
@@ -44,9 +40,9 @@ from pipeline.stages import STAGES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from pipeline.metrics.uncertainty.limits import Interval
+
+Kind: TypeAlias = "tuple[int, int, float, bool]"  # events, replicates (0: every event), CV, whether there are bursts
 
 CLASSES = ((0.0, 1.0, "<1"), (1.0, 10.0, "1-10"), (10.0, 100.0, "10-100"), (100.0, np.inf, ">100"))
 GROUPS = 64
@@ -58,64 +54,25 @@ MANY = 100.0
 REFERENCE_RATES, MIN_PRECISION = (0.01, 0.30, 0.50), 0.05
 TRUE_IN_BIN = 2  # true matches per event whose score lies between two thresholds
 HEADLINE = ("precision", "recall", "f1", "recall_uncorrected")
+RATIOS = (1.0, 1.2, 0.8, 0.41)  # of the rates near to the event and far from it
 
 
-@dataclass(frozen=True)
-class Counts:
-    """One data set: matches of shape (G, T) and pairs of shape (G,)."""
-
-    far: NDArray[np.int64]
-    near: NDArray[np.int64]
-    false_after: NDArray[np.int64]
-    true_after: NDArray[np.int64]
-    n_far: NDArray[np.int64]
-    n_near: NDArray[np.int64]
-    n_after: NDArray[np.int64]
-
-    @property
-    def four(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Matches before and after the event, and pairs before and after it."""
-        return self.far + self.near, self.false_after + self.true_after, self.n_far + self.n_near, self.n_after
-
-    @property
-    def sides(self) -> tuple[Sides]:
-        """The first argument of `intervals`."""
-        return (Sides(*self.four),)
-
-
-@dataclass
-class Tally:
-    """Sums over data sets, every array of shape (T,)."""
-
-    with_limits: defaultdict[str, NDArray[np.float64]] = field(default_factory=lambda: defaultdict(lambda: np.zeros(1)))
-    covered: defaultdict[str, NDArray[np.float64]] = field(default_factory=lambda: defaultdict(lambda: np.zeros(1)))
-    width: defaultdict[str, NDArray[np.float64]] = field(default_factory=lambda: defaultdict(lambda: np.zeros(1)))
-
-    def add(self, name: str, lower: NDArray[np.float64], upper: NDArray[np.float64], true: NDArray[np.float64]) -> None:
-        """Count one interval per threshold; nan: none was given."""
-        has_limits = ~np.isnan(lower)
-        self.with_limits[name] = self.with_limits[name] + has_limits
-        self.covered[name] = self.covered[name] + (has_limits & (lower <= true + 1e-9) & (true - 1e-9 <= upper))
-        self.width[name] = self.width[name] + np.where(has_limits, np.minimum(upper, 1.0) - np.maximum(lower, 0.0), 0.0)
-
-
-def data_sets(setting: Setting, count: int, seed: int, groups: int | None = None) -> Iterator[Counts]:
+def data_sets(setting: Setting, count: int, seed: int, groups: int = 0) -> Iterator[Counts]:
     """Simulated data sets one by one; with `groups`, events are put in so many replicates at random."""
     rng = np.random.default_rng(seed)
     at_once = max(1, ROWS_AT_ONCE // setting.events)
     for start in range(0, count, at_once):
-        batch = simulate(setting, min(at_once, count - start), rng)
-        for index in range(len(batch.n_far)):
-            arrays = [values[index] for values in vars(batch).values()]
-            if groups is not None:
-                member = np.arange(groups)[:, None] == rng.integers(0, groups, setting.events)
-                arrays = [np.rint(member.astype(np.float64) @ values).astype(np.int64) for values in arrays]
-            yield Counts(*arrays)
+        for counts in simulate(setting, min(at_once, count - start), rng):
+            if groups:
+                member = (np.arange(groups)[:, None] == rng.integers(0, groups, setting.events)).astype(np.float64)
+                yield Counts(*(np.rint(member @ values).astype(np.int64) for values in vars(counts).values()))
+            else:
+                yield counts
 
 
-def naive(counts: Counts, confidence: float) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+def naive(counts: Counts, confidence: float) -> dict[str, tuple[Floats, Floats]]:
     """What one gets from the totals alone, as if every pair were independent: the delta method with Poisson counts."""
-    m_before, m_after, n_before, n_after = (values.sum(axis=0).astype(np.float64) for values in counts.four)
+    m_before, m_after, n_before, n_after = counts.totals
     z, c = -ndtri((1 - confidence) / 2), n_after / n_before
     tp = m_after - c * m_before
     variance, ratio = m_after + c**2 * m_before, tp / tp[0]
@@ -137,130 +94,130 @@ def naive(counts: Counts, confidence: float) -> dict[str, tuple[NDArray[np.float
     }
 
 
-def _limits(interval: Interval) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _limits(interval: Interval) -> tuple[Floats, Floats]:
     anything = interval.reason == "unbounded"
     return np.where(anything, 0.0, interval.lower), np.where(anything, 1.0, interval.upper)
 
 
-def coverage(
-    setting: Setting,
-    datasets: int,
-    confidence: float,
-    seed: int,
-    groups: int | None,
-    resampling: Resampling | None = None,
-) -> Tally:
-    """Coverage of all intervals, and the placebo's rejections as "coverage" of nothing: 1 - rejected."""
-    tally, true = Tally(), truth(setting)
-    zeros = np.zeros(setting.thresholds)
-    for counts in data_sets(setting, datasets, seed, groups):
-        actual = intervals(counts.sides, reference=0, confidence=confidence, resampling=resampling)
+def _judged(name: str, limits: tuple[Floats, Floats], true: Floats) -> dict[str, Floats]:
+    """Whether limits hold the truth, and how wide they are; nan: there are none."""
+    lower, upper = limits
+    width = np.where(np.isnan(lower), np.nan, np.minimum(upper, 1.0) - np.maximum(lower, 0.0))
+    return {name: held(limits, true, 1e-9), f"{name} width": width}
+
+
+def coverage(kind: Kind, asked: Asked) -> Tally:
+    """What intervals hold in the data sets of a kind, and what the placebo tests reject."""
+    events, groups, variation, bursty = kind
+    setting, tally = Setting(events, variation, bursty), Tally()
+    true = truth(setting)
+    resampling = Resampling(asked.resamples) if asked.resamples else None
+    for number, counts in enumerate(data_sets(setting, asked.datasets, asked.seed, groups)):
+        actual = intervals([counts.sides], reference=0, confidence=asked.confidence, resampling=resampling)
         for name, interval in actual.items():
-            tally.add(name, *_limits(interval), true[name])
+            tally.add(_judged(name, _limits(interval), true[name]))
         with np.errstate(divide="ignore", invalid="ignore"):
-            for name, limits in naive(counts, confidence).items():
-                tally.add(f"naive {name}", *limits, true[name if name == "fpr" else f"{name}_uncorrected"])
-            precision = counts.true_after.sum(axis=0) / counts.four[1].sum(axis=0)
-        realised = realised_precision_interval(
-            *counts.four, counts.near, counts.n_near, confidence=confidence, reference=0
-        )
-        tally.add("realised", realised.lower, realised.upper, precision)
-        _add_placebo(tally, counts, confidence, zeros)
+            for name, limits in naive(counts, asked.confidence).items():
+                tally.add(_judged(f"naive {name}", limits, true[name if name == "fpr" else f"{name}_uncorrected"]))
+            precision = counts.true_after.sum(axis=0) / counts.totals[1]
+        sides, near = counts.sides, (counts.near, counts.n_near)
+        four = (sides.m_before, sides.m_after, sides.n_before, sides.n_after)
+        realised = realised_precision_interval(*four, *near, confidence=asked.confidence, reference=0)
+        tally.add(_judged("realised", (realised.lower, realised.upper), precision))
+        tally.add(_placebos(counts, asked.confidence, with_joint=number < JOINT_DATASETS))
     return tally
 
 
-def _add_placebo(tally: Tally, counts: Counts, confidence: float, zeros: NDArray[np.float64]) -> None:
+def _placebos(counts: Counts, confidence: float, *, with_joint: bool) -> dict[str, Floats]:
+    """Whether the placebo tests reject; nan: they cannot be made."""
     arguments = counts.far, counts.near, counts.n_far, counts.n_near
-    values = {"placebo": placebo(*arguments, confidence=confidence).p_value}
-    if tally.with_limits["joint"][0] < JOINT_DATASETS:
-        values["joint"] = np.full(1, placebo_joint(*arguments, flips=FLIPS))
-    for name, value in values.items():
-        accepted = np.where(np.isnan(value), np.nan, np.where(value > 1 - confidence, 0.0, 1.0))
-        tally.add(name, accepted, accepted, zeros[: len(value)])
+    p_values = {"placebo": placebo(*arguments, confidence=confidence).p_value}
+    if with_joint:
+        p_values["joint"] = np.full(1, placebo_joint(*arguments, flips=FLIPS))
+    return {name: np.where(np.isnan(p), np.nan, p <= 1 - confidence) for name, p in p_values.items()}
 
 
-def print_coverage(setting: Setting, tally: Tally, confidence: float) -> None:
-    """One line per class of thresholds and metric."""
-    print(
-        f"  {'expected':>8} {'metric':<20}{'coverage':>9}{'worst':>7}{'most':>7}{'naive':>7}{'width':>10}{'given':>7}"
-    )
+def _named(kind: Kind) -> str:
+    events, groups, variation, bursty = kind
+    name = f"{events} events, CV {variation:.0f}, {'bursty' if bursty else 'no bursts'}"
+    return f"{name}, in {groups} replicates" if groups else name
+
+
+def measure(kind: Kind, asked: Asked) -> Table:
+    """A row for each class of thresholds and metric."""
+    tally, expected = coverage(kind, asked), Setting(kind[0]).m_before
     for low, high, label in CLASSES:
-        chosen = np.flatnonzero((setting.m_before >= low) & (setting.m_before < high))
+        chosen = np.flatnonzero((expected >= low) & (expected < high))
         for name in SHOWN if len(chosen) else ():
             kept = chosen[chosen > 0] if name.startswith("recall") else chosen  # 1 by definition at the reference
-            n_intervals, covered = tally.with_limits[name][kept], tally.covered[name][kept]
-            if n_intervals.sum() == 0:
+            holds, width = tally[name][:, kept], tally[f"{name} width"][:, kept]
+            number = (~np.isnan(holds)).sum(axis=0)
+            if number.sum() == 0:
                 continue
-            share = covered / np.maximum(n_intervals, 1)
+            shares = np.nansum(holds, axis=0) / np.maximum(number, 1)
             plain = f"naive {name.removesuffix('_uncorrected')}"
-            other = np.nan
-            if plain in tally.with_limits:
-                other = tally.covered[plain][kept].sum() / tally.with_limits[plain][kept].sum()
-            width = tally.width[name][kept].sum() / n_intervals.sum()
-            share_given = n_intervals.mean() / tally.with_limits["fpr"].max()
-            mean_coverage = covered.sum() / n_intervals.sum()
-            numbers = f"{mean_coverage:9.3f}{share.min():7.3f}{share.max():7.3f}{other:7.3f}{width:10.2g}"
-            print(f"  {label:>8} {name:<20}{numbers}{share_given:7.2f}")
+            other = float(np.nanmean(tally[plain][:, kept])) if plain in tally else np.nan
+            given_share = number.mean() / (~np.isnan(tally["fpr"])).sum(axis=0).max()
+            of_all = (float(np.nanmean(holds)), float(shares.min()), float(shares.max()), other)
+            yield _named(kind), label, name, *of_all, f"{np.nanmean(width):.2g}", f"{given_share:.2f}"
         if len(chosen):
-            size = 1 - tally.covered["placebo"][chosen].sum() / tally.with_limits["placebo"][chosen].sum()
-            print(f"  {label:>8} {'placebo: rejected':<20}{size:9.3f}")
-    size = 1 - tally.covered["joint"][0] / max(tally.with_limits["joint"][0], 1)
-    print(f"  {'all':>8} {'placebo: rejected':<20}{size:9.3f}   (nominal {1 - confidence:.2f})")
+            yield _named(kind), label, "placebo: rejected", float(np.nanmean(tally["placebo"][:, chosen])), *[""] * 5
+    yield _named(kind), "all", "placebo: rejected", float(tally.mean("joint")[0]), *[""] * 5
 
 
-def print_power(setting: Setting, datasets: int, confidence: float, seed: int) -> None:
+def power(kind: Kind, asked: Asked) -> Table:
     """How often the placebo finds a false positive rate that is 1.5 times as high near to the event."""
-    tally, zeros = Tally(), np.zeros(setting.thresholds)
-    setting = replace(setting, near_factor=1.5)
-    for counts in data_sets(setting, datasets, seed):
-        _add_placebo(tally, counts, confidence, zeros)
-    power = {name: 1 - tally.covered[name] / np.maximum(tally.with_limits[name], 1) for name in ("placebo", "joint")}
-    numbers = "  ".join(f"{m:.3g}: {p:.2f}" for m, p in zip(setting.m_before, power["placebo"], strict=True))
-    print(f"  power at 1.5 × FPR, by expected matches:  {numbers}  joint: {power['joint'][0]:.2f}")
+    events, _, variation, bursty = kind
+    setting, tally = Setting(events, variation, bursty, near_factor=1.5), Tally()
+    counted = data_sets(setting, max(asked.datasets // 5, 1), asked.seed + 1)
+    for number, counts in enumerate(counted):
+        tally.add(_placebos(counts, asked.confidence, with_joint=number < JOINT_DATASETS))
+    rejected = tally.mean("placebo")
+    by_matches = "  ".join(f"{m:.3g}: {p:.2f}" for m, p in zip(setting.m_before, rejected, strict=True))
+    yield _named(kind), by_matches, f"{tally.mean('joint')[0]:.2f}"
 
 
-def print_bias(events: int, datasets: int, seed: int) -> None:
+def bias(events: int, asked: Asked) -> Table:
     """Bias of recall and precision where positives are a tenth of all pairs, uncorrected and corrected."""
-    setting = Setting(events, positives=MANY)
-    true, estimates = truth(setting), defaultdict(list)
-    for counts in data_sets(setting, datasets, seed):
-        m_before, m_after, n_before, n_after = (values.sum(axis=0) for values in counts.four)
-        fpr = m_before / n_before
-        tp = m_after - fpr * n_after
-        positives = tp[0] / (1 - fpr[0])
-        estimates["recall uncorrected"].append(tp / tp[0])
-        estimates["recall"].append((tp + fpr * positives) / positives)
+    setting, tally = Setting(events, positives=MANY), Tally()
+    true = truth(setting)
+    for counts in data_sets(setting, asked.datasets, asked.seed):
+        m_before, m_after, n_before, n_after = counts.totals
+        raw, (tp, positives) = m_after - m_before / n_before * n_after, counts.corrected()
+        tally.add({"recall uncorrected": raw / raw[0], "recall": tp / positives})
         with np.errstate(divide="ignore", invalid="ignore"):
-            estimates["precision uncorrected"].append(np.where(m_after > 0, tp / m_after, np.nan))
-            estimates["precision"].append(np.where(m_after > 0, (tp + fpr * positives) / m_after, np.nan))
-    print(f"\nBias with many positives, {events} events; true recall {true['recall'].round(2)}")
-    for name, values in estimates.items():
-        bias = np.nanmean(values, axis=0) - true[name.split()[0]]
-        print(f"  {name:<22}{' '.join(f'{b:+.4f}' for b in bias)}   largest {np.abs(bias).max():.4f}")
+            tally.add({"precision uncorrected": np.where(m_after > 0, raw / m_after, np.nan)})
+            tally.add({"precision": np.where(m_after > 0, tp / m_after, np.nan)})
+    for name, mean in tally.means().items():
+        errors = mean - true[name.split()[0]]
+        yield f"{events} events", name, " ".join(f"{error:+.4f}" for error in errors), f"{np.abs(errors).max():.4f}"
 
 
-def print_references(events: int, datasets: int, confidence: float, seed: int) -> None:
+def references(design: tuple[int, float, float, bool], asked: Asked) -> Table:
     """Coverage of actual precision, recall and F1 where the false positive rate at the reference is low or high."""
-    for rate, variation, choice in product(REFERENCE_RATES, (0.0, 1.0), (None, Choice("lowest", MIN_PRECISION))):
-        setting = Setting(events, variation, positives=MANY, fpr_reference=rate)
-        true, shares = truth(setting), defaultdict(list)
-        for counts in data_sets(setting, datasets, seed):
-            reference = 0 if choice is None else _lowest(counts)
-            limits = intervals(counts.sides, reference=reference, confidence=confidence, choice=choice)
-            for name in HEADLINE:
-                lower, upper = _limits(limits[name])
-                value = true[name.removesuffix("_uncorrected")]
-                used = ~np.isnan(lower) & (np.arange(setting.thresholds) > 0)  # at the reference recall is assumed
-                if used.any():
-                    shares[name].append(((lower <= value + 1e-9) & (value - 1e-9 <= upper))[used].mean())
-                    shares[f"{name} width"].append((np.minimum(upper, 1.0) - np.maximum(lower, 0.0))[used].mean())
-        how = "given" if choice is None else "chosen"
-        cells = [
-            f"{name} {np.mean(shares[name]):.3f} ± {np.std(shares[name]) / len(shares[name]) ** 0.5:.3f}"
-            f" (width {np.mean(shares[f'{name} width']):.2f})"
-            for name in HEADLINE
-        ]
-        print(f"  FPR {rate:.2f}, CV {variation:.0f}, {how:<6}  {'  '.join(cells)}", flush=True)
+    events, rate, variation, is_chosen = design
+    choice = Choice("lowest", MIN_PRECISION) if is_chosen else None
+    setting, tally = Setting(events, variation, positives=MANY, fpr_reference=rate), Tally()
+    true = truth(setting)
+    for counts in data_sets(setting, asked.datasets, asked.seed):
+        reference = _lowest(counts) if is_chosen else 0
+        limits = intervals([counts.sides], reference=reference, confidence=asked.confidence, choice=choice)
+        for name in HEADLINE:
+            judged = _judged(name, _limits(limits[name]), true[name.removesuffix("_uncorrected")])
+            beyond = {of: values[1:] for of, values in judged.items()}  # at the reference recall is assumed
+            if not np.isnan(beyond[name]).all():
+                tally.add({of: float(np.nanmean(values)) for of, values in beyond.items()})
+    cells = [f"{tally.mean(name):.3f} ± {tally[name].std() / len(tally[name]) ** 0.5:.3f}" for name in HEADLINE]
+    widths = [f"(width {tally.mean(f'{name} width'):.2f})" for name in HEADLINE]
+    how = "chosen" if is_chosen else "given"
+    yield f"{events} events, FPR {rate:.2f}, CV {variation:.0f}, {how}", *map(" ".join, zip(cells, widths, strict=True))
+
+
+def _lowest(counts: Counts) -> int | None:
+    """Index of the reference by the default rule."""
+    totals = Sums.of(None, 1.0, list(counts.totals))
+    enough = np.flatnonzero((totals.tp > 0) & (totals.tp >= MIN_PRECISION * totals.m_after))
+    return int(enough[0]) if len(enough) else None
 
 
 def drawn(near_over_far: float, rng: np.random.Generator, events: int = 60) -> pl.DataFrame:
@@ -300,53 +257,31 @@ def marks(near_over_far: float, datasets: int, seed: int) -> tuple[float, float,
     return marked, good, covered
 
 
-def print_marks(datasets: int, seed: int) -> None:
-    """One line for each ratio of the rates."""
-    print(f"\n60 events: near / far, marked, good, precision covered ({datasets} data sets)")
-    for ratio in (1.0, 1.2, 0.8, 0.41):
-        print(f"  {ratio:.2f}" + "".join(f"{share:>8.3f}" for share in marks(ratio, datasets, seed)), flush=True)
-
-
-def _lowest(counts: Counts) -> int | None:
-    """Index of the reference by the default rule."""
-    totals = Sums.of(None, 1.0, [values.sum(axis=0) for values in counts.sides[0].columns])
-    enough = np.flatnonzero((totals.tp > 0) & (totals.tp >= MIN_PRECISION * totals.m_after))
-    return int(enough[0]) if len(enough) else None
+def measure_marks(ratio: float, asked: Asked) -> Table:
+    """A row for a ratio of the rates."""
+    yield f"{ratio:.2f}", *marks(ratio, asked.datasets, asked.seed)
 
 
 def main() -> None:
-    """Parse the arguments and print everything."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", type=int, default=2000)
-    parser.add_argument("--events", default="10,30,100,300,1000")
-    parser.add_argument("--confidence", type=float, default=0.95)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=["references", "marks"])
-    parser.add_argument("--resamples", type=int, default=0, help="of the bootstrap; 0: intervals of the closed forms")
-    options = parser.parse_args()
-    events = [int(number) for number in options.events.split(",")]
-    resampling = Resampling(options.resamples) if options.resamples else None
-    if options.only != "references":
-        print_marks(options.datasets, options.seed)
-    if options.only == "marks":
-        return
-    for number in events:
-        print(f"\n{number} events, many positives ({options.datasets} data sets)")
-        print_references(number, options.datasets, options.confidence, options.seed)
-    if options.only:
-        return
-    for number in events:
-        for groups in (None, GROUPS) if number >= 1000 else (None,):
-            for variation, bursty in ((0.0, False), (0.0, True), (1.0, False), (1.0, True)):
-                started, setting = time.perf_counter(), Setting(number, variation, bursty)
-                tally = coverage(setting, options.datasets, options.confidence, options.seed, groups, resampling)
-                kind = f"{number} events, CV {variation:.0f}, {'bursty' if bursty else 'no bursts'}"
-                print(f"\n{kind}{f', in {groups} replicates' if groups else ''}", end="")
-                print(f"   ({options.datasets} data sets, {time.perf_counter() - started:.0f} s)")
-                print_coverage(setting, tally, options.confidence)
-                if groups is None:
-                    print_power(setting, max(options.datasets // 5, 1), options.confidence, options.seed + 1)
-    print_bias(min(events, key=lambda number: abs(number - 300)), options.datasets, options.seed)
+    """Print all tables."""
+    asked = options(__doc__, 2000, events="10,30,100,300,1000", confidence=0.95, resamples=0)
+    numbers = [int(number) for number in asked.events.split(",")]
+    print_error(asked.datasets)
+    report("marks of 60 events", ("near / far", "marked", "good", "precision covered"), measure_marks, RATIOS, asked)
+    of_references = list(product(numbers, REFERENCE_RATES, (0.0, 1.0), (False, True)))
+    report("references, many positives", ("reference", *HEADLINE), references, of_references, asked)
+    kinds = [
+        (events, groups, variation, bursty)
+        for events in numbers
+        for groups in ((0, GROUPS) if events >= 1000 else (0,))
+        for variation, bursty in product((0.0, 1.0), (False, True))
+    ]
+    head = ("data", "expected", "metric", "coverage", "worst", "most", "naive", "width", "given")
+    report("coverage", head, measure, kinds, asked)
+    of_power = ("data", "by expected matches", "joint")
+    report("power at 1.5 × FPR", of_power, power, [kind for kind in kinds if not kind[1]], asked)
+    middle = min(numbers, key=lambda number: abs(number - 300))
+    report("bias with many positives", ("data", "estimate", "bias", "largest"), bias, [middle], asked)
 
 
 if __name__ == "__main__":

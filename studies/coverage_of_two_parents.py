@@ -1,6 +1,6 @@
 """Coverage of before_after where events share articles and days, which differ in how often they match.
 
-    python studies/coverage_of_two_parents.py [--datasets 300] [--events 30,100,300] [--design TEXT] [--seed 1]
+    python studies/coverage_of_two_parents.py [--datasets 300] [--events 30,100,300] [--only TEXT]… [--seed 1]
 
 Every event lies in an archive of articles; all pairs in its window are compared. How often a pair matches by chance
 depends on the event, the article and the day of the article. The table compares intervals that know events alone with
@@ -11,11 +11,13 @@ Of each line the Monte Carlo error is that of independent data sets with three d
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
+from harness import Asked, Bools, Floats, Integers, Table, Tally, options, print_error, report
+from labelled_rows import autoregression, lognormal
 
 from pipeline.metrics.before_after.assumption import NearAndFar, placebo, placebo_joint
 from pipeline.metrics.before_after.estimates import Sides
@@ -26,7 +28,6 @@ from pipeline.stages.before_after.groups import MOST_REPLICATES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
 
 DAYS, BEFORE, AFTER, NEAR = 90, 7, 3, 3  # length of the archive and of the parts of the window
 WAYS = ("events", "events and articles", "events and days")
@@ -82,52 +83,39 @@ COVERED = 1.0  # mean number of true pairs of an event
 
 @dataclass(frozen=True)
 class Pairs:
-    """Compared pairs of one data set.
+    """Compared pairs of one data set: their events, articles and days of articles, and days from event to article.
 
-    Attributes:
-        event: Number of the event.
-        article: Number of the article.
-        day: Number of the day of the article.
-        lag: Days from the event to the article.
-        matches: Shape (pairs, T): whether the pair matches at each threshold.
+    `matches` has the shape (pairs, T): whether the pair matches at each threshold.
     """
 
-    event: NDArray[np.int64]
-    article: NDArray[np.int64]
-    day: NDArray[np.int64]
-    lag: NDArray[np.float64]
-    matches: NDArray[np.bool_]
+    event: Integers
+    article: Integers
+    day: Integers
+    lag: Floats
+    matches: Bools
 
 
-def _effects(rng: np.random.Generator, variation: float, size: int) -> NDArray[np.float64]:
-    """Lognormal numbers with mean 1."""
-    square = np.log1p(variation**2)
-    return np.asarray(rng.lognormal(-square / 2, np.sqrt(square), size))
-
-
-def _effects_of_days(rng: np.random.Generator, design: Design) -> NDArray[np.float64]:
+def _effects_of_days(rng: np.random.Generator, design: Design) -> Floats:
     """Lognormal numbers with mean 1, whose logarithms are an autoregression of first order."""
     if not design.persistent:
-        return _effects(rng, design.day, DAYS)
-    square, normal = np.log1p(design.day**2), rng.standard_normal(DAYS)
-    for day in range(1, DAYS):
-        normal[day] = design.persistent * normal[day - 1] + np.sqrt(1 - design.persistent**2) * normal[day]
+        return lognormal(rng, design.day, DAYS)
+    square, normal = np.log1p(design.day**2), autoregression(rng.standard_normal(DAYS), design.persistent)
     return np.asarray(np.exp(np.sqrt(square) * normal - square / 2))
 
 
-def true_rates(design: Design) -> NDArray[np.float64]:
+def true_rates(design: Design) -> Floats:
     """False positive rate at each threshold; below `rates` where effects would make a match more than certain."""
     rng, rates = np.random.default_rng(0), np.asarray(design.rates)
     effect = np.ones(DRAWS_OF_TRUTH)
     for variation in (design.event, design.article, design.day):
-        effect *= _effects(rng, variation, DRAWS_OF_TRUTH)
+        effect *= lognormal(rng, variation, DRAWS_OF_TRUTH)
     effect /= effect.mean()
     return np.asarray([np.minimum(effect * rate, 1.0).mean() for rate in rates])
 
 
 def draw(design: Design, n_events: int, rng: np.random.Generator) -> Pairs:
     """One data set of a design."""
-    per_day = rng.poisson(design.per_day * _effects(rng, design.busy, DAYS)) + 1
+    per_day = rng.poisson(design.per_day * lognormal(rng, design.busy, DAYS)) + 1
     day = np.repeat(np.arange(DAYS), per_day)
     timestamps = day + rng.random(len(day))
     order = np.argsort(timestamps)
@@ -141,25 +129,25 @@ def draw(design: Design, n_events: int, rng: np.random.Generator) -> Pairs:
     event = np.repeat(np.arange(n_events), size)
     article = np.arange(size.sum()) - np.repeat(size.cumsum() - size, size) + np.repeat(start, size)
     lag = timestamps[article] - events[event]
-    effect = _effects(rng, design.event, n_events)[event] * _effects(rng, design.article, len(day))[article]
+    effect = lognormal(rng, design.event, n_events)[event] * lognormal(rng, design.article, len(day))[article]
     effect *= _effects_of_days(rng, design)[day[article]]
     uniform, rates = rng.random(len(event)), np.asarray(design.rates)
     matches = uniform[:, None] < effect[:, None] * rates
     after = np.flatnonzero(lag >= 0)
     is_true = np.zeros(len(event), dtype=bool)
-    is_true[after] = rng.random(len(after)) < COVERED * _effects(rng, 1.0, n_events)[event[after]] / (
+    is_true[after] = rng.random(len(after)) < COVERED * lognormal(rng, 1.0, n_events)[event[after]] / (
         AFTER * design.per_day
     )
     is_retrieved = rng.random(len(event))[:, None] < np.asarray(RECALL)
     return Pairs(event, article, day[article], lag, np.where(is_true[:, None], is_retrieved, matches))
 
 
-def sides(pairs: Pairs, replicate: NDArray[np.int64], cycle: int | None = None) -> tuple[Sides, NearAndFar]:
+def sides(pairs: Pairs, replicate: Integers, cycle: int | None = None) -> tuple[Sides, NearAndFar]:
     """Counts by the replicates of one clustering, of which there are so many if they follow each other in time."""
     replicates, numbers = np.unique(replicate, return_inverse=True)
     n_replicates = int(numbers.max()) + 1
 
-    def count(inside: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def count(inside: Bools) -> tuple[Integers, Integers]:
         matches = [np.bincount(numbers[inside], column[inside], n_replicates) for column in pairs.matches.T]
         return np.array(matches, dtype=np.int64).T, np.bincount(numbers[inside], minlength=n_replicates)
 
@@ -183,53 +171,46 @@ def clusterings(pairs: Pairs) -> dict[str, list[tuple[Sides, NearAndFar]]]:
     }
 
 
-def outcomes(design: Design, pairs: Pairs, rates: NDArray[np.float64]) -> Iterator[tuple[str, str, float]]:
-    """Whether each interval holds the truth, and whether each placebo test rejects, at every threshold."""
+def outcomes(design: Design, pairs: Pairs, rates: Floats) -> Iterator[tuple[str, dict[str, Floats | float]]]:
+    """By way, which intervals hold the truth at every threshold, and which placebo tests reject; nan: no test."""
     share, recall = COVERED / (AFTER * design.per_day), np.asarray(RECALL)
-    truth = {
-        "fpr": rates,
-        "precision": share * recall / (share * recall + (1 - share) * rates),
-        "recall": recall,
-    }
+    precision = share * recall / (share * recall + (1 - share) * rates)
+    truth = {"fpr": rates, "precision": precision, "recall": recall}
     for way, counts in clusterings(pairs).items():
         limits = intervals([sides for sides, _ in counts], reference=0, confidence=0.95)
+        says: dict[str, Floats | float] = {}
         for name, values in truth.items():
-            interval = limits[name]
-            for lower, upper, value in list(zip(interval.lower, interval.upper, values, strict=True))[
-                name == "recall" :
-            ]:
-                yield way, name, 1.0 if np.isnan(lower) else float(lower <= value <= upper)
+            lower, upper = limits[name].lower, limits[name].upper
+            is_held = np.isnan(lower) | ((lower <= values) & (values <= upper))
+            says[name] = is_held[name == "recall" :].astype(np.float64)  # 1 by definition at the first
         (_, events), crossed = counts[0], tuple(periods for _, periods in counts[1:])
-        tests = placebo(events.m_far, events.m_near, events.n_far, events.n_near, confidence=0.95, crossed=crossed)
-        for p_value in tests.p_value:
-            yield way, "placebo", float(p_value < 0.05)
-        joint = placebo_joint(events.m_far, events.m_near, events.n_far, events.n_near, crossed=crossed, flips=FLIPS)
-        if not np.isnan(joint):
-            yield way, "joint", float(joint <= 0.05)
+        arguments = (events.m_far, events.m_near, events.n_far, events.n_near)
+        says["placebo"] = np.float64(placebo(*arguments, confidence=0.95, crossed=crossed).p_value < 0.05)
+        joint = placebo_joint(*arguments, crossed=crossed, flips=FLIPS)
+        yield way, says | {"joint": np.nan if np.isnan(joint) else float(joint <= 0.05)}
+
+
+def measure(task: tuple[Design, int], asked: Asked) -> Table:
+    """A row for each way."""
+    design, n_events = task
+    rng, rates, tallies = (
+        np.random.default_rng([asked.seed, n_events]),
+        true_rates(design),
+        {way: Tally() for way in WAYS},
+    )
+    for _ in range(asked.datasets):
+        for way, says in outcomes(design, draw(design, n_events, rng), rates):
+            tallies[way].add(says)
+    for way, tally in tallies.items():
+        yield design.name, str(n_events), way, *(float(np.nanmean(tally[name])) for name in NAMES)
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", type=int, default=300)
-    parser.add_argument("--events", default="30,100,300")
-    parser.add_argument("--design", default="", help="only the designs whose name holds this text")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    print(f"{'design':32}{'events':>7}  {'intervals know':22}" + "".join(f"{name:>11}" for name in NAMES))
-    for design in (design for design in DESIGNS if options.design in design.name):
-        for n_events in map(int, options.events.split(",")):
-            rng, rates = np.random.default_rng([options.seed, n_events]), true_rates(design)
-            totals: dict[tuple[str, str], list[float]] = {}
-            for _ in range(options.datasets):
-                for way, name, value in outcomes(design, draw(design, n_events, rng), rates):
-                    totals.setdefault((way, name), []).append(value)
-            for way in WAYS:
-                shares = [np.mean(totals.get((way, name), [np.nan])) for name in NAMES]
-                print(
-                    f"{design.name:32}{n_events:7}  {way:22}" + "".join(f"{share:11.3f}" for share in shares),
-                    flush=True,
-                )
+    asked = options(__doc__, 300, events="30,100,300")
+    print_error(asked.datasets)
+    tasks = product(DESIGNS, map(int, asked.events.split(",")))
+    report("events, articles and days", ("design", "events", "intervals know", *NAMES), measure, list(tasks), asked)
 
 
 if __name__ == "__main__":

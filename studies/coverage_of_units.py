@@ -16,10 +16,11 @@ the true difference of systems that differ, which comes from a sample of four mi
 
 from __future__ import annotations
 
-import argparse
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
+from harness import Bools, Floats, Integers, Table, Tally, print_parts
 
 from pipeline.metrics.comparison.paired import paired_t
 from pipeline.metrics.comparison.significance import bootstrap_t, skewness
@@ -27,14 +28,11 @@ from pipeline.metrics.curves.influence import Steps, UnitSums, contributions, in
 from pipeline.metrics.uncertainty.limits import FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.random import Generator
-    from numpy.typing import NDArray
 
     from pipeline.metrics.curves.influence import Independent
-
-    Floats = NDArray[np.float64]
 
 LEVEL = 0.05
 RESAMPLES = 499
@@ -48,9 +46,7 @@ OF_LABELS, OF_SCORES, LOGIT = 0.7, 0.5, -1.5  # deviations of the effects of clu
 TRUTH_ROWS = 4_000_000
 
 
-def values(
-    scores: Floats, labels: NDArray[np.bool_], units: NDArray[np.int64], independent: Independent
-) -> list[Floats]:
+def values(scores: Floats, labels: Bools, units: Integers, independent: Independent) -> list[Floats]:
     """Contributions of the units to each area, in the order of the units; their mean is the area."""
     size, zeros = int(units.max()) + 1, np.zeros(len(scores), dtype=np.int64)
     order = np.argsort(scores, kind="stable")
@@ -82,7 +78,7 @@ def area_of(ties: Steps, area: str, psi: Floats) -> Floats:
     return np.array([(ties.positive * above / rows).sum() / ties.positives[0]])
 
 
-def sizes(rng: Generator, name: str, clusters: int) -> NDArray[np.int64]:
+def sizes(rng: Generator, name: str, clusters: int) -> Integers:
     """Rows of each cluster, at least one."""
     means = {
         "equal": np.full(clusters, 1.0),
@@ -93,7 +89,7 @@ def sizes(rng: Generator, name: str, clusters: int) -> NDArray[np.int64]:
     return np.full(clusters, ROWS_PER_CLUSTER) if name == "equal" else 1 + rng.poisson((ROWS_PER_CLUSTER - 1) * means)
 
 
-def scored(rng: Generator, labels: NDArray[np.bool_], units: NDArray[np.int64] | None, second: float) -> list[Floats]:
+def scored(rng: Generator, labels: Bools, units: Integers | None, second: float) -> list[Floats]:
     """Scores of two systems; `second`: what a positive has more in the second."""
     shared = rng.standard_normal(len(labels))
     systems = []
@@ -103,7 +99,7 @@ def scored(rng: Generator, labels: NDArray[np.bool_], units: NDArray[np.int64] |
     return systems
 
 
-def clustered(rng: Generator, rows: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+def clustered(rng: Generator, rows: Integers) -> tuple[Bools, Integers]:
     """Labels and clusters of rows."""
     units = np.repeat(np.arange(len(rows)), rows)
     logits = LOGIT + rng.normal(0, OF_LABELS, len(rows))[units]
@@ -123,90 +119,60 @@ def truth(rng: Generator, share: float | None) -> Floats:
     return np.asarray(np.subtract(first, second), dtype=np.float64)
 
 
-class Rates:
-    """Counts of what tests say, by area."""
-
-    def __init__(self) -> None:
-        self.rejected = np.zeros((2, 2))
-        self.unmarked = np.zeros((2, 2))
-        self.n_unmarked = np.zeros(2)
-        self.covered = np.zeros(2)
-        self.n = 0
-
-    def add(self, equal: list[list[Floats]], differ: list[list[Floats]], true: Floats) -> None:
-        """Test one data set of equal systems and one of systems that differ."""
-        self.n += 1
-        for area in range(2):
+def rates(datasets: int, system: Callable[[float], list[list[Floats]]], true: Floats) -> list[float]:
+    """By area how often tests reject equal systems, and how often limits hold the difference of those that differ."""
+    tallies = [Tally() for _ in AREAS]
+    for _ in range(datasets):
+        equal, differ = (system(second) for second in (SHIFT, BETTER))
+        for area, tally in enumerate(tallies):
             a, b = equal[0][area], equal[1][area]
-            tests = [paired_t(a, b), bootstrap_t(a, b, resamples=RESAMPLES)]
-            rejected = np.array([test.p_value <= LEVEL for test in tests])
-            self.rejected[area] += rejected
-            few = len(a) < FEWEST_CLUSTERS or len(a) < UNITS_PER_SQUARED_SKEWNESS * skewness(a - b) ** 2
-            if not few:
-                self.unmarked[area] += rejected
-                self.n_unmarked[area] += 1
+            tally.add({"equal": paired_t(a, b).p_value <= LEVEL})
+            tally.add({"boot": bootstrap_t(a, b, resamples=RESAMPLES).p_value <= LEVEL})
+            tally.add({"few": len(a) < max(FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS * skewness(a - b) ** 2)})
             limits = paired_t(differ[0][area], differ[1][area])
-            self.covered[area] += limits.lower <= true[area] <= limits.upper
-
-    def line(self, name: str) -> str:
-        """The rates of a design."""
-        cells = []
-        for area in range(2):
-            unmarked = self.unmarked[area][0] / max(self.n_unmarked[area], 1)
-            cells += [*self.rejected[area] / self.n, unmarked, 1 - self.n_unmarked[area] / self.n]
-            cells.append(self.covered[area] / self.n)
-        return f"{name:<32}" + "".join(f"{value:>8.3f}" for value in cells)
+            tally.add({"differ": limits.lower <= true[area] <= limits.upper})
+    cells = []
+    for tally in tallies:
+        unmarked = np.nan_to_num(tally.mean("equal", tally["few"] == 0))
+        cells += [*map(tally.mean, ("equal", "boot")), unmarked, *map(tally.mean, ("few", "differ"))]
+    return [float(cell) for cell in cells]
 
 
-def head(title: str) -> None:
-    """The heads of the columns."""
-    names = ("equal", "boot", "unmark.", "marked", "differ")
-    print(f"\n{title:<32}" + "".join(f"{f'{name}':>8}" for _ in AREAS for name in names) + "   (AP, then ROC AUC)")
-
-
-def items(datasets: int, rng: Generator) -> None:
+def items(datasets: int, rng: Generator) -> Table:
     """Rows that are units."""
-    head("rows, share of positives")
     for rows, share in ITEMS:
-        true, rates, units = truth(rng, share), Rates(), np.arange(rows)
-        for _ in range(datasets):
-            systems = []
-            for second in (SHIFT, BETTER):
-                labels = rng.random(rows) < share
-                labels[:2], labels[2:4] = True, False
-                systems.append([values(s, labels, units, "rows") for s in scored(rng, labels, None, second)])
-            rates.add(systems[0], systems[1], true)
-        print(rates.line(f"{rows:,} rows, {share:.0%} positive"), flush=True)
+        true, units = truth(rng, share), np.arange(rows)
+
+        def system(second: float, share: float = share, units: Integers = units) -> list[list[Floats]]:
+            labels = rng.random(len(units)) < share
+            labels[:2], labels[2:4] = True, False
+            return [values(s, labels, units, "rows") for s in scored(rng, labels, None, second)]
+
+        yield f"{rows:,} rows, {share:.0%} positive", *rates(datasets, system, true)
 
 
-def clusters(datasets: int, rng: Generator) -> None:
+def clusters(datasets: int, rng: Generator) -> Table:
     """Clusters that are units."""
-    head("clusters")
     true = truth(rng, None)
-    for name in SIZES:
-        for number in CLUSTERS:
-            rates = Rates()
-            for _ in range(datasets):
-                systems = []
-                for second in (SHIFT, BETTER):
-                    labels, units = clustered(rng, sizes(rng, name, number))
-                    systems.append([values(s, labels, units, "clusters") for s in scored(rng, labels, units, second)])
-                rates.add(systems[0], systems[1], true)
-            print(rates.line(f"{number} clusters, {name}"), flush=True)
+    for name, number in product(SIZES, CLUSTERS):
+
+        def system(second: float, name: str = name, number: int = number) -> list[list[Floats]]:
+            labels, units = clustered(rng, sizes(rng, name, number))
+            return [values(s, labels, units, "clusters") for s in scored(rng, labels, units, second)]
+
+        yield f"{number} clusters, {name}", *rates(datasets, system, true)
 
 
-def intervals(datasets: int, rng: Generator) -> None:
+def intervals(datasets: int, rng: Generator) -> Table:
     """Deviation and power of paired and of unpaired differences: two correlated systems, one a little better."""
-    print(f"\n{'':<32}{'paired sd':>12}{'unpaired':>12}{'found':>10}{'unpaired':>10}")
     for name, number in (("rows", 500), ("lognormal(1)", 100)):
-        errors, is_detected = np.zeros((datasets, 2)), np.zeros((datasets, 2), dtype=bool)
-        for dataset in range(datasets):
+        tally = Tally()
+        for _ in range(datasets):
             a, b = _two_systems(rng, name, number)
             paired, alone = (a - b).std(ddof=1) / np.sqrt(len(a)), [x.std(ddof=1) / np.sqrt(len(x)) for x in (a, b)]
-            errors[dataset] = paired, np.hypot(*alone)
-            is_detected[dataset] = np.abs((a - b).mean()) > 1.96 * errors[dataset]
-        print(f"{name:<32}" + "".join(f"{x:>12.4f}" for x in errors.mean(axis=0)), end="")
-        print("".join(f"{x:>10.3f}" for x in is_detected.mean(axis=0)))
+            errors = np.array([paired, np.hypot(*alone)])
+            tally.add({"errors": errors, "detected": np.abs((a - b).mean()) > 1.96 * errors})
+        yield name, *(f"{error:.4f}" for error in tally.mean("errors")), *tally.mean("detected").tolist()
 
 
 def _two_systems(rng: Generator, name: str, number: int) -> Iterator[Floats]:
@@ -220,21 +186,13 @@ def _two_systems(rng: Generator, name: str, number: int) -> Iterator[Floats]:
     return (values(scores, labels, units, kind)[0] for scores in systems)
 
 
-PARTS = {"items": items, "clusters": clusters, "intervals": intervals}
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=list(PARTS))
-    asked = parser.parse_args()
-    print(f"{asked.datasets} data sets; Monte Carlo error of 5 %: {np.sqrt(0.05 * 0.95 / asked.datasets):.3f}")
-    for number, (name, measure) in enumerate(PARTS.items()):
-        if asked.only in {None, name}:
-            measure(asked.datasets, np.random.default_rng([asked.seed, number]))
+RATES = tuple(f"{name}, {area}" for area in ("AP", "ROC") for name in ("equal", "boot", "unmarked", "marked", "differ"))
+PARTS = {
+    "items": (items, ("rows, share of positives", *RATES)),
+    "clusters": (clusters, ("clusters", *RATES)),
+    "intervals": (intervals, ("units", "paired sd", "unpaired", "found", "unpaired")),
+}
 
 
 if __name__ == "__main__":
-    main()
+    print_parts(__doc__, 2000, PARTS)

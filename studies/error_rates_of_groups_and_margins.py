@@ -14,12 +14,13 @@ Five parts, each at the level of 5 %, with the share of intervals that `interval
 
 from __future__ import annotations
 
-import argparse
-from collections import defaultdict
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
+from coverage_of_comparisons import events as drawn_events
 from coverage_of_comparisons import matcher
+from harness import Floats, Table, Tally, print_parts
 from scipy.special import ndtr
 
 from pipeline.metrics.comparison.paired import EVENT_COUNTS
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from numpy.random import Generator
-    from numpy.typing import NDArray
 
     from pipeline.stages.compare.rows import ComparedMetric
 
-    Floats = NDArray[np.float64]
+    Reaches = tuple[float, float]
+    Groups = tuple[int, int]
 
 LEVEL = 0.05
 RESAMPLES = 399
@@ -57,53 +58,61 @@ def parameters(**keys: object) -> CompareParameters:
     return CompareParameters.model_validate({"name": "compare", "units": "-", "resamples": RESAMPLES} | keys)
 
 
-class Rates:
+class Rates(Tally):
     """How often intervals hold the truth and tests reject, and how many intervals are marked."""
 
-    def __init__(self) -> None:
-        self.outcomes: dict[str, list[bool]] = defaultdict(list)
-
-    def add(self, compared: ComparedMetric, difference: float, ratio: float | None) -> None:
+    def take(self, compared: ComparedMetric, difference: float, ratio: float | None) -> None:
         """Count the rows of one metric of one data set."""
         for row in compared.rows:
             test = row["test"]
-            self.outcomes[f"{test} marked"].append(row["interval_quality"] not in {"good", None})
-            if test != "permutation" and not np.isnan(difference):
-                self._held(f"{test} covers", row, "difference", difference)
+            if test != "permutation":
+                self.add({f"{test} marked": row["interval_quality"] not in {"good", None}})
+                if not np.isnan(difference):
+                    self._held(f"{test} covers", row, "difference", difference)
             if row is compared.rows[0] and ratio is not None:
                 self._held("ratio covers", row, "ratio", ratio)
             if difference == 0 and not np.isnan(row["p_value"]):
-                self.outcomes[f"{test} rejects"].append(row["p_value"] <= LEVEL)
+                self.add({f"{test} rejects": row["p_value"] <= LEVEL})
 
     def _held(self, name: str, row: dict[str, object], column: str, truth: float) -> None:
         lower, upper = (float(str(row[f"{column}_{end}"])) for end in ("lower", "upper"))
         if not np.isnan(lower + upper):
             is_held = lower <= truth <= upper
-            self.outcomes[name].append(is_held)
+            self.add({name: is_held})
             if row["interval_quality"] == "good":
-                self.outcomes[f"{name}, good"].append(is_held)
+                self.add({f"{name}, good": is_held})
 
     def shown(self, datasets: int) -> str:
         """The rates, with the share of data sets that they are of where it is not all."""
-        return "  ".join(
-            f"{name} {np.mean(values):.3f}" + (f" (of {len(values) / datasets:.2f})" if len(values) < datasets else "")
-            for name, values in sorted(self.outcomes.items())
-            if name != "permutation marked"
-        )
+        rates = []
+        for name in sorted(self):
+            number = len(self[name])
+            share = f" (of {number / datasets:.2f})" if number < datasets else ""
+            rates.append(f"{name} {self.mean(name):.3f}{share}")
+        return "  ".join(rates)
 
 
-def means(datasets: int, rng: Generator) -> None:
+def of_pooled(datasets: int, compare: Callable[[], Iterable[ComparedMetric]], truths: Floats) -> Table:
+    """A row for each pooled ratio; of the truths (difference, ratio) of each."""
+    rates = [Rates() for _ in POOLED]
+    for _ in range(datasets):
+        for of_name, compared, (gap, ratio) in zip(rates, compare(), truths, strict=True):
+            of_name.take(compared, gap, ratio)
+    for name, of_name in zip(POOLED, rates, strict=True):
+        yield name, of_name.shown(datasets)
+
+
+def means(datasets: int, rng: Generator) -> Table:
     """Two groups with equal means."""
     pair = PairOfSystems(parameters(paired=False, tests=["welch_t", "bootstrap_t", "permutation"]), ("a", "b"), 0)
     designs = [(name, name) for name in VALUES if name != "normal, twice the spread"]
     designs += [("normal", "normal, twice the spread"), ("gamma(4)", "exponential")]
-    for of_a, of_b in designs:
-        for n_a, n_b in GROUPS:
-            rates = Rates()
-            for _ in range(datasets):
-                a, b = VALUES[of_a][0](rng, n_a), VALUES[of_b][0](rng, n_b)
-                rates.add(pairs.compare_unpaired_values(pair, "x", a, b), 0.0, VALUES[of_a][1] / VALUES[of_b][1])
-            print(f"{of_a} | {of_b:<24}{n_a:>5}{n_b:>5}  {rates.shown(datasets)}", flush=True)
+    for (of_a, of_b), (n_a, n_b) in product(designs, GROUPS):
+        rates = Rates()
+        for _ in range(datasets):
+            a, b = VALUES[of_a][0](rng, n_a), VALUES[of_b][0](rng, n_b)
+            rates.take(pairs.compare_unpaired_values(pair, "x", a, b), 0.0, VALUES[of_a][1] / VALUES[of_b][1])
+        yield f"{of_a}, {of_b}", f"{n_a}, {n_b}", rates.shown(datasets)
 
 
 def documents(rng: Generator, units: int, sizes: str, reach: float) -> Floats:
@@ -125,65 +134,56 @@ def truth_of(sizes: str, reach: float) -> Floats:
     return np.array([hits / (hits + false), hits / mentions, 2 * hits / (hits + false + mentions)])
 
 
-def shares(datasets: int, rng: Generator) -> None:
+def shares(datasets: int, rng: Generator) -> Table:
     """Pooled ratios of two groups of documents, equally good and not."""
     pair = PairOfSystems(parameters(paired=False, tests=["jackknife_t", "permutation"]), ("a", "b"), 0)
-    for sizes in ("equal", "lognormal", "one each"):
-        for reaches in ((0.7, 0.7), (2.2, 2.2), (0.2, 0.8)):
-            for n_a, n_b in ((3, 100), (20, 20), (20, 200), (100, 100)):
-                rates = [Rates() for _ in POOLED]
-                true = truth_of(sizes, reaches[0]), truth_of(sizes, reaches[1])
-                for _ in range(datasets):
-                    a, b = documents(rng, n_a, sizes, reaches[0]), documents(rng, n_b, sizes, reaches[1])
-                    for number, compared in enumerate(pairs.compare_unpaired_counts(pair, POOLED, a, b, (n_a, n_b))):
-                        gap = float(true[0][number] - true[1][number])
-                        rates[number].add(compared, gap, true[0][number] / true[1][number])
-                for name, of_name in zip(POOLED, rates, strict=True):
-                    print(f"{sizes} {reaches} {n_a:>4}{n_b:>4} {name:<17}{of_name.shown(datasets)}", flush=True)
+    qualities, numbers = ((0.7, 0.7), (2.2, 2.2), (0.2, 0.8)), ((3, 100), (20, 20), (20, 200), (100, 100))
+    for sizes, reaches, groups in product(("equal", "lognormal", "one each"), qualities, numbers):
+        a, b = (truth_of(sizes, reach) for reach in reaches)
+
+        def compare(
+            sizes: str = sizes, reaches: Reaches = reaches, groups: Groups = groups
+        ) -> Iterable[ComparedMetric]:
+            a, b = (documents(rng, n, sizes, reach) for n, reach in zip(groups, reaches, strict=True))
+            return pairs.compare_unpaired_counts(pair, POOLED, a, b, groups)
+
+        for row in of_pooled(datasets, compare, np.column_stack([a - b, a / b])):
+            yield f"{sizes} {reaches}", f"{groups[0]}, {groups[1]}", *row
 
 
-def events(datasets: int, rng: Generator) -> None:
+def events(datasets: int, rng: Generator) -> Table:
     """Pooled ratios of matchers on two sets of events, equally good."""
     pair = PairOfSystems(parameters(paired=False), ("a", "b"), 0)
-    for variation in (0.0, 1.0):
-        for n_a, n_b in ((10, 30), (30, 30), (30, 100)):
-            rates = [Rates() for _ in POOLED]
-            for _ in range(datasets):
-                sides = [_events(rng, number, variation) for number in (n_a, n_b)]
-                both = pairs.compare_unpaired_matchers(pair, POOLED, sides[0], sides[1], (n_a, n_b))
-                for number, compared in enumerate(both):
-                    rates[number].add(compared, 0.0, 1.0)
-            for name, of_name in zip(POOLED, rates, strict=True):
-                print(f"CV {variation:g} {n_a:>4}{n_b:>4} {name:<17}{of_name.shown(datasets)}", flush=True)
+    for variation, groups in product((0.0, 1.0), ((10, 30), (30, 30), (30, 100))):
+
+        def compare(variation: float = variation, groups: Groups = groups) -> Iterable[ComparedMetric]:
+            drawn = [matcher(rng, *drawn_events(rng, number, 20.0, variation), 0.05) for number in groups]
+            a, b = (frame.select(EVENT_COUNTS).to_numpy().astype(float) for frame in drawn)
+            return pairs.compare_unpaired_matchers(pair, POOLED, a, b, groups)
+
+        for row in of_pooled(datasets, compare, np.array([[0.0, 1.0]] * len(POOLED))):
+            yield f"CV {variation:g}", f"{groups[0]}, {groups[1]}", *row
 
 
-def _events(rng: Generator, number: int, variation: float) -> Floats:
-    true = rng.poisson(np.where(rng.random(number) < 0.4, rng.gamma(1.0, 20.0, number), 0.0))
-    false = rng.gamma(variation**-2, variation**2, number) if variation else np.ones(number)
-    return matcher(rng, true, false, 0.05).select(EVENT_COUNTS).to_numpy().astype(float)
-
-
-def ratios(datasets: int, rng: Generator) -> None:
+def ratios(datasets: int, rng: Generator) -> Table:
     """Ratios of systems on the same units."""
     pair = PairOfSystems(parameters(tests=["paired_t", "jackknife_t"]), ("a", "b"), 0)
-    for name in ("beta(1, 1.5)", "exponential", "lognormal(1)"):
-        for units in (15, 30, 100):
-            rates = Rates()
-            for _ in range(datasets):
-                shared = VALUES[name][0](rng, units)
-                noise = rng.normal(1.0, 0.3, (2, units))
-                rates.add(pairs.compare_values(pair, "x", 1.2 * shared * noise[0], shared * noise[1]), np.nan, 1.2)
-            print(f"means, {name:<20}{units:>5}  {rates.shown(datasets)}", flush=True)
-    for sizes in ("equal", "lognormal"):
-        for units in (20, 100):
-            of_each = [Rates() for _ in POOLED]
-            true = truth_of(sizes, 0.2) / truth_of(sizes, 0.8)
-            for _ in range(datasets):
-                a, b = _on_same(rng, units, sizes, (0.2, 0.8))
-                for number, compared in enumerate(pairs.compare_counts(pair, POOLED, a, b)):
-                    of_each[number].add(compared, np.nan, float(true[number]))
-            for name, of_name in zip(POOLED, of_each, strict=True):
-                print(f"{sizes} sizes {units:>4} {name:<17}{of_name.shown(datasets)}", flush=True)
+    for name, units in product(("beta(1, 1.5)", "exponential", "lognormal(1)"), (15, 30, 100)):
+        rates = Rates()
+        for _ in range(datasets):
+            shared = VALUES[name][0](rng, units)
+            noise = rng.normal(1.0, 0.3, (2, units))
+            rates.take(pairs.compare_values(pair, "x", 1.2 * shared * noise[0], shared * noise[1]), np.nan, 1.2)
+        yield f"means, {name}", str(units), "", rates.shown(datasets)
+    for sizes, units in product(("equal", "lognormal"), (20, 100)):
+
+        def compare(sizes: str = sizes, units: int = units) -> Iterable[ComparedMetric]:
+            a, b = _on_same(rng, units, sizes, (0.2, 0.8))
+            return pairs.compare_counts(pair, POOLED, a, b)
+
+        true = truth_of(sizes, 0.2) / truth_of(sizes, 0.8)
+        for row in of_pooled(datasets, compare, np.column_stack([np.full(3, np.nan), true])):
+            yield f"{sizes} sizes", str(units), *row
 
 
 def _on_same(rng: Generator, units: int, sizes: str, reaches: Iterable[float]) -> list[Floats]:
@@ -197,52 +197,36 @@ def _on_same(rng: Generator, units: int, sizes: str, reaches: Iterable[float]) -
     return counts
 
 
-def margins(datasets: int, rng: Generator) -> None:
+def margins(datasets: int, rng: Generator) -> Table:
     """Claims where the true difference is a worse by the margin, and where it is 0."""
     margin = 0.2
     same = PairOfSystems(parameters(tests=["paired_t", "bootstrap_t"], margin=margin), ("a", "b"), 0)
     apart = PairOfSystems(parameters(tests=["welch_t", "bootstrap_t"], paired=False, margin=margin), ("a", "b"), 0)
-    for name in ("normal", "beta(1, 1.5)", "exponential", "lognormal(1)"):
-        draw = VALUES[name][0]
-        for units in (15, 30, 100):
-            for worse, direction in ((margin, 1.0), (margin, -1.0), (0.0, 1.0)):
-                held: dict[str, list[bool]] = defaultdict(list)
-                for _ in range(datasets):
-                    a, b = direction * draw(rng, units) - worse, direction * draw(rng, units)
-                    gap = direction * (draw(rng, units) - VALUES[name][1]) - worse
-                    for kind, compared in (
-                        ("different units", pairs.compare_unpaired_values(apart, "x", a, b)),
-                        ("same units", pairs.compare_values(same, "x", gap, 0 * gap)),
-                    ):
-                        for row in margin_rows(compared_params(kind, same, apart), compared):
-                            if row["claim"] != "b_not_worse":
-                                held[f"{kind} {row['test']} {row['claim']}"].append(row["p_value"] <= LEVEL)
-                what = f"a worse by {worse:g}, tail {'right' if direction > 0 else 'left'}"
-                shown = "  ".join(f"{key} {np.mean(values):.3f}" for key, values in sorted(held.items()))
-                print(f"{name:<14}{units:>5} {what:<28}{shown}", flush=True)
+    designs = product(("normal", "beta(1, 1.5)", "exponential", "lognormal(1)"), (15, 30, 100))
+    for (name, units), (worse, direction) in product(designs, ((margin, 1.0), (margin, -1.0), (0.0, 1.0))):
+        (draw, mean), tally = VALUES[name], Tally()
+        for _ in range(datasets):
+            a, b = direction * draw(rng, units) - worse, direction * draw(rng, units)
+            gap = direction * (draw(rng, units) - mean) - worse
+            for kind, params, compared in (
+                ("different units", apart.params, pairs.compare_unpaired_values(apart, "x", a, b)),
+                ("same units", same.params, pairs.compare_values(same, "x", gap, 0 * gap)),
+            ):
+                for row in margin_rows(params, compared):
+                    if row["claim"] != "b_not_worse":
+                        tally.add({f"{kind} {row['test']} {row['claim']}": row["p_value"] <= LEVEL})
+        what = f"a worse by {worse:g}, tail {'right' if direction > 0 else 'left'}"
+        yield name, str(units), what, "  ".join(f"{key} {tally.mean(key):.3f}" for key in sorted(tally))
 
 
-def compared_params(kind: str, same: PairOfSystems, apart: PairOfSystems) -> CompareParameters:
-    """The parameters of a kind of comparison."""
-    return same.params if kind == "same units" else apart.params
-
-
-PARTS = {"means": means, "shares": shares, "events": events, "ratios": ratios, "margins": margins}
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=list(PARTS))
-    asked = parser.parse_args()
-    print(f"{asked.datasets} data sets; Monte Carlo error of 5 %: {np.sqrt(0.05 * 0.95 / asked.datasets):.3f}")
-    for number, (name, measure) in enumerate(PARTS.items()):
-        if asked.only in {None, name}:
-            print(f"\n{name}", flush=True)
-            measure(asked.datasets, np.random.default_rng([asked.seed, number]))
-
+HEAD = ("data", "units", "", "rates")
+PARTS = {
+    "means": (means, ("data", "units", "rates")),
+    "shares": (shares, HEAD),
+    "events": (events, HEAD),
+    "ratios": (ratios, HEAD),
+    "margins": (margins, HEAD),
+}
 
 if __name__ == "__main__":
-    main()
+    print_parts(__doc__, 2000, PARTS)

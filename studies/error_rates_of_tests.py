@@ -9,11 +9,9 @@ Error rates are shares of data sets in which a test calls the last two different
 
 from __future__ import annotations
 
-import argparse
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
-import numpy as np
+from harness import Asked, Table, Tally, options, report
 
 from pipeline.simulations.compare import TAGGERS, simulate
 from pipeline.stages.compare.contract import CompareParameters
@@ -36,44 +34,40 @@ def tables(documents: int, seed: int, params: CompareParameters) -> dict[str, pl
     return derive(params, {"units": units})
 
 
-def outcomes(results: dict[str, pl.DataFrame], level: float) -> Iterator[tuple[str, str, float]]:
-    """(what, metric and test, 1 if so) of one data set."""
+def outcomes(results: dict[str, pl.DataFrame], level: float) -> Iterator[tuple[str, bool]]:
+    """What is so or not in one data set, by kind, metric and test."""
     truth = {tagger.name: tagger.truth() for tagger in TAGGERS}
     kinds = {("lexicon", "neural"): "power", ("neural", "retrained"): "error"}
-    for row in results["compare_tests"].iter_rows(named=True):
-        kind = kinds.get((row["system_a"], row["system_b"]))
-        if kind is None:
-            continue
-        yield kind, f"{row['metric']}, {row['test']}", float(row["p_value"] <= level)
-        if kind == "power" and row["test"] == "randomization":
-            metric = row["metric"]
-            true = truth[row["system_a"]][metric] - truth[row["system_b"]][metric]
-            yield "coverage", metric, float(row["difference_lower"] <= true <= row["difference_upper"])
-    for row in results["compare_posteriors"].iter_rows(named=True):
-        kind = kinds.get((row["system_a"], row["system_b"]))
-        if kind is not None:
-            far = abs(row["probability_a_better"] - 0.5) >= (1 - level) / 2
-            yield kind, f"{row['metric']}, bayes", float(far)
+    for name in ("compare_tests", "compare_posteriors"):
+        for row in results[name].iter_rows(named=True):
+            kind, metric = kinds.get((row["system_a"], row["system_b"])), row["metric"]
+            if kind is None:
+                continue
+            if name == "compare_posteriors":
+                yield f"{kind} | {metric}, bayes", abs(row["probability_a_better"] - 0.5) >= (1 - level) / 2
+                continue
+            yield f"{kind} | {metric}, {row['test']}", row["p_value"] <= level
+            if kind == "power" and row["test"] == "randomization":
+                true = truth[row["system_a"]][metric] - truth[row["system_b"]][metric]
+                yield f"coverage | {metric}", row["difference_lower"] <= true <= row["difference_upper"]
+
+
+def measure(documents: int, asked: Asked) -> Table:
+    """A row for each kind, metric and test."""
+    settings = {"units": "-", "tests": TESTS, "resamples": 999, "confidence": asked.confidence}
+    params, tally = CompareParameters.model_validate({"name": "compare"} | settings), Tally()
+    for number in range(asked.datasets):
+        results = tables(documents, asked.seed * 1_000_000 + number, params)
+        for name, is_so in outcomes(results, 1 - asked.confidence):
+            tally.add({name: is_so})
+    for name in sorted(tally):
+        yield f"{documents} | {name}", float(tally.mean(name))
 
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", type=int, default=2000)
-    parser.add_argument("--confidence", type=float, default=0.95)
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    settings = {"units": "-", "tests": TESTS, "resamples": 999, "confidence": asked.confidence}
-    params = CompareParameters.model_validate({"name": "compare"} | settings)
-    for documents in SIZES:
-        collected: dict[tuple[str, str], list[float]] = defaultdict(list)
-        for number in range(asked.datasets):
-            results = tables(documents, asked.seed * 1_000_000 + number, params)
-            for what, name, so in outcomes(results, 1 - asked.confidence):
-                collected[what, name].append(so)
-        print(f"\n{documents} documents, {asked.datasets} data sets")
-        for (what, name), values in sorted(collected.items()):
-            print(f"  {what:<10}{name:<34}{np.mean(values):8.3f}")
+    """Print the table."""
+    asked = options(__doc__, 2000, confidence=0.95)
+    report(f"{asked.datasets} data sets", ("documents", "share", "metric and test", ""), measure, SIZES, asked)
 
 
 if __name__ == "__main__":

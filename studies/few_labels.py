@@ -1,6 +1,6 @@
 """Measured coverage and width of limits from few labels, in designs whose populations are known to the last row.
 
-    python studies/few_labels.py [--datasets 300] [--draws 500] [--seed 1] [DESIGN …]
+    python studies/few_labels.py [--datasets 300] [--draws 500] [--seed 1] [--only TEXT]…
 
 Scores of false rows are N(0, 1), those of true rows N(shift, 1), handed over as the probabilities that they are if not
 said otherwise. Each data set is a new sample, of a population that ten samples share; the truth is that of the
@@ -10,13 +10,10 @@ means over the four, `middle` is recall at .5, `ap` is average precision; `worst
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from harness import Asked, Bools, Floats, Integers, Table, Tally, held, options, report
 from scipy.special import expit, logit, ndtri
 
 from pipeline.metrics.few_labels.curve import Judge, estimated_curve
@@ -31,14 +28,9 @@ from pipeline.metrics.few_labels.draws import (
     worth_of_cells,
 )
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-Floats: TypeAlias = "NDArray[np.float64]"
-Integers: TypeAlias = "NDArray[np.int64]"
-
 RECALLS = np.array([0.9, 0.7, 0.5, 0.3])
 MIDDLE = 2
+NAMES = ("recall", "precision", "f1", "ap")
 SAMPLES = 10  # of one population
 
 
@@ -59,6 +51,9 @@ class Setting:
     weights: bool = False
     documents: int = 0
     checked: int = 0
+
+    def __str__(self) -> str:
+        return self.name
 
 
 SETTINGS = (
@@ -87,7 +82,7 @@ class Rows:
     """A population, in rising order of scores."""
 
     score: Floats
-    label: NDArray[np.bool_]
+    label: Bools
     weight: Floats
     proxy: Floats | None
     document: Integers
@@ -164,20 +159,17 @@ def sampled(setting: Setting, rows: Rows, random: np.random.Generator) -> tuple[
     return stratum, drawn[order][: setting.stop or None]
 
 
-def measured(
-    setting: Setting, rows: Rows, random: np.random.Generator, draws: int
-) -> dict[str, tuple[NDArray[np.bool_], Floats]]:
-    """By number, whether the limits of a sample hold the truth, and how wide they are."""
+def measured(setting: Setting, rows: Rows, random: np.random.Generator, draws: int) -> dict[str, Floats]:
+    """By number, whether the limits of a sample hold the truth; and how wide they are."""
     thresholds = scores(setting, setting.shift - ndtri(RECALLS))
     stratum, drawn = sampled(setting, rows, random)
     cuts = np.unique(np.concatenate([thresholds, rows.score[drawn]]))[::-1]
     judged, judge = judged_labels(setting, rows.label[drawn], random)
-    weighted = setting.weights
     population = Population(
         cuts,
         retrieved(rows, stratum, cuts, rows.weight),
         np.bincount(stratum, rows.weight).astype(np.float64),
-        np.bincount(stratum).astype(np.float64) if weighted else None,
+        np.bincount(stratum).astype(np.float64) if setting.weights else None,
         None if rows.proxy is None else retrieved(rows, stratum, cuts, rows.proxy),
         None if rows.proxy is None else np.bincount(stratum, rows.proxy).astype(np.float64),
     )
@@ -189,21 +181,12 @@ def measured(
         None if rows.proxy is None else rows.proxy[drawn],
         rows.document[drawn] if setting.documents else None,
     )
-    wanted = np.searchsorted(-cuts, -thresholds)
-    curve = estimated_curve(
-        population, labelled, wanted=wanted, judge=judge, draws=draws, seed=int(random.integers(2**31))
-    )
-    limited = {name: curve.at[name] for name in ("recall", "precision", "f1")} | {
-        "ap": curve.areas["average_precision"]
-    }
+    wanted, seed = np.searchsorted(-cuts, -thresholds), int(random.integers(2**31))
+    curve = estimated_curve(population, labelled, wanted=wanted, judge=judge, draws=draws, seed=seed)
+    limited = {name: curve.at[name] for name in NAMES[:3]} | {"ap": curve.areas["average_precision"]}
     true = rows.true_numbers(thresholds)
-    return {
-        name: (
-            (limits.lower <= true[name] + 1e-12) & (true[name] <= limits.upper + 1e-12),
-            np.atleast_1d(limits.upper - limits.lower),
-        )
-        for name, limits in limited.items()
-    }
+    holds = {name: held((limits.lower, limits.upper), true[name], 1e-12) for name, limits in limited.items()}
+    return holds | {f"{name} width": np.atleast_1d(limits.upper - limits.lower) for name, limits in limited.items()}
 
 
 def retrieved(rows: Rows, stratum: Integers, cuts: Floats, values: Floats) -> Floats:
@@ -216,9 +199,7 @@ def retrieved(rows: Rows, stratum: Integers, cuts: Floats, values: Floats) -> Fl
     return np.array(sums)
 
 
-def judged_labels(
-    setting: Setting, label: NDArray[np.bool_], random: np.random.Generator
-) -> tuple[NDArray[np.bool_], Judge | None]:
+def judged_labels(setting: Setting, label: Bools, random: np.random.Generator) -> tuple[Bools, Judge | None]:
     """Labels, with 5 % errors if they are a judge's, and what people found of the judge among them."""
     if not setting.checked:
         return label, None
@@ -228,41 +209,25 @@ def judged_labels(
     return said, Judge(pairs[3], pairs[2], pairs[0], pairs[1])
 
 
-def measure(setting: Setting, datasets: int, draws: int, seed: int) -> None:
-    """Simulate, and print one line."""
-    started = time.perf_counter()
-    collected: dict[str, list[tuple[NDArray[np.bool_], Floats]]] = defaultdict(list)
-    random = np.random.default_rng(seed)
-    for number in range(datasets):
+def measure(setting: Setting, asked: Asked) -> Table:
+    """A row of the table."""
+    random, tally = np.random.default_rng(asked.seed), Tally()
+    for number in range(asked.datasets):
         if number % SAMPLES == 0:
             rows = simulate(setting, random)
-        for name, pair in measured(setting, rows, random, draws).items():
-            collected[name].append(pair)
-    line = f"{setting.name:<18}"
-    worst = 1.0
-    for name, pairs in collected.items():
-        held, wide = (np.array([pair[part] for pair in pairs]) for part in (0, 1))
-        line += f" | {held.mean():.3f} {wide.mean():.3f}"
-        if name == "recall":
-            line += f" | {held[:, MIDDLE].mean():.3f} {wide[:, MIDDLE].mean():.3f}"
-        worst = min(worst, float(held.mean(axis=0).min()))
-    print(f"{line} | {worst:.3f} | {time.perf_counter() - started:.0f} s", flush=True)
+        tally.add(measured(setting, rows, random, asked.draws))
+    means = {name: (tally.mean(name), tally.mean(f"{name} width")) for name in NAMES}
+    cells = {name: " ".join(f"{mean.mean():.3f}" for mean in pair) for name, pair in means.items()}
+    middle = " ".join(f"{mean[MIDDLE]:.3f}" for mean in means["recall"])
+    worst = min(float(holds.min()) for holds, _ in means.values())
+    yield setting.name, cells.pop("recall"), middle, *cells.values(), worst
 
 
 def main() -> None:
-    """Read the command line and measure every design, or those named."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("designs", nargs="*", metavar="DESIGN", help="such as rare or 'two batches'; all if not given")
-    parser.add_argument("--datasets", type=int, default=300)
-    parser.add_argument("--draws", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=1)
-    words = parser.parse_args()
-    chosen = [each for each in SETTINGS if not words.designs or each.name in words.designs]
-    print(f"{words.datasets} data sets, {words.draws} draws: coverage and mean width of 95 % limits")
-    titles = ("recall", "middle", "precision", "f1", "ap")
-    print(f"{'':<18}" + "".join(f" | {title:<11}" for title in titles) + " | worst")
-    for setting in chosen:
-        measure(setting, words.datasets, words.draws, words.seed)
+    """Print the table."""
+    asked = options(__doc__, 300, draws=500)
+    title = f"{asked.datasets} data sets, {asked.draws} draws: coverage and mean width of 95 % limits"
+    report(title, ("design", "recall", "middle", *NAMES[1:], "worst"), measure, SETTINGS, asked)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """False alarms of gates in nights without a change, and how soon a real fall is found, on data whose truth is known.
 
-    python studies/gates.py [--years 40] [--confidence 0.95] [--seed 1] [--design TEXT] [--whole 0]
+    python studies/gates.py [--years 40] [--confidence 0.95] [--seed 1] [--only TEXT]… [--whole 0]
 
 Every night every group has new data, drawn from the same truth, and every gate is judged as in a run, from values and
 95% intervals, over 1, 10 and 50 groups. The designs:
@@ -21,17 +21,17 @@ folder, and then one in which a group has fallen.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
-from before_after_counts import Setting, simulate, truth
+from before_after_counts import Counts, Setting, simulate, truth
+from harness import Asked, Bools, Floats, Integers, Table, options, report
 
-from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import intervals
 from pipeline.metrics.comparison.pooled import Estimates, p_values_below, p_values_of_drop
 from pipeline.metrics.uncertainty.clusters import effective_number
@@ -40,11 +40,10 @@ from pipeline.runs import runner
 from pipeline.runs.config import parse_config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from harness import Row
 
-    Floats: TypeAlias = NDArray[np.float64]
     Draw: TypeAlias = Callable[[int, float, np.random.Generator], Estimates]
 
 NIGHTS, WEEK, GROUPS = 365, 7, (1, 10, 50)
@@ -57,14 +56,9 @@ DOCUMENTS, ROWS, BETWEEN = 40, 12, 0.15
 
 @dataclass(frozen=True)
 class Design:
-    """Numbers of a kind.
+    """Numbers of a kind: their truth, by how much one falls, how so many of them are drawn that have fallen by so much.
 
-    Attributes:
-        name: For the table.
-        true: Their truth.
-        fall: By how much one of them falls.
-        draw: Draws so many of them, fallen by so much.
-        pool: How many are drawn, of which nights are made.
+    A pool of them is drawn, of which nights are made.
     """
 
     name: str
@@ -113,8 +107,7 @@ def of_events(name: str) -> Draw:
     def draw(number: int, fall: float, rng: np.random.Generator) -> Estimates:
         setting = EVENTS if name == "recall" or not fall else Setting(100, heterogeneity=1.0, fpr_reference=WORSE)
         at = AT + 1 if name == "recall" and fall else AT
-        batch = simulate(setting, number, rng)
-        rows = [_of_events(name, at, *(values[index] for values in vars(batch).values())) for index in range(number)]
+        rows = [_of_events(name, at, counts) for counts in simulate(setting, number, rng)]
         value, lower, upper = np.array(rows, dtype=np.float64).T
         return Estimates(value, lower, upper, np.full(number, float(EVENTS.events - 1)), LEVEL)
 
@@ -124,74 +117,72 @@ def of_events(name: str) -> Draw:
 WORSE = 0.2  # false positive rate at the reference that makes precision fall
 
 
-def _of_events(name: str, at: int, *counts: NDArray[np.int64]) -> tuple[float, float, float]:
-    far, near, false_after, true_after, n_far, n_near, n_after = counts
-    sides = Sides(far + near, false_after + true_after, n_far + n_near, n_after)
-    interval = intervals([sides], reference=0, confidence=LEVEL)[name]
-    m_before, m_after, n_before, after = (float(values[..., at].sum()) for values in _four(sides))
-    rate, at_reference = m_before / n_before, sides.m_before[:, 0].sum() / n_before
-    positives = (sides.m_after[:, 0].sum() - at_reference * after) / (1 - at_reference)
-    true = m_after - rate * (after - positives)
-    value = true / m_after if name == "precision" else min(true / positives, 1.0)
-    return value, float(interval.lower[at]), float(interval.upper[at])
+def _of_events(name: str, at: int, counts: Counts) -> tuple[float, float, float]:
+    interval = intervals([counts.sides], reference=0, confidence=LEVEL)[name]
+    true, positives = counts.corrected()
+    value = true[at] / counts.totals[1][at] if name == "precision" else min(true[at] / positives, 1.0)
+    return float(value), float(interval.lower[at]), float(interval.upper[at])
 
 
-def _four(sides: Sides) -> Iterator[NDArray[np.int64]]:
-    shape = sides.m_before.shape
-    yield from (sides.m_before, sides.m_after)
-    yield from (np.broadcast_to(values[:, None], shape) for values in (sides.n_before, sides.n_after))
-
-
-def designs() -> tuple[Design, ...]:
-    """All of them."""
+@cache
+def designs() -> dict[str, Design]:
+    """All of them, by name."""
     usual = truth(EVENTS)
     worse = truth(Setting(100, heterogeneity=1.0, fpr_reference=WORSE))
     precision = float(usual["precision"][AT])
     step = float(usual["recall"][AT] - usual["recall"][AT + 1])
-    return (
+    fall = precision - float(worse["precision"][AT])
+    every = (
         Design("precision, 500 rows", 0.8, 0.08, of_rows(0.8, 500), 400_000),
         Design("precision, 100 rows", 0.95, 0.1, of_rows(0.95, 100), 400_000),
         Design("recall, 300 positives", 0.7, 0.1, of_rows(0.7, 300), 400_000),
         Design("precision, 40 documents", 0.8, 0.12, of_documents(0.8), 20_000),
-        Design("before_after precision", precision, precision - float(worse["precision"][AT]), of_events("precision")),
+        Design("before_after precision", precision, fall, of_events("precision")),
         Design("before_after recall", float(usual["recall"][AT]), step, of_events("recall")),
     )
+    return {design.name: design for design in every}
 
 
-def taken(estimates: Estimates, index: NDArray[np.int64]) -> Estimates:
+def taken(estimates: Estimates, index: Integers) -> Estimates:
     """Some of the numbers, in one row."""
     value, lower, upper = (limits[index.ravel()] for limits in (estimates.value, estimates.lower, estimates.upper))
     return Estimates(value, lower, upper, estimates.degrees[index.ravel()], LEVEL)
 
 
-def below(estimates: Estimates, index: NDArray[np.int64], limit: float) -> Floats:
+def below(estimates: Estimates, index: Integers, limit: float) -> Floats:
     """P-values of a minimum, of the shape of the index; numbers that come again are tested once."""
     return np.asarray(p_values_below(estimates, limit)[index])
 
 
-def dropped(
-    before: Estimates, first: NDArray[np.int64], after: Estimates, second: NDArray[np.int64], allowance: float
-) -> Floats:
+def dropped(before: Estimates, first: Integers, after: Estimates, second: Integers, allowance: float) -> Floats:
     """P-values of falls between numbers of two pools, of the shape of the indexes; equal pairs are tested once."""
     pairs, inverse = np.unique(np.stack([first.ravel(), second.ravel()], axis=1), axis=0, return_inverse=True)
     p_values = p_values_of_drop(taken(before, pairs[:, 0]), taken(after, pairs[:, 1]), allowance)
     return np.asarray(p_values[inverse.ravel()].reshape(first.shape))
 
 
-def alike(estimates: Estimates) -> tuple[Estimates, NDArray[np.int64]]:
+def alike(estimates: Estimates) -> tuple[Estimates, Integers]:
     """The different numbers of a pool, and which of them each is."""
     columns = np.stack([estimates.value, estimates.lower, estimates.upper], axis=1)
     _, first, inverse = np.unique(columns, axis=0, return_index=True, return_inverse=True)
     return taken(estimates, first), np.asarray(inverse.ravel())
 
 
-def fails(p_values: Floats, level: float) -> NDArray[np.bool_]:
+def fails(p_values: Floats, level: float) -> Bools:
     """Whether a gate fails in each night, of p-values of shape (nights, groups): Holm's smallest adjusted p-value."""
     return np.asarray(np.nanmin(p_values, axis=1) * p_values.shape[1] <= level)
 
 
-def measure(design: Design, groups: int, asked: argparse.Namespace, rng: np.random.Generator) -> Iterator[str]:
-    """Yield a line for each gate."""
+def measure(name: str, asked: Asked) -> Table:
+    """A row for each gate over each number of groups."""
+    design = designs()[name]
+    rng = np.random.default_rng([asked.seed, list(designs()).index(name)])
+    for groups in GROUPS:
+        yield from of_groups(design, groups, asked, rng)
+
+
+def of_groups(design: Design, groups: int, asked: Asked, rng: np.random.Generator) -> Table:
+    """A row for each gate."""
     drawn = design.draw(design.pool, 0.0, rng)
     pool, number = alike(drawn)
     fallen = design.draw(N_FALLS * WEEK, design.fall, rng)
@@ -202,26 +193,24 @@ def measure(design: Design, groups: int, asked: argparse.Namespace, rng: np.rand
     fixed = np.repeat(number[rng.integers(0, len(number), N_FALLS)], WEEK)  # the baseline of one fall is one night
     first = np.arange(N_FALLS * WEEK)
     level, half = 1 - asked.confidence, design.fall / 2
-    for name, limit in (("min at the truth", design.true), ("min below", design.true - half)):
+    for gate, limit in (("min at the truth", design.true), ("min below", design.true - half)):
         is_found = below(fallen, first, limit) * groups <= level  # of the fallen group alone
-        yield line(design, name, groups, fails(below(pool, nights[1:], limit), level), np.asarray(is_found))
-    for name, allowance in (("drop", 0.0), ("drop allowed", half)):
+        yield row_of(design, gate, groups, fails(below(pool, nights[1:], limit), level), np.asarray(is_found))
+    for gate, allowance in (("drop", 0.0), ("drop allowed", half)):
         quiet = fails(dropped(pool, nights[:-1], pool, nights[1:], allowance), level)
         p_first = dropped(pool, fixed, fallen, first, allowance)
-        yield line(design, name, groups, quiet, np.asarray(p_first * groups <= level))
+        yield row_of(design, gate, groups, quiet, np.asarray(p_first * groups <= level))
 
 
-def line(design: Design, gate: str, groups: int, quiet: NDArray[np.bool_], is_found: NDArray[np.bool_]) -> str:
+def row_of(design: Design, gate: str, groups: int, quiet: Bools, is_found: Bools) -> Row:
     """A row of the table."""
     share = quiet.mean()
     of_group = 1 - (1 - share) ** (1 / groups)  # how often one group fails, which the pool tells
     of_pool = groups**2 * of_group * (1 - of_group) / design.pool
     error = np.sqrt(max(share * (1 - share), 1 / len(quiet)) / len(quiet) + of_pool)
     at_once, in_week = is_found[::WEEK].mean(), is_found.reshape(-1, WEEK).any(axis=1).mean()
-    return (
-        f"{design.name:<24}{design.true:6.2f}{design.fall:6.2f}  {gate:<17}{groups:>6}{NIGHTS * share:9.1f}"
-        f"{NIGHTS * error:7.1f}{at_once:9.2f}{in_week:6.2f}"
-    )
+    alarms = (f"{NIGHTS * share:.1f}", f"{NIGHTS * error:.1f}", f"{at_once:.2f}", f"{in_week:.2f}")
+    return design.name, f"{design.true:.2f}", f"{design.fall:.2f}", gate, str(groups), *alarms
 
 
 def whole(n_nights: int, confidence: float, rng: np.random.Generator) -> None:
@@ -260,24 +249,13 @@ def night_of(rng: np.random.Generator, *, fall: float) -> pl.DataFrame:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--years", type=int, default=40)
-    parser.add_argument("--confidence", type=float, default=0.95)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--design", default="", help="only designs whose names hold this text")
-    parser.add_argument("--whole", type=int, default=0)
-    asked = parser.parse_args()
-    rng = np.random.default_rng(asked.seed)
+    asked = options(__doc__, None, years=40, confidence=0.95, whole=0)
     if asked.whole:
-        whole(asked.whole, asked.confidence, rng)
+        whole(asked.whole, asked.confidence, np.random.default_rng(asked.seed))
         return
-    print(f"{NIGHTS * (1 - asked.confidence):.2f} alarms a year are allowed")
-    print(f"{'':<24}{'true':>6}{'fall':>6}  {'gate':<17}{'groups':>6}{'alarms':>9}{'±':>7}{'at once':>9}{'in 7':>6}")
-    for design in designs():
-        if asked.design in design.name:
-            for groups in GROUPS:
-                for row in measure(design, groups, asked, rng):
-                    print(row, flush=True)
+    title = f"{NIGHTS * (1 - asked.confidence):.2f} alarms a year are allowed"
+    head = ("numbers", "true", "fall", "gate", "groups", "alarms", "±", "at once", "in 7")
+    report(title, head, measure, designs(), asked)
 
 
 if __name__ == "__main__":

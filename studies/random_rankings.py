@@ -1,17 +1,17 @@
 """Average precision of random rankings, as Zhang & Su (2012, section III) simulate it, beside the exact values.
 
-    python studies/random_rankings.py N M [--rankings 10000] [--seed 1]
+    python studies/random_rankings.py [--n 1000] [--m 100] [--datasets 10000] [--seed 1]
 
-N documents with M relevant ones are put in random order, 10,000 times as in the paper: mean, variance and the quantiles
-of its Table III, beside the exact moments and the ones that the paper prints as theoretical, which are wrong.
+n documents, of which m are relevant, are put in random order, 10,000 times as in the paper: mean, variance and the
+quantiles of its Table III, beside the exact moments and the ones that the paper prints as theoretical, which are wrong.
 """
 
 from __future__ import annotations
 
-import argparse
 import warnings
 
 import numpy as np
+from harness import Floats, Table, options, print_table
 
 from pipeline.metrics.ranking.random_selection import (
     average_precision_moments,
@@ -23,7 +23,7 @@ QUANTILES = (0.025, 0.5, 0.975)
 PART = 2_000_000
 
 
-def simulated(n: int, m: int, rankings: int, seed: int) -> np.ndarray:
+def simulated(n: int, m: int, rankings: int, seed: int) -> Floats:
     """Average precision of random rankings, as many at a time as make arrays of a few million numbers."""
     rng = np.random.default_rng(seed)
     batches, step = [], max(1, PART // n)
@@ -34,36 +34,28 @@ def simulated(n: int, m: int, rankings: int, seed: int) -> np.ndarray:
     return np.concatenate(batches)
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("n", type=int, help="documents")
-    parser.add_argument("m", type=int, help="relevant ones among them")
-    parser.add_argument("--rankings", type=int, default=10_000, help="random rankings (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
-    options = parser.parse_args()
-    n, m = options.n, options.m
-    if not 1 <= m <= n or options.rankings < 2:
-        parser.error("M must lie in 1 … N, and there must be at least 2 rankings")
-    values = simulated(n, m, options.rankings, options.seed)
-    exact = average_precision_moments(n, m)
+def rows(n: int, m: int, values: Floats) -> Table:
+    """The table of a size, from the average precision of random rankings."""
+    exact, number = average_precision_moments(n, m), len(values)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         printed = zhang_su_2012_moments(n, m) if m > 1 else (float("nan"), float("nan"))
-    simulated_moments = values.mean(), values.var(ddof=1)
-    error = (
-        simulated_moments[1] ** 0.5 / options.rankings**0.5,
-        np.std((values - simulated_moments[0]) ** 2) / options.rankings**0.5,
-    )
-    print(f"{'':<10}{'exact':>14}{'simulated':>14}{'± SE':>12}{'as printed':>14}")
-    for index, name in enumerate(("mean", "variance")):
-        print(
-            f"{name:<10}{exact[index]:>14.6g}{simulated_moments[index]:>14.6g}{error[index]:>12.1g}{printed[index]:>14.4g}"
-        )
-    centred = (values - simulated_moments[0]) / simulated_moments[1] ** 0.5
-    print(f"{'skewness':<10}{average_precision_skewness(n, m):>14.6g}{(centred**3).mean():>14.6g}")
+    mean, variance = values.mean(), values.var(ddof=1)
+    errors = (variance**0.5 / number**0.5, np.std((values - mean) ** 2) / number**0.5)
+    for index, (name, moment) in enumerate((("mean", mean), ("variance", variance))):
+        yield name, f"{exact[index]:.6g}", f"{moment:.6g}", f"{errors[index]:.1g}", f"{printed[index]:.4g}"
+    centred = (values - mean) / variance**0.5
+    yield "skewness", f"{average_precision_skewness(n, m):.6g}", f"{(centred**3).mean():.6g}", "", ""
     for level, value in zip(QUANTILES, np.quantile(values, QUANTILES), strict=True):
-        print(f"{f'{level:.1%}':<10}{'':>14}{value:>14.4f}")
+        yield f"{level:.1%}", "", f"{value:.4f}", "", ""
+
+
+def main() -> None:
+    """Print the table."""
+    asked = options(__doc__, 10_000, n=1000, m=100)
+    values = simulated(asked.n, asked.m, asked.datasets, asked.seed)
+    head = ("", "exact", "simulated", "± SE", "as printed")
+    print_table(f"{asked.m} of {asked.n}", head, rows(asked.n, asked.m, values))
 
 
 if __name__ == "__main__":

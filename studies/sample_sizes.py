@@ -1,6 +1,6 @@
-"""Measured: whether samples of the size that `thresher plan` names have intervals of the wanted width.
+"""Measured: whether samples of the size that `thresher plan` names have the wanted width, or tests the wanted power.
 
-    python studies/sample_sizes.py [--pilots 1000] [--seed 1] [--only NAME]…
+    python studies/sample_sizes.py [--datasets 1000] [--seed 1] [--only width|power|NAME]…
 
 Pilots are drawn from a law that is known. Each gives a plan: so many times its units for an interval of half the width
 of a typical pilot. A sample of the planned size is drawn, and its interval is measured.
@@ -9,24 +9,36 @@ of a typical pilot. A sample of the planned size is drawn, and its interval is m
 which should be 1 for the plan that believes its pilot; `reached` the share of samples of the cautious plan that are
 narrow enough, and `typical` the share of cautious plans with which a typical sample is, both to be about .8.
 
-`sample_sizes_of_tests.py` measures the power of tests.
+Then each gives a plan for a test with a power of 0.8. A sample of the planned size is drawn, and tested: by Student's t
+of the differences within units, or, of two runs, as gates test them. `power` is the share of samples of the planned
+size in which the test shows what it should, to be .8 for the plan that believes its pilot; `cautious` the same of the
+cautious plan, and `enough` the share of cautious plans whose true power is at least .8, which should be about .8.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from before_after_counts import Setting, simulate
+from harness import Asked, Floats, Integers, Table, options, report
+from labelled_rows import area_limits, areas
+from scipy import stats
 
-from pipeline.metrics.before_after.estimates import Sides
 from pipeline.metrics.before_after.intervals import intervals
-from pipeline.metrics.curves.ordered_areas import OrderedAreas, Rows, Totals
-from pipeline.metrics.planning.pilot import Pilot, cautious
-from pipeline.metrics.uncertainty.clusters import Spread, area_interval, effective_number
+from pipeline.metrics.comparison.pooled import Estimates, p_values_of_change
+from pipeline.metrics.planning.pilot import (
+    Pilot,
+    cautious,
+    factor_for_difference,
+    inflation_limit,
+    other_run,
+    variance_degrees,
+)
+from pipeline.metrics.planning.power import Claim, Question, power_of, units_for
+from pipeline.metrics.uncertainty.clusters import effective_number
 from pipeline.metrics.uncertainty.jackknife import tail
 from pipeline.metrics.uncertainty.proportions import (
     Confusion,
@@ -36,14 +48,12 @@ from pipeline.metrics.uncertainty.proportions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
 
-Floats: TypeAlias = "NDArray[np.float64]"
-Counts: TypeAlias = "NDArray[np.int64]"
 Draw: TypeAlias = "Callable[[int, np.random.Generator], Pilot | None]"
 
+POWER = 0.8
 LEVEL = 0.95
 TYPICAL = 199  # samples whose median width is the typical one
 CLUSTER_SIZE, SHIFT, ALIKE = 20, 1.5, 0.25
@@ -51,15 +61,10 @@ CLUSTER_SIZE, SHIFT, ALIKE = 20, 1.5, 0.25
 
 @dataclass(frozen=True)
 class Shares:
-    """Clusters whose shares have a beta distribution; `size_spread` is the σ of their log-normal sizes.
+    """Clusters whose shares have a beta distribution, or rows if a cluster has none.
 
-    Attributes:
-        share: Mean share of hits.
-        rows: Mean rows of a cluster; 0: rows are independent.
-        correlation: Of two rows of a cluster.
-        size_spread: 0: clusters are of one size.
-        name: `precision`, or `f1`, of which the share is J.
-        kept: Share of the rows of a cluster that the ratio is over, at random.
+    `correlation` is of two rows of a cluster, `size_spread` the σ of log-normal sizes; the ratio, precision or F1, of
+    which the share is J, is over a share of the rows that are `kept` at random.
     """
 
     share: float
@@ -88,25 +93,16 @@ class Shares:
         rows = hits + misses
         return Pilot(hits / rows, float(lower[0]), float(upper[0]), LEVEL, "share", rows)
 
-    def _of_clusters(self, sizes: Counts, hits: Counts, misses: Counts) -> Pilot | None:
+    def _of_clusters(self, sizes: Integers, hits: Integers, misses: Integers) -> Pilot | None:
         none = np.zeros((len(hits), 1))
         counts = Confusion(hits[:, None], misses[:, None], none, none)
         lower, upper = intervals_of_clusters(counts, LEVEL, names=[self.name])[self.name]
         rows, effective = float((hits + misses).sum()), float(effective_number(sizes))
         share = float(hits.sum() / rows)
-        value, scale = (share, "share") if self.name == "precision" else (2 * share / (1 + share), "jaccard")
-        per_cluster = rows / effective + (self.kept < 1)
-        return Pilot(
-            value,
-            float(lower[0]),
-            float(upper[0]),
-            LEVEL,
-            scale,  # type: ignore[arg-type]  # one of two
-            len(hits),
-            effective,
-            rows=rows,
-            rows_per_cluster=per_cluster,
-        )
+        scale: Literal["share", "jaccard"] = "share" if self.name == "precision" else "jaccard"
+        value = share if scale == "share" else 2 * share / (1 + share)
+        per_cluster, limits = rows / effective + (self.kept < 1), (float(lower[0]), float(upper[0]))
+        return Pilot(value, *limits, LEVEL, scale, len(hits), effective, rows=rows, rows_per_cluster=per_cluster)
 
 
 @dataclass(frozen=True)
@@ -124,17 +120,9 @@ class Means:
         return Pilot(float(values.mean()), float(lower[0]), float(upper[0]), LEVEL, "mean", units, units, units)
 
 
-class _FixedRates(Setting):
-    """Events whose false positive rates do not depend on their number."""
-
-    @property
-    def fpr(self) -> Floats:
-        return np.geomspace(0.05, 5e-4, self.thresholds)
-
-
 @dataclass(frozen=True)
 class Events:
-    """Matches before and after events, of which `threshold` numbers the threshold."""
+    """Matches before and after events, whose false positive rates do not depend on their number, at a threshold."""
 
     name: str
     heterogeneity: float
@@ -142,43 +130,20 @@ class Events:
 
     def __call__(self, units: int, rng: np.random.Generator) -> Pilot | None:
         """A pilot of so many events."""
-        batch = simulate(_FixedRates(units, self.heterogeneity), 1, rng)
-        far, near, false_after, true_after, n_far, n_near, n_after = (values[0] for values in vars(batch).values())
-        sides = Sides(far + near, false_after + true_after, n_far + n_near, n_after)
-        interval = intervals((sides,), reference=0, confidence=LEVEL)[self.name]
+        (counts,) = simulate(Setting(units, self.heterogeneity, fpr_reference=0.05, lowest=5e-4), 1, rng)
+        interval = intervals((counts.sides,), reference=0, confidence=LEVEL)[self.name]
         lower, upper = (float(limit[self.threshold]) for limit in (interval.lower, interval.upper))
-        matches = (far + near + false_after + true_after)[:, 0].astype(np.float64)
-        value = self._value(
-            *(side.sum(axis=0) for side in (far + near, false_after + true_after, n_far + n_near, n_after))
-        )
         if math.isnan(lower) or not upper > lower:
             return None
-        scale = "lack" if self.name == "precision" else "plain"
-        effective = float(effective_number(matches))
-        rows = float((far + near if self.name == "precision" else false_after + true_after)[:, self.threshold].sum())
-        return Pilot(
-            value,
-            lower,
-            upper,
-            LEVEL,
-            scale,  # type: ignore[arg-type]  # one of two
-            units,
-            effective,
-            rows=rows,
-            bounds=(0.0, 1.0),
-        )
-
-    def _value(self, m_before: Floats, m_after: Floats, n_before: float, n_after: float) -> float:
-        rates = m_before / n_before
-        raw = m_after - rates * n_after
-        positives = raw[0] / (1 - rates[0])
-        tp, kept = (raw + rates * positives)[self.threshold], m_after[self.threshold]
-        values = {
-            "precision": tp / kept,
-            "recall": min(tp / positives, 1.0),
-            "f1": 2 * tp / (kept + max(tp, positives)),
-        }
-        return float(values[self.name])
+        true, positives = counts.corrected()
+        m_before, m_after, *_ = counts.totals
+        tp, kept = true[self.threshold], m_after[self.threshold]
+        f1 = 2 * tp / (kept + max(tp, positives))
+        value = {"precision": tp / kept, "recall": min(tp / positives, 1.0), "f1": f1}[self.name]
+        scale: Literal["lack", "plain"] = "lack" if self.name == "precision" else "plain"
+        effective = float(effective_number((counts.sides.m_before + counts.sides.m_after)[:, 0].astype(np.float64)))
+        rows, limits = float((m_before if scale == "lack" else m_after)[self.threshold]), (lower, upper)
+        return Pilot(float(value), *limits, LEVEL, scale, units, effective, rows=rows, bounds=(0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -198,20 +163,12 @@ class Areas:
         score = math.sqrt(alike) * effects + math.sqrt(1 - alike) * rng.standard_normal(rows) + SHIFT * label
         if label.sum() < 2:
             return None
-        order = np.argsort(score)
-        hit = label[order].astype(np.float64)
-        positives, negatives = np.array([hit.sum()]), np.array([rows - hit.sum()])
-        replicate = order // CLUSTER_SIZE if self.clustered else None
-        areas = OrderedAreas(Totals(positives, negatives, positives, negatives), units if self.clustered else 0)
-        areas.add(Rows(np.zeros(rows, dtype=np.int64), score[order], hit, 1 - hit, replicate=replicate))
-        estimates = areas.finish(random_sizes=True)
-        area, error, degrees, skewed = (
-            getattr(estimates, key)[self.name] for key in ("area", "se", "degrees", "skewed")
-        )
-        lower, upper = area_interval(area, Spread(error**2, degrees, skewed), LEVEL, clustered=self.clustered)
-        effective = float(units) if self.clustered else math.inf
-        limits = float(lower[0]), float(upper[0])
-        return Pilot(float(area[0]), *limits, LEVEL, "logit", units, effective, rows=float(positives[0]))
+        clusters = [np.arange(rows) // CLUSTER_SIZE] if self.clustered else []
+        estimates = areas(score, label, *clusters)
+        lower, upper = area_limits(estimates, LEVEL, clustered=self.clustered)[self.name]
+        effective, limits = float(units) if self.clustered else math.inf, (float(lower[0]), float(upper[0]))
+        area = float(estimates.area[self.name][0])
+        return Pilot(area, *limits, LEVEL, "logit", units, effective, rows=float(label.sum()))
 
 
 DESIGNS: dict[str, tuple[int, Draw]] = {
@@ -236,16 +193,18 @@ DESIGNS: dict[str, tuple[int, Draw]] = {
 }
 
 
-def measure_widths(units: int, draw: Draw, pilots: int, rng: np.random.Generator) -> tuple[float, ...]:
+def widths(name: str, asked: Asked) -> Table:
     """Median factor, median width over the wanted one, and how often the cautious plan reaches it."""
+    (units, draw), rng = DESIGNS[name], np.random.default_rng(asked.seed)
 
     def typical(number: int) -> float:
         drawn = [draw(number, rng) for _ in range(TYPICAL)]
         return float(np.median([pilot.width for pilot in drawn if pilot is not None]))
 
     wanted = typical(units) / 2
-    factors, widths, safe_factors, safe_widths = [], [], [], []
-    for _ in range(pilots):
+    factors: list[tuple[float, float]] = []
+    of_plans: tuple[list[float], list[float]] = ([], [])
+    for _ in range(asked.datasets):
         pilot = draw(units, rng)
         if pilot is None:
             continue
@@ -253,19 +212,15 @@ def measure_widths(units: int, draw: Draw, pilots: int, rng: np.random.Generator
         factor, safe = pilot.factor_for(wanted), safe_side.factor_for(wanted, inflation=inflation)
         if factor is None or safe is None:
             continue
-        samples = [draw(math.ceil(units * times), rng) for times in (factor, safe)]
-        factors.append(factor)
-        safe_factors.append(safe)
-        widths += [samples[0].width / wanted] if samples[0] is not None else []
-        safe_widths += [samples[1].width / wanted] if samples[1] is not None else []
+        factors.append((factor, safe))
+        for of_plan, times in zip(of_plans, (factor, safe), strict=True):
+            sample = draw(math.ceil(units * times), rng)
+            if sample is not None:
+                of_plan.append(sample.width / wanted)
     enough = _enough(units, typical, wanted)
-    reached = float((np.array(safe_widths) <= 1).mean())
-    return (
-        float(np.median(factors)),
-        float(np.median(widths)),
-        reached,
-        float((np.array(safe_factors) >= enough).mean()),
-    )
+    times, safe_times = np.array(factors).T
+    reached, typical_share = float((np.array(of_plans[1]) <= 1).mean()), float((safe_times >= enough).mean())
+    yield name, f"{np.median(times):.2f}", float(np.median(of_plans[0])), reached, typical_share
 
 
 def _enough(units: int, typical: Callable[[int], float], wanted: float) -> float:
@@ -276,18 +231,105 @@ def _enough(units: int, typical: Callable[[int], float], wanted: float) -> float
     return float(np.exp(-intercept / slope))
 
 
+@dataclass(frozen=True)
+class Pairs:
+    """Differences of two systems within units: normal, or `skewed` as exponential values are."""
+
+    claim: Claim
+    units: int
+    skewed: bool = False
+
+    def values(self, shift: float, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """Differences with this mean and the standard deviation 1."""
+        noise = rng.exponential(1.0, shape) - 1 if self.skewed else rng.standard_normal(shape)
+        return np.asarray(noise + shift)
+
+    def question(self) -> Question:
+        """Half a standard deviation is to be found, or 0.4 of one to be ruled out."""
+        return Question(self.claim, 0.3 if self.claim == "different" else 0.0, 0.4, POWER, 1 - LEVEL)
+
+    def shows(self, sample: Floats, question: Question) -> bool:
+        """Whether the test shows the claim in a sample."""
+        number = len(sample)
+        error = sample.std(ddof=1) / math.sqrt(number)
+        if self.claim == "different":
+            return bool(abs(sample.mean()) > stats.t.ppf(0.5 + LEVEL / 2, number - 1) * error)
+        half = stats.t.ppf(LEVEL, number - 1) * error
+        below = sample.mean() - half > -question.margin
+        return bool(below if self.claim == "not_worse" else below and sample.mean() + half < question.margin)
+
+
+PAIRS = {
+    "30 units, normal, a difference of 0.3": Pairs("different", 30),
+    "60 units, skewed, a difference of 0.3": Pairs("different", 60, skewed=True),
+    "30 units, normal, not worse by 0.4": Pairs("not_worse", 30),
+    "30 units, normal, equivalent within 0.4": Pairs("equivalent", 30),
+}
+
+
+def pairs_of_systems(name: str, asked: Asked) -> Table:
+    """Median factor, power of both plans, and how often the cautious one is enough."""
+    pairs, rng = PAIRS[name], np.random.default_rng(asked.seed)
+    question, shown, factors, enough = pairs.question(), np.zeros(2), [], 0
+    for _ in range(asked.datasets):
+        pilot = pairs.values(question.difference, (pairs.units,), rng)
+        number, skewness = len(pilot), float(stats.skew(pilot))
+        degrees = 2 / (2 / (number - 1) + 1.5 * skewness**2 / number)
+        deviation = float(pilot.std(ddof=1))
+        safe_deviation = deviation * math.sqrt(inflation_limit(degrees))
+        plans = [units_for(question, deviation, degrees) or 2, units_for(question, safe_deviation) or 2]
+        shown += [pairs.shows(pairs.values(question.difference, (units,), rng), question) for units in plans]
+        factors.append(plans[0] / number)
+        enough += power_of(question, 1 / math.sqrt(plans[1]), plans[1] - 1.0) >= POWER
+    yield name, f"{np.median(factors):.2f}", *(shown / asked.datasets).tolist(), enough / asked.datasets
+
+
+TWO_RUNS: dict[str, tuple[int, Draw, Draw, float]] = {
+    "share .80 of 300 rows, 0.05 apart": (300, Shares(0.8), Shares(0.75), 0.05),
+    "share .80 of 40 clusters of 20, 0.08 apart": (40, Shares(0.8, 20, 0.1), Shares(0.72, 20, 0.1), 0.08),
+    "mean .30 of 50 values, 0.08 apart": (50, Means(0.3, 3.0), Means(0.38, 3.0), 0.08),
+}
+
+
+def two_runs(name: str, asked: Asked) -> Table:
+    """Median factor, and power of both plans."""
+    (units, *draws, difference), rng = TWO_RUNS[name], np.random.default_rng(asked.seed)
+    question, shown, factors = Question("different", difference, math.nan, POWER, 1 - LEVEL), np.zeros(2), []
+    for _ in range(asked.datasets):
+        pilot = draws[0](units, rng)
+        other = None if pilot is None else other_run(pilot, difference)
+        if pilot is None or other is None:
+            continue
+        safe_side, inflation = cautious(pilot)
+        plans = (
+            factor_for_difference(pilot, other, question, degrees=variance_degrees(pilot)) or 1.0,
+            factor_for_difference(safe_side, other, question, inflation=inflation) or 1.0,
+        )
+        shown += [_is_told(math.ceil(units * factor), draws, rng) for factor in plans]
+        factors.append(plans[0])
+    yield name, f"{np.median(factors):.2f}", *(shown / len(factors)).tolist(), math.nan
+
+
+def _is_told(units: int, draws: Sequence[Draw], rng: np.random.Generator) -> bool:
+    """Whether two runs of so many units are told apart, as gates do it."""
+    runs = [draw(units, rng) for draw in draws]
+    estimates = []
+    for run in filter(None, runs):
+        value, lower, upper, degrees = (
+            np.array([number]) for number in (run.value, run.lower, run.upper, run.degrees())
+        )
+        estimates.append(Estimates(value, lower, upper, degrees, LEVEL))
+    return len(estimates) > 1 and bool(p_values_of_change(estimates[0], estimates[1], 0.0)[0] < 1 - LEVEL)
+
+
 def main() -> None:
-    """Parse the arguments and print everything."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pilots", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", action="append", default=[], help="designs whose name has this in it")
-    options = parser.parse_args()
-    print(f"{'interval of half the width':<48}{'times':>7}{'width':>8}{'reached':>9}{'typical':>9}")
-    for name, (units, draw) in DESIGNS.items():
-        if not options.only or any(word in name for word in options.only):
-            numbers = measure_widths(units, draw, options.pilots, np.random.default_rng(options.seed))
-            print(f"{name:<48}{numbers[0]:7.2f}{numbers[1]:8.3f}{numbers[2]:9.3f}{numbers[3]:9.3f}", flush=True)
+    """Print all tables."""
+    asked = options(__doc__, 1000)
+    head = ("interval of half the width", "times", "width", "reached", "typical")
+    report("width", head, widths, DESIGNS, asked)
+    head = ("test with a power of .8", "times", "power", "cautious", "enough")
+    report("power within units", head, pairs_of_systems, PAIRS, asked)
+    report("power of two runs", head, two_runs, TWO_RUNS, asked)
 
 
 if __name__ == "__main__":
