@@ -35,7 +35,7 @@ class Note(str):
 
 
 class ThresherError(Exception):
-    """What went wrong, where, and what to do about it.
+    """An error: what went wrong, where, and what to do about it.
 
     Args:
         message: One sentence that names the file, key or column at fault.

@@ -1,4 +1,4 @@
-"""What ends a process: signals that ask it to stop, and a crash at a file that was noted before it was opened."""
+"""The end of a process: signals that ask it to stop, and a crash at a file that was noted before it was opened."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def leaving_at_once(say: Callable[[Interrupted], str]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Note:
-    """What is being read.
+    """A note of the files being read.
 
     Attributes:
         files: Path of the file or folder, or of several that the engine reads at once.

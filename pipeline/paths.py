@@ -166,7 +166,7 @@ _KINDS = {
 
 
 class SpecialFileError(OSError):
-    """What should be a file is a named pipe, a socket or a device; the text says which."""
+    """A named pipe, a socket or a device stands where a file should be; the text says which."""
 
 
 def kind_in_words(mode: int) -> str:

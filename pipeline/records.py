@@ -37,7 +37,7 @@ else:
 
 
 class _Record:
-    """What the methods need to know of a class: the names of its fields, and what they are if they are not given."""
+    """The fields of a class, by name, and their defaults."""
 
     def __init__(self, cls: Any) -> None:  # noqa: ANN401 - a class of `dataclasses`
         fields = dataclasses.fields(cls)

@@ -1,1 +1,1 @@
-"""What people type and read: commands, progress, summaries and queries on results."""
+"""The command line: commands, progress, summaries, and queries on results."""

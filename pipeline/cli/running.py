@@ -1,4 +1,4 @@
-"""Commands that run: that of a stage, made from its parameter class, a range of days, one after another, and a demo."""
+"""Commands that run: of one stage, made from its parameter class; of a range of days, one after another; and a demo."""
 
 from __future__ import annotations
 

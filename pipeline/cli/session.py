@@ -1,4 +1,4 @@
-"""What every command does: report progress, print the result, turn an error into its exit code, and never hang.
+"""Shared by all commands: report progress, print the result, turn an error into its exit code, and never hang.
 
 Results go to stdout, and all else that people or machines read to stderr, by way of a `Console`.
 """

@@ -1,1 +1,1 @@
-"""What people look at after a run: a published run read back, and what is shown of it."""
+"""Reports on a published run: read back, shown, drawn, explained and compared."""

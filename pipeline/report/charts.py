@@ -319,7 +319,7 @@ def layer(mark: Json, encoding: Json, values: list[Json] | None = None) -> Json:
 
 
 def key_layer(figure: Figure) -> Json:
-    """The key of the chart: that of an invisible point for each name."""
+    """The key of the chart, made of an invisible point for each name."""
     entries = key_of(figure)
     names = [name for name, _, _ in entries]
     colours = {"domain": names, "range": [look.colour.variable for _, look, _ in entries]}
@@ -407,7 +407,7 @@ def template(panels: Panels, *, legend: bool = False) -> Json:
 
 @dataclass(frozen=True)
 class _Drawing:
-    """What the layers of one chart share.
+    """The common part of the layers of one chart.
 
     That is half the width of a bar on a horizontal axis of numbers, whether several series of bars or points stand at
     the same name, and the height in pixels.

@@ -82,7 +82,7 @@ class Tested:
 
 @dataclass(frozen=True)
 class SharedUnits:
-    """The units of one group: shared rows have the columns of the first run, and those of the second with an ending.
+    """The units of one group: shared rows have the columns of both runs, the second's with an ending.
 
     Rows of days, of which those nearby may be alike, are in the order of time.
     """

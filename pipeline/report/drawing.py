@@ -134,7 +134,7 @@ def encoded(panels: Panels, groups: Sequence[Group], lists: Lists) -> dict[int, 
 
 
 def _written(panels: Panels, name: str) -> tuple[list[Any], list[Any]]:
-    """How a column is written, and its values, those of a group one after the other."""
+    """How a column is written, and its values, group by group."""
     column = panels.rows[name]
     axis = panels.figure.x if name == "x" else panels.figure.y
     if name == "d":
@@ -229,7 +229,7 @@ class _Frame:
         return cls(panels, (min(along, default=0.0), max(along, default=1.0)), (low, high))
 
     def axes_in_words(self) -> str:
-        """What the axes measure, and from where to where."""
+        """The axes in words: what they measure, from where to where."""
         figure = self.panels.figure
         told = [
             f"{axis.title}, {' to '.join(value_text(end, axis.format) for end in ends)}"
@@ -430,7 +430,7 @@ def _row(run: PublishedRun, named: dict[str, KeyNumber], names: Sequence[str]) -
 
 
 def _changes(runs: Sequence[PublishedRun], stage: str) -> list[PublishedRun]:
-    """Runs whose code, or whose parameters of the stage, differ from those of the run before."""
+    """Runs with other code, or other parameters of the stage, than the run before."""
     marks = [
         (run.record.get("code_sha256"), next(dict(entry.parameters) for entry in run.stages if entry.name == stage))
         for run in runs

@@ -43,7 +43,7 @@ NULL = "null"
 
 @dataclass(frozen=True)
 class Wish:
-    """What a person wants explained.
+    """The number that a person wants explained.
 
     Attributes:
         metric: The number; empty: the main one of the stage.
@@ -504,7 +504,7 @@ class _Reader:
         return {name: table.schema[name] for name in self.asked.group}
 
     def _nodes(self) -> list[Node]:
-        """The relations of the plan, those of the evidence in their places, in the order of phases."""
+        """The relations of the plan in the order of phases, with the relations of the evidence replaced."""
         wanted = (Phase.RELATIONS, Phase.TRANSFORMS)
         nodes = {node.into: node for node in self.opened.plan.nodes if node.phase in wanted}
         nodes |= {node.into: node for node in self.evidence.nodes(self.asked)}

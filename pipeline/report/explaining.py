@@ -260,7 +260,7 @@ class _Comparison:
 
 @dataclass(frozen=True)
 class Shown:
-    """What of an explanation is to be shown.
+    """The parts of an explanation to be shown.
 
     Attributes:
         sections: Names of sections; none: all that need not be asked for.

@@ -108,7 +108,7 @@ def account_in_words(name: str, account: Mapping[str, int], *, missed: bool) -> 
 
 
 def bindings_of(run: PublishedRun, stage: PublishedStage) -> dict[str, str]:
-    """What every field that is read comes from, by input."""
+    """The origin of every field that is read, by input."""
     words: dict[str, list[str]] = {}
     for name, binding in run.record.get("bindings", {}).get(stage.name, {}).items():
         input_name, _, field_name = name.partition(".")
@@ -121,7 +121,7 @@ def bindings_of(run: PublishedRun, stage: PublishedStage) -> dict[str, str]:
 
 
 def deciding_parameters(run: PublishedRun, stage: PublishedStage, decides: tuple[str, ...]) -> dict[str, Any]:
-    """What decides the numbers: the keys that the stage names, and all others that differ from their defaults.
+    """The parameters that decide the numbers: those that the stage names, and all that differ from their defaults.
 
     A key that is not set has the value that the stage chose by itself, where the run record tells it.
     """

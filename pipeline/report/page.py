@@ -283,7 +283,7 @@ def _entry(content: StageContent, warning: str, *, several: bool) -> Markup:
 
 
 def _parted(warning: str) -> tuple[str, str]:
-    """What is wrong, in few words, and the rest; a warning whose first words are many is cut after some of them."""
+    """A warning in two parts, the fault in few words and the rest; where the first words are many, they are cut."""
     match = _LEAD.match(warning)
     lead = match[0] if match and match[0].count("(") == match[0].count(")") else ""
     if 0 < len(lead) <= LONGEST_LEAD:

@@ -72,7 +72,7 @@ def picture(panels: Panels, group: Group, *, form: PictureFormat, source: str) -
 
 
 def picture_specification(panels: Panels, group: Group, *, source: str) -> dict[str, Any]:
-    """Return the chart of a file as a Vega-Lite specification; arguments are those of `picture`."""
+    """Return the chart of a file as a Vega-Lite specification; takes the arguments of `picture`."""
     specification: dict[str, Any] = json.loads(in_hex(json.dumps(chart(panels, group, legend=True))))
     figure = panels.figure
     title = figure.title if group.is_total else f"{figure.title}: {group.label}"

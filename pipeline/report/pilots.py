@@ -33,7 +33,7 @@ _OF_JEFFREYS = 0.5
 
 
 def asks_for_labels(sizes: SampleSizes, wish: Wish) -> bool:
-    """Whether the number that is wished for is that of a sample that people check."""
+    """Whether the wanted number is the size of a sample that people check."""
     return sizes.labelled is not None and wish.metric == sizes.labelled.metric
 
 
@@ -415,7 +415,7 @@ DEFAULT_CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Goal:
-    """What is wanted; one of a width, a difference and a margin.
+    """The aim of a plan: one of a width, a difference and a margin.
 
     Attributes:
         width: Upper less lower limit of the interval.
@@ -444,7 +444,7 @@ class Goal:
         return next(value for value in (self.width, self.margin, self.difference) if value is not None)
 
     def level(self, of_pilot: float = DEFAULT_CONFIDENCE) -> float:
-        """The confidence, which is that of the pilot unless it is given."""
+        """The confidence; the pilot's unless it is given."""
         return of_pilot if self.confidence is None else self.confidence
 
     def question(self, of_pilot: float = DEFAULT_CONFIDENCE) -> Question:

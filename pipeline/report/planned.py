@@ -319,7 +319,7 @@ class Planned:
 
     @property
     def goal(self) -> str:
-        """What is wanted in all plans: `width`, `difference` or `margin`."""
+        """The aim of all plans: `width`, `difference` or `margin`."""
         return self.plans[0].goal
 
     @property

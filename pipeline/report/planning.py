@@ -55,7 +55,7 @@ _NO_SHARES = ("average_precision", "pr_auc", "map", "ndcg")
 
 @dataclass(frozen=True)
 class Expectation:
-    """What is expected of numbers that are yet to be measured.
+    """Expectations about numbers that are yet to be measured.
 
     Attributes:
         metric: The number; any name that is not known is that of a share of rows, or of a mean of units.
@@ -168,7 +168,7 @@ def _of_units(expectation: Expectation, goal: Goal) -> SamplePlan:
 
 
 def _claim(goal: Goal) -> str:
-    """What a test of two systems on the same units is to show."""
+    """The claim that a test of two systems on the same units is to show."""
     truth = "equally good" if not goal.difference else f"truly {planned.amount(abs(goal.difference))} apart"
     sure = f"with a probability of {planned.level(goal.power)}"
     if goal.margin is None:

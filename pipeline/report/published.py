@@ -110,7 +110,7 @@ class PublishedRun:
 
     @property
     def about(self) -> tuple[str, ...]:
-        """What it is about, in words: its day and its labels, where it has them."""
+        """The subject of the run, in words: its day and its labels, where it has them."""
         day = self.record.get("ds")
         labels = (cleaned(f"{name} {text}", layout="") for name, text in self.record.get("labels", {}).items())
         return (*((f"day {day}",) if day else ()), *labels)

@@ -1,4 +1,4 @@
-"""What is said of a run: blocks of results, gates and methods, and numbers in words, however they are written."""
+"""The words about a run: blocks of results, gates and methods, and numbers as text, whatever the format."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def described(panels: Panels, group: Group) -> str:
-    """What a chart shows, in numbers, for people who cannot see it."""
+    """The numbers of a chart, for people who cannot see it."""
     figure, rows = panels.figure, panels.rows_of(group)
     sentences = [figure.title if figure.across else f"{figure.title}, {group.label}"]
     for index, series in reversed(list(enumerate(figure.series))):
@@ -274,7 +274,7 @@ def blocks_of_gates(rows: Sequence[Row], stages: Collection[str] | None = None) 
 
 
 def _lines(chosen: Mapping[str, Sequence[Row]], by_gate: Mapping[str, Sequence[Row]]) -> Iterator[str]:
-    """Yield a line for each row, and one for all those of a gate that are too many."""
+    """Yield a line for each row, and one in place of the rows of a gate that has too many."""
     for gate, rows in chosen.items():
         shown = rows if len(rows) <= MOST_GROUPS else rows[: MOST_GROUPS // 2 if is_failure(rows[0]) else 0]
         yield from (f"{gate}: {row['sentence']}" for row in shown)

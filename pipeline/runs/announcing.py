@@ -1,4 +1,4 @@
-"""What is announced of one attempt: an event when it begins, an event and a file of metrics when it ends."""
+"""Announcements of one attempt: an event when it begins, an event and a file of metrics when it ends."""
 
 from __future__ import annotations
 

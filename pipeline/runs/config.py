@@ -1,4 +1,4 @@
-"""The config file as a document: its own keys, and values that replace those of the file."""
+"""The config file as a document: its own keys, and values that replace values of the file."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def overridden(document: Mapping[str, Any], values: Mapping[str, Any], *, origin
 
 
 def _copied(value: Any) -> Any:  # noqa: ANN401 - any TOML value
-    """A copy of tables and lists at any depth; what is in them is the same, as frames are not to be copied."""
+    """A copy of tables and lists at any depth; their values are shared, since frames must not be copied."""
     if isinstance(value, Mapping):
         return {key: _copied(inner) for key, inner in value.items()}
     return [_copied(inner) for inner in value] if isinstance(value, list) else value

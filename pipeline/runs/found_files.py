@@ -122,7 +122,7 @@ class Found:
         return canonical_type(arrow, kind) is not None or self.is_zero_or_one(column, kind)
 
     def cast(self, column: str, kind: Kind) -> TextCast | None:
-        """What reads a column of text as what a field expects; None: nothing does, or it needs nothing."""
+        """The expression that reads a column of text as its field expects; None: there is none, or none is needed."""
         if (column, kind) not in self.casts:
             rows = pl.scan_parquet(self.file.path).select(column)
             self.casts[column, kind] = text_cast(rows, column, kind)
@@ -161,7 +161,7 @@ class Found:
         return next((name for name in inside if values.is_in(self._values(name).unique().implode()).all()), "")
 
     def class_that_is_true(self, column: str) -> str:
-        """What a column that names classes is to be compared with, as SQL; empty: it names none.
+        """The class, as SQL, that means true in a column that names classes; empty: it names none.
 
         The class that is predicted, if a column names it and the score is that of this class, at least 1 / classes;
         otherwise that of two classes whose rows score higher.

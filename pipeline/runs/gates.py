@@ -156,7 +156,7 @@ class Gate(BaseModel):
 
     @property
     def words(self) -> str:
-        """What it judges, for people."""
+        """The judged number, for people."""
         subject = f"{self.metric or 'rows'} of {self.stage}"
         row = self.criterion or ("" if self.threshold is None else f"threshold {self.threshold:g}")
         group = ", ".join(f"{name} {value}" for name, value in (self.group or {}).items())
@@ -533,7 +533,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of one limit of a gate in one group.
+    """The verdict on one limit of a gate in one group.
 
     Attributes:
         row: The number; None where the group, or the number, is not there.

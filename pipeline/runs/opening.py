@@ -196,7 +196,7 @@ class FoundInputs:
 
     @property
     def engine_rows(self) -> tuple[EngineRows, ...]:
-        """What the engine reads itself."""
+        """The rows that the engine reads itself."""
         files = (file for source in self.sources.values() for file in source.files)
         return tuple(file for file in files if isinstance(file, EngineRows))
 
@@ -220,7 +220,7 @@ class OpenedStage(FoundInputs):
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
-        """What every field of every input is read from, followed by other columns that are read."""
+        """The column that every field of every input is read from, followed by other columns that are read."""
         return tuple(binding for source in self.plan.sources for binding in _bindings(source, self.plan))
 
 
@@ -397,7 +397,7 @@ def _copies(limits: ResourceLimits, spec: Input) -> Copies | None:
 
 
 def _labelled(sources: Mapping[str, Source], variables: Variables, run: Path | None) -> Mapping[str, Source]:
-    """Let messages and tables call files, but those of a run, by names without values of the environment."""
+    """Let messages and tables call files by names without values of the environment, but for the files of a run."""
     if not variables.secrets:
         return sources
 

@@ -213,7 +213,7 @@ def diagnose(
 
 
 def _enough_for_sample(stage: Stage, files: Sequence[Found]) -> list[str]:
-    """What is said of files that are enough once people have labelled a sample; nothing if they are not."""
+    """A hint that the files are enough once people have labelled a sample; nothing if they are not."""
     with suppress(UsageError):
         primary = (of_sample := _of_sample(stage, files)).inputs[0]
         for file in files:
@@ -227,7 +227,7 @@ def _enough_for_sample(stage: Stage, files: Sequence[Found]) -> list[str]:
 
 
 def _seen(file: Found) -> Iterator[str]:
-    """What a file holds: rows, columns with their types, and how its lines are written."""
+    """A file's content: rows, columns with their types, and how its lines are written."""
     yield f"{file.written}: {file.rows:,} {'row' if file.rows == 1 else 'rows'}"
     columns = (f"{_text(field.name)} {field.type if file.typed else 'text'}" for field in file.file.schema)
     yield f"  columns: {', '.join(columns)}"
@@ -237,7 +237,7 @@ def _seen(file: Found) -> Iterator[str]:
 
 
 def _needs(contract: InputContract, files: Sequence[Found], *, has_others: bool) -> Iterator[str]:
-    """What an input lacks, where other inputs are there or at least half of its required columns."""
+    """The missing parts of an input, where other inputs are there or at least half of its required columns."""
     required = [field for field in contract.fields if field.required]
     lacking = [[field for field in required if field.name not in file.fields(contract)] for file in files]
     fewest = min(lacking, key=len, default=required)
@@ -365,7 +365,7 @@ def _written_input(
 
 
 def _columns(contract: InputContract, file: Found, fields: Fields, mapping: dict[str, str | bool]) -> dict[str, str]:
-    """What `columns` maps, as TOML: names of columns, false, and expressions where text means something else."""
+    """The mapping `columns` as TOML: names of columns, false, and expressions where text means something else."""
     written = {name: _text(column) for name, column in mapping.items()}
     for field in contract.fields:
         if field.name in fields and mapping.get(field.name, True):
@@ -375,7 +375,7 @@ def _columns(contract: InputContract, file: Found, fields: Fields, mapping: dict
 
 
 def _conditions(contract: InputContract, file: Found, fields: Fields) -> Iterator[str]:
-    """What holds for rows that have all that is required of them; scores have a key of their own."""
+    """The condition of rows that have everything required; scores have a key of their own."""
     for field in contract.fields:
         if not field.required or field.name == SCORE or field.name not in fields:
             continue
@@ -386,7 +386,7 @@ def _conditions(contract: InputContract, file: Found, fields: Fields) -> Iterato
 
 
 def _invalid_scores(stage: Stage, files: Files, bindings: Bindings) -> Iterator[str]:
-    """What becomes of rows without a score, where the primary input has some."""
+    """The treatment of rows without a score, where the primary input has some."""
     name = stage.inputs[0].name
     column = bindings.get(name, {}).get(SCORE, ("", 0.0))[0]
     if INVALID_SCORES in stage.parameters.keys() and column and files[name].has_invalid(column):  # noqa: SIM118

@@ -255,7 +255,7 @@ def recorded_tables(
 
 
 def _later(folder: Path, stage: str, contracts: Mapping[str, Table]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What the manifest of a run, if it has one, does not name; a file that it names and that is gone is damage."""
+    """Files that the manifest of a run does not name; a file that it names and that is gone is damage."""
     path = folder / MANIFEST
     if not path.is_file():
         return
@@ -342,11 +342,11 @@ class Verification:
         return stage
 
     def facts(self) -> dict[str, Any]:
-        """What the record of an attempt says of it."""
+        """The facts about an attempt in its record."""
         return {"verified": self.counts} if self.counts else {}
 
     def inputs(self) -> dict[str, Any]:
-        """What the record of an attempt that publishes nothing says of the files that it hashed."""
+        """The files that an attempt hashed, for the record of one that publishes nothing."""
         read = (record for stage in self._stages for record in input_records(stage))
         records = self.with_hashes([*read]) if self.sums else []
         return {"inputs": [entry for entry in records if "sha256" in entry]} if records else {}

@@ -295,6 +295,6 @@ class _Job:
 
 
 def _error(failures: Sequence[Failure]) -> dict[str, str]:
-    """What the record of an attempt says of the stages that failed."""
+    """The failed stages, for the record of an attempt."""
     sentences = [f"stage {failure.stage!r}: {failure.fault}" for failure in failures]
     return {"error": "\n".join(sentences)} if sentences else {}

@@ -39,7 +39,7 @@ _SHEETS = (LABELS, AUDITED, JUDGED)  # inputs that a sheet becomes
 
 @dataclass(frozen=True)
 class Wish:
-    """What is to be drawn.
+    """The draw that is wanted.
 
     Attributes:
         size: How many rows.

@@ -266,7 +266,7 @@ class Failure:
 
     @property
     def sentence(self) -> str:
-        """What went wrong, on one line."""
+        """The fault on one line."""
         return " ".join(self.fault.message.split())
 
 

@@ -1,4 +1,4 @@
-"""What a run brings: the results of its stages, their records, and the run as it was published."""
+"""The results of a run: of its stages, their records, and the run as it was published."""
 
 from __future__ import annotations
 
@@ -351,7 +351,7 @@ def canonical_stage(configured: ConfiguredStage) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """What decides the results of a stage, as hashes: equal hashes, equal results.
+    """Hashes of everything that decides the results of a stage: equal hashes, equal results.
 
     Attributes:
         fingerprint: Hash of its parameters, the code, the libraries and the identity of its inputs.

@@ -1,4 +1,4 @@
-"""What a config says in TOML: references, what they stand for, what a run is about, and what is wrong with it."""
+"""The text of a config: its references and their values, the subject of a run, and faults in terms of TOML."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ _DECLARED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class Variables:
-    """What the references of a config stand for, and what a run is about.
+    """The values of the references of a config, and the subject of a run.
 
     Attributes:
         values: By name, as it stands between the braces: what paths and SQL of the stages refer to.

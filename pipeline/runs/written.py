@@ -78,7 +78,7 @@ class OwnFile:
 
     @property
     def remedy(self) -> str:
-        """What a user can do if it cannot be written."""
+        """The remedy where it cannot be written."""
         return f"Choose another file with {self.key}."
 
     def make_folder(self) -> None:

@@ -35,7 +35,7 @@ Origin = Literal["mapped", "named", "derived", "absent"]
 
 @dataclass(frozen=True)
 class Binding:
-    """What one field of an input is read from.
+    """The origin of one field of an input.
 
     Attributes:
         input: Name of the input.
@@ -59,7 +59,7 @@ class Binding:
 
     @property
     def words(self) -> str:
-        """What it is read from, for messages: name of the column, expression, or the canonical name."""
+        """Its origin for messages: name of the column, expression, or the canonical name."""
         return self.column or self.sql or self.field
 
 
@@ -280,7 +280,7 @@ def columns_without_role(source: Source, bindings: Iterable[Binding]) -> tuple[s
 
 
 def shown_columns(source: Source) -> tuple[str, ...]:
-    """Return the columns that can be shown: those of files and folder names that no other name equals but for case.
+    """Return the columns that can be shown: of files and folder names, if no other name equals theirs but for case.
 
     Columns without a name, and those whose values mean something else than they store, are left out.
     """
@@ -316,7 +316,7 @@ def _is_plain(types: set[str | None]) -> bool:
 
 @dataclass(frozen=True)
 class KeyMatch:
-    """A key by which rows of one input look up those of another; if too few match, a warning says so.
+    """A key by which rows of one input look up rows of another; if too few match, a warning says so.
 
     Rows without a match that are left out have a status; None if they count all the same.
     """

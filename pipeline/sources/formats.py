@@ -75,7 +75,7 @@ _HINTS: dict[Kind, str] = {
 
 
 def format_of(path: PurePath, declared: Format | None) -> Format:
-    """Return the format of a file: the declared one, or that of its ending; other names are those of Parquet files."""
+    """Return the format of a file: the declared one, or by its ending; files with other endings are Parquet."""
     if declared is not None:
         return declared
     name = path.name.lower()
@@ -258,7 +258,7 @@ def _may_be_uneven(path: Path, separator: str) -> bool:
 
 
 def starts_with(path: Path, magic: bytes) -> bool:
-    """Whether the first bytes of a file are those of a format."""
+    """Whether a file begins with the bytes of a format."""
     with path.open("rb") as file:
         return file.read(len(magic)) == magic
 

@@ -453,7 +453,7 @@ def write_rows(path: Path, table: str | None, target: Path, *, name: str) -> Non
 
 
 def tables_of(path: Path, name: str) -> list[str]:
-    """Return the names of the tables and views of a DuckDB file, those of other schemas with these.
+    """Return the names of the tables and views of a DuckDB file, with their schema where it is not the usual one.
 
     Raises:
         DataError: it is no whole database, or has no table.

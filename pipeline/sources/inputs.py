@@ -1,4 +1,4 @@
-"""What the config says about an input, what a stage expects of it, and its rows, wherever they lie."""
+"""Inputs: as the config states them, as a stage expects them, and their rows, wherever they lie."""
 
 from __future__ import annotations
 
@@ -386,7 +386,7 @@ class EngineRows(Unpartitioned):
 
     @property
     def name(self) -> str:
-        """What messages and tables call it."""
+        """Its name in messages and tables."""
         return self.label or self.target
 
     @property

@@ -197,7 +197,7 @@ def _column_of_tags(tokens: pl.DataFrame, path: Path, tags: int | None, first: i
 
 
 def _taken_for_granted(plain: pl.DataFrame, at: int, token: int, *, is_numbered: bool) -> Iterator[str]:
-    """What was guessed of the columns of a file, from the lines of its tokens."""
+    """Guesses about the columns of a file, from the lines of its tokens."""
     if plain.is_empty():
         return
     widths = plain.select(_width().max()).item()
@@ -479,7 +479,7 @@ def _refuse_twins(tokens: pl.DataFrame, files: Sequence[DataFile]) -> None:
 
 
 def _beside(gold: pl.DataFrame, predicted: pl.DataFrame, *, judged: bool) -> pl.DataFrame:
-    """The tokens of gold beside those of every file of predictions that has their document; NULL where one has none.
+    """The gold tokens beside the tokens of every file of predictions that has their document; NULL where one lacks it.
 
     Columns file (of predictions; NULL: none has the document), doc_id, sentence, position, token, number, differs, and
     file_of_gold, token_other, number_other.
@@ -512,7 +512,7 @@ def _place(row: dict[str, object], gold: Sequence[DataFile], predicted: Sequence
 
 
 def _within(tokens: pl.DataFrame, lengths: pl.DataFrame) -> pl.DataFrame:
-    """The tokens that all have, and those of documents that were not compared."""
+    """The tokens that all files have, and the tokens of documents that were not compared."""
     measured = tokens.join(lengths, on=_SENTENCE, how="left", maintain_order="left")
     return measured.filter((pl.col("position") <= pl.col("common")).fill_null(value=True))
 

@@ -80,7 +80,7 @@ class DataFile:
 
     @property
     def name(self) -> str:
-        """What messages and tables call it."""
+        """Its name in messages and tables."""
         return self.label or str(self.path)
 
     @property
@@ -236,7 +236,7 @@ def _check_places(metadata: pq.FileMetaData, end: int) -> None:
 
 
 def _odd(chunk: pq.ColumnChunkMetaData, leaf: pq.ColumnSchema, n_rows: int) -> str:
-    """What a footer says of a column in a row group that cannot be; empty where all can."""
+    """An impossible statement of a footer about a column in a row group; empty where there is none."""
     if chunk.physical_type != leaf.physical_type:
         return f"that it holds {chunk.physical_type}, and in its schema {leaf.physical_type}"
     if chunk.num_values < 0 or (not leaf.max_repetition_level and chunk.num_values != n_rows):
@@ -443,7 +443,7 @@ def check_pages(path: Path, column: str) -> bool:
 
 
 def _page_fault(parquet: pq.ParquetFile, group: int, leaves: list[str]) -> str:
-    """What pyarrow finds wrong with the pages of columns in a row group; empty if nothing is."""
+    """The fault that pyarrow finds in the pages of columns in a row group; empty if there is none."""
     try:
         for _ in parquet.iter_batches(row_groups=[group], columns=leaves):
             pass

@@ -390,7 +390,7 @@ _Values = tuple[tuple[str, str | None, str], ...]  # name, value and SQL type of
 
 
 def partition_type(item: Partitioned, name: str) -> str:
-    """Return the SQL type of a partition column; those of folder names are text."""
+    """Return the SQL type of a partition column; folder names are text."""
     arrow = item.partition_types.get(name)
     return TEXT if arrow is None else column_type(arrow)
 

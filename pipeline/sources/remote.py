@@ -95,7 +95,7 @@ class Copy:
 
     @property
     def identity(self) -> dict[str, int | str]:
-        """What tells whether the object was replaced."""
+        """The mark by which a replaced object is noticed."""
         version = {} if self._version is None else {"version_id": self._version}
         return {"size": self._item.size, "etag": self._item.etag, **version}
 
@@ -329,7 +329,7 @@ class RemoteFiles:
         return [self._item(objects[key], root) for key in chosen]
 
     def open_all(self, items: Sequence[Listed[DataFile]]) -> dict[str, DataFile]:
-        """Read the footers of objects, several at a time, and copy those of other formats; return the files by name.
+        """Read the footers of objects, several at a time, and copy objects of other formats; return the files by name.
 
         Raises:
             ThresherError: as for `Copy.bring`; nothing more is copied then.

@@ -656,7 +656,7 @@ def _source_file(files: tuple[Rows, ...]) -> exp.Expr:
 
 
 def _names_to_show(files: Iterable[Rows]) -> dict[str, str]:
-    """What people call the files that lie at another path than they are called, by that path."""
+    """The names that people know files by, where they differ from their paths, by path."""
     return {str(file.path): file.name for file in files if isinstance(file, DataFile) and file.name != str(file.path)}
 
 

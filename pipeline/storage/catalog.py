@@ -201,7 +201,7 @@ def _finish(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _faults_as_read(connection: duckdb.DuckDBPyConnection, path: Path, state: State) -> list[str]:
-    """What the written file shows of the latest run otherwise than it should; the connection is that of the writer."""
+    """Faults in how the written file shows the latest run; the connection is the writer's."""
     latest, tables = state.shown[-1], tables_of(state.shown[-1:])
     shown = {(MAIN, table): _n_rows(latest, table) for table in tables} | {(MAIN, RUNS.name): len(state.visible)}
     remembered = {(HISTORY, table): _n_rows(latest, table, stored=True) for table in tables}
@@ -273,7 +273,7 @@ def _row_faults(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]
 def _differing(
     connection: duckdb.DuckDBPyConnection, promised: Mapping[View, int], run_id: str | None = None
 ) -> Iterator[str]:
-    """Count the rows of tables, all or those of a run, in one statement; yield where another number was promised.
+    """Count the rows of tables, of all runs or of one, in one statement; yield where another number was promised.
 
     To count a view is to open its files: it names each of its columns, so that it cannot be counted if its files lack
     one.

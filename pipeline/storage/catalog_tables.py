@@ -322,7 +322,7 @@ def existing_shapes(connection: duckdb.DuckDBPyConnection) -> dict[View, Shape]:
 
 
 def drop_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Remove the views of the current database without running them: those of the latest run are made again."""
+    """Remove the views of the current database without running them: views of the latest run are made again."""
     for view in connection.execute(_VIEWS).fetchall():
         connection.execute(on(view, DROP["VIEW"]))
 
@@ -509,7 +509,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, view: View, frame: pl.DataFra
 
 
 def forget_runs(connection: duckdb.DuckDBPyConnection, kept: Iterable[str], existing: Iterable[View]) -> None:
-    """Remove the rows of all runs but those of the given ids."""
+    """Remove the rows of all runs but the given ones."""
     run_ids = list(kept)
     for view in existing:
         if view[0] == HISTORY or view == (MAIN, RUNS.name):

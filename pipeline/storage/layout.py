@@ -88,7 +88,7 @@ class Layout:
         return ""
 
     def named_folders(self) -> str:
-        """What stands in front of the name of a run where the catalog names its folder: the place where it lives."""
+        """The text in front of a run's name where the catalog names its folder: the place where it lives."""
         return f"{address}/{RUNS}/" if (address := self.address) else f"{self.runs}{os.sep}"
 
     def finished(self, run_id: str) -> Path:
@@ -198,13 +198,13 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 
 def read_start(path: Path, n_bytes: int) -> bytes:
-    """Read the first bytes of a file that this package wrote; errors are those of `read_own`."""
+    """Read the first bytes of a file that this package wrote; raises the errors of `read_own`."""
     with _opened_own(path) as descriptor:
         return os.read(descriptor, n_bytes)
 
 
 def own_sha256(path: Path) -> str:
-    """Return the hash of a file that this package wrote; errors are those of `read_own`."""
+    """Return the hash of a file that this package wrote; raises the errors of `read_own`."""
     digest = hashlib.sha256()
     chunk = memoryview(bytearray(_CHUNK))
     with _opened_own(path) as descriptor, os.fdopen(descriptor, "rb", buffering=0, closefd=False) as file:
@@ -272,7 +272,7 @@ def write_whole(path: Path, content: bytes, *, scratch: Path | None = None) -> N
 
 
 def remove_whole(path: Path, scratch: Path, root: Path) -> None:
-    """Remove a folder by one rename: it is there or gone, never a part of it. What lies in its place is removed, too.
+    """Remove a folder by one rename: it is there or gone, never a part of it. Anything else there is removed, too.
 
     The folder `scratch`, on the same file system, takes it; what a kill leaves there is the next run's to remove.
     `root` lies above both, see `remove_own`.
@@ -347,7 +347,7 @@ class PublishedFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a run holds.
+    """The content of a run.
 
     Attributes:
         run_id: Its id.
@@ -534,7 +534,7 @@ _Row = dict[str, Any]  # values by column
 
 
 def in_history(file: PublishedFile, manifest: Manifest) -> bool:
-    """Whether `history` holds the rows of a file: those of a table of a run that has at most HISTORY_ROWS."""
+    """Whether `history` holds the rows of a file: of a table that has at most HISTORY_ROWS in its run."""
     return bool(file.table) and sum(each.rows for each in manifest.files if each.table == file.table) <= HISTORY_ROWS
 
 

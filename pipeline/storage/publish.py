@@ -425,7 +425,7 @@ def clear_staging(layout: Layout, *, unless: Sequence[str] = ()) -> None:
 
 
 def _mend(state: State, hashed: Hashed) -> Iterator[str]:
-    """Write catalog and pointer again where they are not those of the runs as they are; yield what was wrong."""
+    """Write catalog and pointer again where they do not fit the runs; yield what was wrong."""
     layout, reason = state.layout, _wrong_with_catalog(state, hashed)
     if reason and state.runs[-1].is_readable:
         existing_shows = "" if "not of thresher" in reason else state.catalog_shows
@@ -668,7 +668,7 @@ def _moments(state: State) -> dict[str, str]:
 
 
 def _old_attempts(layout: Layout, limit: str, kept_ids: set[str]) -> Iterator[Path]:
-    """Yield the records of attempts that began before a moment, except those of kept runs, and of attempts at work."""
+    """Yield the records of attempts that began before a moment, except of kept runs and of attempts at work."""
     for run_id in layout.attempt_ids():
         record = None if run_id in kept_ids else read_record(layout.attempt(run_id))
         if record is not None and record.get("status") != RUNNING and str(record.get("started_at")) < limit:

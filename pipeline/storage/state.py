@@ -224,7 +224,7 @@ class CatalogFacts:
 
 @dataclass(frozen=True)
 class Pointer:
-    """What `CURRENT` says.
+    """The content of `CURRENT`.
 
     Attributes:
         generation: The generation of the latest run.
@@ -351,7 +351,7 @@ class State:
 
     @property
     def catalog_shows(self) -> str:
-        """What the catalog shows, if it is the one that the pointer to the latest run names; else empty."""
+        """The runs that the catalog shows, if the pointer to the latest run names it; else empty."""
         if self.pointer is None or self.pointer.run != self.latest.name:
             return ""
         return self.pointer.catalog.shows if self.pointer.catalog.sha256 == self.catalog_sha256 else ""

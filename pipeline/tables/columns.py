@@ -61,7 +61,7 @@ def value_of(formula: str, values: Mapping[str, Any], functions: Mapping[str, Ca
 
 
 def names_in(formula: str) -> frozenset[str]:
-    """The names in a formula, but for those of functions."""
+    """The names in a formula, but for functions."""
     nodes = list(ast.walk(parsed(formula)))
     functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in functions)
@@ -130,7 +130,7 @@ class Ratio:
         return hits, misses
 
     def fraction(self, counts: Mapping[str, Any]) -> tuple[Any, Any]:
-        """What is divided by what, from the outcomes by name."""
+        """Numerator and denominator, from the outcomes by name."""
         first, *others = (counts[name] for name in self.hits)
         over = reduce(add, others, 2 * first if self.is_harmonic else first)
         if self.over:
@@ -148,7 +148,7 @@ class Ratio:
         return Column(self.name, "DOUBLE", f"{said}; NULL: {null or self.null}")
 
     def columns(self, note: str = "", null: str = "") -> tuple[Column, ...]:
-        """Its column and those of its limits; arguments as for `column`."""
+        """Its column and the columns of its limits; takes the arguments of `column`."""
         limits = limits_of if self.is_rate else limits_of_share
         return (self.column(note, null), *(limits(self.name) if self.is_limited else ()))
 
@@ -207,7 +207,7 @@ class Index:
         return _OUTCOME.sub(lambda outcome: f"{outcome[0]}{suffix}", self.text)
 
     def columns(self, note: str = "") -> tuple[Column, ...]:
-        """Its column and those of its limits; the argument as for `Ratio.column`."""
+        """Its column and the columns of its limits; takes the argument of `Ratio.column`."""
         said = ", ".join(filter(None, (f"{self.words}: {self.text}", note)))
         return (Column(self.name, "DOUBLE", f"{said}; NULL: {self.null}"), *limits_of(self.name))
 

@@ -1,4 +1,4 @@
-"""What a table promises, checked before it is written, and users' columns in a namespace of their own."""
+"""The contract of a table, checked before it is written, and users' columns in a namespace of their own."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class Column:
 
     @property
     def definition(self) -> str:
-        """What a value says, without links."""
+        """The meaning of a value, without links."""
         return _LINK.sub(r"\1", self.said)
 
     @property
     def said(self) -> str:
-        """What a value says, with its unit."""
+        """The meaning of a value, with its unit."""
         return self.meaning.partition(_RULE)[0]
 
     @property
@@ -72,7 +72,7 @@ class Column:
 
     @property
     def comment(self) -> str:
-        """What the catalog and the Parquet files say of the column: its meaning, and its null rule, without links."""
+        """The comment on the column in the catalog and the Parquet files: its meaning and null rule, without links."""
         rule = "never NULL" if self.when_null is None else f"NULL: {self.when_null}"
         return _LINK.sub(r"\1", f"{self.said}; {rule}")
 
@@ -106,7 +106,7 @@ def limits_of(name: str, words: str | None = None) -> tuple[Column, Column]:
 
 
 def limits_of_share(name: str, words: str | None = None) -> tuple[Column, ...]:
-    """Return the same of a share, a number from 0 to 1 such as a ratio of counts; arguments as those of `limits_of`."""
+    """Return the limits of a share, a number from 0 to 1 such as a ratio; takes the arguments of `limits_of`."""
     return tuple(replace(column, is_share=True) for column in limits_of(name, words))
 
 
@@ -156,7 +156,7 @@ OF_HISTORY = ("run_id", "published_at")  # what tables in `history` have in addi
 
 
 def result_names(tables: Iterable[Table]) -> frozenset[str]:
-    """Return the names, in lower case, that grouping columns must not have: those of the other result columns."""
+    """Return the names, in lower case, that grouping columns must not have: other result columns have them."""
     result_columns = {column.name for table in tables for column in table.columns}
     return frozenset(name.lower() for name in (*result_columns, *OF_HISTORY, *(column.name for column in LEADING)))
 
@@ -268,7 +268,7 @@ FEW_ROWS = 1000  # up to which it takes longer to hand work to threads than to d
 
 
 def _order(criteria: Sequence[str], key: Sequence[str]) -> list[pl.Expr]:
-    """What rows are sorted by: their key, criteria in the order of the config."""
+    """The expressions to sort rows by: their key, criteria in the order of the config."""
     import polars as pl  # noqa: PLC0415 - see polars_types
 
     ranks = {text: rank for rank, text in enumerate(criteria)}
@@ -319,7 +319,7 @@ def users_name(name: str) -> str:
 
 
 def grouping_columns(names: Iterable[str]) -> list[str]:
-    """Return those of the columns of a run that are grouping columns, under their internal names and in their order."""
+    """Return the grouping columns among the columns of a run, under their internal names and in their order."""
     return [name for name in names if name.startswith(_GROUPS)]
 
 
