@@ -288,13 +288,13 @@ def _place(frame: pl.DataFrame, key: Sequence[str]) -> pl.Series:
     """A whole number of every row that rises in the order of the key, NULL last."""
     import polars as pl  # noqa: PLC0415 - see polars_types
 
-    place = pl.Series([0], dtype=pl.Int64).new_from_index(0, frame.height)
+    rank = pl.Series([0], dtype=pl.Int64).new_from_index(0, frame.height)
     for name in key:
         column = frame.select(name)
         values = column.unique().sort(name, nulls_last=True).with_row_index("_place")
         number = column.join(values, on=name, how="left", nulls_equal=True, maintain_order="left").get_column("_place")
-        place = place * values.height + number
-    return place
+        rank = rank * values.height + number
+    return rank
 
 
 def _order(criteria: Sequence[str], key: Sequence[str]) -> list[pl.Expr]:
