@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from ..records import dataclass
-from .schemas import Column, in_order, limits_of, limits_of_share, polars_types
+from .schemas import FEW_ROWS, Column, in_order, limits_of, limits_of_share, polars_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -360,6 +360,8 @@ def add_up(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> 
 
 def add_up_in_order(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pl.DataFrame:
     """Do the same in the order of the keys, NULL last; rows that repeat no key, as they mostly are, are only sorted."""
+    if counts.height > FEW_ROWS and counts.height > math.prod(counts.get_column(name).n_unique() for name in keys):
+        counts = add_up(counts, keys, values)  # some repeat, and fewer rows are to be sorted
     rows, repeats = in_order(counts[[*keys, *values]], keys)
     return rows.group_by(keys, maintain_order=True).agg(pl.col(values).sum()) if repeats else rows
 

@@ -33,7 +33,7 @@ LIMITS = {
     "entity_recognition": "pipeline.stages.entity_recognition.planning.MOST_ROWS_FOR_OUTCOMES",
     "geocoding": "pipeline.stages.geocoding.planning.MOST_ROWS_FOR_OUTCOMES",
     "change_points": "pipeline.stages.change_points.planning.MOST_ROWS_FOR_SERIES",
-    "before_after": "pipeline.stages.before_after.inputs.MOST_ROWS",
+    "before_after": "pipeline.stages.before_after.planning.MOST_ROWS",
 }
 STAGES: dict[str, tuple[str, str, dict[str, pl.DataFrame], dict[str, Any]]] = {
     "entity_recognition": ("entity_recognition_outcomes", "outcomes", {"gold": MENTIONS, "predicted": MENTIONS}, {}),

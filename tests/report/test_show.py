@@ -95,7 +95,7 @@ def test_omitted_tables_are_told_with_the_reason(tmp_path: Path, monkeypatch: py
     from runs.inputs.workplace import Workplace
 
     workplace = Workplace(tmp_path)
-    monkeypatch.setattr("pipeline.stages.before_after.inputs.MOST_ROWS", 2)
+    monkeypatch.setattr("pipeline.stages.before_after.planning.MOST_ROWS", 2)
     workplace.publish()
     out = " ".join(call("show", workplace.results).out.split())
     assert 'table before_after_events is not made: event_counts = "auto" makes it while' in out

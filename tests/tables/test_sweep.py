@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.tables.columns import add_up, among, at_or_above, beside, runs
+from pipeline.tables.columns import add_up, add_up_in_order, among, at_or_above, beside, runs
 from pipeline.tables.schemas import in_order
 
 KEYS = ["group", "other"]
@@ -112,3 +114,23 @@ def test_rows_are_in_the_order_of_their_key_and_one_that_repeats_is_told(rows: R
         assert repeats == frame[key].is_duplicated().any()
         numbers = frame.select(pl.struct(key).rle_id()).to_series().to_list()
         assert runs(frame, key).tolist() == numbers
+
+
+@pytest.mark.parametrize("key", [("group", "other", "threshold"), ("threshold", "group"), ("threshold",)])
+def test_many_rows_of_few_values_are_in_the_same_order(key: tuple[str, ...]) -> None:
+    thresholds = [None, -math.inf, -0.0, 0.0, 0.5, math.inf, math.nan]
+    rows = pl.DataFrame(
+        {
+            "group": ["b", None, "ä", "a", "B"] * 12_000,
+            "other": [None, 3, -1] * 20_000,
+            "threshold": [thresholds[(7 * row // 5) % 7] for row in range(60_000)],
+            "m_before": range(60_000),
+        },
+        schema_overrides={"threshold": pl.Float64},
+    )
+    ordered, repeats = in_order(rows, key)
+    expected = rows.sort(key, nulls_last=True, maintain_order=True)
+    assert ordered.equals(expected)
+    assert repeats
+    sums = expected.group_by(key, maintain_order=True).agg(pl.col("m_before").sum())
+    assert add_up_in_order(rows, key, ["m_before"]).equals(sums)

@@ -205,8 +205,10 @@ def union(intervals: Sequence[Interval]) -> Interval:
     lower, upper = (
         np.stack(sides) for sides in zip(*((limits.lower, limits.upper) for limits in intervals), strict=True)
     )
-    reasons = [next(filter(None, row), None) for row in zip(*(limits.reason for limits in intervals), strict=True)]
-    return Interval(lower.min(axis=0), upper.max(axis=0), np.array(reasons, dtype=object))
+    reasons = np.full(lower.shape[1:], None, dtype=object)
+    for limits in reversed(intervals):
+        reasons = np.where(limits.reason.astype(bool), limits.reason, reasons)
+    return Interval(lower.min(axis=0), upper.max(axis=0), reasons)
 
 
 def intervals_of(limits: Mapping[str, Limits], replicates: int) -> dict[str, Interval]:

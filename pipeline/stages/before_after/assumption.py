@@ -215,11 +215,6 @@ def _trend(
     return rows.with_columns(_n_days(len(days)), *columns, texts("undefined", slopes.reason))
 
 
-def is_crossed(counts: Mapping[str, pl.DataFrame]) -> bool:
-    """Whether the matches of a day are counted by both parents of the pairs."""
-    return SECOND_REPLICATE in counts["lags"].columns
-
-
 def _crossed(counts: GroupCounts, thresholds: Sequence[float]) -> CrossedMatches | None:
     """The matches by both parents of the pairs; None where there is one, or one replicate of the second has all."""
     if SECOND_REPLICATE not in counts.counts.columns:
@@ -540,9 +535,10 @@ def doubtful(tables: Mapping[str, pl.DataFrame]) -> str | None:
         return UNDEFINED[missing]
     if not _is_doubtful(row):
         return None
+    right = "an unknown share" if row["precision"] is None else percent(row["precision"], 0)
     return (
         f"precision and recall depend on the recall reference, {number(row[THRESHOLD])}: {percent(row['fpr'], 0)} of "
-        f"the pairs match there even before the event, and {_right(row)} of the matches after it are right"
+        f"the pairs match there even before the event, and {right} of the matches after it are right"
         f"{_without_correction(tables)}; see before_after_sensitivity, try "
         "another recall_reference, or have a sample checked with audit"
     )
@@ -551,9 +547,7 @@ def doubtful(tables: Mapping[str, pl.DataFrame]) -> str | None:
 def verdict_on_reference(tables: Mapping[str, pl.DataFrame]) -> str:
     """What the summary says of a doubtful reference; empty where it is not doubtful."""
     row = _reference(tables)
-    if row is None or not _is_doubtful(row):
-        return ""
-    return "This depends on the recall reference: see the warnings."
+    return "" if row is None or not _is_doubtful(row) else "This depends on the recall reference: see the warnings."
 
 
 def _reference(tables: Mapping[str, pl.DataFrame]) -> dict[str, Any] | None:
@@ -565,10 +559,6 @@ def _reference(tables: Mapping[str, pl.DataFrame]) -> dict[str, Any] | None:
 def _is_doubtful(row: Mapping[str, Any]) -> bool:
     """Whether the false positive rate at the reference is high, or precision low, so that the correction is large."""
     return bool(row["fpr"] >= HIGH_FPR or row["precision_uncorrected"] < LOW_PRECISION)
-
-
-def _right(row: Mapping[str, Any]) -> str:
-    return "an unknown share" if row["precision"] is None else percent(row["precision"], 0)
 
 
 def _without_correction(tables: Mapping[str, pl.DataFrame]) -> str:

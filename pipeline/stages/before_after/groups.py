@@ -232,14 +232,13 @@ def with_safe_limits(curve: pl.DataFrame, cube: Cube, params: BeforeAfterParamet
     confidences = list(dict.fromkeys(point.confidence for point in params.operating_points if point.confidence))
     if not confidences or not cube.within_budget(curve.height):
         return curve.with_columns(nulls(map(estimator.safe_column, confidences)))
+
+    def limit(group: EstimatedGroup, confidence: float) -> pl.Series:
+        lower = precision_at_least(group.clusterings, **_known(group, params), confidence=confidence)
+        return doubles(estimator.safe_column(confidence), lower)
+
     groups = groups_of(curve, cube)
-    return pl.concat([each.rows.with_columns(_safe_limits(each, confidences, _known(each, params))) for each in groups])
-
-
-def _safe_limits(group: EstimatedGroup, confidences: Sequence[float], known: _Known) -> Iterator[pl.Series]:
-    for confidence in confidences:
-        lower = precision_at_least(group.clusterings, **known, confidence=confidence)
-        yield doubles(estimator.safe_column(confidence), lower)
+    return pl.concat([each.rows.with_columns(limit(each, of_point) for of_point in confidences) for each in groups])
 
 
 def _known(group: EstimatedGroup, params: BeforeAfterParameters) -> _Known:
@@ -664,14 +663,8 @@ def adjusted_table(
         _adjusted_group(group, strata.get(group.rows.select(keys).row(0), no_strata), params)
         for group in groups_of(curve, cube)
     ]
-    table = pl.concat(
-        [
-            frame.select(
-                *keys, THRESHOLD, *ADJUSTED_COUNTS, *ADJUSTED_VALUES, "undefined", "undefined_interval", *MATCHES
-            )
-            for frame in frames
-        ]
-    )
+    order = [*keys, THRESHOLD, *ADJUSTED_COUNTS, *ADJUSTED_VALUES, "undefined", "undefined_interval", *MATCHES]
+    table = pl.concat([frame.select(order) for frame in frames])
     parents = clusters(cube, params, crossed=False)
     return with_quality(table, ADJUSTED, clusters=parents, keys=keys, events=MATCHES).drop(MATCHES)
 

@@ -14,7 +14,6 @@ from ...metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_arou
 from ...plan import rows
 from ...plan.counts import CountFunction
 from ...plan.nodes import After, CrossCheck, Relation
-from ...plan.plan import OptionalTable
 from ...queries.dialect import column, double, kept
 from ...queries.load import statement
 from ...records import dataclass
@@ -274,9 +273,7 @@ def fit_given_numbers(events: pl.DataFrame, articles: pl.DataFrame, span: Span) 
         articles: Column `article_time`.
         span: The window.
     """
-    times = np.sort(articles["article_time"].to_numpy())
-    counted = int(counts_around(events["event_time"].to_numpy(), times, span)["n_before"].sum())
-    given = int(events["n_before"].sum())
+    counted, given = int(_around(events, articles, span)["n_before"].sum()), int(events["n_before"].sum())
     return abs(counted - given) <= MOST_APART * given
 
 
@@ -388,15 +385,11 @@ class Lag:
         """The relation of the pairs, with the times that they have to look up."""
         pairs: str | exp.Query = "pairs_read"
         names = ["passes_where", "file_row_number", "event_id", "lag", *self.fields]
-        for holder, times, thing in (
-            (self.event_time, EVENT_TIMES, "event"),
-            (self.article_time, ARTICLE_TIMES, "article"),
-        ):
+        sides = ((self.event_time, EVENT_TIMES, "event"), (self.article_time, ARTICLE_TIMES, "article"))
+        for holder, times, thing in sides:
             if holder != "pairs":
-                relations, columns = (
-                    {"pairs_read": pairs, "times": times},
-                    {"key": f"{thing}_id", "time": f"{thing}_time"},
-                )
+                relations = {"pairs_read": pairs, "times": times}
+                columns = {"key": f"{thing}_id", "time": f"{thing}_time"}
                 segment = tuple(dict.fromkeys(names))
                 pairs = statement("before_after/pairs_with_times", segment, relations=relations, columns=columns)
                 names.append(f"{thing}_time")
@@ -488,6 +481,11 @@ def _holder(name: str, pairs: Source, other: Holder, source: Source | None) -> H
 
 
 COUNTS_AROUND = (*N_COLUMNS, "n_near")
+
+
+def _around(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> dict[str, NDArray[np.int64]]:
+    """`counts_around` every event, of all articles."""
+    return counts_around(events["event_time"].to_numpy(), np.sort(articles["article_time"].to_numpy()), span)
 
 
 def timeline_counts(
@@ -643,7 +641,7 @@ def compare_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> 
         articles: Column `article_time`.
         span: The window.
     """
-    counts = counts_around(events["event_time"].to_numpy(), np.sort(articles["article_time"].to_numpy()), span)
+    counts = _around(events, articles, span)
     messages = []
     for name in N_COLUMNS:
         counted = events.with_columns(pl.Series("counted", counts[name]))
@@ -663,7 +661,6 @@ def compare_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> 
 
 
 TABLE_OF_EVENTS, CLUSTERS = "before_after_events", "clusters"
-MOST_ROWS = 10_000_000
 
 
 def matches_of_events(
@@ -706,16 +703,6 @@ def matches_of_events(
     return After(TABLE_OF_EVENTS, None, statement("before_after/events"), params, frames, finish)
 
 
-def table_of_events(pairs: Source, *, asked: Literal["auto"] | bool) -> OptionalTable:
-    """When the table is made.
-
-    Args:
-        pairs: The input whose rows it needs once more.
-        asked: The key `event_counts`.
-    """
-    return OptionalTable(TABLE_OF_EVENTS, "event_counts", asked, MOST_ROWS, (pairs,))
-
-
 def chosen_threshold(tables: Mapping[str, pl.DataFrame], criterion: str | None = None) -> float | None:
     """The threshold of a criterion, or of the first, for the total; None without a total, or where none was reached."""
     points = tables["before_after_operating_points"].filter(pl.col(GROUPING.name) == "all")
@@ -736,8 +723,5 @@ def _compared(frames: Mapping[str, pl.DataFrame], span: Span | None) -> pl.DataF
     """n_before and n_after of every event."""
     if span is None or "articles" not in frames:
         return frames["pairs"] if "pairs" in frames else frames["events"]
-    events = frames["events"]
-    counts = counts_around(
-        events["event_time"].to_numpy(), np.sort(frames["articles"]["article_time"].to_numpy()), span
-    )
-    return events.select("event_id").with_columns(pl.Series(name, counts[name]) for name in N_COLUMNS)
+    counts = _around(frames["events"], frames["articles"], span)
+    return frames["events"].select("event_id").with_columns(pl.Series(name, counts[name]) for name in N_COLUMNS)

@@ -236,7 +236,6 @@ AUDIT_COUNTS = ("n_audited", "n_right")
 DRIFT = ("value", "error")
 AUDIT_LEVEL = 0.05
 MOST_THRESHOLDS = 10_000
-REGION = ("after_start", "after_end", "lowest_score")
 KAPPAS = ("kappa_lower", "kappa_upper")
 AUDIT_VALUES = (
     *("precision_audited", "precision_audited_lower", "precision_audited_upper", "precision"),
@@ -267,14 +266,10 @@ def check_audit(params: BeforeAfterParameters, pairs: Source, audited: Source | 
         raise ConfigError(message, remedy='Use duplicates = "error" or "max".')
 
 
-def parameters_of_draw(audit: Audit, bounds: Mapping[str, float], boundary: Boundary) -> dict[str, float]:
-    """Parameters of the query that draws the sample."""
-    return parameters_of_matches(audit, bounds, boundary) | {"seed": audit.seed, "size": audit.size}
-
-
 def parameters_of_matches(audit: Audit, bounds: Mapping[str, float], boundary: Boundary) -> dict[str, float]:
     """Parameters that tell which pairs can be drawn."""
-    return {name: bounds[name] for name in REGION[:2]} | {REGION[2]: lowest_retrieved(audit.threshold, boundary)}
+    after = {name: bounds[name] for name in ("after_start", "after_end")}
+    return after | {"lowest_score": lowest_retrieved(audit.threshold, boundary)}
 
 
 def _sample(drawn: Mapping[str, float]) -> After:
@@ -292,12 +287,8 @@ def _labelled_pairs(audited: Source, by: Sequence[rows.Grouped], drawn: Mapping[
     yield rows.read(audited, [*PAIR, "is_match"], (), {})
     labels = statement("inputs/rows", [*PAIR, "is_match"], relations={"input_read": "audited_read"})
     yield Relation("audited", labels, keep=True)
-    query = statement(
-        "before_after/audit_pairs",
-        [grouped.name for grouped in by],
-        values=drawn,
-    )
-    yield Relation("audit_found", query, keep=True)
+    found = statement("before_after/audit_pairs", [grouped.name for grouped in by], values=drawn)
+    yield Relation("audit_found", found, keep=True)
 
 
 def _checks_of_audit(pairs: Source, audited: Source | None, audit: Audit) -> Iterator[Check]:
@@ -317,36 +308,32 @@ def plan_of_audit(
     pairs: Source,
     audited: Source | None,
     by: Sequence[rows.Grouped],
-    drawn: Mapping[str, float],
+    bounds: Mapping[str, float],
 ) -> Plan:
-    """The sample of matches to check; with labels also their checks and counts.
+    """The sample of matches to check, with labels also their checks and counts; nothing without `audit`.
 
     Args:
-        params: The parameters of the stage, with `audit`.
+        params: The parameters of the stage.
         pairs: The input of pairs.
         audited: The labels of an earlier sample, if given.
         by: The grouping columns.
-        drawn: Parameters of the query that draws the sample.
+        bounds: Which lags lie after the event.
     """
     if params.audit is None:
         return Plan()
+    matches = parameters_of_matches(params.audit, bounds, params.boundary)
+    drawn = matches | {"seed": params.audit.seed, "size": params.audit.size}
     nodes: list[Node] = [*_checks_of_audit(pairs, audited, params.audit), _sample(drawn)]
     if audited is None:
         return Plan(tuple(nodes))
     if is_sheet(audited):
-        names, matches = [each.name for each in by], {name: drawn[name] for name in REGION}
-        nodes += nodes_of_sheet(audited, names, matches, params.grid())
+        nodes += nodes_of_sheet(audited, [each.name for each in by], matches, params.grid())
     else:
         nodes += _labelled_pairs(audited, by, drawn)
     nodes += [] if is_designed(audited) else [_undrawn(drawn)]
-    nodes.append(_audit_counts(params.grid()))
+    sweep = Sweep("audit_pairs", all_rows("audit_found"), "score", params.grid(), exact=True)
+    nodes.append(Query("before_after/audited", columns=AUDIT_COUNTS, sweep=sweep, into="audit"))
     return Plan(tuple(nodes))
-
-
-def _audit_counts(grid: Grid | None) -> Query:
-    """Audited and right matches by bin."""
-    sweep = Sweep("audit_pairs", all_rows("audit_found"), "score", grid, exact=True)
-    return Query("before_after/audited", columns=AUDIT_COUNTS, sweep=sweep, into="audit")
 
 
 def _undrawn(drawn: Mapping[str, float]) -> CrossCheck:

@@ -20,7 +20,7 @@ from ...plan.nodes import (
     negative_check,
     one_cluster_check,
 )
-from ...plan.plan import Plan
+from ...plan.plan import OptionalTable, Plan
 from ...plan.roles import UnmappedId, pooled_systems
 from ...queries.dialect import all_rows, double, kept, part
 from ...queries.load import statement
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     from ...metrics.before_after.timelines import Span
     from ...plan.nodes import After, Check, CrossCheck, Grouped
-    from ...plan.plan import OptionalTable
     from ...plan.rows import Units
     from ...sources.source import Source
     from .contract import BeforeAfterParameters, Compared, Parent
@@ -69,7 +68,8 @@ def plan(params: BeforeAfterParameters, sources: Mapping[str, Source]) -> Plan:
     optional = (sources.get(name) for name in ("events", "articles", "gold", "gold_articles", "audited"))
     run = Resolved(params, sources["pairs"], *optional)
     run.check()
-    return _core(run) + _lag_plan(run) + _strata_plan(run) + _gold_plan(run) + _audit_plan(run)
+    audit = labels.plan_of_audit(params, run.pairs, run.audited, run.by, run.bounds)
+    return _core(run) + _lag_plan(run) + _strata_plan(run) + _gold_plan(run) + audit
 
 
 def _core(run: Resolved) -> Plan:
@@ -144,14 +144,6 @@ def _gold_plan(run: Resolved) -> Plan:
     return labels.plan_of_gold(run.gold, run.coded, run.by, numbered, run.bounds, run.params.grid())
 
 
-def _audit_plan(run: Resolved) -> Plan:
-    """The sample of matches to check, and counts of those that were checked; nothing without `audit`."""
-    if run.params.audit is None:
-        return Plan()
-    drawn = labels.parameters_of_draw(run.params.audit, run.bounds, run.params.boundary)
-    return labels.plan_of_audit(run.params, run.pairs, run.audited, run.by, drawn)
-
-
 def _used_pairs(run: Resolved) -> Iterator[Relation]:
     """The pairs that take part, and with a second parent the same for each clustering."""
     timed_by = None if run.crossing is None or run.crossing.timed_by == "articles" else run.crossing.timed_by
@@ -204,6 +196,7 @@ def _clusters_of_events(run: Resolved) -> exp.Query | None:
 # What the inputs and the parameters of a run say together: where each thing comes from that counting needs.
 
 
+MOST_ROWS = 10_000_000  # of pairs, which the table of events reads once more
 ENDS_OF_WINDOW = ("before_start", "before_end", "after_start", "after_end")
 
 
@@ -391,7 +384,7 @@ class Resolved:
     @property
     def table_of_events(self) -> OptionalTable:
         """When counts per event are made."""
-        return inputs.table_of_events(self.pairs, asked=self.params.event_counts)
+        return OptionalTable(inputs.TABLE_OF_EVENTS, "event_counts", self.params.event_counts, MOST_ROWS, (self.pairs,))
 
     def span(self) -> Span:
         """The window in microseconds.

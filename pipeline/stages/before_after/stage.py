@@ -18,7 +18,7 @@ from ...metrics.curves.operating_points import COST, cost_column, pick
 from ...metrics.uncertainty.clusters import SHORTEST_SPAN, Cycle
 from ...metrics.uncertainty.limits import warnings_of_marks, with_numbers, with_quality
 from ...metrics.uncertainty.replicates import Cube
-from ...tables.columns import REPLICATE, THRESHOLD, at_or_above, lowest_retrieved
+from ...tables.columns import REPLICATE, SECOND_REPLICATE, THRESHOLD, at_or_above, lowest_retrieved
 from ...tables.schemas import GROUPING, TOTAL
 from ...visible_text import listed, of_every
 from .. import sections
@@ -209,7 +209,8 @@ def _optional_tables(
         yield groups.ADJUSTED_TABLE, groups.adjusted_table(curve, counts, cube, params)
     if params.lag_thresholds:
         slopes = assumption.trend_table(params, counts, keys)
-        of_days = parents if assumption.is_crossed(counts) else groups.clusters(cube, params, crossed=False)
+        is_crossed = SECOND_REPLICATE in counts["lags"].columns
+        of_days = parents if is_crossed else groups.clusters(cube, params, crossed=False)
         yield assumption.TREND, with_quality(slopes, ["slope"], clusters=of_days, keys=keys, events=("matches",))
     if "audit" in counts:
         yield labels.AUDIT_TABLE, labels.audit_table(curve, counts, cube, params)
