@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from ..sources.source import Source
 
 
-# Mentions of entities in documents as stages use them: the rule of matching, and the relations to be matched.
-
-
 Match = Literal["span", "text", "overlap", "text_near"]
 DOCUMENT, SYSTEM = "_document", "_system"
 FILE_ORDER = ("source_file", "file_row_number")
@@ -208,9 +205,6 @@ def _combined(first: list[NDArray[np.int64]], second: list[NDArray[np.int64]]) -
     """One number for each pair of two numbers."""
     size = 1 + max(int(each.max(initial=0)) for each in second)
     return [left * size + right for left, right in zip(first, second, strict=True)]
-
-
-# The rule by which mentions are matched, for a methods section.
 
 
 def rule_in_words(parameters: Mapping[str, object]) -> str:
@@ -418,12 +412,7 @@ class MentionRows:
                 yield file_check("mentions/checks/misplaced", source, values={"farthest": FARTHEST_CHARACTER})
 
     def repeats(self, source: Source, accepted: str = "") -> Iterator[CrossCheck]:
-        """Whether mentions stand twice at one place, of which a mention of the other input matches one.
-
-        Args:
-            source: The gold or the predicted mentions.
-            accepted: What the config can say if they are meant.
-        """
+        """Whether mentions stand twice at one place; `accepted` is what the config can say if they are meant."""
         taken = self.taken(source)
         if self.params.duplicates == "error" and all(name in taken for name in PLACE):
             systems = self.systems if source is self.predicted else ()

@@ -90,13 +90,7 @@ def labelled_contract(*keys: InputField) -> InputContract:
 
 
 def nodes_of(rows_to_sample: exp.Query, groups: Sequence[str], labelled: Relation | None) -> tuple[Node, ...]:
-    """Rows with the cells of their scores, and the sheet of the earlier draw.
-
-    Args:
-        rows_to_sample: The rows that can be drawn, with `id`, `score` and `cell`.
-        groups: Internal names of the grouping columns of strata.
-        labelled: The sheet as it is read, with `id` and `label`.
-    """
+    """Rows that can be drawn, with `id`, `score` and `cell`, their cells by group, and the sheet of an earlier draw."""
     nodes: tuple[Node, ...] = (
         Relation("rows_to_sample", rows_to_sample),
         Frame("cells", statement("threshold_sweep/cells_to_sample", groups)),
@@ -227,15 +221,7 @@ def numbers_of(strata: Strata, drawn: Drawn, size: int) -> NDArray[np.int64]:
 def sheet_of(
     params: SampleParameters, candidates: pl.DataFrame, strata: Strata, drawn: Drawn, numbers: NDArray[np.int64]
 ) -> pl.DataFrame:
-    """The rows to label, in order: the first k of them are a sample of size k.
-
-    Args:
-        params: What is drawn.
-        candidates: Rows in the order of `stratum` and `digest`.
-        strata: The strata.
-        drawn: What was drawn before.
-        numbers: Shape (H,): how many more rows are drawn of each stratum.
-    """
+    """The rows to label in order, the first k of them a sample of size k; candidates come by `stratum` and `digest`."""
     left = candidates.filter(~pl.col("id").cast(pl.String).is_in(drawn.ids.implode()))
     stratum = left["stratum"].to_numpy()
     starts = np.searchsorted(stratum, np.arange(len(numbers)))
@@ -289,11 +275,7 @@ def _candidates(engine: Engine, params: SampleParameters, asked: Plan, strata: S
 def _rows_with_cells(cells: pl.DataFrame, last: pl.Series) -> dict[str, float]:
     """Which rows need the cell of their score: those from a score on, and below it those up to a digest.
 
-    Of all such pairs it is the one of which the fewest rows are.
-
-    Args:
-        cells: `cell`, `n_rows` and `lowest` of the cells of all groups.
-        last: The last digest of the stratum of each.
+    Of all such pairs it is the one of which the fewest rows are; `last` is the last digest of the stratum of each cell.
     """
     rising = cells.with_columns(last).group_by("cell").agg(pl.sum("n_rows"), pl.min("lowest"), pl.max("last_digest"))
     rising = rising.sort("cell")

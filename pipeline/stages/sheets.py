@@ -121,16 +121,10 @@ def drawn_of_these(
     given: Sequence[str],
     worth_of: Worth = worth_of_cells,
 ) -> bool:
-    """Whether rows are of strata that `thresher sample` draws from these cells, in which they are alike.
+    """Whether labelled rows are of strata that `thresher sample` draws from these cells, in which they are alike.
 
-    A probability then is that of a whole number of rows of its stratum.
-
-    Args:
-        labelled: The labelled rows with their `cell`, `stratum_name`, `probability` and place in the sheet.
-        cells: The cells of scores.
-        by: The grouping columns.
-        given: Which of `stratum` and `probability` the sheet has.
-        worth_of: How many labels cells are worth.
+    A probability then is that of a whole number of rows of its stratum. Rows have `cell`, `stratum_name`, `probability`
+    and their place in the sheet; `given` is which of `stratum` and `probability` the sheet has.
     """
     if "stratum" not in given or labelled.is_empty():
         return False
@@ -151,12 +145,7 @@ def shares_of_groups(rows_of_groups: NDArray[np.int64], before: NDArray[np.int64
 
 
 def labels_of(words: pl.Series, source: str, name: str = "label") -> pl.Series:
-    """What people write into the column of labels, as truth values; NULL where it is empty.
-
-    Args:
-        words: What is written.
-        source: The input that it is of, for messages.
-        name: The column, likewise.
+    """What people write into the column of labels of a source, as truth values; NULL where it is empty.
 
     Raises:
         DataError: something else is written there.

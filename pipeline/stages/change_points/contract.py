@@ -103,9 +103,6 @@ def in_positions(length: Any) -> float:  # noqa: ANN401 - a number or a duration
     return parse_microseconds(length) if isinstance(length, str) else length
 
 
-# The margin of change_points as a config writes it.
-
-
 class MarginSides(BaseModel):
     """How far a prediction may lie from a true point.
 
@@ -155,11 +152,7 @@ class MarginSides(BaseModel):
         return 0 in {_number(self.before), _number(self.after)}
 
     def closed(self, *, closed: bool) -> Margin:
-        """The margin in the unit of the positions: microseconds where it is a duration.
-
-        Args:
-            closed: Whether a distance equal to the margin matches.
-        """
+        """The margin in the unit of the positions, of times microseconds; closed: a distance equal to it matches."""
         return Margin(_number(self.before), _number(self.after), closed=closed)
 
 
@@ -323,9 +316,6 @@ ALARMS = Table("change_points_alarms", "one row per group and threshold", _ALARM
 ALARM_POINTS = Table(
     "change_points_alarm_points", "one row per group and criterion that chose a threshold", _POINTS, ("criterion",)
 )
-
-
-# Parameters and result tables of change_points.
 
 
 Matching = Literal["one_to_one", "any", "roerich", "ruptures", "nearest"]

@@ -58,9 +58,6 @@ if TYPE_CHECKING:
     from .contract import ChangePointsParameters
 
 
-# What change_points asks of an engine.
-
-
 MOST_ROWS_FOR_SERIES = 10_000_000
 MOST_ROWS_FOR_DELAYS = 1_000_000
 KINDS = {"BIGINT": "integers", "DOUBLE": "floating numbers"} | dict.fromkeys(TIME_TYPES, "times")

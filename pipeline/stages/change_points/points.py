@@ -79,9 +79,6 @@ if TYPE_CHECKING:
     from .contract import Annotators, ChangePointsParameters, Matching
 
 
-# The outcomes of change_points: what every prediction adds to the true positives, and what every run has.
-
-
 if TYPE_CHECKING:
     Rule: TypeAlias = Callable[[Points, Points, Margin, NDArray[np.float64] | None], NDArray[np.int64]]
 
@@ -191,12 +188,7 @@ class Matcher:
         return pl.concat([rows, self._of_runs(numbers, truth, covered)], how="diagonal")
 
     def added(self, truth: Points, predictions: Points, score: NDArray[np.float64] | None) -> NDArray[np.int64]:
-        """What every prediction adds to the true positives.
-
-        Args:
-            truth: True points.
-            predictions: Predictions.
-            score: Finite scores of the predictions; None: all enter together.
+        """What every prediction adds to the true positives; without scores, which are finite, all enter together.
 
         Raises:
             DataError: positions are too far apart.
@@ -212,14 +204,7 @@ class Matcher:
     def details(
         self, truth: Points, predictions: Points, added: NDArray[np.int64], shown: NDArray[np.bool_]
     ) -> list[pl.Series]:
-        """The columns `position`, `true_position` and `delay` of every prediction; none if they are not wanted.
-
-        Args:
-            truth: True points.
-            predictions: Predictions.
-            added: What each adds to the true positives.
-            shown: Whether its match is shown.
-        """
+        """The columns `position`, `true_position` and `delay` of predictions, NULL unless shown; none if not wanted."""
         if not self.detailed:
             return []
         if self.rule == "one_to_one":
@@ -296,12 +281,7 @@ def _rows(
 
 @dataclass(frozen=True)
 class _Copies:
-    """Points of series, once for every annotator of the series.
-
-    Attributes:
-        index: Number of the point of every copy.
-        lengths: Copies of every annotator.
-    """
+    """Points of series, once for every annotator of the series: the number of the point of each, and copies of each."""
 
     index: NDArray[np.int64]
     lengths: NDArray[np.int64]
@@ -316,16 +296,11 @@ def _copies(series: NDArray[np.int64], wanted: NDArray[np.int64]) -> _Copies:
     return _Copies(index, lengths)
 
 
-# The ratios of counts, each rounded once.
-
-
 def with_ratios(frame: pl.DataFrame, recalls: tuple[str, str] | None) -> pl.DataFrame:
-    """The frame with the ratios that are stated, and why one is `undefined`.
+    """The frame with the ratios that are stated of n_true, n_predicted and tp, and why one is `undefined`.
 
-    Args:
-        frame: Columns n_true, n_predicted, tp.
-        recalls: Columns of a sum of recalls and of their number, where recall is a mean (`tcpd`); F1 then is the
-            harmonic mean, as precision and recall count different things, else it comes from the counts.
+    Where recall is a mean (`tcpd`), of a sum of recalls and their number, F1 is the harmonic mean, as precision and
+    recall count different things.
     """
     frame = frame.with_columns(fp=pl.col("n_predicted") - pl.col("tp"), fn=pl.col("n_true") - pl.col("tp"))
     frame = ratios_of_counts(frame, STATED)
@@ -555,15 +530,7 @@ def alarm_tables(
     curve: pl.DataFrame,
     points: pl.DataFrame,
 ) -> dict[str, pl.DataFrame]:
-    """The tables of alarms; none where points are not counted as alarms.
-
-    Args:
-        params: The parameters.
-        counts: The tables of the plan.
-        cube: The counts of all groups.
-        curve: The table of the curve.
-        points: The table of operating points.
-    """
+    """The tables of alarms, if there are any, from those of the plan, all counts, the curve and its points."""
     if LEADS not in counts:
         return {}
     keys = list(cube.keys)

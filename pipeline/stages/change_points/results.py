@@ -68,9 +68,6 @@ if TYPE_CHECKING:
     from .planning import Relations
 
 
-# What follows from the counts of change_points: curve, areas, and words.
-
-
 if TYPE_CHECKING:
     Counts: TypeAlias = NDArray[np.int64]
 
@@ -168,12 +165,7 @@ def unit_of(tables: Mapping[str, pl.DataFrame]) -> str | None:
 
 
 def with_rates(best: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Rows of chosen thresholds with the rate of false alarms there and its limits, if there is one.
-
-    Args:
-        best: One row per group, with its threshold.
-        tables: The result tables of the stage.
-    """
+    """Rows of chosen thresholds, one per group, with the rate of false alarms there and its limits, if there is one."""
     if unit_of(tables) is None:
         return best
     keys = [*keys_of(best), THRESHOLD]

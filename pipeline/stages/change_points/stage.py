@@ -83,9 +83,6 @@ if TYPE_CHECKING:
     from ..sections import Asked, Measured
 
 
-# What there is to look at of change_points: curves, delays, spread over series, numbers at the best threshold.
-
-
 MOST_BINS = 40
 NUMBERS = (
     Wanted("precision", "Precision", "predictions near a true point", "precision"),
@@ -145,9 +142,7 @@ def _delays(delays: pl.DataFrame | None) -> Figure | None:
 def width_of_bins(largest: float, *, whole: bool) -> float:
     """Return the width of bins for delays of both signs: 1, 2 or 5 times a power of ten, for at most `MOST_BINS` bins.
 
-    Args:
-        largest: The largest delay without its sign.
-        whole: Whether bins narrower than 1 are of no use.
+    The largest delay has no sign; with `whole` bins narrower than 1 are of no use.
     """
     if largest == 0:
         return 1.0
@@ -384,9 +379,6 @@ def _margin(parameters: Mapping[str, dict[str, object]], *, lasting: bool) -> st
         return f"a prediction lies within the margin of an incident inside it, or {sides}"
     sides = f"{before} from a mark" if before == after else f"{before} before or {after} after a mark"
     return f"a prediction lies within the margin if it is {boundary} {sides}{unit}"
-
-
-# What the numbers of change_points rest on: series, with their points.
 
 
 SAMPLE_SIZES = sample_sizes_of(
@@ -663,9 +655,6 @@ EVIDENCE = Evidence(
         *("cooldown", "repeats", "per"),
     ),
 )
-
-
-# The stage change_points, put together.
 
 
 STAGE = Stage(

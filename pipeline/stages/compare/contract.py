@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from ..stage import UnitTable, UpstreamStage
 
 
-# Result tables of compare.
-
-
 _PAIR = (
     Column("metric", "VARCHAR", "what is compared: a column of the units, or a ratio of the counts of all units"),
     Column(
@@ -228,9 +225,6 @@ TABLES = (
         ("metric", "system_a", "system_b", "test", "claim"),
     ),
 )
-
-
-# Inputs and parameters of compare.
 
 
 UNITS = InputContract(

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from .rows import Compared
 
 
-# What compare asks of an engine.
-
-
 METRIC, COUNT = "metric:", "count:"  # prefixes of the fetched columns
 IN_ORDER = "in_order"  # what puts units, or their clusters, in the order of time, if they have one
 _KEYS = ("unit", "system")

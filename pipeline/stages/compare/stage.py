@@ -70,12 +70,6 @@ if TYPE_CHECKING:
     from .rows import Row
 
 
-# What there is to look at of compare: means of systems, differences of pairs, margins and posteriors.
-
-
-# Rows of the figures of compare: pairs and systems by name, metrics side by side.
-
-
 SYSTEM, PAIR, SYSTEMS = "system", "pair", ("system_a", "system_b")
 PAIR_TITLE = "Pair of systems"
 
@@ -83,8 +77,7 @@ PAIR_TITLE = "Pair of systems"
 def names_of_metrics(metrics: list[str]) -> dict[str, str]:
     """Give every metric a name for figures, of lower-case letters, digits and `_`, that no two of them share.
 
-    Args:
-        metrics: The metrics as users name them; `pooled` is the name of the figures of all pooled ratios.
+    `pooled` is the name of the figures of all pooled ratios.
     """
     names: dict[str, str] = {}
     taken = {"", "pooled"}
@@ -104,9 +97,7 @@ def pair_text() -> pl.Expr:
 def by_system(table: pl.DataFrame, values: Sequence[str]) -> pl.DataFrame:
     """One row per group, metric and system; where its values differ by the system beside it, one for each of these.
 
-    Args:
-        table: One row per group, metric and pair.
-        values: Columns of the first system without the `_a` in them; `interval_quality` is kept.
+    Values are columns of the first system without the `_a` in them; `interval_quality` is kept.
     """
     keys = [*keys_of(table), "metric"]
     sides = []
@@ -127,12 +118,9 @@ def text_of(column: str, name: str) -> pl.Expr:
 
 
 def wide(table: pl.DataFrame, at: str, column: str) -> pl.DataFrame:
-    """One row per group and name on the horizontal axis, with a column for each pooled metric, its limits beside it.
+    """One row per group and name `at` the horizontal axis, with each pooled metric, its limits beside it.
 
-    Args:
-        table: One row per group, metric and name; `interval_quality` becomes the worst of the metrics.
-        at: The column of the names.
-        column: The column of the values; its limits, if it has any, are beside it.
+    `interval_quality` becomes the worst of the metrics.
     """
     present = [metric for metric in POOLED if metric in set(table["metric"])]
     ends = [end for end in ("", "_lower", "_upper") if f"{column}{end}" in table.columns]
@@ -166,12 +154,7 @@ _READING = (
 
 
 def ratio_figures(tests: pl.DataFrame, confidence: float) -> Iterator[Figure]:
-    """Ratios of every pair by metric, where systems have different units.
-
-    Args:
-        tests: One row per group, pair and metric, of one test.
-        confidence: The level of their intervals.
-    """
+    """Ratios of every pair by metric, of one test, where systems have different units."""
     if different_units(tests).is_empty():
         return
     named = tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS, nulls_last=True)
@@ -202,11 +185,7 @@ def _ratios(table: pl.DataFrame, series: tuple[Series, ...], name: str, what: st
 
 
 def margin_figures(margins: pl.DataFrame) -> Iterator[Figure]:
-    """Differences of every pair beside the margin, by metric.
-
-    Args:
-        margins: The rows of one test of every pair, metric and claim of every group.
-    """
+    """Differences of every pair beside the margin, by metric, of one test."""
     of_pairs = margins.filter(pl.col("claim") == "equivalent").with_columns(pair_text())
     for metric, name in names_of_metrics(of_pairs["metric"].unique(maintain_order=True).to_list()).items():
         table = of_pairs.filter(pl.col("metric") == metric).sort(*keys_of(of_pairs), *SYSTEMS, nulls_last=True)
@@ -518,9 +497,6 @@ def _test(row: Mapping[str, object]) -> str:
     return TESTS_IN_WORDS[str(row["test"])].partition(" (")[0]
 
 
-# What the numbers of compare rest on: units that two systems have in common.
-
-
 SAMPLE_SIZES = SampleSizes(
     nouns={"unit": "units"},
     unit="unit",
@@ -592,9 +568,6 @@ def _adjusted(params: CompareParameters, rows: Sequence[Row]) -> list[Row]:
         adjusted = adjust_p_values([row["p_value"] for row in rows_of_test], params.correction)
         adjusted_rows += [row | {"p_adjusted": float(value)} for row, value in zip(rows_of_test, adjusted, strict=True)]
     return adjusted_rows
-
-
-# The stage compare, put together.
 
 
 # What compare says of its tables: warnings, and the summary of a run.

@@ -55,9 +55,6 @@ if TYPE_CHECKING:
 # bounded.
 
 
-# Counts of a group, sums over its documents, and the averages that follow at every threshold.
-
-
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
 Bools: TypeAlias = "NDArray[np.bool_]"
@@ -71,17 +68,11 @@ _DENSE = 1 << 20
 def sums_of_documents(
     params: EntityRecognitionParameters, grid: Grid | None, *, scored: bool, listed: bool
 ) -> Reduction:
-    """The table of sums.
+    """The table of sums, of predictions with scores or all at once; `listed` documents may be without any mention.
 
     Its rows are group, replicate and threshold; NULL: what documents add before any prediction is retrieved, or with
     all predictions where they have no scores. `precision`, `recall` and `f1` are sums of the documents' ratios, `n_…`
-    the numbers of documents where the ratio is defined.
-
-    Args:
-        params: The parameters, with the groupings.
-        grid: The thresholds; None: every score is one.
-        scored: Whether predictions have scores.
-        listed: Whether documents may be without any mention, and have to be listed.
+    the numbers of documents where the ratio is defined. Without a grid every score is a threshold.
     """
     reads = {"scores": statement("entity_recognition/scores")} if scored and grid is None else {}
 
@@ -105,23 +96,13 @@ def sums_of_documents(
 
 
 def mentions_of_documents(by: Sequence[str], *, listed: bool) -> dict[str, str | exp.Query]:
-    """What to read as `mentions`: with a row for every document, where documents may be without any mention.
-
-    Args:
-        by: The grouping columns.
-        listed: Whether there are such documents.
-    """
+    """What to read as `mentions`: with a row for every listed document, where these may be without any mention."""
     return {"mentions": statement("entity_recognition/mentions_and_documents", by)} if listed else {}
 
 
 @dataclass(frozen=True)
 class _Thresholds:
-    """The thresholds, rising, and how they retrieve.
-
-    Attributes:
-        values: Shape (K,); empty where predictions have no scores and are all retrieved at once.
-        grid: The same as a grid; None: the values are the scores.
-    """
+    """Rising thresholds, those of a grid or else scores; without any all predictions are retrieved at once."""
 
     values: Floats
     grid: Grid | None
@@ -199,15 +180,7 @@ def _groups(block: pl.DataFrame, grouping: tuple[str, ...]) -> tuple[pl.DataFram
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows of one block in the order of units, which are documents of a group, and of falling bins.
-
-    Attributes:
-        unit: Number of the unit.
-        cell: Number of the group and replicate.
-        bin: Bin, 0 for what no threshold retrieves.
-        is_gold: Whether there is a gold mention.
-        size: Number of cells and of bins.
-    """
+    """Rows of a block in the order of units, documents of a group, and of falling bins, 0 for what none retrieves."""
 
     unit: Ints
     cell: Ints
@@ -385,14 +358,7 @@ _Limits: TypeAlias = "Callable[[float, Resampling | None], dict[str, Limits]]"
 def average_of(
     group: Group, kind: Average, confidence: float | None, resampling: Resampling | None = None
 ) -> pl.DataFrame:
-    """One row per threshold: the columns of the table of scores.
-
-    Args:
-        group: The counts of the group.
-        kind: Which average.
-        confidence: Level of the intervals; None: none are wanted.
-        resampling: How the bootstrap draws; None: limits of the closed form.
-    """
+    """One row per threshold: the columns of the table of scores; without a confidence no intervals are wanted."""
     tp, fp = group.tp.sum(axis=0), group.fp.sum(axis=0)
     fn = group.n_gold.sum() - tp
     frame = pl.DataFrame({"tp": tp, "fp": fp, "fn": fn}).with_columns(
@@ -526,14 +492,7 @@ def repeated_documents(documents: Source, relation: str = CORPUS) -> Check:
 
 
 def judged_relations(relation: Relation, judged: Source, by: Sequence[str], columns: Sequence[str]) -> Iterator[Node]:
-    """The documents that are judged in the place of all that are listed.
-
-    Args:
-        relation: All documents, as they are read.
-        judged: The sheet.
-        by: The grouping columns of documents.
-        columns: What else is read of documents.
-    """
+    """The documents that are judged, in the place of all that are listed, with their groups and these columns."""
     yield replace(relation, into=CORPUS)
     wanted = ["doc_id", *(name for name in ("judged", *_DESIGNED) if judged.has(name))]
     derived: dict[str, exp.Expr] = {} if judged.has("judged") else {"judged": exp.true()}
@@ -554,12 +513,7 @@ def frame_of_mentions(by: Sequence[str]) -> Frame:
 
 @dataclass(frozen=True)
 class JudgedDocuments:
-    """The relation of the documents that are judged, and how they were drawn.
-
-    Attributes:
-        judged: The sheet.
-        by: The grouping columns of documents.
-    """
+    """The relation of the documents that are judged, by the groups of documents, and how they were drawn."""
 
     phase: ClassVar[Phase] = Phase.RELATIONS
     into: ClassVar[str] = DESIGN
@@ -690,12 +644,7 @@ class JudgedScores:
         return cls(params, DocumentDesign.of(sizes, stratum, drawn["relative"].to_numpy()), counts[MENTIONS])
 
     def scores(self, label: pl.DataFrame, thresholds: Floats) -> EstimatedScores:
-        """The scores of one group at rising thresholds, one nan where everything is retrieved.
-
-        Args:
-            label: The keys of the group, in one row.
-            thresholds: Its thresholds.
-        """
+        """The scores of one group, its keys in one row, at rising thresholds, one nan where everything is retrieved."""
         key = [name for name in label.columns if name != GROUPING.name and name in self._columns(label)]
         mentions = self.mentions
         if key:
@@ -724,14 +673,7 @@ class JudgedScores:
 
 
 def with_estimates(rows: pl.DataFrame, average: Average, scores: EstimatedScores, *, wanted: bool) -> pl.DataFrame:
-    """Rows of an average by rising threshold, with what is estimated for all documents in the place of ratios.
-
-    Args:
-        rows: The rows.
-        average: Which.
-        scores: The scores of the group.
-        wanted: Whether limits are.
-    """
+    """Rows of an average by rising threshold, with what is estimated for all documents in the place of ratios."""
     columns = [doubles(name, scores.values[average, name][0]) for name in RATIOS]
     sides = (scores.tp, scores.fp, scores.fn)
     columns += [doubles(column.name, side.sum(axis=0)) for column, side in zip(WEIGHTS, sides, strict=True)]

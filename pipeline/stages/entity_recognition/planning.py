@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from .contract import EntityRecognitionParameters
 
 
-# What entity_recognition asks of an engine.
-
-
 MOST_ROWS_FOR_OUTCOMES = 1_000_000
 
 ACCEPTED = ', or say duplicates = "keep" if they are meant'
@@ -253,17 +250,11 @@ _TYPES: dict[str, pl.DataType] = {"start": pl.Int64(), "end": pl.Int64(), "text"
 def matcher(
     params: MentionParameters, passed_on: Sequence[str], *, shown: bool
 ) -> Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame]:
-    """The function that makes the relation.
+    """The function of the frames `gold` and `predicted` that makes the relation, with the columns that are passed on.
 
-    Args:
-        params: The rule of matching.
-        passed_on: Columns of gold and predicted mentions that every row keeps.
-        shown: Whether rows have `doc_id` and the spans, texts and types of both sides, for people.
-
-    Returns:
-        A function of the frames `gold` and `predicted`. Its rows have the columns passed on, `score` (0 without
-        scores, NULL without a prediction), `is_gold`, `is_predicted` and, where a grouping has it, the type, which is
-        the same in a matched pair.
+    Its rows have these columns, `score` (0 without scores, NULL without a prediction), `is_gold`, `is_predicted` and,
+    where a grouping has it, the type, which is the same in a matched pair; if `shown`, for people, `doc_id` and the
+    spans, texts and types of both sides.
     """
 
     def match(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -330,14 +321,7 @@ _PLACES = ("gold_start", "predicted_start")
 
 
 def follow_up(by: Sequence[str], lowest_score: float, *, scored: bool, above_lowest: bool = False) -> After:
-    """Every mention at the lowest threshold, with all grouping columns.
-
-    Args:
-        by: The grouping columns.
-        lowest_score: The lowest score that is retrieved.
-        scored: Whether predictions have scores.
-        above_lowest: Whether the lowest score of a group is not retrieved either, which is its lowest threshold.
-    """
+    """Every mention at the lowest threshold, above the lowest score where that is not retrieved, with all groups."""
 
     def finish(mentions: pl.DataFrame, _: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         mentions = _above_lowest(mentions, by) if above_lowest else mentions

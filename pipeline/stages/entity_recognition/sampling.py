@@ -38,12 +38,7 @@ LABELLED = InputContract(
 
 
 class DocumentsToSample(SampleParameters):
-    """What is drawn of documents.
-
-    Attributes:
-        predicted: Predicted mentions.
-        documents: All documents, also those without any mention.
-    """
+    """What is drawn of documents: predicted mentions, and all documents, also those without any mention."""
 
     source: ClassVar[str] = DOCUMENTS.name
     key: ClassVar[tuple[str, ...]] = ("doc_id",)

@@ -114,20 +114,13 @@ if TYPE_CHECKING:
     from .documents import Group
 
 
-# What the criteria of entity_recognition choose from: the counts of all mentions of a group.
-
-
 def candidates(
     rows: pl.DataFrame, group: Group, counts: Confusion, confidence: float | None, resampling: Resampling | None
 ) -> Candidates:
-    """One group.
+    """What the criteria choose from in one group: the counts of all its mentions.
 
-    Args:
-        rows: Its scores of all mentions, by rising threshold.
-        group: Its counts.
-        counts: Its outcomes by replicate and threshold.
-        confidence: Of the limits; None: uncertainty is not asked for, and replicates are not counted.
-        resampling: How the bootstrap draws; None: limits of the closed form.
+    Rows are its scores by rising threshold, counts its outcomes by replicate and threshold; without a confidence
+    uncertainty is not asked for, and replicates are not counted.
     """
     wanted = confidence is not None
     is_possible = wanted and group.counts.within_budget
@@ -179,12 +172,8 @@ def _of_groupings(
 ) -> pl.DataFrame:
     """Counts of documents of every grouping, in the order of documents, from those by all grouping columns.
 
-    Args:
-        params: The parameters.
-        documents: Counts by all grouping columns.
-        lowest: Those of the predictions with the lowest score of each of these groups, which do not count in a grouping
-            where it is the lowest, too; None: all count.
-        keys: Columns that identify a group.
+    Predictions with the lowest score of a group do not count, if there are any `lowest`, where it is the lowest of the
+    grouping, too.
     """
     frames = []
     for grouping in params.groupings:
@@ -540,9 +529,6 @@ def _results(measured: Measured) -> Iterator[str]:
     yield from sections.results(rows, sections.RATIO_NAMES, measured.confidence, sections.CHOSEN)
 
 
-# What the numbers of entity_recognition rest on: documents, with their mentions.
-
-
 _GOLD, _PREDICTED = "gold mentions", "predicted mentions"
 _COUNTS = (
     Counted(_GOLD, ("tp", "fn")),
@@ -671,9 +657,6 @@ EVIDENCE = Evidence(
     profiles=PROFILES,
     decides=("match", "match_type", "assignment", "boundary", "invalid_scores"),
 )
-
-
-# The stage entity_recognition, put together.
 
 
 STAGE = Stage(

@@ -55,12 +55,6 @@ if TYPE_CHECKING:
     from .contract import GeocodingParameters
 
 
-# Places side by side, and the tables that need their distances.
-
-
-# The relation `toponyms` where SQL cannot make it: mentions to be matched, and distances on the ellipsoid.
-
-
 PLACE = ("latitude", "longitude")
 SPAN = ("start", "end")
 SHOWN = (*SPAN, "text")
@@ -71,20 +65,16 @@ _TYPES: dict[str, pl.DataType] = {"start": pl.Int64(), "end": pl.Int64(), "text"
 def by_matching(
     params: GeocodingParameters, systems: Sequence[str], of_gold: Sequence[str], names: Callable[[str], str] = str
 ) -> Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame]:
-    """The function that matches mentions and measures their distance.
+    """The function of the frames `gold` and `predicted` that matches mentions and measures their distance.
 
-    Args:
-        params: The rule of matching, and which candidate counts.
-        systems: Grouping columns of the predictions.
-        of_gold: Grouping columns of the gold mentions; NULL for predictions without a match.
-        names: The name that a column of the predictions has in their files, for messages.
+    Predictions with the same span and normalised text are candidates of one mention. Rows are gold mentions and
+    predicted mentions without a match, in which the columns `of_gold` are NULL. Except for the order of file they do
+    not depend on the order of the rows: of mentions that the rule cannot tell apart, gold ones come by their id and
+    place on Earth, predictions by rank and place on Earth. Messages call the columns of predictions by their `names` in
+    files.
 
-    Returns:
-        A function of the frames `gold` and `predicted`. Rows of predictions that have the same span and normalised text
-        are candidates of one mention. Its rows are gold mentions and predicted mentions without a match. Except for the
-        order of file they do not depend on the order of the rows: of mentions that the rule cannot tell apart, gold
-        ones come by their id and place on Earth, predictions by rank and place on Earth. It raises a DataError where
-        mentions have candidates that are not wanted.
+    Raises:
+        DataError: by the function, where mentions have candidates that are not wanted.
     """
 
     def match(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -271,12 +261,7 @@ def _limits(rows: pl.DataFrame, params: GeocodingParameters, *, in_time: bool) -
 
 
 def outcomes(by: Sequence[str], lowest_score: float) -> After:
-    """Every gold mention at the smallest tolerance, with all grouping columns.
-
-    Args:
-        by: The grouping columns.
-        lowest_score: Minus the largest distance that is within that tolerance.
-    """
+    """Every gold mention at the smallest tolerance, minus which is the lowest score, with all grouping columns."""
 
     def finish(mentions: pl.DataFrame, _: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         mentions = mentions.rename({f"gold_{name}": name for name in ("start", "end", "text")})
@@ -317,13 +302,7 @@ UNIT, DISTANCE = "unit", "distance_km"
 
 
 def documents(params: GeocodingParameters, by: Sequence[str], *, unit: str) -> After:
-    """One row per group and unit.
-
-    Args:
-        params: The parameters, with at least one tolerance.
-        by: The grouping columns.
-        unit: The column of the aligned mentions whose values are independent.
-    """
+    """One row per group and unit, a value of this column of the aligned mentions, at the tolerance of units."""
     tolerance = params.tolerances_km[-1] if params.unit_tolerance_km is None else params.unit_tolerance_km
 
     def finish(mentions: pl.DataFrame, _: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -537,12 +516,7 @@ class _Planner:
 
 
 def coordinate_checks(source: Source, read: Mapping[str, Field]) -> Iterator[Check]:
-    """Coordinates that are infinite or off the Earth, and places of which only one coordinate is known.
-
-    Args:
-        source: The input.
-        read: The columns that are read of it, grouping columns too, by their names in its relation.
-    """
+    """Coordinates that are infinite or off the Earth, and places of which only one is known, among the columns read."""
     for name in PLACE:
         # elsewhere an infinite value is NULL, as an unknown one is; the columns are those that are read otherwise, too,
         # because files are grouped by what is read of them
@@ -593,14 +567,7 @@ SHOWN_ALIGNED = {
 
 @dataclass(frozen=True)
 class AlignedPlaces:
-    """Places of the same mention, side by side.
-
-    Attributes:
-        params: Parameters of the stage.
-        predicted: Predicted places.
-        gold: Gold places.
-        by: The grouping columns.
-    """
+    """Places of the same mention, side by side."""
 
     params: GeocodingParameters
     predicted: Source

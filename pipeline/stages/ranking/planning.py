@@ -54,9 +54,6 @@ if TYPE_CHECKING:
     from .contract import RankingParameters
 
 
-# Places of judged documents among all documents of their rankings.
-
-
 NUMBER = "_ranking"
 VALUE = "_value"
 NAME = "_name"
@@ -67,14 +64,10 @@ BLOCK_ROWS = 1 << 20
 def judged_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """Judged documents with their ranks less one, `n_before`; equal values come in descending order of names.
 
-    Args:
-        judged: Judged documents: number of the ranking, value (-0 is 0), name, `n_hits`, `n_misses`, and `relevance`
-            where gains are taken of it.
-        blocks: All documents of these rankings: number, value and name.
-
-    Returns:
-        Whole rankings in blocks of about a million rows, with `n_documents`, which is 1, `n_hits`, `n_misses`, and
-        `relevance` if the documents have it.
+    Judged documents have the number of the ranking, value (-0 is 0), name, `n_hits`, `n_misses`, and `relevance` where
+    gains are taken of it; blocks are all documents of these rankings: number, value and name. Whole rankings come in
+    blocks of about a million rows, with `n_documents`, which is 1, `n_hits`, `n_misses`, and `relevance` if the
+    documents have it.
     """
     marked = judged.with_columns(pl.col(VALUE) + 0.0).sort(NUMBER, VALUE, NAME, descending=[False, True, True])
     places = _counted(marked, blocks)
@@ -86,11 +79,8 @@ def judged_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Itera
 def tied_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """Ties with a judged document, the documents above each (`n_before`) and in it (`n_documents`).
 
-    A tie has one row, or one for each relevance in it, where documents have that.
-
-    Args:
-        judged: As for `judged_places`, without names.
-        blocks: As for `judged_places`, without names.
+    A tie has one row, or one for each relevance in it, where documents have that; input as for `judged_places`, without
+    names.
     """
     graded = [RELEVANCE] if RELEVANCE in judged.columns else []
     rows = judged.group_by(NUMBER, pl.col(VALUE) + 0.0, *graded).agg(pl.col("n_hits", "n_misses").sum())
@@ -187,10 +177,7 @@ class Grading:
     def columns(self, rankings: pl.DataFrame, ties: Ties, grades: Grades) -> Iterator[pl.Series]:
         """A column for each measure; NULL where it is undefined.
 
-        Args:
-            rankings: The rankings that the ties are of, in that order, with the key and n_retrieved.
-            ties: Their ties.
-            grades: Judged documents of the ties.
+        Rankings, in the order of their ties, have the key and n_retrieved; grades are the judged documents of the ties.
 
         Raises:
             DataError: a relevance is no grade that a measure can take; or documents that repeat make a value above 1.
@@ -314,10 +301,7 @@ class Lists:
     def _with_judgements(self, rankings: pl.DataFrame, queries: pl.DataFrame, counting: pl.DataFrame) -> pl.DataFrame:
         """Every ranking with the judged documents of its query, and rankings of queries that are missing.
 
-        Args:
-            rankings: Rankings with retrieved documents.
-            queries: Judged queries.
-            counting: Keys of those in which a measure by name is defined, with or without a relevant document.
+        Queries in which a measure by name is defined are counting, with or without a relevant document.
         """
         of_queries = [name for name in self.by if name not in self.of_ranking]
         of_judgements = self._of_judgements

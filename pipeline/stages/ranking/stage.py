@@ -90,9 +90,6 @@ if TYPE_CHECKING:
     from ..sections import Asked, Measured
 
 
-# What follows from the measures of every ranking: values of queries, values at cutoffs, means, and words.
-
-
 MEANS = tuple(
     (name, "map" if name == "average_precision" else name, name not in INTERPOLATED) for name in MEASURE_NAMES
 )
@@ -490,9 +487,6 @@ def _definitions(names: Sequence[str]) -> Iterator[str]:
         yield f"{'; '.join(words)}."
 
 
-# What the numbers of ranking rest on: queries, of whose values they are means.
-
-
 SAMPLE_SIZES = SampleSizes(
     nouns={"query_id": "queries"},
     unit="query_id",
@@ -628,9 +622,6 @@ EVIDENCE = Evidence(
     profiles=(TREC_EVAL,),
     decides=("ties", "relevance_level", "missing_queries", "no_relevant", "n_candidates"),
 )
-
-
-# The stage ranking, put together.
 
 
 STAGE = Stage(
