@@ -57,7 +57,7 @@ BINDINGS = Table(
             "canonical name of the field, or of another column that the stage reads, such as a grouping column",
         ),
         Column("source", "VARCHAR", "`mapped`, `named`, `derived` or `absent`"),
-        Column("file_column", "VARCHAR", "name of the column in the files; NULL: no one column is read", nullable=True),
+        Column("file_column", "VARCHAR", "name of the column in the files; NULL: no one column is read"),
         Column(
             "sql",
             "VARCHAR",
@@ -65,7 +65,6 @@ BINDINGS = Table(
                 "the expression, or what the field is derived from, in words; NULL: neither mapped to an expression"
                 " nor derived"
             ),
-            nullable=True,
         ),
     ),
     ("stage", "input", "field"),
@@ -85,19 +84,13 @@ METRICS = Table(
                 "what tells the rows of that table apart in a group: the criterion of an operating point, else "
                 "key=value, comma-separated; NULL: the group has one row"
             ),
-            nullable=True,
         ),
-        Column("threshold", "DOUBLE", "the chosen threshold; NULL: there is none", nullable=True),
+        Column("threshold", "DOUBLE", "the chosen threshold; NULL: there is none"),
         Column("metric", "VARCHAR", "name of the column that the value comes from"),
-        Column("value", "DOUBLE", "its value; NULL: it is undefined", nullable=True),
-        Column("lower", "DOUBLE", "lower limit of its interval; NULL: none can be given", nullable=True),
-        Column("upper", "DOUBLE", "upper limit of its interval; NULL: none can be given", nullable=True),
-        Column(
-            "quality",
-            "VARCHAR",
-            "interval_quality of the row: how far to trust the interval; NULL: without one",
-            nullable=True,
-        ),
+        Column("value", "DOUBLE", "its value; NULL: it is undefined"),
+        Column("lower", "DOUBLE", "lower limit of its interval; NULL: none can be given"),
+        Column("upper", "DOUBLE", "upper limit of its interval; NULL: none can be given"),
+        Column("quality", "VARCHAR", "interval_quality of the row: how far to trust the interval; NULL: without one"),
     ),
     ("stage", "result_table", "grouping", "group", "criterion", "metric"),
 )
@@ -109,44 +102,33 @@ GATES = Table(
         STAGE_COLUMN,
         Column("gate", "VARCHAR", "name of the gate"),
         Column("condition", "VARCHAR", "`min`, `max`, `min_rows`, `max_drop`, `max_rise` or `max_change`"),
-        Column("metric", "VARCHAR", "what is judged; NULL: only rows are counted", nullable=True),
+        Column("metric", "VARCHAR", "what is judged; NULL: only rows are counted"),
         Column("grouping", "VARCHAR", "`all`, or the names of the grouping columns, comma-separated"),
         Column("group", "VARCHAR", 'the group as a JSON object, such as {"source": "noon"}; {} for the total'),
-        Column("result_table", "VARCHAR", "the table that the value comes from; NULL: it is absent", nullable=True),
+        Column("result_table", "VARCHAR", "the table that the value comes from; NULL: it is absent"),
         Column(
             "criterion",
             "VARCHAR",
             "what tells the judged row from others of the group, as in `metrics`; NULL: a group has one row",
-            nullable=True,
         ),
-        Column("threshold", "DOUBLE", "threshold of the judged row; NULL: there is none", nullable=True),
-        Column("value", "DOUBLE", "what was judged; NULL: it is absent or undefined", nullable=True),
-        Column("lower", "DOUBLE", "lower limit of its interval; NULL: none can be given", nullable=True),
-        Column("upper", "DOUBLE", "upper limit of its interval; NULL: none can be given", nullable=True),
-        Column(
-            "quality",
-            "VARCHAR",
-            "interval_quality of the row: how far to trust the interval; NULL: there is none",
-            nullable=True,
-        ),
-        Column("n_rows", "DOUBLE", "rows that the value rests on, weights added up; NULL: unknown", nullable=True),
-        Column("baseline", "VARCHAR", "what it was compared with, as the config says; NULL: nothing", nullable=True),
-        Column("baseline_run", "VARCHAR", "id of the earlier run that this was; NULL: none", nullable=True),
-        Column("baseline_value", "DOUBLE", "value of the baseline; NULL: there is none", nullable=True),
-        Column(
-            "baseline_lower", "DOUBLE", "lower limit of the baseline's interval; NULL: there is none", nullable=True
-        ),
-        Column(
-            "baseline_upper", "DOUBLE", "upper limit of the baseline's interval; NULL: there is none", nullable=True
-        ),
+        Column("threshold", "DOUBLE", "threshold of the judged row; NULL: there is none"),
+        Column("value", "DOUBLE", "what was judged; NULL: it is absent or undefined"),
+        Column("lower", "DOUBLE", "lower limit of its interval; NULL: none can be given"),
+        Column("upper", "DOUBLE", "upper limit of its interval; NULL: none can be given"),
+        Column("quality", "VARCHAR", "interval_quality of the row: how far to trust the interval; NULL: there is none"),
+        Column("n_rows", "DOUBLE", "rows that the value rests on, weights added up; NULL: unknown"),
+        Column("baseline", "VARCHAR", "what it was compared with, as the config says; NULL: nothing"),
+        Column("baseline_run", "VARCHAR", "id of the earlier run that this was; NULL: none"),
+        Column("baseline_value", "DOUBLE", "value of the baseline; NULL: there is none"),
+        Column("baseline_lower", "DOUBLE", "lower limit of the baseline's interval; NULL: there is none"),
+        Column("baseline_upper", "DOUBLE", "upper limit of the baseline's interval; NULL: there is none"),
         Column("limit", "DOUBLE", "the limit of the condition; an allowance for a difference"),
         Column(
             "p_value",
             "DOUBLE",
             "probability of a value so far beyond the limit if the true one keeps it; NULL: without a test",
-            nullable=True,
         ),
-        Column("p_adjusted", "DOUBLE", "the same adjusted by Holm over the gate; NULL: without a test", nullable=True),
+        Column("p_adjusted", "DOUBLE", "the same adjusted by Holm over the gate; NULL: without a test"),
         Column("confidence", "DOUBLE", "a gate fails where p_adjusted is at most 1 less this"),
         Column("outcome", "VARCHAR", "`passed`, `failed` or `undecided`"),
         Column("on_fail", "VARCHAR", "`fail`: a failure makes the run exit with 3; `warn`: it is a warning"),
@@ -157,8 +139,8 @@ GATES = Table(
 
 RUN_ID = Column("run_id", "VARCHAR", "id of the run")
 PUBLISHED_AT = Column("published_at", "TIMESTAMP", "when the run was published, in UTC")
-DS = Column("ds", "DATE", "logical date of the run: the day that it is about; NULL: without one", nullable=True)
-LABELS = Column("labels", "VARCHAR", "labels of the run, a JSON object of texts; NULL: without any", nullable=True)
+DS = Column("ds", "DATE", "logical date of the run: the day that it is about; NULL: without one")
+LABELS = Column("labels", "VARCHAR", "labels of the run, a JSON object of texts; NULL: without any")
 HISTORY_COLUMNS = (RUN_ID, PUBLISHED_AT, DS, LABELS)
 
 RUNS = Table(
@@ -171,16 +153,15 @@ RUNS = Table(
         DS,
         LABELS,
         Column("path", "VARCHAR", "its folder"),
-        Column("started_at", "TIMESTAMP", "when it began, in UTC; NULL: its record is lost", nullable=True),
-        Column("seconds", "DOUBLE", "how long it took, in seconds; NULL: its record is lost", nullable=True),
-        Column("config", "VARCHAR", "the config it was run from; NULL: its record is lost", nullable=True),
-        Column("version", "VARCHAR", "version of thresher that made it; NULL: its record is lost", nullable=True),
-        Column("peak_rss_bytes", "BIGINT", "peak resident memory in bytes; NULL: unknown", nullable=True),
+        Column("started_at", "TIMESTAMP", "when it began, in UTC; NULL: its record is lost"),
+        Column("seconds", "DOUBLE", "how long it took, in seconds; NULL: its record is lost"),
+        Column("config", "VARCHAR", "the config it was run from; NULL: its record is lost"),
+        Column("version", "VARCHAR", "version of thresher that made it; NULL: its record is lost"),
+        Column("peak_rss_bytes", "BIGINT", "peak resident memory in bytes; NULL: unknown"),
         Column(
             "verify_inputs",
             "VARCHAR",
             "how the content of its input files was verified: `none`, `crc` or `sha256`; NULL: unknown",
-            nullable=True,
         ),
         Column(
             "left_out", "VARCHAR[]", "files of the run that are damaged, whose rows are missing here; empty if none"
@@ -197,15 +178,14 @@ ATTEMPTS = Table(
             "status",
             "VARCHAR",
             "`published`, `unchanged`, `failed`, `interrupted`, `crashed` or `running`; NULL: unknown",
-            nullable=True,
         ),
-        Column("exit", "BIGINT", "exit code; NULL: while it runs, and if it crashed", nullable=True),
-        Column("error", "VARCHAR", "what went wrong, and what to do; NULL: unless it failed", nullable=True),
-        Column("started_at", "TIMESTAMP", "when it began, in UTC; NULL: its record is damaged", nullable=True),
-        Column("ended_at", "TIMESTAMP", "when it ended, in UTC; NULL: while it runs, and if it crashed", nullable=True),
-        Column("generation", "BIGINT", "the run that it published or found unchanged; NULL: none", nullable=True),
-        Column("config", "VARCHAR", "the config it was run from; NULL: its record is damaged", nullable=True),
-        Column("host", "VARCHAR", "name of the machine; NULL: its record is damaged", nullable=True),
+        Column("exit", "BIGINT", "exit code; NULL: while it runs, and if it crashed"),
+        Column("error", "VARCHAR", "what went wrong, and what to do; NULL: unless it failed"),
+        Column("started_at", "TIMESTAMP", "when it began, in UTC; NULL: its record is damaged"),
+        Column("ended_at", "TIMESTAMP", "when it ended, in UTC; NULL: while it runs, and if it crashed"),
+        Column("generation", "BIGINT", "the run that it published or found unchanged; NULL: none"),
+        Column("config", "VARCHAR", "the config it was run from; NULL: its record is damaged"),
+        Column("host", "VARCHAR", "name of the machine; NULL: its record is damaged"),
         DS,
     ),
     ("started_at", "run_id"),
@@ -215,32 +195,25 @@ STAGES = Table(
     "one row per stage, those without tables in this run among them",
     (
         STAGE_COLUMN,
-        Column("kind", "VARCHAR", "its task; NULL: unknown", nullable=True),
-        Column("seconds", "DOUBLE", "how long it took, in seconds; NULL: unknown", nullable=True),
-        Column("rows_in", "BIGINT", "rows of its inputs in all files; NULL: unknown", nullable=True),
-        Column("rows_used", "BIGINT", "rows of its inputs that were used; NULL: unknown", nullable=True),
+        Column("kind", "VARCHAR", "its task; NULL: unknown"),
+        Column("seconds", "DOUBLE", "how long it took, in seconds; NULL: unknown"),
+        Column("rows_in", "BIGINT", "rows of its inputs in all files; NULL: unknown"),
+        Column("rows_used", "BIGINT", "rows of its inputs that were used; NULL: unknown"),
         Column("n_warnings", "BIGINT", "number of its warnings"),
         Column("omitted", "VARCHAR[]", "result tables that were not made, each as `table: reason`; empty if none"),
         Column(
             "carried_from",
             "VARCHAR",
             "id of the earlier run that its rows were carried forward from; NULL: rows of this run",
-            nullable=True,
         ),
-        Column(
-            "carried_since",
-            "TIMESTAMP",
-            "when that run was published, in UTC; NULL: rows of this run",
-            nullable=True,
-        ),
+        Column("carried_since", "TIMESTAMP", "when that run was published, in UTC; NULL: rows of this run"),
         Column(
             "taken_over_from",
             "VARCHAR",
             "id of the attempt that had counted it from the same inputs, config and code; NULL: it was not",
-            nullable=True,
         ),
-        Column("exit", "BIGINT", "exit code of its error; NULL: it did not fail in this run", nullable=True),
-        Column("error", "VARCHAR", "what went wrong, and what to do; NULL: it did not fail in this run", nullable=True),
+        Column("exit", "BIGINT", "exit code of its error; NULL: it did not fail in this run"),
+        Column("error", "VARCHAR", "what went wrong, and what to do; NULL: it did not fail in this run"),
     ),
     ("stage",),
 )
@@ -269,8 +242,8 @@ FILES = Table(
     "one row per file of the run",
     (
         Column("path", "VARCHAR", "path in the folder of the run, with `/`"),
-        Column("result_table", "VARCHAR", "the table that it belongs to; NULL: for records", nullable=True),
-        Column("stage", "VARCHAR", "name of the stage; NULL: for records", nullable=True),
+        Column("result_table", "VARCHAR", "the table that it belongs to; NULL: for records"),
+        Column("stage", "VARCHAR", "name of the stage; NULL: for records"),
         Column("n_rows", "BIGINT", "number of rows; 0 for records"),
         Column("bytes", "BIGINT", "size in bytes"),
         Column("sha256", "VARCHAR", "hash of the content"),
@@ -286,14 +259,9 @@ INPUT_FILES = Table(
         Column("input", "VARCHAR", "name of the input"),
         Column("path", "VARCHAR", "path of the file; in the folder of the run if another stage made it"),
         Column("skipped", "BOOLEAN", "whether the file was not read because of its name"),
-        Column("n_rows", "BIGINT", "number of rows; NULL: for skipped files", nullable=True),
-        Column("bytes", "BIGINT", "size in bytes; NULL: it was not recorded", nullable=True),
-        Column(
-            "footer_sha256",
-            "VARCHAR",
-            "hash of the Parquet footer; NULL: for skipped files, and what Spark reads",
-            nullable=True,
-        ),
+        Column("n_rows", "BIGINT", "number of rows; NULL: for skipped files"),
+        Column("bytes", "BIGINT", "size in bytes; NULL: it was not recorded"),
+        Column("footer_sha256", "VARCHAR", "hash of the Parquet footer; NULL: for skipped files, and what Spark reads"),
     ),
     ("stage", "input", "path"),
 )
