@@ -120,10 +120,7 @@ def write_demo(folder: Path) -> dict[str, Any]:
     return {
         "kind": "before_after",
         "pairs": str(folder / "pairs.parquet"),
-        "events": {
-            "path": str(folder / "events.parquet"),
-            "columns": {"complete_window": "complete_window"},
-        },
+        "events": {"path": str(folder / "events.parquet"), "columns": {"complete_window": "complete_window"}},
         "articles": str(folder / "articles.parquet"),
         "by": ["source"],
         "window": {"before": "168h", "after": "72h"},

@@ -169,11 +169,7 @@ def match_overlapping(
 
 
 def match_near(
-    gold: Mentions,
-    predicted: Mentions,
-    *,
-    max_centre_distance: float = 10.0,
-    assignment: Assignment = "maximum",
+    gold: Mentions, predicted: Mentions, *, max_centre_distance: float = 10.0, assignment: Assignment = "maximum"
 ) -> Ints:
     """Match mentions with the same document and code whose centres are close to each other (Gritta et al. 2018).
 
@@ -331,10 +327,7 @@ def _micro() -> list[pl.Expr]:
 
 
 def _macro() -> list[pl.Expr]:
-    return [
-        *(pl.col(name).mean() for name in RATIOS),
-        *(_dropped(pl.col(name).null_count(), name) for name in RATIOS),
-    ]
+    return [*(pl.col(name).mean() for name in RATIOS), *(_dropped(pl.col(name).null_count(), name) for name in RATIOS)]
 
 
 def _semeval() -> list[pl.Expr]:

@@ -238,8 +238,7 @@ class Matcher:
 
 
 def _with_origin(
-    is_origin: NDArray[np.bool_],
-    scored_predictions: tuple[Points, NDArray[np.float64] | None, NDArray[np.bool_]],
+    is_origin: NDArray[np.bool_], scored_predictions: tuple[Points, NDArray[np.float64] | None, NDArray[np.bool_]]
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_]]:
     """Scores of the predictions with index 0, which enters first, and whether each is a row of the input."""
     before, score_before, is_row_before = scored_predictions
@@ -267,10 +266,7 @@ def columns_of(
 
 
 def _rows(
-    number: NDArray[np.int64],
-    is_row: NDArray[np.bool_],
-    score: NDArray[np.float64] | None,
-    added: NDArray[np.int64],
+    number: NDArray[np.int64], is_row: NDArray[np.bool_], score: NDArray[np.float64] | None, added: NDArray[np.int64]
 ) -> pl.DataFrame:
     shown = pl.lit(None, dtype=pl.Float64) if score is None else pl.Series(score).fill_nan(None)
     frame = pl.DataFrame({RUN: number.astype(np.int32), "is_row": is_row, "tp": added.astype(np.int32)})

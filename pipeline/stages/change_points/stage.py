@@ -417,11 +417,7 @@ def _several_annotators(params: ChangePointsParameters) -> str:
 
 
 def _end_points(tool: str) -> Convention:
-    return Convention(
-        "the end of a series",
-        tool,
-        ours="positions are those of changes alone; the end is none",
-    )
+    return Convention("the end of a series", tool, ours="positions are those of changes alone; the end is none")
 
 
 RUPTURES = Profile(

@@ -43,15 +43,7 @@ if TYPE_CHECKING:
 
 
 Test = Literal[
-    "paired_t",
-    "bootstrap_t",
-    "wilcoxon",
-    "sign",
-    "randomization",
-    "jackknife_t",
-    "welch_t",
-    "permutation",
-    "bayes",
+    "paired_t", "bootstrap_t", "wilcoxon", "sign", "randomization", "jackknife_t", "welch_t", "permutation", "bayes"
 ]
 Compared = Literal["mean", "contribution", "counts", "events"]  # values, contributions, ratios of counts, around events
 

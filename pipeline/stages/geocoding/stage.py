@@ -387,10 +387,7 @@ def _without_documents(asked: Asked) -> str:
 
 
 EVIDENCE = Evidence(
-    measures=(
-        *measures_of(STATED, SCORES.name),
-        *(Measure(name, ERRORS.name) for name in _ERRORS),
-    ),
+    measures=(*measures_of(STATED, SCORES.name), *(Measure(name, ERRORS.name) for name in _ERRORS)),
     sections=(
         *(
             Section(name, title, words, f"geocoding/explain/{name}", finish=_mentions, inputs=_INPUTS)

@@ -517,9 +517,7 @@ TREC_EVAL = Profile(
     },
     conventions=(
         Convention(
-            "equal scores",
-            "in descending order of the document ids as text; ranks are ignored",
-            {"ties": "trec"},
+            "equal scores", "in descending order of the document ids as text; ranks are ignored", {"ties": "trec"}
         ),
         Convention(
             "queries without a retrieved document",
@@ -528,9 +526,7 @@ TREC_EVAL = Profile(
             keeps={"missing_queries": "error"},  # then the run had none
         ),
         Convention(
-            "queries without a relevant document",
-            "every measure is 0, and counts in means",
-            {"no_relevant": "zero"},
+            "queries without a relevant document", "every measure is 0, and counts in means", {"no_relevant": "zero"}
         ),
         Convention("relevant documents", "those with a relevance from 1 on (-l sets it)", {"relevance_level": 1.0}),
         Convention(
