@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import field, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import polars as pl
 
@@ -150,19 +150,6 @@ class KeyNumber:
     format: Format = "percent"
 
 
-class MakesFigures(Protocol):
-    """What makes the figures of a stage."""
-
-    def __call__(self, tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> tuple[Figure, ...]:
-        """Return what there is to look at; a figure without a value is left out.
-
-        Args:
-            tables: The result tables of the stage by name; those that were not made are missing or have no row.
-            confidence: The level of the intervals in the tables, which captions name.
-        """
-        ...
-
-
 # Building blocks of figures: axes, series with limits, captions, rows in order and not too many of them.
 
 
@@ -175,6 +162,10 @@ GAP = "A line has a gap where its ratio is not defined."
 def keys_of(table: pl.DataFrame) -> list[str]:
     """Return the columns that name the group of a row: `grouping` and the grouping columns."""
     return [GROUPING.name, *grouping_columns(table.columns)]
+
+
+# What makes the figures of a stage from its result tables and the level of their intervals, 0.95 unless it is given.
+MakesFigures: TypeAlias = "Callable[..., tuple[Figure, ...]]"
 
 
 def shown(make: Callable[[Mapping[str, pl.DataFrame], float], Iterable[Figure | None]]) -> MakesFigures:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..sources.inputs import InputContract
     from ..sources.source import Source
     from ..tables.columns import Ratio
-    from .figures import Figure, KeyNumber, MakesFigures
+    from .figures import KeyNumber, MakesFigures
     from .sections import Asked, Evidence, Measured
 
 
@@ -108,11 +108,6 @@ class UnitTable:
 CLUSTER = "cluster"  # the column of a table of units that tells their clusters
 
 
-def no_figures(_tables: Mapping[str, pl.DataFrame], _confidence: float = 0.95, /) -> tuple[Figure, ...]:
-    """Make no figure, as a stage does that has nothing to look at."""
-    return ()
-
-
 @dataclass(frozen=True)
 class Stage:
     """One task, as data. A stage never opens a file or a connection: it plans, and it derives.
@@ -121,9 +116,9 @@ class Stage:
         kind: Name of the task, the same in every place.
         parameters: The parameter class.
         inputs: The inputs, the primary input first.
+        plan: What to bind, check and count, from the parameters and the inputs by name.
         tables: The result tables.
         count_columns: The counts of the saved count table.
-        plan: What to bind, check and count, from the parameters and the inputs by name.
         derive: Result tables by name, from the parameters and the tables of the plan: count tables with the columns
             `grouping`, the `by` columns, `replicate`, `threshold` and the counts, and frames. A table that it leaves
             out has no row.
@@ -144,13 +139,13 @@ class Stage:
     kind: str
     parameters: type[StageParameters]
     inputs: tuple[InputContract, ...]
-    tables: tuple[Table, ...]
-    count_columns: tuple[Column, ...]
     plan: Callable[[Any, Mapping[str, Source]], Plan]
-    derive: Callable[[Any, Mapping[str, pl.DataFrame]], dict[str, pl.DataFrame]]
-    warnings: Callable[[Mapping[str, pl.DataFrame]], tuple[str, ...]]
-    summarize: Callable[[Mapping[str, pl.DataFrame]], Summary]
-    figures: MakesFigures = no_figures
+    tables: tuple[Table, ...] = ()
+    count_columns: tuple[Column, ...] = ()
+    derive: Callable[[Any, Mapping[str, pl.DataFrame]], dict[str, pl.DataFrame]] = lambda _params, _counts: {}
+    warnings: Callable[[Mapping[str, pl.DataFrame]], tuple[str, ...]] = lambda _tables: ()
+    summarize: Callable[[Mapping[str, pl.DataFrame]], Summary] = lambda _tables: Summary((), (), "")
+    figures: MakesFigures = lambda _tables, _confidence=0.95: ()
     key_numbers: Callable[[Mapping[str, pl.DataFrame]], tuple[KeyNumber, ...]] = lambda _tables: ()
     methods: Callable[[Measured], Iterable[str]] = lambda _measured: ()
     units: UnitTable | None = None

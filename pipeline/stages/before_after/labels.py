@@ -40,7 +40,7 @@ from ...records import dataclass
 from ...tables.columns import REPLICATE, THRESHOLD, at_or_above, by_group, doubles, lowest_retrieved, nulls
 from ...tables.schemas import GROUPING
 from ...visible_text import rows_in_words
-from ..sheets import Sheet, drawn_of_these, labels_of, strata_of
+from ..sampling import Sheet, drawn_of_these, labels_of, strata_of
 from ..stated import with_ratios
 from . import assumption, groups
 from .contract import OF_GOLD

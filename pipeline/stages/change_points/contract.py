@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, field_validator, model_validator
 
 from ...metrics.change_points.windows import Margin
 from ...metrics.curves.operating_points import COLUMNS as CHOSEN_ELSEWHERE
@@ -16,7 +16,7 @@ from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from ...tables.columns import Count, Ratio, columns_of
 from ...tables.schemas import Column, Table, limits_of, of_chosen_row, unlike_but_for_case
-from ..parameters import EvenThresholds, StageParameters, parse_microseconds
+from ..parameters import StageParameters, Thresholds, parse_microseconds
 from ..stage import CLUSTER
 
 ANNOTATOR = "annotator_id"
@@ -446,7 +446,7 @@ class ChangePointsParameters(StageParameters):
     series: Input | None = None
     runs: Input | None = None
     coders: Input | None = None
-    thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = "distinct"
+    thresholds: Thresholds = "distinct"
     margin: MarginSides
     margin_boundary: Literal["<", "<="] = "<"
     matching: Matching | None = None
@@ -455,14 +455,9 @@ class ChangePointsParameters(StageParameters):
     repeats: Literal["ignore", "false_alarm"] | None = None
     per: Length | None = None
     area_scores: Literal["every", "thresholds"] = "every"
-    operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
+    operating_points: Annotated[tuple[Criterion, ...], AfterValidator(each_once)] = (Criterion(beta=1),)
     series_counts: Literal["auto"] | bool = "auto"
     delays: Literal["auto"] | bool = "auto"
-
-    @field_validator("operating_points")
-    @classmethod
-    def _each_once(cls, value: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
-        return each_once(value)
 
     @model_validator(mode="after")
     def _fits(self) -> ChangePointsParameters:

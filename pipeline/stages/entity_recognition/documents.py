@@ -25,7 +25,7 @@ from ...tables.columns import RATIOS, REPLICATE, THRESHOLD, doubles, lowest_retr
 from ...tables.schemas import GROUPING
 from ...visible_text import rows_in_words
 from ..mentions import DOCUMENT
-from ..sheets import Sheet, drawn_of_these, labels_of, strata_of
+from ..sampling import Sheet, drawn_of_these, labels_of, strata_of
 from .contract import WEIGHTS
 
 if TYPE_CHECKING:
