@@ -93,11 +93,6 @@ def _length(value: object) -> object:
 Length = Annotated[int | float | str, BeforeValidator(_length)]  # an int stays exact
 
 
-def is_duration(length: Any) -> bool:  # noqa: ANN401 - a number or a duration
-    """Whether a length is for positions that are times."""
-    return isinstance(length, str)
-
-
 def in_positions(length: Any) -> float:  # noqa: ANN401 - a number or a duration
     """A length in the unit of the positions: microseconds where it is a duration."""
     return parse_microseconds(length) if isinstance(length, str) else length
@@ -149,15 +144,11 @@ class MarginSides(BaseModel):
     @property
     def has_zero(self) -> bool:
         """Whether a side is 0."""
-        return 0 in {_number(self.before), _number(self.after)}
+        return 0 in {in_positions(self.before), in_positions(self.after)}
 
     def closed(self, *, closed: bool) -> Margin:
         """The margin in the unit of the positions, of times microseconds; closed: a distance equal to it matches."""
-        return Margin(_number(self.before), _number(self.after), closed=closed)
-
-
-def _number(side: Any) -> float:  # noqa: ANN401 - a number or a duration
-    return parse_microseconds(side) if isinstance(side, str) else side
+        return Margin(in_positions(self.before), in_positions(self.after), closed=closed)
 
 
 # Counts and ratios of points, and of points as alarms.
@@ -467,7 +458,8 @@ class ChangePointsParameters(StageParameters):
         if self.annotators == "tcpd" and self.duplicates == "keep":
             message = 'annotators = "tcpd" works on sets of positions: use duplicates = "error" or "max"'
             raise ValueError(message)
-        if any(point.cost is not None for point in self.operating_points) and self._has_unequal_counts:
+        has_unequal_counts = self.rule == "any" or self.annotators == "tcpd"
+        if has_unequal_counts and any(point.cost is not None for point in self.operating_points):
             message = (
                 "cost needs counts in which each true positive is one prediction and one true point: it does not go "
                 'with matching = "any", nor with annotators = "tcpd", whose recall is a mean'
@@ -489,10 +481,6 @@ class ChangePointsParameters(StageParameters):
             message = f'by: {alike[0]!r} differs in case only from {alike[1]}, which annotators = "separate" adds'
             raise ValueError(message)
         return self.model_copy(update={"by": tuple(dict.fromkeys(groupings))})
-
-    @property
-    def _has_unequal_counts(self) -> bool:
-        return self.rule == "any" or self.annotators == "tcpd"
 
     @property
     def alarm_keys(self) -> tuple[str, ...]:

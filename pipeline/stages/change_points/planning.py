@@ -44,7 +44,6 @@ from .contract import (
     SERIES_ID,
     START,
     in_positions,
-    is_duration,
 )
 from .points import RUN, AlarmMatcher, Matcher
 
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS_FOR_SERIES = 10_000_000
 MOST_ROWS_FOR_DELAYS = 1_000_000
+WISH_OF_ALARMS = "per, cooldown or repeats, or incidents that last,"
 KINDS = {"BIGINT": "integers", "DOUBLE": "floating numbers"} | dict.fromkeys(TIME_TYPES, "times")
 
 
@@ -80,14 +80,14 @@ class _Planner:
 
     def plan(self) -> Plan:
         by = self._by()
-        check_columns(self.params, self.inputs, by)
+        _check_columns(self.params, self.inputs, by)
         relations = Relations(self.params, self.inputs, by, self.numbered)
         return Plan(
             nodes=(
                 *relations.every(),
-                *checks(self.params, self.inputs, relations),
+                *_checks(relations),
                 self._matching(relations),
-                *cross_checks(self.params, self.inputs, relations),
+                *_cross_checks(relations),
                 pooled_systems(self.inputs.predictions, by),
                 *self._counts(relations),
                 *rows.frame_in_time(relations.order),
@@ -97,13 +97,17 @@ class _Planner:
             by=by,
             used=("n_rows",),
             accounting=Query("change_points/accounting"),
-            optional=(self._series, self._delays, *self._of_alarms(alarmed=relations.alarmed)),
+            optional=(
+                self._series,
+                self._delays,
+                *(OptionalTable(table, "per", relations.alarmed, wish=WISH_OF_ALARMS) for table in ALARM_TABLES),
+            ),
             key_matches=(
                 KeyMatch(
                     self.inputs.predictions, self.inputs.series or self.inputs.annotations, SERIES_ID, "unjudged_series"
                 ),
             ),
-            warnings=tuple(warnings(self.inputs, by, self._kind)),
+            warnings=tuple(_warnings(self.inputs, by, self._kind)),
             facts={
                 "matching": self.params.rule,
                 "positions": self._kind,
@@ -137,7 +141,7 @@ class _Planner:
             message = f"positions are {' but '.join(words for _, words in columns)}: the two cannot be compared exactly"
             raise DataError(message, remedy='Compute one of them as the other is: columns = { … = { sql = "…" } }.')
         kind = next(iter(source_by_kind), "times" if self.params.margin.is_duration else "integers")
-        check_lengths(self.params, self.inputs, kind)
+        _check_lengths(self.params, self.inputs, kind)
         if kind == "times" and self.params.annotators == "tcpd":
             message = 'annotators = "tcpd" adds index 0 to both sides, but positions are times'
             raise DataError(message, remedy='Number the observations, or use "union" or "separate".')
@@ -173,12 +177,6 @@ class _Planner:
             "change_points_series", "series_counts", self.params.series_counts, MOST_ROWS_FOR_SERIES, self._points
         )
 
-    @staticmethod
-    def _of_alarms(*, alarmed: bool) -> Iterator[OptionalTable]:
-        wish = "per, cooldown or repeats, or incidents that last,"
-        for table in ALARM_TABLES:
-            yield OptionalTable(table, "per", alarmed, wish=wish)
-
     @property
     def _points(self) -> tuple[Source, Source]:
         return self.inputs.annotations, self.inputs.predictions
@@ -196,18 +194,15 @@ class _Planner:
             detailed=self._delays.is_possible or self._series.is_possible,
         )
         size = self.inputs.predictions.rows + self.inputs.annotations.rows
-        match = self._alarms(matcher).match if relations.alarmed else matcher.match
-        return Transform(OUTCOMES, relations.frames(), (RUN,), match, size, sizes=relations.sizes())
-
-    def _alarms(self, matcher: Matcher) -> AlarmMatcher:
-        params = self.params
-        return AlarmMatcher(
+        alarms = AlarmMatcher(
             matcher=matcher,
             lasting=self.inputs.lasting,
             ignores_repeats=self._repeats == "ignore",
             cooldown=None if params.cooldown is None else in_positions(params.cooldown),
             grid=params.grid(),
         )
+        match = alarms.match if relations.alarmed else matcher.match
+        return Transform(OUTCOMES, relations.frames(), (RUN,), match, size, sizes=relations.sizes())
 
     def _counts(self, relations: Relations) -> Iterator[Query]:
         name = "alarm_" if relations.alarmed else ""
@@ -254,15 +249,7 @@ OBSERVED = "observed"
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs that are given.
-
-    Attributes:
-        predictions: The primary input.
-        annotations: The true points, as marked by annotators.
-        series: The annotated series.
-        runs: What was run.
-        coders: Who looked at which series.
-    """
+    """The inputs that are given, the primary one first."""
 
     predictions: Source
     annotations: Source
@@ -296,11 +283,7 @@ class Inputs:
 class Relations:
     """The relations, in terms of the inputs and the grouping columns.
 
-    Attributes:
-        params: The parameters.
-        inputs: The inputs.
-        by: The grouping columns.
-        numbered: Whether positions number the observations of listed series, so that these have an end.
+    `numbered` says whether positions number the observations of listed series, so that these have an end.
     """
 
     params: ChangePointsParameters
@@ -341,11 +324,6 @@ class Relations:
     def counted(self) -> bool:
         """Whether all series that occur are evaluated, so that their relation says how many points each has."""
         return not self.per_annotator and self.inputs.coders is None and self.inputs.series is None
-
-    @property
-    def one_run_each(self) -> bool:
-        """Whether every series that occurs has exactly one run."""
-        return self.counted and self.inputs.runs is None and not self.of_predictions
 
     @property
     def alarmed(self) -> bool:
@@ -467,7 +445,7 @@ def positions(inputs: Inputs, params: ChangePointsParameters) -> Iterator[tuple[
             yield inputs.series, name
 
 
-def check_columns(params: ChangePointsParameters, inputs: Inputs, by: Sequence[rows.Grouped]) -> None:
+def _check_columns(params: ChangePointsParameters, inputs: Inputs, by: Sequence[rows.Grouped]) -> None:
     """Faults that the footers show.
 
     Raises:
@@ -532,20 +510,14 @@ def _check_true_points(params: ChangePointsParameters, inputs: Inputs) -> None:
         raise DataError(message, remedy=remedy)
 
 
-def check_lengths(params: ChangePointsParameters, inputs: Inputs, kind: str) -> None:
+def _check_lengths(params: ChangePointsParameters, inputs: Inputs, kind: str) -> None:
     """Lengths are durations where positions are times, and numbers elsewhere.
 
     Raises:
         DataError: one is not, or the number of observations says nothing about how long they took.
     """
-    durations = {"margin": params.margin.is_duration}
-    durations |= {
-        name: is_duration(length)
-        for name, length in (("cooldown", params.cooldown), ("per", params.per))
-        if length is not None
-    }
-    for name, is_time in durations.items():
-        if (kind == "times") != is_time:
+    for name, length in (("margin", params.margin.before), ("cooldown", params.cooldown), ("per", params.per)):
+        if length is not None and (kind == "times") != isinstance(length, str):
             remedy = 'Write a duration, such as "2h".' if kind == "times" else "Write a number in their unit."
             message = f"{name}: positions are {kind}"
             raise DataError(message, remedy=remedy)
@@ -567,8 +539,9 @@ def _check_clocks(inputs: Inputs, params: ChangePointsParameters) -> None:
         raise DataError(message, remedy=CLOCKS)
 
 
-def checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[Check]:
+def _checks(relations: Relations) -> Iterator[Check]:
     """Faults that only a scan shows."""
+    params, inputs = relations.params, relations.inputs
     for source, name in positions(inputs, params):
         field = source.contract.field(name)
         if field is not None and source.known_type(name, field) == "DOUBLE":
@@ -583,15 +556,16 @@ def checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations)
     if inputs.runs is not None:
         yield missing_check(inputs.runs, SERIES_ID)
     if inputs.series is not None:
-        yield from _of_series(inputs.series, params, inputs, relations)
+        yield from _of_series(inputs.series, relations)
     if params.duplicates == "error":
         keys = (*relations.of_predictions, SERIES_ID, POSITION)
         remedy = 'Set duplicates = "max" to keep the highest score of each, or "keep" to count every row.'
         yield duplicate_check(inputs.predictions, keys, remedy=remedy, of_systems=True)
 
 
-def _of_series(series: Source, params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[Check]:
-    """Faults of the listed series."""
+def _of_series(series: Source, relations: Relations) -> Iterator[Check]:
+    """Faults of the listed series, and of the time in which they were observed."""
+    inputs = relations.inputs
     yield missing_check(series, SERIES_ID)
     yield duplicate_check(series, (SERIES_ID,), remedy="Keep one row per series.")
     if relations.numbered:
@@ -603,8 +577,12 @@ def _of_series(series: Source, params: ChangePointsParameters, inputs: Inputs, r
         yield missing_check(series, relations.cluster)
     if relations.order not in {None, relations.cluster}:
         yield missing_check(series, str(relations.order))
-    if params.per is not None:
-        yield from _observed_time(series, relations, spans=inputs.spans)
+    if relations.params.per is not None:
+        yield from (missing_check(series, name) for name in ((START, END) if inputs.spans else ("n_obs",)))
+        if inputs.spans:
+            yield file_check(ENDS_BEFORE_START, series)
+        elif not relations.numbered:
+            yield negative_check(series, "n_obs")
 
 
 def _outside_check(source: Source, name: str) -> Check:
@@ -617,25 +595,17 @@ def _outside_check(source: Source, name: str) -> Check:
     return file_check(OUTSIDE_SERIES, source, columns={POSITION: name}, words=words)
 
 
-def _observed_time(series: Source, relations: Relations, *, spans: bool) -> Iterator[Check]:
-    """Series whose observation has no length, or one below 0."""
-    for name in (START, END) if spans else ("n_obs",):
-        yield missing_check(series, name)
-    if spans:
-        yield file_check(ENDS_BEFORE_START, series)
-    elif not relations.numbered:
-        yield negative_check(series, "n_obs")
-
-
-def cross_checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[CrossCheck]:
+def _cross_checks(relations: Relations) -> Iterator[CrossCheck]:
     """Annotations that repeat, annotations that are left out, and series that may not have been looked at."""
+    params, inputs = relations.params, relations.inputs
     if inputs.series is not None:  # else every series with an annotation is evaluated
         yield CrossCheck({"outside": statement("change_points/annotations_elsewhere")}, _outside)
     if params.duplicates != "keep":
         by_annotator = [ANNOTATOR] if inputs.annotations.has(ANNOTATOR) else []
         name = "repeated_incidents" if inputs.lasting else "repeated_annotations"
         repeated = statement(f"change_points/{name}", by_annotator)
-        if relations.one_run_each and not by_annotator:  # then what is matched are the distinct annotations
+        has_one_run_each = relations.counted and inputs.runs is None and not relations.of_predictions
+        if has_one_run_each and not by_annotator:  # then what is matched are the distinct annotations
             repeated = statement("change_points/repeated_annotations_of_runs")
         yield CrossCheck({"repeated": repeated}, _repeated)
     if params.per is not None and inputs.spans:
@@ -675,19 +645,16 @@ def _unmarked(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     return (words,)
 
 
-def warnings(inputs: Inputs, by: Sequence[rows.Grouped], kind: str) -> Iterator[str]:
+def _warnings(inputs: Inputs, by: Sequence[rows.Grouped], kind: str) -> Iterator[str]:
     """What the user should know before the numbers are used."""
     yield from doubtful_groups(inputs.given, by)
     if inputs.predictions.has("score"):
         yield from doubtful_scores(inputs.predictions)
-    for source, name in (
-        (inputs.predictions, POSITION),
-        *((inputs.annotations, name) for name in inputs.true_positions),
-    ):
+    points = ((inputs.predictions, POSITION), *((inputs.annotations, name) for name in inputs.true_positions))
+    for source, name in points:
         if source.has_float32(name):
-            yield Note(
-                f"{source.name}.{name} is single precision (FLOAT): distances are those of the rounded positions"
-            )
+            words = "is single precision (FLOAT): distances are those of the rounded positions"
+            yield Note(f"{source.name}.{name} {words}")
     if inputs.annotations.has(POSITION) and inputs.annotations.has(START) and inputs.annotations.has(END):
         yield "annotations have a position and also start and end: points are counted; incidents if position = false"
     if inputs.series is not None and inputs.series.has("n_obs") and kind != "integers" and not inputs.lasting:

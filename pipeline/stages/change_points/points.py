@@ -602,14 +602,19 @@ def _with_rate_limits(
         resamples=params.drawn_resamples,
     )
     lower, upper = pl.col(f"{RATE.name}_lower"), pl.col(f"{RATE.name}_upper")
-    qualities = (pl.col(name).replace_strict(_WORST, return_dtype=pl.Int64) for name in (INTERVAL_QUALITY, _OF_RECALL))
-    names = pl.min_horizontal(*qualities).replace_strict(dict(enumerate(MEANINGS)), return_dtype=pl.String)
     return frame.with_columns(
         pl.when(upper > 0).then(1 / upper).alias(f"{BETWEEN.name}_lower"),
         pl.when(lower > 0).then(1 / lower).alias(f"{BETWEEN.name}_upper"),
         pl.coalesce(UNDEFINED_INTERVAL, _REASON_OF_RECALL).alias(UNDEFINED_INTERVAL),
-        names.alias(INTERVAL_QUALITY),
+        _worst_of(INTERVAL_QUALITY, _OF_RECALL),
     )
+
+
+def _worst_of(*names: str) -> pl.Expr:
+    """The worst of some qualities, as `interval_quality`."""
+    ranks = (pl.col(name).replace_strict(_WORST, return_dtype=pl.Int64) for name in names)
+    worst_rank = pl.min_horizontal(*ranks)
+    return worst_rank.replace_strict(dict(enumerate(MEANINGS)), return_dtype=pl.String).alias(INTERVAL_QUALITY)
 
 
 def _points(
@@ -645,10 +650,8 @@ def _points(
 
 def _of_both(table: pl.DataFrame) -> pl.DataFrame:
     """With the worse quality of the two, the first reason, and marks of thresholds chosen on the same data."""
-    qualities = (pl.col(name).replace_strict(_WORST, return_dtype=pl.Int64) for name in (INTERVAL_QUALITY, "_quality"))
-    worse = pl.min_horizontal(*qualities).replace_strict(dict(enumerate(MEANINGS)), return_dtype=pl.String)
     reason = pl.coalesce(UNDEFINED_INTERVAL, "_reason").alias(UNDEFINED_INTERVAL)
-    table = table.with_columns(worse.alias(INTERVAL_QUALITY), reason)
+    table = table.with_columns(_worst_of(INTERVAL_QUALITY, "_quality"), reason)
     was_chosen = pl.col(_OF_POINT) == "chosen_on_same_data"
     chosen = of_chosen(table)[INTERVAL_QUALITY]
     return table.with_columns(pl.when(was_chosen).then(chosen).otherwise(INTERVAL_QUALITY).alias(INTERVAL_QUALITY))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -58,8 +57,6 @@ from .points import RUN, alarm_tables, with_ratios
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from ...metrics.curves.decisions import Ints
     from ...metrics.uncertainty.jackknife import Floats, Limits
     from ...metrics.uncertainty.replicates import GroupCounts, Resampling
@@ -67,9 +64,6 @@ if TYPE_CHECKING:
     from .contract import ChangePointsParameters
     from .planning import Relations
 
-
-if TYPE_CHECKING:
-    Counts: TypeAlias = NDArray[np.int64]
 
 SWEPT = ("n_predicted", "tp")  # what areas are made of
 AREA_NAMES = ("average_precision", "pr_auc", "pr_auc_roerich")
@@ -140,7 +134,7 @@ def _at_every_score(
     return at_or_above(counts["counts"], keys, SWEPT, None)
 
 
-def _counts_of(rows: pl.DataFrame | None) -> tuple[Counts, Counts]:
+def _counts_of(rows: pl.DataFrame | None) -> tuple[Ints, Ints]:
     """Counts tp and n_predicted of one group, thresholds falling."""
     if rows is None:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -283,15 +277,11 @@ def delays_table(relations: Relations) -> After:
     def finish(matches: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         return _named(matches, frames["runs"], relations, DELAYS)
 
-    return _follow_up("delays", statement("change_points/delays"), relations, finish)
+    return _follow_up("delays", statement("change_points/delays"), relations, finish, {})
 
 
 def _follow_up(
-    table: str,
-    query: exp.Query,
-    relations: Relations,
-    finish: Finish,
-    further: Mapping[str, exp.Query] = MappingProxyType({}),
+    table: str, query: exp.Query, relations: Relations, finish: Finish, further: Mapping[str, exp.Query]
 ) -> After:
     frames = {"runs": statement("change_points/keys_of_runs", [grouped.name for grouped in relations.by]), **further}
     return After(f"change_points_{table}", None, query, {}, frames, finish)

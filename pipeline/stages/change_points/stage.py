@@ -156,7 +156,11 @@ def width_of_bins(largest: float, *, whole: bool) -> float:
 def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     """Precision, recall and F1 of every group at the threshold with the best F1, of alarms the rate of false ones."""
     best = with_rates(best_on_other_data(tables), tables)
-    return key_numbers_of(best, (*NUMBERS, *numbers_of(tables)))
+    unit = unit_of(tables)
+    rates = (
+        () if unit is None else (Wanted(RATE.name, f"False alarms per {unit}", "of observed time", format="number"),)
+    )
+    return key_numbers_of(best, (*NUMBERS, *rates))
 
 
 # What there is to look at of change points as alarms: false alarms over time, and leads.
@@ -229,14 +233,6 @@ def _leads(points: pl.DataFrame, confidence: float) -> Figure | None:
     )
 
 
-def numbers_of(tables: Mapping[str, pl.DataFrame]) -> tuple[Wanted, ...]:
-    """The key numbers that alarms have beside precision and recall."""
-    unit = unit_of(tables)
-    if unit is None:
-        return ()
-    return (Wanted(RATE.name, f"False alarms per {unit}", "of observed time", format="number"),)
-
-
 # What a methods section says of change points as alarms.
 
 
@@ -251,7 +247,7 @@ def _has_alarms(measured: Measured) -> bool:
     return alarms is not None and not alarms.is_empty()
 
 
-def rules(measured: Measured) -> Iterator[str]:
+def _rules(measured: Measured) -> Iterator[str]:
     """Say which alarms are one, and what becomes of those that repeat."""
     if not _has_alarms(measured):
         return
@@ -349,7 +345,7 @@ def sentences(measured: Measured) -> Iterator[str]:
     lasting = measured.facts.get("true_points") == "incidents"
     yield f"True positives are {RULES[measured.facts['matching']]}; {_margin(parameters, lasting=lasting)}."
     yield ANNOTATORS[parameters["annotators"]]
-    yield from rules(measured)
+    yield from _rules(measured)
     if measured.has("predictions.score"):
         yield sections.scored_predictions(measured)
         yield sections.invalid_scores(measured, "Predictions")
@@ -416,10 +412,6 @@ def _several_annotators(params: ChangePointsParameters) -> str:
     return words if params.annotators == "separate" else _one_margin(params)
 
 
-def _end_points(tool: str) -> Convention:
-    return Convention("the end of a series", tool, ours="positions are those of changes alone; the end is none")
-
-
 RUPTURES = Profile(
     name="ruptures",
     tool="ruptures 1.1.10, metrics.precision_recall",
@@ -432,7 +424,11 @@ RUPTURES = Profile(
             "true points by position consume every prediction near them, so that it loses matches",
             {"matching": "ruptures"},
         ),
-        _end_points("lists must end with the length of the series, which is then left out"),
+        Convention(
+            "the end of a series",
+            "lists must end with the length of the series, which is then left out",
+            ours="positions are those of changes alone; the end is none",
+        ),
         Convention("no true positive", "precision and recall are 0", ours="NULL where 0 / 0", undefined=0.0),
     ),
     exactly=f"on positions in ascending order; {_SERIES}",

@@ -369,19 +369,19 @@ class _Planner:
 
     def plan(self) -> Plan:
         self._check_inputs()
-        places = self.aligned if self.params.match is None else self.mentions
+        independent = users_name(self.aligned.cluster) if self.params.match is None else "doc_id"
         distances = statement("geocoding/distances", [grouped.name for grouped in self.by])
         sweep = Sweep("toponyms_by_distance", distances, "score", grid(self.params))
         return Plan(
             nodes=(
-                *places.relations(),
+                *self.places.relations(),
                 *self._checks(),
                 *self._looks(),
                 *self._transforms(),
                 exchanged(),
                 Query("geocoding/located", columns=COUNT_NAMES, sweep=sweep),
                 Query("geocoding/totals", columns=COUNT_NAMES),
-                *rows.frame_in_time(self._order),
+                *rows.frame_in_time(self.places.order),
                 *self._after_results(),
             ),
             sources=self.sources,
@@ -389,12 +389,11 @@ class _Planner:
             by=self.by,
             used=("n_predicted",),
             accounting=Query("geocoding/accounting"),
-            optional=(self.outcomes, self.units),
+            optional=self.optional,
             warnings=tuple(doubtful_groups(self.sources, self.by)),
             facts={
                 "aligned_by": self.params.match or "mention_id",
-                "independent": self._independent(),
-                "units": self._independent(),
+                **dict.fromkeys(("independent", "units"), independent),
             },
         )
 
@@ -404,16 +403,13 @@ class _Planner:
         return self.predicted, self.gold
 
     @property
-    def outcomes(self) -> OptionalTable:
-        """The table of gold mentions."""
-        sources = (self.gold, self.predicted)
-        return OptionalTable(OUTCOMES.name, "outcomes", self.params.outcomes, MOST_ROWS_FOR_OUTCOMES, sources)
-
-    @property
-    def units(self) -> OptionalTable:
-        """The table of units."""
-        sources = (self.gold, self.predicted)
-        return OptionalTable(DOCUMENTS.name, "units", self.params.units, MOST_ROWS_FOR_OUTCOMES, sources, told=False)
+    def optional(self) -> tuple[OptionalTable, OptionalTable]:
+        """The tables of gold mentions and of units."""
+        params, sources = self.params, (self.gold, self.predicted)
+        return (
+            OptionalTable(OUTCOMES.name, "outcomes", params.outcomes, MOST_ROWS_FOR_OUTCOMES, sources),
+            OptionalTable(DOCUMENTS.name, "units", params.units, MOST_ROWS_FOR_OUTCOMES, sources, told=False),
+        )
 
     @cached_property
     def by(self) -> tuple[rows.Grouped, ...]:
@@ -434,12 +430,9 @@ class _Planner:
         )
 
     @property
-    def _order(self) -> str | None:
-        """The column that orders the clusters in time; None: their order means nothing."""
-        return self.aligned.order if self.params.match is None else None
-
-    def _independent(self) -> str:
-        return users_name(self.aligned.cluster) if self.params.match is None else "doc_id"
+    def places(self) -> AlignedPlaces | MentionRows:
+        """How the inputs are read."""
+        return self.aligned if self.params.match is None else self.mentions
 
     def _check_inputs(self) -> None:
         if self.params.distance == "geodesic":
@@ -470,16 +463,13 @@ class _Planner:
 
     def _checks(self) -> Iterator[Check]:
         for source in self.sources:
-            taken = self.aligned.taken(source) if self.params.match is None else self.mentions.taken(source)
-            yield from coordinate_checks(source, rows.fields_of(source, taken, self.by))
+            yield from _coordinate_checks(source, rows.fields_of(source, self.places.taken(source), self.by))
         yield from (missing_check(self.gold, name) for name in PLACE)
         if self.params.candidates == "first":
             yield missing_check(self.predicted, "rank")
-        if self.params.match is None:
-            yield from self.aligned.checks()
-            return
-        yield from self.mentions.checks()
-        if self.params.candidates == "error" and all(self.predicted.has(name) for name in SPAN):
+        yield from self.places.checks()
+        has_spans = all(self.predicted.has(name) for name in SPAN)
+        if self.params.match is not None and self.params.candidates == "error" and has_spans:
             keys = dict.fromkeys(("doc_id", *SPAN, *self.params.needs(), *self.mentions.systems))
             yield duplicate_check(self.predicted, tuple(keys), remedy=SEVERAL, of_systems=True)
 
@@ -504,18 +494,19 @@ class _Planner:
 
     def _after_results(self) -> Iterator[After]:
         by = [each.name for each in self.by]
-        yield errors(self.params, by, in_time=self._order is not None)
-        if self.outcomes.is_possible:
+        outcome_table, unit_table = self.optional
+        yield errors(self.params, by, in_time=self.places.order is not None)
+        if outcome_table.is_possible:
             tolerances = grid(self.params)
             yield outcomes(by, lowest_retrieved(tolerances.thresholds[-1], tolerances.boundary))
-        if self.units.is_possible and self.params.tolerances_km:
+        if unit_table.is_possible and self.params.tolerances_km:
             yield documents(self.params, by, unit="unit" if self.params.match is None else "doc_id")
 
 
 # Checks of coordinates that name the file and the row.
 
 
-def coordinate_checks(source: Source, read: Mapping[str, Field]) -> Iterator[Check]:
+def _coordinate_checks(source: Source, read: Mapping[str, Field]) -> Iterator[Check]:
     """Coordinates that are infinite or off the Earth, and places of which only one is known, among the columns read."""
     for name in PLACE:
         # elsewhere an infinite value is NULL, as an unknown one is; the columns are those that are read otherwise, too,

@@ -70,9 +70,9 @@ def judged_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Itera
     documents have it.
     """
     marked = judged.with_columns(pl.col(VALUE) + 0.0).sort(NUMBER, VALUE, NAME, descending=[False, True, True])
-    places = _counted(marked, blocks)
+    before, _ = _counted(marked, blocks)
     yield from _whole_rankings(
-        marked.with_columns(pl.Series("n_before", places.before()), pl.lit(1, dtype=pl.Int64).alias("n_documents"))
+        marked.with_columns(before.alias("n_before"), pl.lit(1, dtype=pl.Int64).alias("n_documents"))
     )
 
 
@@ -86,31 +86,20 @@ def tied_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Iterato
     rows = judged.group_by(NUMBER, pl.col(VALUE) + 0.0, *graded).agg(pl.col("n_hits", "n_misses").sum())
     rows = rows.sort(NUMBER, VALUE, *graded, descending=[False, True, *(True for _ in graded)])
     tie = rows.select(pl.struct(NUMBER, VALUE).rle_id().cast(pl.Int64)).to_series()
-    places = _counted(rows.filter(tie.is_first_distinct()), blocks)
+    before, equal = _counted(rows.filter(tie.is_first_distinct()), blocks)
     yield from _whole_rankings(
-        rows.with_columns(
-            pl.Series("n_before", places.before()).gather(tie), pl.Series("n_documents", places.equal()).gather(tie)
-        )
+        rows.with_columns(before.alias("n_before").gather(tie), equal.alias("n_documents").gather(tie))
     )
 
 
-def _counted(marked: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> RankCounter | _NothingMarked:
+def _counted(marked: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> tuple[pl.Series, pl.Series]:
+    """How many documents come before each of those that are marked, if any is, and how many are equal to it."""
     if marked.is_empty():
-        return _NothingMarked()
+        return pl.Series(dtype=pl.Int64), pl.Series(dtype=pl.Int64)
     places = RankCounter(_documents(marked))
     for block in blocks:
         places.add(_documents(block))
-    return places
-
-
-class _NothingMarked:
-    """What there is to say of no document: a part of the rankings may hold no judged one."""
-
-    def before(self) -> NDArray[np.int64]:
-        """No number of documents."""
-        return np.zeros(0, dtype=np.int64)
-
-    equal = before
+    return pl.Series(places.before()), pl.Series(places.equal())
 
 
 def _documents(frame: pl.DataFrame) -> Documents:
