@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -490,26 +490,8 @@ def _of_pooled(
 _TIME = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:[^ ]*)?$"  # a date, or a date with its time
 
 
-class GroupOfUnits(Protocol):
-    """The units of one group."""
-
-    def compared(self) -> Iterator[ComparedMetric]:
-        """Return every metric of every pair of systems."""
-        ...
-
-    def posteriors(self) -> Iterator[Row]:
-        """Return rows of compare_posteriors."""
-        ...
-
-
-def units_of_group(params: CompareParameters, frame: pl.DataFrame, by: Sequence[str]) -> GroupOfUnits:
-    """Return the units of one group.
-
-    Args:
-        params: The parameters of the stage.
-        frame: The rows of the group.
-        by: All grouping columns; a unit is known by them too.
-    """
+def units_of_group(params: CompareParameters, frame: pl.DataFrame, by: Sequence[str]) -> _PairedUnits | _SeparateUnits:
+    """Return the units of one group of rows; shared units are known by all grouping columns, too."""
     return _PairedUnits(params, frame, by) if params.paired else _SeparateUnits(params, frame)
 
 

@@ -94,6 +94,11 @@ def pair_text() -> pl.Expr:
     return pl.concat_str((text_of(name, name) for name in SYSTEMS), separator=" − ").alias(PAIR)
 
 
+def by_pair(table: pl.DataFrame) -> pl.DataFrame:
+    """Rows with the name of their pair, in the order of groups and pairs."""
+    return table.with_columns(pair_text()).sort(*keys_of(table), *SYSTEMS, nulls_last=True)
+
+
 def by_system(table: pl.DataFrame, values: Sequence[str]) -> pl.DataFrame:
     """One row per group, metric and system; where its values differ by the system beside it, one for each of these.
 
@@ -157,7 +162,7 @@ def ratio_figures(tests: pl.DataFrame, confidence: float) -> Iterator[Figure]:
     """Ratios of every pair by metric, of one test, where systems have different units."""
     if different_units(tests).is_empty():
         return
-    named = tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS, nulls_last=True)
+    named = by_pair(tests)
     metrics = [metric for metric in named["metric"].unique(maintain_order=True) if metric not in POOLED]
     for metric, name in names_of_metrics(metrics).items():
         table = named.filter(pl.col("metric") == metric)
@@ -278,14 +283,14 @@ def _pooled_means(table: pl.DataFrame, confidence: float) -> Figure:
 
 
 def _differences(tests: pl.DataFrame, metric: str, name: str, confidence: float) -> Figure:
-    table = tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS, nulls_last=True)
+    table = by_pair(tests)
     series = (with_limits(table, Series("difference", f"Difference in {metric}", "estimate", "point")),)
     axis, differs = Axis("", f"Difference in {metric}"), not different_units(tests).is_empty()
     return _of_pairs(table, series, f"differences_{name}", metric, axis, confidence, differs=differs)
 
 
 def _pooled_differences(tests: pl.DataFrame, confidence: float) -> Figure:
-    table = wide(tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS, nulls_last=True), PAIR, "difference")
+    table = wide(by_pair(tests), PAIR, "difference")
     series, what = pooled_series(table), "precision, recall and F1"
     axis = Axis("", "Difference in precision, recall, F1 of all units together", "percent")
     differs = not different_units(tests).is_empty()
@@ -424,7 +429,9 @@ def sentences(measured: Measured) -> Iterator[str]:
         n_units = measured.most(tests["n_units"])
         names = f" ({listed(systems)})" if len(systems) <= MOST_SYSTEMS else ""
         units = f"{n_units} shared units" if parameters["paired"] else f"different units, {n_units} in a comparison"
-        yield f"{len(systems):,} systems{names} were compared on {units}{_with_baseline(parameters)}."
+        baseline = parameters["baseline"]
+        beside = "" if baseline is None else f", each with {system_text(baseline)} as the baseline"
+        yield f"{len(systems):,} systems{names} were compared on {units}{beside}."
     if "cluster" in measured.facts:
         yield f"Units with one value of {measured.facts['cluster']} were one cluster, and clusters independent."
     yield sections.left_out(measured, {"units": "rows of units"})
@@ -444,11 +451,6 @@ def sentences(measured: Measured) -> Iterator[str]:
     if not parameters["paired"]:
         yield from gap_sentences(one_test_a_pair(tests))
     yield from _claims(measured)
-
-
-def _with_baseline(parameters: Mapping[str, object]) -> str:
-    baseline = parameters["baseline"]
-    return "" if baseline is None else f", each with {system_text(baseline)} as the baseline"
 
 
 def _claims(measured: Measured) -> Iterator[str]:
@@ -484,17 +486,14 @@ def _difference(row: Mapping[str, object], level: str) -> str:
     limits = ""
     if row["difference_lower"] is not None and row["difference_upper"] is not None:
         limits = f", {level} CI {row['difference_lower']:.3g} to {row['difference_upper']:.3g}"
-    p_value = "" if row["p_adjusted"] is None else f", adjusted p = {row['p_adjusted']:.2g} by {_test(row)}"
+    test = TESTS_IN_WORDS[str(row["test"])].partition(" (")[0]
+    p_value = "" if row["p_adjusted"] is None else f", adjusted p = {row['p_adjusted']:.2g} by {test}"
     group = "" if row[GROUPING.name] == TOTAL else f" for {row[GROUPING.name]} {group_text(row)}"
     metric = POOLED_IN_WORDS.get(str(row["metric"]), row["metric"])
     return (
         f"In {metric}, {row['system_a']} had {row['mean_a']:.4g} and {row['system_b']} {row['mean_b']:.4g}"
         f"{group} (difference {row['difference']:.3g}{limits}{p_value})."
     )
-
-
-def _test(row: Mapping[str, object]) -> str:
-    return TESTS_IN_WORDS[str(row["test"])].partition(" (")[0]
 
 
 SAMPLE_SIZES = SampleSizes(
