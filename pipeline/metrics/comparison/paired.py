@@ -572,10 +572,6 @@ def skewness_of_difference(a: Floats, b: Floats) -> float:
     """Return the skewness of the difference of two means, which decides how far its t is skewed; 0 without a spread.
 
     It is the third cumulant of x̄ − ȳ, μ₃(x)/m² − μ₃(y)/n², over its standard error cubed: γ/√n for one sample.
-
-    Args:
-        a: Values of the first group, shape (A,).
-        b: Values of the other, shape (B,).
     """
     (third_a, variance_a), (third_b, variance_b) = _cumulants(a, b)
     total = variance_a + variance_b
@@ -587,10 +583,6 @@ def largest_skewness(a: Floats, b: Floats) -> float:
 
     As `skewness_of_difference`, but the skewness of equal groups, which cancels in the difference and not in the ratio,
     is added, and that of the smaller group is taken to be at least that of the larger one: few values seldom show it.
-
-    Args:
-        a: Values of the first group, shape (A,).
-        b: Values of the other, shape (B,).
     """
     smaller, larger = sorted((a, b), key=len)
     (third, variance), (third_of_larger, variance_of_larger) = _cumulants(smaller, larger)
@@ -655,9 +647,7 @@ def _error_at_edge(units: float) -> float:
 def event_estimates(counts: Floats, *, in_time: bool = False) -> dict[str, Student]:
     """Return precision, recall and F1 of a matcher without labels, with standard errors by the jackknife over events.
 
-    Args:
-        counts: The counts around events, shape (E, 6), see `metrics.comparison.paired`.
-        in_time: Whether events follow each other in time.
+    Counts around events have the shape (E, 6), see `metrics.comparison.paired`.
     """
     if len(counts) < _FEWEST_UNITS:
         return dict.fromkeys(RATIOS, NOTHING)
@@ -712,12 +702,8 @@ def permuted_ratios(
 ) -> Floats:
     """Return the same for precision, recall and F1 of all counts, which share their splits.
 
-    Args:
-        a: True positives, false positives and false negatives of the units of the first group, shape (A, 3).
-        b: The same of the other, shape (B, 3).
-        resamples: As for `permuted_means`.
-        seed: Likewise.
-        factor: Likewise, of each ratio.
+    Counts are true positives, false positives and false negatives of units, shape (A, 3) and (B, 3); else as for
+    `permuted_means`.
 
     Returns:
         Shape (3,); splits for which a ratio is 0 / 0 count as at least as extreme; nan where that of a group is.
@@ -734,13 +720,8 @@ def _permuted(
 ) -> Floats:
     """P-values of K ratios of sums.
 
-    Args:
-        numerators: Of every unit, shape (U, K).
-        sizes: Likewise.
-        first: Number of units of the first group, which are the first rows.
-        resamples: Number of random splits.
-        seed: Seed of the splits.
-        factor: As for `permuted_means`.
+    Numerators and sizes of units have the shape (U, K); the first rows are those of the first group. The factor is as
+    for `permuted_means`.
     """
     units, ratios = numerators.shape
     sums = [numerators, sizes, numerators**2, numerators * sizes, sizes**2]
