@@ -278,8 +278,9 @@ class Lists:
         if tables:
             measured = pl.concat([table[INDEX] for table in tables])
             unmeasured = rankings.filter(~pl.col(INDEX).is_in(measured.implode()))
-        nothing = np.zeros(0)
-        tables.append(self._table(unmeasured, _no_ties(), grading, Grades(nothing.astype(np.int64), nothing, nothing)))
+        no_numbers, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
+        no_ties, no_grades = Ties(no_numbers, *[nothing] * 4), Grades(no_numbers, nothing, nothing)
+        tables.append(self._table(unmeasured, no_ties, grading, no_grades))
         return pl.concat(tables).sort(INDEX).drop(INDEX)
 
     @property
@@ -399,15 +400,11 @@ def _ties(places: pl.DataFrame, ranking: NDArray[np.int64]) -> tuple[Ties, Grade
     return Ties(ranking[is_new], before[is_new], size[is_new], *added), Grades(tie, relevance, hits + misses)
 
 
-def _no_ties() -> Ties:
-    numbers = (np.zeros(0) for _ in range(4))
-    return Ties(np.zeros(0, dtype=np.int64), *numbers)
-
-
 # What ranking asks of an engine.
 
 
 KEYS = ("query_id", "doc_id")
+WISH_OF_MEASURES = 'measures = ["nDCG@10"], for example,'
 
 
 def plan(params: RankingParameters, sources: Mapping[str, Source]) -> Plan:
@@ -438,6 +435,10 @@ class _Planner:
         lists = Lists(self.params, tuple(names), tuple(of_ranking), labelled=labelled, judged_apart=judged_apart)
         graph = self._graph(by)
         frames = {"rankings": graph.query("every_ranking")}
+        missed = ["judged_queries"] if self.counts_missed else []
+        clusters = [] if self.cluster is None else [CLUSTERS, "clusters"]
+        independent = {} if self.cluster is None else {"independent": self.cluster.column}
+        has_relevance = exp.GTE(this=column("relevance"), expression=double(self.params.relevance_level))
         if self.cluster is not None:
             frames[CLUSTERS] = all_rows(CLUSTERS)
         if self.order is not None:
@@ -448,7 +449,7 @@ class _Planner:
                 frames[GRADES] = graph.query("judged_grades")
         return Plan(
             nodes=(
-                *self._relations(graph),
+                *graph.relations("ranked_documents", "rankings", *missed, *clusters, "judged_places"),
                 *self._checks(of_ranking, names),
                 pooled_systems(self.ranking, by),
                 Query("ranking/counts", columns=tuple(count.name for count in COUNTS)),
@@ -458,18 +459,11 @@ class _Planner:
             by=by,
             used=("n_retrieved",),
             accounting=Query("ranking/accounting"),
-            optional=(self._measures,),
-            positive=self._positive,
+            optional=(OptionalTable(MEASURE_TABLE, "measures", bool(self.params.measures), wish=WISH_OF_MEASURES),),
+            positive=has_relevance if self.scored and not judged_apart else None,
             key_matches=tuple(KeyMatch(self.ranking, each, "query_id") for each in sources if each is self.relevance),
             warnings=tuple(self._warnings()),
-            facts={"order": "score" if self.scored else "rank", "ties": self.params.ties, **self._independent},
-        )
-
-    @property
-    def _measures(self) -> OptionalTable:
-        """The means of the measures that the config names."""
-        return OptionalTable(
-            MEASURE_TABLE, "measures", bool(self.params.measures), wish='measures = ["nDCG@10"], for example,'
+            facts={"order": "score" if self.scored else "rank", "ties": self.params.ties, **independent},
         )
 
     @cached_property
@@ -496,11 +490,6 @@ class _Planner:
         """The inputs that are given."""
         return tuple(each for each in (self.ranking, self.relevance) if each is not None)
 
-    @property
-    def _independent(self) -> dict[str, str]:
-        """What is independent, if it is not the queries."""
-        return {} if self.cluster is None else {"independent": self.cluster.column}
-
     def _cluster_of(self, source: Source) -> list[str]:
         """The column of the clusters and that of their order, if this input has them."""
         if self.cluster is None or self.cluster.source != source.name:
@@ -517,13 +506,6 @@ class _Planner:
         """Whether labelled documents without a valid score are known, though not retrieved."""
         return self.scored and self.relevance is None and self.params.counts_missed
 
-    @property
-    def _positive(self) -> exp.Expr | None:
-        """Relevant documents, where the ranking itself tells them."""
-        if self.relevance is not None or not self.scored:
-            return None
-        return exp.GTE(this=column("relevance"), expression=double(self.params.relevance_level))
-
     def _ranked(self) -> RankedAmong:
         expected = self.params.ties == "expected"
         return RankedAmong(
@@ -533,10 +515,6 @@ class _Planner:
             sizes=statement("ranking/judged_per_ranking"),
             function=tied_places if expected else judged_places,
         )
-
-    @property
-    def _level(self) -> dict[str, float]:
-        return {"relevance_level": self.params.relevance_level}
 
     def _check_columns(self) -> None:
         name = self.ranking.source_name
@@ -576,12 +554,8 @@ class _Planner:
             made[CLUSTERS] = rows.From(CLUSTERS, {"input_read": read}, {"query_cluster": key})
             made["clusters"] = [] if self.order is None else [rows.clusters_in_time(read, key, self.order)]
         judgements = [each.name for each in by if each.source == self._sources[-1].name]
-        return rows.Graph("ranking", by, made, self._level, {"judgements": judgements})
-
-    def _relations(self, graph: rows.Graph) -> Iterator[Relation]:
-        missed = ["judged_queries"] if self.counts_missed else []
-        clusters = [] if self.cluster is None else [CLUSTERS, "clusters"]
-        return graph.relations("ranked_documents", "rankings", *missed, *clusters, "judged_places")
+        level = {"relevance_level": self.params.relevance_level}
+        return rows.Graph("ranking", by, made, level, {"judgements": judgements})
 
     def _read(self, by: tuple[rows.Grouped, ...]) -> Relation:
         """The ranking as it is read."""
@@ -597,7 +571,8 @@ class _Planner:
             for name in (*KEYS, "relevance"):
                 yield missing_check(self.relevance, name)
             if len(of_ranking) < len(names):
-                yield _one_value_check(self.relevance, [name for name in names if name not in of_ranking])
+                groups = {"groups": ", ".join(users_name(name) for name in names if name not in of_ranking)}
+                yield file_check("ranking/checks/several_values", self.relevance, words=lambda _: groups, located=False)
         for source in self._sources:
             of_clusters = self._cluster_of(source)
             for name in of_clusters:
@@ -619,9 +594,3 @@ class _Planner:
             yield from doubtful_scores(self.ranking, OF_ORDER)
         if self.params.null != "exact":
             yield f"null = {self.params.null!r}: these moments are wrong; {page('ranking')} says how far"
-
-
-def _one_value_check(source: Source, names: list[str]) -> Check:
-    """A query whose judged documents differ in a grouping column."""
-    words = {"groups": ", ".join(map(users_name, names))}
-    return file_check("ranking/checks/several_values", source, words=lambda _: words, located=False)
