@@ -320,6 +320,25 @@ def by_threshold(
         below: Series that lie below the three.
     """
     series = (*(visible(curve, line) for line in below), *ratio_series(curve))
+    y = shares("Precision, recall, F1" if not below else f"Precision, recall, F1, {below[0].name.lower()}")
+    return lines_by_threshold(
+        curve, points, confidence, series, name=name, title=title, what=what, x_title=x_title, y=y
+    )
+
+
+def lines_by_threshold(
+    curve: pl.DataFrame,
+    points: pl.DataFrame | None,
+    confidence: float,
+    series: tuple[Series, ...],
+    *,
+    name: str,
+    title: str,
+    what: str,
+    x_title: str,
+    y: Axis,
+) -> Figure:
+    """Return any series over the thresholds; arguments are as for `by_threshold`."""
     frame = drawn(thinned(curve, THRESHOLD), THRESHOLD, series)
     return Figure(
         name=name,
@@ -327,7 +346,7 @@ def by_threshold(
         caption=caption(what, intervals(series, confidence), GAP, of_points(points), of_thinned(curve, frame)),
         frame=frame,
         x=Axis(THRESHOLD, x_title),
-        y=shares("Precision, recall, F1" if not below else f"Precision, recall, F1, {below[0].name.lower()}"),
+        y=y,
         series=series,
         chosen=chosen_rows(points, THRESHOLD, (line.column for line in series)),
     )

@@ -166,16 +166,14 @@ class Matcher:
         marks_of_pairs, pair_numbers = frames["annotations"].join(pairs, on=[RUN, "annotator"]), np.arange(pairs.height)
         points_of_pairs = distinct_in_order(*columns_of(marks_of_pairs, pair_numbers, self.kind, "pair"))
         truth_of_pairs = with_origin(points_of_pairs, pair_numbers)
-        copies = _copies(predictions.series, pair_run)
-        repeated = Points(np.repeat(pair_numbers, copies.lengths), predictions.position[copies.index])
-        added_in_pairs = self.added(truth_of_pairs, repeated, None if score is None else score[copies.index])
+        copied, lengths = _copies(predictions.series, pair_run)
+        repeated = Points(np.repeat(pair_numbers, lengths), predictions.position[copied])
+        added_in_pairs = self.added(truth_of_pairs, repeated, None if score is None else score[copied])
         # a match is worth one in n true points of its annotator, one in m annotators of its run: the shares of a run
         # add up to its mean recall
         n_true = np.bincount(truth_of_pairs.series, minlength=pairs.height)
         weight = 1 / (n_true * np.bincount(pair_run, minlength=runs.height)[pair_run])
-        share = np.bincount(copies.index, added_in_pairs * weight[repeated.series], minlength=len(added)).astype(
-            np.float64
-        )
+        share = np.bincount(copied, added_in_pairs * weight[repeated.series], minlength=len(added)).astype(np.float64)
         shown = None if score is None else np.where(is_origin, np.nan, score)
         details = self.details(truth, predictions, added, ~is_origin)
         rows = _rows(numbers[predictions.series], is_row, shown, added).with_columns(
@@ -275,21 +273,12 @@ def _rows(
     return frame.with_columns(pl.col("score").is_null().alias("is_always"))
 
 
-@dataclass(frozen=True)
-class _Copies:
-    """Points of series, once for every annotator of the series: the number of the point of each, and copies of each."""
-
-    index: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-
-
-def _copies(series: NDArray[np.int64], wanted: NDArray[np.int64]) -> _Copies:
-    """The points of wanted series, which may repeat, of points that are sorted by series."""
+def _copies(series: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers of the points of wanted series, which may repeat, of points that are sorted by series, and how many."""
     begin, end = np.searchsorted(series, wanted, side="left"), np.searchsorted(series, wanted, side="right")
     lengths = end - begin
     start = np.cumsum(lengths) - lengths
-    index = np.arange(lengths.sum()) + np.repeat(begin - start, lengths)
-    return _Copies(index, lengths)
+    return np.arange(lengths.sum()) + np.repeat(begin - start, lengths), lengths
 
 
 def with_ratios(frame: pl.DataFrame, recalls: tuple[str, str] | None) -> pl.DataFrame:

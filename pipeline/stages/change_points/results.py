@@ -403,7 +403,7 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) 
             counts=_by_fold(group) if wanted else "none",
             ratios=_of_mean_recall if is_mean else ratios_of_counts,
             f_beta=_f_beta_of_mean_recall if is_mean else f_beta_of_counts,
-            outcomes=_outcomes,
+            outcomes=lambda counts: Outcomes(counts[0], counts[1], counts[2], neither=counts[3]),
             at_folds=at_chosen if promises else None,
         )
 
@@ -412,12 +412,6 @@ def _by_fold(group: GroupCounts) -> Sequence[Floats]:
     """True and false positives, misses, ignored repeats, sums of recalls and series, by fold and threshold."""
     folds = outcomes_of(STATED, group.in_folds(FOLDS))
     return folds.tp, folds.fp, folds.fn, *(folds.others[name] for name in (IGNORED, "recall_sum", "n_series"))
-
-
-def _outcomes(counts: Sequence[Floats]) -> Outcomes[Floats]:
-    """Outcomes and ignored repeats of these counts."""
-    tp, fp, fn, ignored = counts[:4]
-    return Outcomes(tp, fp, fn, neither=ignored)
 
 
 @np.errstate(divide="ignore", invalid="ignore")

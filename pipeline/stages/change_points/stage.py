@@ -14,12 +14,11 @@ from ...plan.counts import Query, Transform
 from ...plan.nodes import Relation
 from ...queries.dialect import column, double
 from ...queries.load import statement
-from ...tables.columns import THRESHOLD, scales
+from ...tables.columns import scales
 from ...visible_text import listed
 from .. import sections
 from ..figures import (
     BIN,
-    GAP,
     NUMBER,
     Axis,
     Figure,
@@ -29,16 +28,13 @@ from ..figures import (
     across_groups,
     by_threshold,
     caption,
-    chosen_rows,
-    drawn,
     histogram,
     histogram_of_shares,
     intervals,
     key_numbers_of,
     keys_of,
+    lines_by_threshold,
     of_best,
-    of_points,
-    of_thinned,
     on_other_data,
     path_of_thresholds,
     precision_recall,
@@ -46,7 +42,6 @@ from ..figures import (
     rising,
     shares,
     shown,
-    thinned,
     with_limits,
 )
 from ..sections import EXPLAINED_ROWS, Convention, Evidence, Measure, Profile, Section
@@ -174,7 +169,17 @@ def alarm_figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iter
     unit, points = unit_of(tables), tables[ALARM_POINTS.name]
     if unit is not None:
         curve = rising(alarms)
-        yield _rates(curve, points, unit, confidence)
+        yield lines_by_threshold(
+            curve,
+            points,
+            confidence,
+            (with_limits(curve, Series(RATE.name, "False alarms", "neutral")),),
+            name="false_alarms",
+            title="False alarms over time, by threshold",
+            what=f"False alarms per {unit} of observed time if every alarm that scores at least the threshold counts.",
+            x_title="Threshold: score from which an alarm counts",
+            y=Axis("", f"False alarms per {unit}", includes=(0.0,)),
+        )
         yield path_of_thresholds(
             curve,
             points,
@@ -188,27 +193,6 @@ def alarm_figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iter
             series=(Series("recall", "Detected", "recall", "path"),),
         )
     yield _leads(points, confidence)
-
-
-def _rates(curve: pl.DataFrame, points: pl.DataFrame, unit: str, confidence: float) -> Figure:
-    series = (with_limits(curve, Series(RATE.name, "False alarms", "neutral")),)
-    frame = drawn(thinned(curve, THRESHOLD), THRESHOLD, series)
-    return Figure(
-        name="false_alarms",
-        title="False alarms over time, by threshold",
-        caption=caption(
-            f"False alarms per {unit} of observed time if every alarm that scores at least the threshold counts.",
-            intervals(series, confidence),
-            GAP,
-            of_points(points),
-            of_thinned(curve, frame),
-        ),
-        frame=frame,
-        x=Axis(THRESHOLD, "Threshold: score from which an alarm counts"),
-        y=Axis("", f"False alarms per {unit}", includes=(0.0,)),
-        series=series,
-        chosen=chosen_rows(points, THRESHOLD, (line.column for line in series)),
-    )
 
 
 def _leads(points: pl.DataFrame, confidence: float) -> Figure | None:

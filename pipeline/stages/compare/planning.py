@@ -316,10 +316,6 @@ def _compared(asked: Asked) -> tuple[str, ...]:
     return (value,) if value in names else tuple(name for name in names if name.startswith(COUNT))
 
 
-def _columns(asked: Asked) -> tuple[str, ...]:
-    return ("unit", "system", *asked.by, *_compared(asked))
-
-
 def _of_system(units: pl.DataFrame, asked: Asked, side: str) -> pl.DataFrame:
     """The units of the first or of the other system."""
     system = pl.lit(asked.row[f"system_{side}"], dtype=units.schema["system"])
@@ -379,7 +375,7 @@ EVIDENCE = Evidence(
             "compare/explain/units",
             finish=lambda units, _, asked: (_differences if asked.params.paired else _pulls)(units, asked),
             ranks=True,
-            segment=_columns,
+            segment=lambda asked: ("unit", "system", *asked.by, *_compared(asked)),
             inputs={"units": {"unit": "unit"}},
         ),
     ),

@@ -521,7 +521,9 @@ def derive(params: CompareParameters, counts: Mapping[str, pl.DataFrame]) -> dic
     margins: list[Row] = []
     posteriors: list[Row] = []
     for grouping in params.groupings:
-        for values, frame in _groups_of_units(units, grouping.columns):
+        columns = grouping.columns
+        for frame in units.partition_by(columns, maintain_order=True) if columns else [units]:
+            values = frame.select(columns).row(0, named=True) if columns else {}
             labels = dict.fromkeys(by) | values | {GROUPING.name: grouping.label}
             group = units_of_group(params, frame, by)
             of_tests, of_margins = [], []
@@ -533,21 +535,13 @@ def derive(params: CompareParameters, counts: Mapping[str, pl.DataFrame]) -> dic
             posteriors += [labels | marked(row, params) for row in group.posteriors()]
     keys = {GROUPING.name: pl.String(), **{name: units.schema[name] for name in by}}
     return {
-        name: _frame(rows, keys, (*columns, *further[name]), units.schema["system"])
-        for name, rows, columns in (
+        name: _frame(rows, keys, (*stated, *further[name]), units.schema["system"])
+        for name, rows, stated in (
             ("compare_tests", tests, TESTS),
             ("compare_posteriors", posteriors, POSTERIORS),
             ("compare_margins", margins, MARGINS),
         )
     }
-
-
-def _groups_of_units(units: pl.DataFrame, grouping: Sequence[str]) -> Iterator[tuple[dict[str, Any], pl.DataFrame]]:
-    if not grouping:
-        yield {}, units
-        return
-    for frame in units.partition_by(grouping, maintain_order=True):
-        yield dict(zip(grouping, frame.select(grouping).row(0), strict=True)), frame
 
 
 def _frame(

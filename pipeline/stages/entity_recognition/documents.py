@@ -594,7 +594,14 @@ class JudgedDocuments:
     @property
     def _beside(self) -> Sheet:
         has_probability = self.judged.has("probability")
-        return Sheet("judged", "documents", "column 'doc_id'", _row, has_probability, "that are not judged")
+        return Sheet(
+            "judged",
+            "documents",
+            "column 'doc_id'",
+            lambda row: f"doc_id {row['label_id']!r}",
+            has_probability,
+            "that are not judged",
+        )
 
     def _warnings(self, sheet: pl.DataFrame, n_documents: int, *, is_drawn_of_these: bool) -> Iterator[str]:
         """Documents that nobody has judged, and a sheet that lacks rows."""
@@ -611,10 +618,6 @@ class JudgedDocuments:
         yield from self._beside.skipped(sheet, ~is_judged)
         if not is_drawn_of_these:
             yield from self._beside.of_fewer(sheet, n_documents)
-
-
-def _row(row: Mapping[str, object]) -> str:
-    return f"doc_id {row['label_id']!r}"
 
 
 # What the judged documents say of all documents.
@@ -645,7 +648,8 @@ class JudgedScores:
 
     def scores(self, label: pl.DataFrame, thresholds: Floats) -> EstimatedScores:
         """The scores of one group, its keys in one row, at rising thresholds, one nan where everything is retrieved."""
-        key = [name for name in label.columns if name != GROUPING.name and name in self._columns(label)]
+        grouping = next(each for each in self.params.groupings if each.label == label[GROUPING.name][0])
+        key = [name for name in label.columns if name in grouping.columns]
         mentions = self.mentions
         if key:
             mentions = mentions.join(label.select(key), on=key, how="semi", nulls_equal=True)
@@ -666,10 +670,6 @@ class JudgedScores:
             confidence=self.params.confidence,
             seed=self.params.seed,
         )
-
-    def _columns(self, label: pl.DataFrame) -> tuple[str, ...]:
-        """The grouping columns of a group."""
-        return next(each.columns for each in self.params.groupings if each.label == label[GROUPING.name][0])
 
 
 def with_estimates(rows: pl.DataFrame, average: Average, scores: EstimatedScores, *, wanted: bool) -> pl.DataFrame:

@@ -282,23 +282,15 @@ def _p_values(groups: Groups, means: NDArray[np.float64], variances: NDArray[np.
         elif skewness[group] <= SKEWED:
             yield float(shifted_lognormal_tail(standard[group], float(skewness[group]))), method, ""
         else:
-            total, n, m = _varying(groups, group, variances)
+            varying = (groups.group == group) & (variances > 0)  # rankings that are not always the same
+            n, m = (groups.column(name)[varying].astype(np.int64) for name in ("n", "n_relevant"))
             left -= int(np.minimum(m, n - m).sum())
-            yield _drawn(total, n, m) if left >= 0 else (np.nan, "", "budget")
-
-
-def _varying(
-    groups: Groups, group: int, variances: NDArray[np.float64]
-) -> tuple[float, NDArray[np.int64], NDArray[np.int64]]:
-    """Sum of average precision, and sizes, of the rankings of a group that are not always the same."""
-    varying = (groups.group == group) & (variances > 0)
-    n, m = (groups.column(name)[varying].astype(np.int64) for name in ("n", "n_relevant"))
-    return float(groups.column("average_precision")[varying].sum()), n, m
-
-
-def _drawn(total: float, n: NDArray[np.int64], m: NDArray[np.int64]) -> Found:
-    value = monte_carlo_tail_of_mean(total, n.tolist(), m.tolist(), replicates=REPLICATES, seed=0)
-    return value, "monte_carlo", ""
+            if left < 0:
+                yield np.nan, "", "budget"
+                continue
+            total = float(groups.column("average_precision")[varying].sum())
+            value = monte_carlo_tail_of_mean(total, n.tolist(), m.tolist(), replicates=REPLICATES, seed=0)
+            yield value, "monte_carlo", ""
 
 
 def _third_moments(groups: Groups, variance: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
