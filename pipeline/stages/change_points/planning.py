@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ...plan.nodes import After, Check, Faults
+    from ...plan.nodes import Check, Faults
     from ...sources.source import Source
     from .contract import ChangePointsParameters
 
@@ -70,160 +70,117 @@ def plan(params: ChangePointsParameters, sources: Mapping[str, Source]) -> Plan:
         DataError: an input lacks a column that the parameters need, or positions cannot be compared.
     """
     optional = (sources.get(name) for name in ("series", "runs", "coders"))
-    return _Planner(params, Inputs(sources["predictions"], sources["annotations"], *optional)).plan()
+    inputs = Inputs(sources["predictions"], sources["annotations"], *optional)
+    by = _grouping_columns(params, inputs)
+    _check_columns(params, inputs, by)
+    kind = _kind_of_positions(params, inputs)
+    is_numbered = inputs.series is not None and inputs.series.has("n_obs") and kind == "integers"
+    relations = Relations(params, inputs, by, is_numbered)
+    repeats = params.repeats or ("ignore" if inputs.lasting else "false_alarm")
+    points = (inputs.annotations, inputs.predictions)
+    series = OptionalTable("change_points_series", "series_counts", params.series_counts, MOST_ROWS_FOR_SERIES, points)
+    delays = OptionalTable("change_points_delays", "delays", params.delays, MOST_ROWS_FOR_DELAYS, points)
+    matcher = Matcher(
+        rule=params.rule,
+        annotators=params.annotators,
+        margin=params.margin.closed(closed=params.margin_boundary == "<="),
+        kind=np.float64 if kind == "floating numbers" else np.int64,
+        times=kind == "times",
+        scored=inputs.predictions.has("score"),
+        covered=relations.covered,
+        detailed=delays.is_possible or series.is_possible,
+    )
+    return Plan(
+        nodes=(
+            *relations.every(),
+            *_checks(relations),
+            _matching(relations, matcher, ignores_repeats=repeats == "ignore"),
+            *_cross_checks(relations),
+            pooled_systems(inputs.predictions, by),
+            *_counts(relations),
+            *rows.frame_in_time(relations.order),
+            *([results.series_table(relations)] if series.is_possible else []),
+            *([results.delays_table(relations)] if delays.is_possible else []),
+        ),
+        sources=inputs.given,
+        by=by,
+        used=("n_rows",),
+        accounting=Query("change_points/accounting"),
+        optional=(
+            series,
+            delays,
+            *(OptionalTable(table, "per", relations.alarmed, wish=WISH_OF_ALARMS) for table in ALARM_TABLES),
+        ),
+        key_matches=(KeyMatch(inputs.predictions, inputs.series or inputs.annotations, SERIES_ID, "unjudged_series"),),
+        warnings=tuple(_warnings(inputs, by, kind)),
+        facts={
+            "matching": params.rule,
+            "positions": kind,
+            "independent": users_name(relations.cluster),
+            "true_points": INCIDENTS if inputs.lasting else "points",
+            "repeats": repeats,
+        },
+    )
 
 
-@dataclass(frozen=True)
-class _Planner:
-    params: ChangePointsParameters
-    inputs: Inputs
+def _grouping_columns(params: ChangePointsParameters, inputs: Inputs) -> tuple[rows.Grouped, ...]:
+    """Grouping columns: of predictions, of series, and the annotator."""
+    annotated = (rows.Grouped(ANNOTATOR, "annotations", ANNOTATOR),) if params.annotators == "separate" else ()
+    groupings = [[name for name in grouping if name != ANNOTATOR] for grouping in params.by]
+    sources = [inputs.predictions, *([] if inputs.series is None else [inputs.series])]
+    return (*rows.resolve_by(groupings, sources), *annotated)
 
-    def plan(self) -> Plan:
-        by = self._by()
-        _check_columns(self.params, self.inputs, by)
-        relations = Relations(self.params, self.inputs, by, self.numbered)
-        return Plan(
-            nodes=(
-                *relations.every(),
-                *_checks(relations),
-                self._matching(relations),
-                *_cross_checks(relations),
-                pooled_systems(self.inputs.predictions, by),
-                *self._counts(relations),
-                *rows.frame_in_time(relations.order),
-                *self._after_results(relations),
-            ),
-            sources=self.inputs.given,
-            by=by,
-            used=("n_rows",),
-            accounting=Query("change_points/accounting"),
-            optional=(
-                self._series,
-                self._delays,
-                *(OptionalTable(table, "per", relations.alarmed, wish=WISH_OF_ALARMS) for table in ALARM_TABLES),
-            ),
-            key_matches=(
-                KeyMatch(
-                    self.inputs.predictions, self.inputs.series or self.inputs.annotations, SERIES_ID, "unjudged_series"
-                ),
-            ),
-            warnings=tuple(_warnings(self.inputs, by, self._kind)),
-            facts={
-                "matching": self.params.rule,
-                "positions": self._kind,
-                "independent": users_name(relations.cluster),
-                "true_points": INCIDENTS if self.inputs.lasting else "points",
-                "repeats": self._repeats,
-            },
-        )
 
-    def _by(self) -> tuple[rows.Grouped, ...]:
-        """Grouping columns: of predictions, of series, and the annotator."""
-        annotated = (rows.Grouped(ANNOTATOR, "annotations", ANNOTATOR),) if self.params.annotators == "separate" else ()
-        groupings = [[name for name in grouping if name != ANNOTATOR] for grouping in self.params.by]
-        sources = [self.inputs.predictions, *([self.inputs.series] if self.inputs.series is not None else [])]
-        by = rows.resolve_by(groupings, sources)
-        return (*by, *annotated)
+def _kind_of_positions(params: ChangePointsParameters, inputs: Inputs) -> str:
+    """What the positions are, the same on both sides."""
+    source_by_kind = {}
+    for source, name in positions(inputs, params):
+        field = source.contract.field(name)
+        sql_type = source.known_type(name, field) if field is not None else None
+        if sql_type is not None:
+            source_by_kind[KINDS[sql_type]] = source, name
+    if len(source_by_kind) > 1:
+        columns = sorted((kind, f"{kind} in {source.name}.{name}") for kind, (source, name) in source_by_kind.items())
+        message = f"positions are {' but '.join(words for _, words in columns)}: the two cannot be compared exactly"
+        raise DataError(message, remedy='Compute one of them as the other is: columns = { … = { sql = "…" } }.')
+    kind = next(iter(source_by_kind), "times" if params.margin.is_duration else "integers")
+    _check_lengths(params, inputs, kind)
+    if kind == "times" and params.annotators == "tcpd":
+        message = 'annotators = "tcpd" adds index 0 to both sides, but positions are times'
+        raise DataError(message, remedy='Number the observations, or use "union" or "separate".')
+    return kind
 
-    @cached_property
-    def _kind(self) -> str:
-        """What the positions are, the same on both sides."""
-        source_by_kind = {}
-        for source, name in positions(self.inputs, self.params):
-            field = source.contract.field(name)
-            sql_type = source.known_type(name, field) if field is not None else None
-            if sql_type is not None:
-                source_by_kind[KINDS[sql_type]] = source, name
-        if len(source_by_kind) > 1:
-            columns = sorted(
-                (kind, f"{kind} in {source.name}.{name}") for kind, (source, name) in source_by_kind.items()
-            )
-            message = f"positions are {' but '.join(words for _, words in columns)}: the two cannot be compared exactly"
-            raise DataError(message, remedy='Compute one of them as the other is: columns = { … = { sql = "…" } }.')
-        kind = next(iter(source_by_kind), "times" if self.params.margin.is_duration else "integers")
-        _check_lengths(self.params, self.inputs, kind)
-        if kind == "times" and self.params.annotators == "tcpd":
-            message = 'annotators = "tcpd" adds index 0 to both sides, but positions are times'
-            raise DataError(message, remedy='Number the observations, or use "union" or "separate".')
-        return kind
 
-    @property
-    def _repeats(self) -> str:
-        """What repeats count as."""
-        return self.params.repeats or ("ignore" if self.inputs.lasting else "false_alarm")
+def _matching(relations: Relations, matcher: Matcher, *, ignores_repeats: bool) -> Transform:
+    """What every prediction adds, as points or as alarms."""
+    params, inputs = relations.params, relations.inputs
+    alarms = AlarmMatcher(
+        matcher=matcher,
+        lasting=inputs.lasting,
+        ignores_repeats=ignores_repeats,
+        cooldown=None if params.cooldown is None else in_positions(params.cooldown),
+        grid=params.grid(),
+    )
+    match = alarms.match if relations.alarmed else matcher.match
+    size = inputs.predictions.rows + inputs.annotations.rows
+    return Transform(OUTCOMES, relations.frames(), (RUN,), match, size, sizes=relations.sizes())
 
-    @property
-    def numbered(self) -> bool:
-        """Whether positions number the observations of listed series."""
-        series = self.inputs.series
-        return series is not None and series.has("n_obs") and self._kind == "integers"
 
-    @property
-    def covered(self) -> bool:
-        """Whether segments can be counted in observations."""
-        return self.numbered and not self.inputs.lasting
-
-    @property
-    def _scored(self) -> bool:
-        return self.inputs.predictions.has("score")
-
-    @property
-    def _delays(self) -> OptionalTable:
-        return OptionalTable("change_points_delays", "delays", self.params.delays, MOST_ROWS_FOR_DELAYS, self._points)
-
-    @property
-    def _series(self) -> OptionalTable:
-        return OptionalTable(
-            "change_points_series", "series_counts", self.params.series_counts, MOST_ROWS_FOR_SERIES, self._points
-        )
-
-    @property
-    def _points(self) -> tuple[Source, Source]:
-        return self.inputs.annotations, self.inputs.predictions
-
-    def _matching(self, relations: Relations) -> Transform:
-        params = self.params
-        matcher = Matcher(
-            rule=params.rule,
-            annotators=params.annotators,
-            margin=params.margin.closed(closed=params.margin_boundary == "<="),
-            kind=np.float64 if self._kind == "floating numbers" else np.int64,
-            times=self._kind == "times",
-            scored=self._scored,
-            covered=self.covered,
-            detailed=self._delays.is_possible or self._series.is_possible,
-        )
-        size = self.inputs.predictions.rows + self.inputs.annotations.rows
-        alarms = AlarmMatcher(
-            matcher=matcher,
-            lasting=self.inputs.lasting,
-            ignores_repeats=self._repeats == "ignore",
-            cooldown=None if params.cooldown is None else in_positions(params.cooldown),
-            grid=params.grid(),
-        )
-        match = alarms.match if relations.alarmed else matcher.match
-        return Transform(OUTCOMES, relations.frames(), (RUN,), match, size, sizes=relations.sizes())
-
-    def _counts(self, relations: Relations) -> Iterator[Query]:
-        name = "alarm_" if relations.alarmed else ""
-        if self._scored:
-            sweep = Sweep("predictions", relations.outcomes_by_score(), "score", self.params.grid())
-            yield Query(f"change_points/{name}counts", columns=COUNT_NAMES, sweep=sweep)
-            if relations.alarmed:
-                yield Query(f"change_points/{LEADS}", columns=("n_alerted",), keys=("lead",), sweep=sweep, into=LEADS)
-            if self.params.area_scores == "every" and self.params.threshold_values is not None:
-                yield Query("change_points/scores", columns=("n_predicted", "tp"), keys=("score",), into="scores")
-        yield Query(f"change_points/{name}totals", columns=COUNT_NAMES)
+def _counts(relations: Relations) -> Iterator[Query]:
+    """Counts of points, or of alarms and their leads, at every score and of all; and sums of coverings."""
+    params, name = relations.params, "alarm_" if relations.alarmed else ""
+    if relations.inputs.predictions.has("score"):
+        sweep = Sweep("predictions", relations.outcomes_by_score(), "score", params.grid())
+        yield Query(f"change_points/{name}counts", columns=COUNT_NAMES, sweep=sweep)
         if relations.alarmed:
-            yield Query("change_points/leads_always", columns=("n_alerted",), keys=("lead",), into=LEADS)
-        if self.covered:
-            yield Query("change_points/covering", columns=("n_covered", "covering"), into="covering")
-
-    def _after_results(self, relations: Relations) -> Iterator[After]:
-        if self._series.is_possible:
-            yield results.series_table(relations, tcpd=self.params.annotators == "tcpd", covered=self.covered)
-        if self._delays.is_possible:
-            yield results.delays_table(relations)
+            yield Query(f"change_points/{LEADS}", columns=("n_alerted",), keys=("lead",), sweep=sweep, into=LEADS)
+        if params.area_scores == "every" and params.threshold_values is not None:
+            yield Query("change_points/scores", columns=("n_predicted", "tp"), keys=("score",), into="scores")
+    yield Query(f"change_points/{name}totals", columns=COUNT_NAMES)
+    if relations.alarmed:
+        yield Query("change_points/leads_always", columns=("n_alerted",), keys=("lead",), into=LEADS)
+    if relations.covered:
+        yield Query("change_points/covering", columns=("n_covered", "covering"), into="covering")
 
 
 # The relations that change_points reads: the series that are evaluated, what was run, and the points of every run.
@@ -324,6 +281,11 @@ class Relations:
     def counted(self) -> bool:
         """Whether all series that occur are evaluated, so that their relation says how many points each has."""
         return not self.per_annotator and self.inputs.coders is None and self.inputs.series is None
+
+    @property
+    def covered(self) -> bool:
+        """Whether segments can be counted in observations."""
+        return self.numbered and not self.inputs.lasting
 
     @property
     def alarmed(self) -> bool:

@@ -253,8 +253,9 @@ CLUSTERS = "clusters"  # frame of the clusters of series
 Finish = Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], pl.DataFrame]
 
 
-def series_table(relations: Relations, *, tcpd: bool, covered: bool) -> After:
+def series_table(relations: Relations) -> After:
     """One row per run, over all its predictions."""
+    tcpd = relations.params.annotators == "tcpd"
 
     def finish(runs: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         runs = with_ratios(runs.with_columns(one=pl.lit(1)), ("mean_recall", "one") if tcpd else None)
@@ -265,7 +266,7 @@ def series_table(relations: Relations, *, tcpd: bool, covered: bool) -> After:
         clusters = frames[CLUSTERS].with_columns(as_key(frames[CLUSTERS][CLUSTER]))
         return rows.join(clusters, on=SERIES_ID, how="left", maintain_order="left")
 
-    covering: dict[str, exp.Expr] = {} if covered else {"covering": exp.cast(exp.null(), "DOUBLE")}
+    covering: dict[str, exp.Expr] = {} if relations.covered else {"covering": exp.cast(exp.null(), "DOUBLE")}
     query = statement(f"change_points/{'alarm_series' if relations.alarmed else 'series'}", columns=covering)
     clusters = {} if relations.cluster == SERIES_ID else {CLUSTERS: statement("change_points/clusters_of_series")}
     return _follow_up("series", query, relations, finish, clusters)
