@@ -423,7 +423,14 @@ class CompareParameters(UpstreamParameters):
             message = f"{next(iter(kinds))} has units for the total only: name several stages in of, without by"
             raise ValueError(message)
         groupings = [self._grouping(stage, wanted) for stage in upstream]
-        metrics = self._metrics(upstream) or table.metrics or POOLED
+        shared = [name for name in upstream[0].measures if all(name in stage.measures for stage in upstream)]
+
+        def named(metric: str) -> str:  # measures of all stages are written as their columns are called
+            return name_of(metric) if name_of(metric) in shared else metric
+
+        self._refuse_measures(upstream[0], shared)
+        metrics = tuple(map(named, self.metrics)) or tuple(shared) or table.metrics or POOLED
+        margin = {named(name): margin for name, margin in self.margin.items()} if isinstance(self.margin, dict) else {}
         areas = tuple(name for name in table.contributions if name in metrics and name not in self.contributions)
         counts = table.columns if set(metrics) & set(POOLED) else {}  # a mapping that nothing reads is refused
         columns = {"unit": table.unit, "system": self.system or STAGE_COLUMN.name, **counts}
@@ -431,10 +438,16 @@ class CompareParameters(UpstreamParameters):
         rows = exp.In(this=column(GROUPING.name), expressions=list(map(exp.Literal.string, groupings)))
         path = tuple(stage.file(table.table) for stage in upstream)
         units = Input(path=path, columns=columns, where=render(rows, pretty=False))
-        update = {"units": units, "metrics": metrics, "contributions": (*self.contributions, *areas)}
+        update = {
+            "units": units,
+            "cluster": cluster,
+            "metrics": metrics,
+            "contributions": (*self.contributions, *areas),
+            "margin": margin or self.margin,
+            "lower_is_better": tuple(map(named, self.lower_is_better)),
+        }
         marked = {key: tuple(stages_with(mark, upstream, groupings[0])) for key, mark in MARKS.items()}
-        update |= {"cluster": cluster, **marked}
-        return self.model_copy(update=update | self._keys_by_name(upstream))
+        return self.model_copy(update=update | marked)
 
     def _cluster(self, upstream: Sequence[UpstreamStage], table: UnitTable) -> str | None:
         """The column of the clusters in the tables of units of some stages; None: their units are independent.
@@ -455,35 +468,14 @@ class CompareParameters(UpstreamParameters):
             raise ValueError(message)
         return None if found is None else CLUSTER
 
-    def _keys_by_name(self, upstream: Sequence[UpstreamStage]) -> dict[str, object]:
-        """The keys that name metrics, with measures of all stages written as their columns are called."""
-        shared = {name for name in upstream[0].measures if all(name in stage.measures for stage in upstream)}
-
-        def named(metric: str) -> str:
-            return name_of(metric) if name_of(metric) in shared else metric
-
-        margins = {named(name): margin for name, margin in self.margin.items()} if isinstance(self.margin, dict) else {}
-        return {
-            "margin": margins or self.margin,
-            "lower_is_better": tuple(named(name) for name in self.lower_is_better),
-        }
-
-    def _metrics(self, upstream: Sequence[UpstreamStage]) -> tuple[str, ...]:
-        """What is compared: as the config says, else the measures that all stages were asked for by name.
-
-        Raises:
-            ValueError: the config names a measure that a stage was not asked for.
-        """
-        shared = [name for name in upstream[0].measures if all(name in stage.measures for stage in upstream)]
-        if not self.metrics:
-            return tuple(shared)
-        names = {metric: name_of(metric) for metric in self.metrics}
-        lacking = [name for name in names.values() if is_measure(name) and name not in shared]
-        if lacking and upstream[0].kind == "ranking":
+    def _refuse_measures(self, stage: UpstreamStage, shared: Sequence[str]) -> None:
+        """Refuse a measure of rankings that the config names, and that the stages were not all asked for."""
+        names = map(name_of, self.metrics)
+        lacking = next((name for name in names if is_measure(name) and name not in shared), None)
+        if lacking is not None and stage.kind == "ranking":
             offered = f"its measures are {', '.join(shared)}" if shared else "it names no measures"
-            message = f"metrics names {lacking[0]}, which stage {upstream[0].name!r} does not measure: {offered}"
+            message = f"metrics names {lacking}, which stage {stage.name!r} does not measure: {offered}"
             raise ValueError(message)
-        return tuple(names[metric] if names[metric] in shared else metric for metric in self.metrics)
 
     @staticmethod
     def _grouping(stage: UpstreamStage, wanted: set[str]) -> str:

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
-Bools: TypeAlias = "NDArray[np.bool_]"
 
 TABLE = "sums_of_documents"
 SUMS = (*RATIOS, *(f"n_{name}" for name in RATIOS), "n_documents")
@@ -161,7 +160,7 @@ def _sums(block: pl.DataFrame, bins: Ints, grouping: Grouping, thresholds: _Thre
     labels, group = _groups(block, grouping.columns)
     replicate = block[REPLICATE].to_numpy().astype(np.int64)
     n_replicates, edges = 1 + int(replicate.max(initial=0)), thresholds.edges
-    cell, edge, sums = _changes(_rows_by_unit(block, group, replicate, bins, len(edges)))
+    cell, edge, sums = _changes(block, group, replicate, bins, len(edges))
     group, replicate = np.divmod(cell, n_replicates)
     keys = pl.Series(REPLICATE, replicate), doubles(THRESHOLD, edges[edge])
     frame = pl.DataFrame([*keys, *(pl.Series(name, values) for name, values in sums.items())])
@@ -178,35 +177,23 @@ def _groups(block: pl.DataFrame, grouping: tuple[str, ...]) -> tuple[pl.DataFram
     return labels, rows["_group"].to_numpy().astype(np.int64)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Rows of a block in the order of units, documents of a group, and of falling bins, 0 for what none retrieves."""
+def _changes(
+    block: pl.DataFrame, group: Ints, replicate: Ints, bins: Ints, n_bins: int
+) -> tuple[Ints, Ints, dict[str, Floats]]:
+    """Cell, bin and sums of what every bin changes; bin 0: what documents add without any prediction.
 
-    unit: Ints
-    cell: Ints
-    bin: Ints
-    is_gold: Bools
-    size: tuple[int, int]
-
-
-def _rows_by_unit(block: pl.DataFrame, group: Ints, replicate: Ints, bins: Ints, n_bins: int) -> _Rows:
-    documents = block[DOCUMENT].to_numpy()
+    A cell is a group and replicate, a unit a document of a group.
+    """
+    documents, is_gold = block[DOCUMENT].to_numpy(), block["is_gold"].to_numpy()
     n_groups, n_replicates = (1 + int(number.max(initial=0)) for number in (group, replicate))
-    unit = (documents - documents[:1]) * n_groups + group
+    # rows in the order of units and of falling bins, 0 for what no threshold retrieves
+    unit, cell = (documents - documents[:1]) * n_groups + group, group * n_replicates + replicate
     order = np.argsort(unit * n_bins + (n_bins - 1 - bins), kind="stable")
-    cell = group * n_replicates + replicate
-    is_gold = block["is_gold"].to_numpy()
-    return _Rows(unit[order], cell[order], bins[order], is_gold[order], (n_groups * n_replicates, n_bins))
-
-
-def _changes(rows: _Rows) -> tuple[Ints, Ints, dict[str, Floats]]:
-    """Cell, bin and sums of what every bin changes; bin 0: what documents add without any prediction."""
-    retrieved = rows.bin > 0
+    unit, cell, edge, is_gold = (column[order] for column in (unit, cell, bins, is_gold))
     # one row per unit and bin, from the highest bin down: running counts of tp, fp and gold mentions at its end
-    ends = _ends(rows.unit, rows.bin)
-    flags = (retrieved & rows.is_gold, retrieved & ~rows.is_gold, rows.is_gold)
-    counts = [np.cumsum(flag)[ends] for flag in flags]
-    unit, cell, edge = (column[ends] for column in (rows.unit, rows.cell, rows.bin))
+    ends, retrieved = _ends(unit, edge), edge > 0
+    counts = [np.cumsum(flag)[ends] for flag in (retrieved & is_gold, retrieved & ~is_gold, is_gold)]
+    unit, cell, edge = (column[ends] for column in (unit, cell, edge))
     # the running counts go on over units: those before the first bin of a unit are taken off
     last = _ends(unit)
     sizes = np.diff(last, prepend=-1)
@@ -222,16 +209,16 @@ def _changes(rows: _Rows) -> tuple[Ints, Ints, dict[str, Floats]]:
     start = {"n_recall": n_gold[first] > 0, "n_f1": n_gold[first] > 0, "n_documents": np.ones(len(first), np.bool_)}
 
     # sums by cell and bin; the start of a unit stands in bin 0
-    code = cell * rows.size[1] + edge
-    starts = cell[first] * rows.size[1]
-    codes, number = _numbered(np.append(starts, code[changed]), rows.size[0] * rows.size[1])
+    code = cell * n_bins + edge
+    starts = cell[first] * n_bins
+    codes, number = _numbered(np.append(starts, code[changed]), n_groups * n_replicates * n_bins)
     at_start, at_change = number[: len(starts)], number[len(starts) :]
     sums = {name: np.zeros(len(codes)) for name in SUMS}
     for name in new:
         sums[name] += np.bincount(at_change, new[name] - old[name], len(codes))
     for name, values in start.items():
         sums[name] += np.bincount(at_start, values, len(codes))
-    return codes // rows.size[1], codes % rows.size[1], sums
+    return codes // n_bins, codes % n_bins, sums
 
 
 def _ends(*columns: Ints) -> Ints:
