@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 import scipy
 
 from ...records import dataclass
@@ -29,6 +28,7 @@ from .pooled import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import polars as pl
     from numpy.typing import ArrayLike, NDArray
 
     from ..uncertainty.jackknife import Floats
@@ -95,9 +95,13 @@ class PairedRatio:
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def paired_ratios(units_a: pl.DataFrame, units_b: pl.DataFrame, *, in_time: bool = False) -> dict[str, PairedRatio]:
-    """Precision, recall and F1 of two matchers over the same events; arguments and errors as for `compare_matchers`.
+    """Precision, recall and F1 of two matchers over the same events, from their tables `before_after_events`.
 
-    `in_time` tells that events follow each other in time, in the order of their ids.
+    Both matchers process the same events, so that the difficulty of an event is common to both and cancels in the
+    difference. `in_time` tells that events follow each other in time, in the order of their ids.
+
+    Raises:
+        ValueError: the events of the two tables differ, or there are fewer than two.
     """
     joined = units_a.select("event_id", *EVENT_COUNTS).join(
         units_b.select("event_id", *EVENT_COUNTS), on="event_id", suffix="_b"
@@ -124,48 +128,6 @@ def ratios_of_matcher(counts: NDArray[Any]) -> dict[str, tuple[float, Floats]]:
     """
     totals, jackknifed = _values(counts.sum(axis=0).astype(np.float64)), _values(leave_one_out(counts))
     return {name: (float(totals[name]), jackknifed[name]) for name in RATIOS}
-
-
-def compare_matchers(
-    units_a: pl.DataFrame, units_b: pl.DataFrame, *, confidence: float = 0.95, flips: int = 9999, seed: int = 0
-) -> pl.DataFrame:
-    """Differences between two matchers, each at its own threshold, over the same events.
-
-    Both matchers process the same events, so that the difficulty of an event is common to both and cancels in the
-    difference. The intervals come from the delete-one jackknife of the difference itself, with Student's t and the
-    degrees of freedom of Satterthwaite. The test flips the signs of what each event adds to the difference at random:
-    p = (1 + flips at least as extreme) / (1 + flips).
-
-    Args:
-        units_a: Table `before_after_events` of one stage.
-        units_b: The same table of another stage, with the same events.
-        confidence: Confidence of the intervals.
-        flips: Number of random flips.
-        seed: The same seed gives the same p-values.
-
-    Returns:
-        One row for each of precision, recall and F1: `metric`, `n_events`, `value_a`, `value_b`, `difference` (a - b),
-        `difference_lower`, `difference_upper`, `p_value`. NULL where a value is undefined; recall is not clipped.
-
-    Raises:
-        ValueError: the events of the two tables differ, or there are fewer than two.
-    """
-    rows = []
-    for name, ratio in paired_ratios(units_a, units_b).items():
-        half = ratio.half_width(confidence)
-        rows.append(
-            {
-                "metric": name,
-                "n_events": len(ratio.jackknifed),
-                "value_a": ratio.value_a,
-                "value_b": ratio.value_b,
-                "difference": ratio.difference,
-                "difference_lower": ratio.difference - half,
-                "difference_upper": ratio.difference + half,
-                "p_value": ratio.flip_p_value(flips, seed),
-            }
-        )
-    return pl.DataFrame(rows).with_columns(pl.selectors.float().fill_nan(None))
 
 
 def _values(totals: Floats) -> dict[str, Floats]:
