@@ -123,8 +123,7 @@ def paired_ratios(units_a: pl.DataFrame, units_b: pl.DataFrame, *, in_time: bool
 def ratios_of_matcher(counts: NDArray[Any]) -> dict[str, tuple[float, Floats]]:
     """Precision, recall and F1 of one matcher, and the same without each event in turn, shape (E,); nan if undefined.
 
-    Args:
-        counts: In the order of `EVENT_COUNTS`, shape (E, 6), two events or more.
+    Counts are in the order of `EVENT_COUNTS`, shape (E, 6), of two events or more.
     """
     totals, jackknifed = _values(counts.sum(axis=0).astype(np.float64)), _values(leave_one_out(counts))
     return {name: (float(totals[name]), jackknifed[name]) for name in RATIOS}
@@ -214,9 +213,7 @@ class PairedT(PairedTest):
 def differences(a: ArrayLike, b: ArrayLike) -> Floats:
     """Values of a minus values of b; mere rounding error becomes 0, and equal differences become equal bit patterns.
 
-    Args:
-        a: One value per unit, shape (U,).
-        b: The same units in the same order.
+    Both have one value per unit, shape (U,), of the same units in the same order.
 
     Raises:
         ValueError: the shapes are different, or a value or difference is not finite; the caller decides whether to
@@ -289,10 +286,7 @@ def wilcoxon_signed_rank(a: ArrayLike, b: ArrayLike) -> PairedTest:
 
     Given the ranks that occurred, all signs are equally likely. Up to 500 differences the distribution is exact, also
     with ties; beyond that it is taken as normal, with the exact variance and half a step of continuity correction.
-
-    Args:
-        a: One value per unit, shape (U,).
-        b: The same units in the same order.
+    Values are as for `differences`.
 
     Returns:
         The statistic is the smaller of the rank sums of the positive and of the negative differences. p_value is 1
@@ -340,9 +334,7 @@ def signed_rank_distribution(doubled: Floats) -> Floats:
 def sign_test(a: ArrayLike, b: ArrayLike) -> PairedTest:
     """Exact sign test: each unit with a difference is won by either system with probability one half.
 
-    Args:
-        a: One value per unit, shape (U,).
-        b: The same units in the same order.
+    Values are as for `differences`.
 
     Returns:
         The statistic is the number of units that a wins. p_value is 1 where all differences are 0, and nan without any
@@ -362,9 +354,7 @@ def sign_test(a: ArrayLike, b: ArrayLike) -> PairedTest:
 def win_tie_loss(a: ArrayLike, b: ArrayLike) -> tuple[int, int, int]:
     """Numbers of units where a is higher, where both are equal, and where b is higher.
 
-    Args:
-        a: One value per unit, shape (U,).
-        b: The same units in the same order.
+    Values are as for `differences`.
 
     Raises:
         ValueError: as for `differences`.
@@ -422,13 +412,7 @@ def _random_sums(first: Floats, second: Floats, resamples: int, seed: int) -> Fl
     """Sums over the units of either their first or their second values, with a coin for every unit and resample.
 
     One random byte decides for eight units at once. Their 256 possible sums are computed beforehand, so that a resample
-    takes one look-up for eight units.
-
-    Args:
-        first: Shape (U, K).
-        second: Shape (U, K).
-        resamples: Number of sums, R.
-        seed: Seed of the coins.
+    takes one look-up for eight units. Both have the shape (U, K).
 
     Returns:
         Shape (R, K).
