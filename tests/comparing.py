@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from deriving import derived, saved_counts
 
+from pipeline.metrics.comparison.paired import paired_ratios
 from pipeline.tables.schemas import internal_name
 
 if TYPE_CHECKING:
@@ -30,3 +31,25 @@ def of_values(units: Sequence[tuple[str, int, float | None]], **keys: Any) -> De
 def of_counts(units: Sequence[tuple[str, int, int, int, int]], **keys: Any) -> Derived:  # noqa: ANN401
     names = ("system", "unit", "count:tp", "count:fp", "count:fn")
     return units_compared(dict(zip(names, zip(*units, strict=True), strict=True)), **keys)
+
+
+def compare_matchers(
+    units_a: pl.DataFrame, units_b: pl.DataFrame, *, confidence: float = 0.95, flips: int = 9999, seed: int = 0
+) -> pl.DataFrame:
+    """Every ratio of two matchers by `metric`, from their tables of events; NULL where a value is undefined."""
+    rows = []
+    for name, ratio in paired_ratios(units_a, units_b).items():
+        half = ratio.half_width(confidence)
+        rows.append(
+            {
+                "metric": name,
+                "n_events": len(ratio.jackknifed),
+                "value_a": ratio.value_a,
+                "value_b": ratio.value_b,
+                "difference": ratio.difference,
+                "difference_lower": ratio.difference - half,
+                "difference_upper": ratio.difference + half,
+                "p_value": ratio.flip_p_value(flips, seed),
+            }
+        )
+    return pl.DataFrame(rows).with_columns(pl.selectors.float().fill_nan(None))

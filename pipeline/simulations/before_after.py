@@ -9,6 +9,7 @@ import polars as pl
 
 from ..records import dataclass
 from ..visible_text import percent
+from . import written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,20 +112,14 @@ def write_demo(folder: Path) -> dict[str, Any]:
     truth is written to a separate file that the stage never reads.
     """
     simulated = simulate(seed=20240101)
-    folder.mkdir(parents=True, exist_ok=True)
-    simulated.events.write_parquet(folder / "events.parquet")
-    simulated.articles.write_parquet(folder / "articles.parquet")
-    stored = simulated.pairs.filter(pl.col("score") >= 1.0)
-    stored.drop("is_match").write_parquet(folder / "pairs.parquet")
-    simulated.pairs.filter("is_match").write_parquet(folder / "truth.parquet")
+    stored = simulated.pairs.filter(pl.col("score") >= 1.0).drop("is_match")
+    frames = {"events": simulated.events, "articles": simulated.articles, "pairs": stored}
+    paths = written(folder, frames | {"truth": simulated.pairs.filter("is_match")})
     return {
         "kind": "before_after",
-        "pairs": str(folder / "pairs.parquet"),
-        "events": {
-            "path": str(folder / "events.parquet"),
-            "columns": {"complete_window": "complete_window"},
-        },
-        "articles": str(folder / "articles.parquet"),
+        "pairs": paths["pairs"],
+        "events": {"path": paths["events"], "columns": {"complete_window": "complete_window"}},
+        "articles": paths["articles"],
         "by": ["source"],
         "window": {"before": "168h", "after": "72h"},
         "thresholds": {"start": 1.0, "stop": 40.0, "count": 200},
@@ -134,12 +129,7 @@ def write_demo(folder: Path) -> dict[str, Any]:
 
 
 def error_table(folder: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Estimated and true precision and recall side by side, as text for people.
-
-    Args:
-        folder: Folder to which `write_demo` wrote.
-        tables: Result tables of the stage by name.
-    """
+    """Estimated and true precision and recall side by side, as text for people."""
     truth = pl.read_parquet(folder / "truth.parquet").join(
         pl.read_parquet(folder / "events.parquet").select("event_id", "source"), on="event_id"
     )

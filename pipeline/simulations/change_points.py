@@ -9,6 +9,7 @@ import polars as pl
 from scipy.special import ndtr
 
 from ..records import dataclass
+from . import BesideTruth, written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,10 +65,6 @@ def simulate(*, seed: int, series: int = _SERIES) -> dict[str, pl.DataFrame]:
     more than 10 away from every change, so that the truth is known for a margin of 10. The detector `silent` ran and
     detected nothing.
 
-    Args:
-        seed: The same seed gives the same data.
-        series: Number of series.
-
     Returns:
         Frames `annotations`, `predictions`, `series` and `runs`.
     """
@@ -105,13 +102,9 @@ def _detected(
 
 def write_demo(folder: Path) -> dict[str, Any]:
     """Write the data of the demo and return the config of its stage."""
-    folder.mkdir(parents=True, exist_ok=True)
-    frames = simulate(seed=20240101)
-    for name, frame in frames.items():
-        frame.write_parquet(folder / f"{name}.parquet")
     return {
         "kind": "change_points",
-        **{name: str(folder / f"{name}.parquet") for name in frames},
+        **written(folder, simulate(seed=20240101)),
         "by": [["detector"]],
         "margin": _MARGIN,
         "thresholds": {"start": -2.0, "stop": 3.0, "count": 51},
@@ -119,25 +112,16 @@ def write_demo(folder: Path) -> dict[str, Any]:
 
 
 def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured and true precision, recall and mean delay side by side, as text for people.
-
-    Args:
-        _: Folder of the data; the truth is in the detectors.
-        tables: Result tables of the stage by name.
-    """
+    """Measured and true precision, recall and mean delay side by side, as text for people."""
     curve, delays = tables["change_points_curve"], tables["change_points_delays"]
-    lines, held, intervals = [], 0, 0
+    numbers = BesideTruth()
     for detector in DETECTORS[:2]:
         for score in (0.0, 1.0):
             close = (pl.col("threshold") - score).abs() < 1e-9  # noqa: PLR2004 - an even grid of doubles
             row = curve.filter(pl.col("detector") == detector.name, close).row(0, named=True)
             for name, true in (("precision", detector.precision(score)), ("recall", detector.recall(score))):
-                lower, upper = row[f"{name}_lower"], row[f"{name}_upper"]
                 label = detector.name if (score, name) == (0.0, "precision") else ""
-                span = f"{lower:.3f} to {upper:.3f}"
-                lines.append(f"{label:<15}{f'{name} at {score:g}':<20}{row[name]:10.3f}{span:>19}{true:9.3f}")
-                held, intervals = held + (lower <= true <= upper), intervals + 1
+                numbers.add(f"{label:<15}{name} at {score:g}", row, name, true)
         mean = delays.filter(pl.col("detector") == detector.name)["delay"].to_numpy().mean()
-        lines.append(f"{'':<15}{'mean delay':<20}{mean:10.3f}{'':>19}{detector.late:9.3f}")
-    title = f"{'':<35}{'measured':>10}{'95% interval':>19}{'true':>9}"
-    return "\n".join([title, *lines, f"{held} of {intervals} intervals hold the true value."])
+        numbers.lines.append(f"{'':<15}{'mean delay':<20}{mean:10.3f}{'':>19}{detector.late:9.3f}")
+    return numbers.text()

@@ -10,6 +10,7 @@ import polars as pl
 from scipy.special import ndtr
 
 from ..records import dataclass
+from . import written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,10 +57,6 @@ def simulate(*, seed: int, documents: int = 200) -> pl.DataFrame:
 
     Documents differ in how hard they are, for all taggers alike; two of the taggers are equally good.
 
-    Args:
-        seed: The same seed gives the same data.
-        documents: Number of documents.
-
     Returns:
         One row per document and tagger: doc_id, tagger, tp, fp, fn, overlap.
     """
@@ -85,22 +82,16 @@ def simulate(*, seed: int, documents: int = 200) -> pl.DataFrame:
 
 def write_demo(folder: Path) -> dict[str, Any]:
     """Write the data of the demo and return the config of its stage."""
-    folder.mkdir(parents=True, exist_ok=True)
-    simulate(seed=20240101).write_parquet(folder / "documents.parquet")
+    paths = written(folder, {"documents": simulate(seed=20240101)})
     return {
         "kind": "compare",
-        "units": {"path": str(folder / "documents.parquet"), "columns": {"unit": "doc_id"}},
+        "units": {"path": paths["documents"], "columns": {"unit": "doc_id"}},
         "system": "tagger",
     }
 
 
 def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured and true differences side by side, with the adjusted p-value of the randomization test, as text.
-
-    Args:
-        _: Folder of the data; the truth is in the taggers.
-        tables: Result tables of the stage by name.
-    """
+    """Measured and true differences side by side, with the adjusted p-value of the randomization test, as text."""
     tests = tables["compare_tests"].filter(pl.col("test") == "randomization")
     lines, held, intervals = [], 0, 0
     for a, b in combinations(TAGGERS, 2):

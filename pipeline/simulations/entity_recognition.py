@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from ..records import dataclass
+from . import BesideTruth, written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,10 +67,6 @@ def simulate(*, seed: int, documents: int = 400) -> tuple[pl.DataFrame, pl.DataF
 
     Documents differ in their number of mentions and in their difficulty, so that mentions of one document are alike.
 
-    Args:
-        seed: The same seed gives the same data.
-        documents: Number of documents.
-
     Returns:
         Gold mentions (doc_id, start, end, type), predictions (system, the same, score) and documents (doc_id).
     """
@@ -106,12 +103,10 @@ def _mentions(
 
 def write_demo(folder: Path) -> dict[str, Any]:
     """Write the data of the demo and return the config of its stage."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, frame in zip(("gold", "predicted", "documents"), simulate(seed=20240101), strict=True):
-        frame.write_parquet(folder / f"{name}.parquet")
+    names = ("gold", "predicted", "documents")
     return {
         "kind": "entity_recognition",
-        **{name: str(folder / f"{name}.parquet") for name in ("gold", "predicted", "documents")},
+        **written(folder, dict(zip(names, simulate(seed=20240101), strict=True))),
         "by": [["system"]],
         "thresholds": {"start": 0.0, "stop": 0.95, "count": 20},
         "averages": ["micro", "macro", "semeval"],
@@ -119,23 +114,14 @@ def write_demo(folder: Path) -> dict[str, Any]:
 
 
 def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured and true precision and recall side by side, for all predictions and at the best F1, as text.
-
-    Args:
-        _: Folder of the data; the truth is in the systems.
-        tables: Result tables of the stage by name.
-    """
+    """Measured and true precision and recall side by side, for all predictions and at the best F1, as text."""
     micro = tables["entity_recognition_scores"].filter(pl.col("average") == "micro")
-    lines, held, intervals = [], 0, 0
+    numbers = BesideTruth()
     for system in MENTION_SYSTEMS:
         rows = micro.filter(pl.col("system") == system.name).sort("threshold")
         best = rows.sort("f1", descending=True, maintain_order=True).head(1)
         for row in pl.concat([rows.head(1), best]).iter_rows(named=True):
             for name, of in (("precision", system.precision), ("recall", system.recall)):
-                true, lower, upper = of(row["threshold"]), row[f"{name}_lower"], row[f"{name}_upper"]
                 title = f"{name} at {row['threshold']:.2f}"
-                interval = f"{lower:.3f} to {upper:.3f}"
-                lines.append(f"{system.name:<15}{title:<20}{row[name]:10.3f}{interval:>19}{true:9.3f}")
-                held, intervals = held + (lower <= true <= upper), intervals + 1
-    title = f"{'':<35}{'measured':>10}{'95% interval':>19}{'true':>9}"
-    return "\n".join([title, *lines, f"{held} of {intervals} intervals hold the true value."])
+                numbers.add(f"{system.name:<15}{title}", row, name, of(row["threshold"]))
+    return numbers.text()

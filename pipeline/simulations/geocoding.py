@@ -9,6 +9,7 @@ import polars as pl
 from scipy.special import ndtr
 
 from ..records import dataclass
+from . import BesideTruth, written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,10 +55,6 @@ GEOCODERS = (Geocoder("gazetteer", 0.95, 40.0, 3.0, 0.3), Geocoder("ranker", 0.8
 def simulate(*, seed: int, documents: int = 150) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Simulate gold locations and those of all geocoders; errors within one document are correlated.
 
-    Args:
-        seed: The same seed gives the same data.
-        documents: Number of documents.
-
     Returns:
         Gold locations (mention_id, doc_id, country, latitude, longitude) and predictions (system, mention_id, latitude,
         longitude; NULL: not located).
@@ -96,34 +93,22 @@ def _predicted(geocoder: Geocoder, gold: pl.DataFrame, documents: int, rng: np.r
 
 def write_demo(folder: Path) -> dict[str, Any]:
     """Write the data of the demo and return the config of its stage."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, frame in zip(("gold", "predicted"), simulate(seed=20240101), strict=True):
-        frame.write_parquet(folder / f"{name}.parquet")
+    paths = written(folder, dict(zip(("gold", "predicted"), simulate(seed=20240101), strict=True)))
     return {
         "kind": "geocoding",
-        "gold": str(folder / "gold.parquet"),
-        "predicted": str(folder / "predicted.parquet"),
+        **paths,
         "by": [["system"]],
         "tolerances_km": list(_TOLERANCES_KM),
     }
 
 
 def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured and true precision and recall at two distances side by side, as text for people.
-
-    Args:
-        _: Folder of the data; the truth is in the geocoders.
-        tables: Result tables of the stage by name.
-    """
-    lines, held, intervals = [], 0, 0
+    """Measured and true precision and recall at two distances side by side, as text for people."""
+    numbers = BesideTruth()
     for geocoder in GEOCODERS:
         rows = tables["geocoding_scores"].filter(pl.col("system") == geocoder.name)
         for tolerance in (_TOLERANCES_KM[0], _TOLERANCES_KM[2]):
             row = rows.row(by_predicate=pl.col("tolerance_km") == tolerance, named=True)
             for name, of in (("precision", geocoder.precision), ("recall", geocoder.recall)):
-                true, lower, upper = of(tolerance), row[f"{name}_lower"], row[f"{name}_upper"]
-                title, interval = f"{name} at {tolerance:g} km", f"{lower:.3f} to {upper:.3f}"
-                lines.append(f"{geocoder.name:<13}{title:<22}{row[name]:10.3f}{interval:>19}{true:9.3f}")
-                held, intervals = held + (lower <= true <= upper), intervals + 1
-    title = f"{'':<35}{'measured':>10}{'95% interval':>19}{'true':>9}"
-    return "\n".join([title, *lines, f"{held} of {intervals} intervals hold the true value."])
+                numbers.add(f"{geocoder.name:<13}{name} at {tolerance:g} km", row, name, of(tolerance))
+    return numbers.text()

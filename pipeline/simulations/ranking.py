@@ -9,6 +9,7 @@ import polars as pl
 from scipy.special import gammaln, ndtr, xlog1py, xlogy
 
 from ..records import dataclass
+from . import written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,10 +40,6 @@ class System:
 
         A relevant document with A relevant and B other documents above it contributes (1 + A) / (1 + A + B) to the
         mean; given its score, A and B are binomial. The mean over the score is computed by Gauss-Hermite quadrature.
-
-        Args:
-            n: Number of ranked documents.
-            m: Number of relevant documents among them.
         """
         score = _NODES + self.shift
         above = _binomial(m - 1, ndtr(-_NODES)), _binomial(n - m, ndtr(-score))
@@ -67,11 +64,7 @@ RANKING_SYSTEMS = (System("random", 0.0), System("keywords", 1.0), System("train
 
 
 def simulate(*, seed: int, queries: int = 60) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Simulate rankings of all systems for the same queries.
-
-    Args:
-        seed: The same seed gives the same data.
-        queries: Number of queries; 5, 10 or 20 of their 200 documents are relevant, in turn.
+    """Simulate rankings of all systems for the same queries; 5, 10 or 20 of 200 documents are relevant, in turn.
 
     Returns:
         The ranking, one row per system, query and document: system, query_id, doc_id, score; and the relevance, one row
@@ -94,26 +87,17 @@ def simulate(*, seed: int, queries: int = 60) -> tuple[pl.DataFrame, pl.DataFram
 
 def write_demo(folder: Path) -> dict[str, Any]:
     """Write the data of the demo and return the config of its stage."""
-    folder.mkdir(parents=True, exist_ok=True)
-    ranking, relevance = simulate(seed=20240101)
-    ranking.write_parquet(folder / "ranking.parquet")
-    relevance.write_parquet(folder / "relevance.parquet")
+    paths = written(folder, dict(zip(("ranking", "relevance"), simulate(seed=20240101), strict=True)))
     return {
         "kind": "ranking",
-        "ranking": {"path": str(folder / "ranking.parquet")},
-        "relevance": {"path": str(folder / "relevance.parquet")},
+        **{name: {"path": path} for name, path in paths.items()},
         "by": [["system"]],
         "cutoffs": [1, 5, 10, 100],
     }
 
 
 def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured and true mean average precision side by side, with the probability that random selection does as well.
-
-    Args:
-        _: Folder of the data; the truth is in the systems.
-        tables: Result tables of the stage by name.
-    """
+    """Measured and true mean average precision side by side, with how probable it is under random selection."""
     rows = tables["ranking_summary"]
     lines, held = [], 0
     for system in RANKING_SYSTEMS:

@@ -9,6 +9,7 @@ import polars as pl
 from scipy.special import expit, logit, ndtr
 
 from ..records import dataclass
+from . import BesideTruth, written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,11 +78,6 @@ def simulate(*, seed: int, documents: int = 300, items: int = 20) -> pl.DataFram
     Items of one document are correlated: documents differ in their share of true items, and what a model sees of them
     shifts together. Over all documents, every model has its binormal distributions.
 
-    Args:
-        seed: The same seed gives the same data.
-        documents: Number of documents.
-        items: Items of each document.
-
     Returns:
         One row per model and item: item_id, document_id, model, score, label.
     """
@@ -105,11 +101,10 @@ def simulate(*, seed: int, documents: int = 300, items: int = 20) -> pl.DataFram
 
 def write_demo(folder: Path) -> dict[str, Any]:
     """Write the data of the demo and return the config of its stage."""
-    folder.mkdir(parents=True, exist_ok=True)
-    simulate(seed=20240101).write_parquet(folder / "predictions.parquet")
+    paths = written(folder, {"predictions": simulate(seed=20240101)})
     return {
         "kind": "threshold_sweep",
-        "predictions": {"path": str(folder / "predictions.parquet"), "columns": {"id": "item_id"}},
+        "predictions": {"path": paths["predictions"], "columns": {"id": "item_id"}},
         "by": [["model"]],
         "cluster": "document_id",
         "thresholds": {"start": 0.01, "stop": 0.99, "count": 99},
@@ -120,15 +115,10 @@ def write_demo(folder: Path) -> dict[str, Any]:
 
 
 def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured and true areas, precision and recall at the best threshold side by side, as text for people.
-
-    Args:
-        _: Folder of the data; the truth is in the models.
-        tables: Result tables of the stage by name.
-    """
+    """Measured and true areas, precision and recall at the best threshold side by side, as text for people."""
     points = tables["threshold_sweep_operating_points"].filter(pl.col("criterion") == "max_f1")
     rows = tables["threshold_sweep_areas"].join(points, on="model", suffix="_of_point")
-    lines, held, intervals = [], 0, 0
+    numbers = BesideTruth()
     for model in MODELS:
         row = rows.row(by_predicate=pl.col("model") == model.name, named=True)
         seen = model.seen(row["threshold"])
@@ -139,11 +129,7 @@ def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
             "recall": model.recall(seen),
         }
         for name, true in truth.items():
-            lower, upper = row[f"{name}_lower"], row[f"{name}_upper"]
             label = model.name if name == "average_precision" else ""
             title = f"{name} at {row['threshold']:.2f}" if name in {"precision", "recall"} else name
-            interval = f"{lower:.3f} to {upper:.3f}"
-            lines.append(f"{label:<15}{title:<20}{row[name]:10.3f}{interval:>19}{true:9.3f}")
-            held, intervals = held + (lower <= true <= upper), intervals + 1
-    title = f"{'':<35}{'measured':>10}{'95% interval':>19}{'true':>9}"
-    return "\n".join([title, *lines, f"{held} of {intervals} intervals hold the true value."])
+            numbers.add(f"{label:<15}{title}", row, name, true)
+    return numbers.text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import field, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import polars as pl
 
@@ -18,9 +18,6 @@ from .stage import ON_SAME_DATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-
-# What a stage shows of its results: figures and key numbers as data, which `report` draws.
 
 
 Format = Literal["percent", "number", "integer", "time", "category"]
@@ -153,19 +150,6 @@ class KeyNumber:
     format: Format = "percent"
 
 
-class MakesFigures(Protocol):
-    """What makes the figures of a stage."""
-
-    def __call__(self, tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> tuple[Figure, ...]:
-        """Return what there is to look at; a figure without a value is left out.
-
-        Args:
-            tables: The result tables of the stage by name; those that were not made are missing or have no row.
-            confidence: The level of the intervals in the tables, which captions name.
-        """
-        ...
-
-
 # Building blocks of figures: axes, series with limits, captions, rows in order and not too many of them.
 
 
@@ -178,6 +162,10 @@ GAP = "A line has a gap where its ratio is not defined."
 def keys_of(table: pl.DataFrame) -> list[str]:
     """Return the columns that name the group of a row: `grouping` and the grouping columns."""
     return [GROUPING.name, *grouping_columns(table.columns)]
+
+
+# What makes the figures of a stage from its result tables and the level of their intervals, 0.95 unless it is given.
+MakesFigures: TypeAlias = "Callable[..., tuple[Figure, ...]]"
 
 
 def shown(make: Callable[[Mapping[str, pl.DataFrame], float], Iterable[Figure | None]]) -> MakesFigures:
@@ -193,12 +181,7 @@ def shown(make: Callable[[Mapping[str, pl.DataFrame], float], Iterable[Figure | 
 
 
 def shares(title: str, column: str = "") -> Axis:
-    """Return an axis of ratios that reaches 0 and 1.
-
-    Args:
-        title: What they are.
-        column: Their column where the axis is the horizontal one.
-    """
+    """Return an axis of ratios that reaches 0 and 1."""
     return Axis(column, title, "percent", includes=(0.0, 1.0))
 
 
@@ -208,12 +191,7 @@ def level(confidence: float) -> str:
 
 
 def intervals(series: Sequence[Series], confidence: float) -> str:
-    """Say what the limits of series are, bands behind lines or bars at points; empty if none has any.
-
-    Args:
-        series: The series of a figure.
-        confidence: The level of the intervals.
-    """
+    """Say what the limits of series are, bands behind lines or bars at points; empty if none has any."""
     marks = {line.mark for line in series if line.lower}
     return f"{'Bars' if marks == {'point'} else 'Bands'} are {level(confidence)} intervals." if marks else ""
 
@@ -224,12 +202,7 @@ def caption(*sentences: str) -> str:
 
 
 def visible(table: pl.DataFrame, series: Series) -> Series:
-    """Return a series that can be seen: points in place of a line where no group has two rows.
-
-    Args:
-        table: The table of the series.
-        series: The series.
-    """
+    """Return a series that can be seen: points in place of a line where no group has two rows."""
     is_seen = series.mark in {"point", "bar"} or not has_single_rows(table)
     return series if is_seen else replace(series, mark="point")
 
@@ -240,13 +213,7 @@ def has_single_rows(table: pl.DataFrame) -> bool:
 
 
 def with_limits(table: pl.DataFrame, series: Series, limits_of: str = "") -> Series:
-    """Return a `visible` series with the columns of its limits if the table has any limit.
-
-    Args:
-        table: The table of the series.
-        series: The series without limits.
-        limits_of: The ratio that the limits are named after; default: the column of the series.
-    """
+    """Return a `visible` series with the columns of its limits, if the table has any, that `limits_of` or it names."""
     seen = visible(table, series)
     lower, upper = (f"{limits_of or series.column}_{side}" for side in ("lower", "upper"))
     has_limits = lower in table.columns and bool(table[lower].is_not_null().any())
@@ -254,12 +221,7 @@ def with_limits(table: pl.DataFrame, series: Series, limits_of: str = "") -> Ser
 
 
 def ratio_series(table: pl.DataFrame, mark: Mark = "line") -> tuple[Series, ...]:
-    """Return precision, recall and F1 with their limits, precision last.
-
-    Args:
-        table: A table with these columns.
-        mark: What stands for a value.
-    """
+    """Return precision, recall and F1 with their limits, precision last."""
     return tuple(with_limits(table, Series(name, RATIO_NAMES[name], role, mark)) for name, role in RATIO_ROLES.items())
 
 
@@ -278,10 +240,7 @@ def rising(curve: pl.DataFrame) -> pl.DataFrame:
 def thinned(table: pl.DataFrame, x: str, points: int = MOST_POINTS) -> pl.DataFrame:
     """Return at most about so many rows of every group: evenly spread over their order, and over the horizontal axis.
 
-    Args:
-        table: The rows in the order in which they are drawn; the last of every group is kept.
-        x: The column of the horizontal axis.
-        points: How many.
+    Rows are in the order in which they are drawn; the last of every group is kept.
     """
     keys = keys_of(table)
     if table.is_empty() or table.group_by(keys).len()["len"].to_numpy().max() <= points:
@@ -294,11 +253,7 @@ def thinned(table: pl.DataFrame, x: str, points: int = MOST_POINTS) -> pl.DataFr
 
 
 def of_best(best: pl.DataFrame) -> pl.DataFrame:
-    """Mark the limits of rows whose threshold was chosen as the best on the same data; without thresholds none was.
-
-    Args:
-        best: Rows of a curve, chosen by what they hold.
-    """
+    """Mark the limits of rows whose threshold was chosen as the best on the same data; without thresholds none was."""
     chosen = of_chosen(best)[INTERVAL_QUALITY]
     had_choice = pl.col(THRESHOLD).is_not_null()
     return best.with_columns(pl.when(had_choice).then(chosen).otherwise(INTERVAL_QUALITY).alias(INTERVAL_QUALITY))
@@ -323,10 +278,7 @@ def of_points(points: pl.DataFrame | None) -> str:
 def chosen_rows(points: pl.DataFrame | None, x: str, columns: Iterable[str]) -> pl.DataFrame | None:
     """Return the operating points that a figure marks: those with a threshold; None without any.
 
-    Args:
-        points: The table of operating points, if there is one.
-        x: The column of the horizontal axis.
-        columns: Those of the series; NULL where the operating points do not have them, as nothing is marked there.
+    Columns of its series that the operating points lack are NULL, as nothing is marked there.
     """
     if points is None:
         return None
@@ -334,9 +286,6 @@ def chosen_rows(points: pl.DataFrame | None, x: str, columns: Iterable[str]) -> 
     values = list(dict.fromkeys([x, CRITERION, *columns]))
     absent = nulls(name for name in values if name not in points.columns)
     return marked.with_columns(*absent).select(*keys_of(points), *values) if marked.height else None
-
-
-# Figures and key numbers that several stages have.
 
 
 # Figures that several stages have: ratios by threshold, precision against recall, histograms, values across groups.
@@ -371,6 +320,25 @@ def by_threshold(
         below: Series that lie below the three.
     """
     series = (*(visible(curve, line) for line in below), *ratio_series(curve))
+    y = shares("Precision, recall, F1" if not below else f"Precision, recall, F1, {below[0].name.lower()}")
+    return lines_by_threshold(
+        curve, points, confidence, series, name=name, title=title, what=what, x_title=x_title, y=y
+    )
+
+
+def lines_by_threshold(
+    curve: pl.DataFrame,
+    points: pl.DataFrame | None,
+    confidence: float,
+    series: tuple[Series, ...],
+    *,
+    name: str,
+    title: str,
+    what: str,
+    x_title: str,
+    y: Axis,
+) -> Figure:
+    """Return any series over the thresholds; arguments are as for `by_threshold`."""
     frame = drawn(thinned(curve, THRESHOLD), THRESHOLD, series)
     return Figure(
         name=name,
@@ -378,20 +346,14 @@ def by_threshold(
         caption=caption(what, intervals(series, confidence), GAP, of_points(points), of_thinned(curve, frame)),
         frame=frame,
         x=Axis(THRESHOLD, x_title),
-        y=shares("Precision, recall, F1" if not below else f"Precision, recall, F1, {below[0].name.lower()}"),
+        y=y,
         series=series,
         chosen=chosen_rows(points, THRESHOLD, (line.column for line in series)),
     )
 
 
 def precision_recall(curve: pl.DataFrame, points: pl.DataFrame | None, below: Sequence[Series] = ()) -> Figure | None:
-    """Return precision against recall, in the order of the thresholds; None where no group has two of them.
-
-    Args:
-        curve: One row per group and threshold with both ratios, as `rising` orders them.
-        points: The operating points, if there are any.
-        below: Series that lie below the curve.
-    """
+    """Return precision against recall, in the order of the thresholds; None where no group has two of them."""
     return path_of_thresholds(
         curve,
         points,
@@ -416,15 +378,7 @@ def path_of_thresholds(
 ) -> Figure | None:
     """Return one ratio against another, in the order of the thresholds; None where no group has two of them.
 
-    Args:
-        curve: One row per group and threshold with the ratios, as `rising` orders them.
-        points: The operating points, if there are any.
-        name: Name of the figure.
-        title: Its title.
-        words: What a caption says of the line.
-        axes: The axes x and y.
-        series: What is drawn.
-        rules: Lines to compare with.
+    The curve has one row per group and threshold, as `rising` orders them; `words` are what a caption says of the line.
     """
     if has_single_rows(curve):
         return None
@@ -469,16 +423,7 @@ def histogram(values: pl.DataFrame, column: str, per_unit: float, lowest: int, h
 
 
 def histogram_of_shares(values: pl.DataFrame, column: str, *, name: str, title: str, what: str, unit: str) -> Figure:
-    """Return how values between 0 and 1 are spread over units.
-
-    Args:
-        values: One row per unit.
-        column: The column of the values.
-        name: Name of the figure.
-        title: Its title.
-        what: What a value is: `F1 of a document`.
-        unit: What is counted, in the plural: `documents`.
-    """
+    """Return how shares are spread over units, one a row: `what` is `F1 of a document`, `unit` is `documents`."""
     frame = histogram(values, column, BINS_OF_SHARES, 0, BINS_OF_SHARES - 1)
     undefined = values[column].null_count()
     counts = f"{undefined:,} of {values.height:,} in all groups together"
@@ -506,18 +451,7 @@ def across_groups(
     y: Axis,
     rules: tuple[Rule, ...] = (),
 ) -> Figure:
-    """Return values of all groups side by side; of many groups the largest.
-
-    Args:
-        table: One row per group.
-        series: What is drawn of every group.
-        size: The column by which groups are large.
-        name: Name of the figure.
-        title: Its title.
-        words: Its caption, to which the number of groups is added.
-        y: The vertical axis.
-        rules: Lines that help to read it.
-    """
+    """Return values of all groups, one a row, side by side; of many groups those with the largest `size`."""
     is_total = pl.col(GROUPING.name) == TOTAL
     largest = table.sort(is_total, pl.col(size), descending=True, nulls_last=True, maintain_order=True).head(
         MOST_GROUPS
@@ -529,14 +463,7 @@ def across_groups(
 
 
 def ratios_of_groups(best: pl.DataFrame, size: str, confidence: float, at: str) -> Figure | None:
-    """Return precision, recall and F1 of all groups side by side; None of a single group.
-
-    Args:
-        best: One row per group with the three ratios and their limits.
-        size: The column by which groups are large.
-        confidence: The level of the intervals.
-        at: Where the ratios are taken: `at the threshold that max_f1 chose`.
-    """
+    """Return the ratios of all groups, one a row, side by side, `at` saying where; None of a single group."""
     if best.height < 2:  # noqa: PLR2004 - a single group has none beside it
         return None
     series = ratio_series(best, "point")
@@ -640,9 +567,7 @@ def on_other_data(rows: pl.DataFrame) -> pl.DataFrame:
 def beside_best(best: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
     """The rows of a curve with its best F1, with the cross-fitted columns of the operating point that chose them.
 
-    Args:
-        best: One row per group, or several of which those of this choice have the threshold of the operating point.
-        points: The operating points; none was chosen for F1 where the criteria are others.
+    A group has one row, or several of which those of this choice have the threshold of the operating point.
     """
     keys = [GROUPING.name, *grouping_columns(best.columns), THRESHOLD]
     fitted = [name for name in points.columns if CROSS_FITTED in name]
@@ -656,12 +581,7 @@ def words_of_choice(row: Mapping[str, object]) -> str:
 
 
 def key_numbers_of(table: pl.DataFrame, wanted: Sequence[Wanted]) -> tuple[KeyNumber, ...]:
-    """Return the wanted numbers of every row, group by group, the total first.
-
-    Args:
-        table: One row per group.
-        wanted: What is shown of a row.
-    """
+    """Return the wanted numbers of every row, group by group, the total first."""
     ordered = table.sort(pl.col(GROUPING.name) != TOTAL, maintain_order=True)
     return tuple(_numbers(ordered, wanted))
 

@@ -23,7 +23,7 @@ from ..metrics.matching.spans import (
     normalised_text,
 )
 from ..plan import rows
-from ..plan.nodes import CrossCheck, Relation, file_check, missing_check, repeats_check
+from ..plan.nodes import CrossCheck, Grouped, Relation, file_check, missing_check, repeats_check
 from ..queries.dialect import column, kept
 from ..queries.load import statement
 from ..records import dataclass
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 
     from ..plan.nodes import Check
     from ..sources.source import Source
-
-
-# Mentions of entities in documents as stages use them: the rule of matching, and the relations to be matched.
 
 
 Match = Literal["span", "text", "overlap", "text_near"]
@@ -210,9 +207,6 @@ def _combined(first: list[NDArray[np.int64]], second: list[NDArray[np.int64]]) -
     return [left * size + right for left, right in zip(first, second, strict=True)]
 
 
-# The rule by which mentions are matched, for a methods section.
-
-
 def rule_in_words(parameters: Mapping[str, object]) -> str:
     """Say which mentions may be matched and how they are, as the end of a sentence."""
     share = f"at least {parameters['minimum_overlap']:.10g} of the characters in "
@@ -261,7 +255,7 @@ class MentionRows:
     predicted: Source
     gold: Source
     documents: Source | None
-    by: tuple[rows.Grouped, ...]
+    by: tuple[Grouped, ...]
     needs: tuple[str, ...]
     shown: tuple[str, ...] = ()
     located: bool = False
@@ -405,7 +399,7 @@ class MentionRows:
         """Columns of mentions that are passed on; their key is that of their document."""
         return [name for name in (*self.taken(source), *(FILE_ORDER if self.in_file_order else ())) if name != "doc_id"]
 
-    def is_type(self, group: rows.Grouped) -> bool:
+    def is_type(self, group: Grouped) -> bool:
         """Whether a grouping column is the type of the mentions."""
         return group.source == "predicted" and group.name == self.params.type_group
 
@@ -418,12 +412,7 @@ class MentionRows:
                 yield file_check("mentions/checks/misplaced", source, values={"farthest": FARTHEST_CHARACTER})
 
     def repeats(self, source: Source, accepted: str = "") -> Iterator[CrossCheck]:
-        """Whether mentions stand twice at one place, of which a mention of the other input matches one.
-
-        Args:
-            source: The gold or the predicted mentions.
-            accepted: What the config can say if they are meant.
-        """
+        """Whether mentions stand twice at one place; `accepted` is what the config can say if they are meant."""
         taken = self.taken(source)
         if self.params.duplicates == "error" and all(name in taken for name in PLACE):
             systems = self.systems if source is self.predicted else ()
@@ -478,7 +467,7 @@ def systems_from(systems: Sequence[str]) -> rows.From:
 
 def resolve_by(
     params: MentionParameters, predicted: Source, gold: Source, documents: Source | None
-) -> tuple[rows.Grouped, ...]:
+) -> tuple[Grouped, ...]:
     """The grouping columns: of the predictions alone, of the documents, or the type of the mentions.
 
     Raises:

@@ -7,7 +7,7 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -173,6 +173,9 @@ class EvenThresholds(BaseModel):
         return values
 
 
+Thresholds: TypeAlias = EvenThresholds | tuple[float, ...] | Literal["distinct"] | None
+
+
 @lru_cache(maxsize=16)
 def even_values(start: float, stop: float, count: int) -> tuple[float, ...]:
     """Evenly spaced values, both ends included; only `start` if one is wanted.
@@ -262,7 +265,7 @@ class StageParameters(BaseModel):
 
     name: str
     by: tuple[tuple[str, ...], ...] = ((),)
-    thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = None
+    thresholds: Thresholds = None
     cluster: str | tuple[str, str] | None = None
     cluster_order: str | None = None
     confidence: Confidence = 0.95
@@ -406,9 +409,7 @@ class StageParameters(BaseModel):
 
     @field_validator("thresholds")
     @classmethod
-    def _distinct_values(
-        cls, value: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None
-    ) -> EvenThresholds | tuple[float, ...] | Literal["distinct"] | None:
+    def _distinct_values(cls, value: Thresholds) -> Thresholds:
         if isinstance(value, EvenThresholds):
             value.values()
         return value

@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from ..sources.source import Source
 
 
-# What `explain` shows of a stage, as data: formulas, rows behind a number, and conventions of other tools.
-
-
-# Where the numbers of a stage come from: formulas and sections of rows, as data, which `explain` shows.
-
-
 Form = tuple[tuple[str, str], ...]
 """Steps to a number: the name of each quantity, with its formula of columns of the row and of earlier steps."""
 
@@ -83,9 +77,6 @@ class Evidence:
     profiles: tuple[Profile, ...] = ()
     independent: str = "rows"
     decides: tuple[str, ...] = ()
-
-
-# Rows behind a number, as data: what is explained, and the sections of rows that `explain` shows of it.
 
 
 EXPLAINED_ROWS = "explained_rows"
@@ -304,20 +295,12 @@ class Measured:
         return "no" if not values else f"{max(values):,}" if len(values) == 1 else f"up to {max(values):,}"
 
 
-# What was measured ---------------------------------------------------------------------------------------------------
-
-
 # rows without a label, or that nobody judged, stand behind those that were drawn
 _NOT_LEFT_OUT = {"used", "rows_in", "not_labelled", "not_judged"}
 
 
 def left_out(measured: Measured, nouns: Mapping[str, str]) -> str:
-    """Say which rows were not used and why; empty if all were.
-
-    Args:
-        measured: The stage.
-        nouns: What a row of an input is called, several of them, by input.
-    """
+    """Say which rows were not used and why, with what rows of an input are called; empty if all were."""
     phrases = []
     for name, noun in nouns.items():
         account = measured.accounts.get(name, {})
@@ -395,17 +378,8 @@ def _cost(cost: Mapping[str, float]) -> str:
     return listed([f"{cost[name]:.10g} for {what}" for name, what in words.items() if cost[name]])
 
 
-# Intervals -----------------------------------------------------------------------------------------------------------
-
-
 def intervals(measured: Measured, units: str, closed_forms: str) -> str:
-    """Say how limits were computed.
-
-    Args:
-        measured: The stage.
-        units: What is independent, several of them.
-        closed_forms: The sentence on limits of the default, after `Limits of 95% confidence …`.
-    """
+    """Say how limits were computed, by resamples of units or closed forms, told after `Limits of 95% confidence …`."""
     parameters = measured.parameters
     if parameters["uncertainty"] == "none":
         return "No intervals were computed."
@@ -423,9 +397,6 @@ def units_in_words(measured: Measured, nouns: Mapping[str, str]) -> str:
     return listed(nouns.get(column, f"values of {column}") for column in columns)
 
 
-# Results -------------------------------------------------------------------------------------------------------------
-
-
 def of_first_criterion(points: pl.DataFrame) -> pl.DataFrame:
     """Return the operating points of the first criterion."""
     return points if points.is_empty() else points.filter(pl.col("criterion") == points["criterion"][0])
@@ -439,13 +410,9 @@ def headline_rows(rows: pl.DataFrame) -> tuple[list[dict[str, Any]], int]:
 
 
 def results(rows: pl.DataFrame, words: Mapping[str, str], level: str, where: str = "") -> Iterator[str]:
-    """Give ratios with their limits, in a sentence for the total or for each of the first groups.
+    """Give ratios with their limits, in a sentence for the total or for each of the first groups, one a row.
 
-    Args:
-        rows: One row for each group.
-        words: The ratios by column, with what they are called.
-        level: Level of the intervals.
-        where: Where on the curve, a format of the threshold: `At a threshold of {threshold:.4g}`.
+    `where` on the curve is a format of the threshold: `At a threshold of {threshold:.4g}`.
     """
     shown, n_more = headline_rows(rows)
     for row in shown:

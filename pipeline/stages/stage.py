@@ -28,11 +28,8 @@ if TYPE_CHECKING:
     from ..sources.inputs import InputContract
     from ..sources.source import Source
     from ..tables.columns import Ratio
-    from .figures import Figure, KeyNumber, MakesFigures
+    from .figures import KeyNumber, MakesFigures
     from .sections import Asked, Evidence, Measured
-
-
-# What every stage is: parameters, inputs, a plan of counts, and result tables derived from counts.
 
 
 DOUBT = "*"
@@ -111,11 +108,6 @@ class UnitTable:
 CLUSTER = "cluster"  # the column of a table of units that tells their clusters
 
 
-def no_figures(_tables: Mapping[str, pl.DataFrame], _confidence: float = 0.95, /) -> tuple[Figure, ...]:
-    """Make no figure, as a stage does that has nothing to look at."""
-    return ()
-
-
 @dataclass(frozen=True)
 class Stage:
     """One task, as data. A stage never opens a file or a connection: it plans, and it derives.
@@ -124,9 +116,9 @@ class Stage:
         kind: Name of the task, the same in every place.
         parameters: The parameter class.
         inputs: The inputs, the primary input first.
+        plan: What to bind, check and count, from the parameters and the inputs by name.
         tables: The result tables.
         count_columns: The counts of the saved count table.
-        plan: What to bind, check and count, from the parameters and the inputs by name.
         derive: Result tables by name, from the parameters and the tables of the plan: count tables with the columns
             `grouping`, the `by` columns, `replicate`, `threshold` and the counts, and frames. A table that it leaves
             out has no row.
@@ -147,13 +139,13 @@ class Stage:
     kind: str
     parameters: type[StageParameters]
     inputs: tuple[InputContract, ...]
-    tables: tuple[Table, ...]
-    count_columns: tuple[Column, ...]
     plan: Callable[[Any, Mapping[str, Source]], Plan]
-    derive: Callable[[Any, Mapping[str, pl.DataFrame]], dict[str, pl.DataFrame]]
-    warnings: Callable[[Mapping[str, pl.DataFrame]], tuple[str, ...]]
-    summarize: Callable[[Mapping[str, pl.DataFrame]], Summary]
-    figures: MakesFigures = no_figures
+    tables: tuple[Table, ...] = ()
+    count_columns: tuple[Column, ...] = ()
+    derive: Callable[[Any, Mapping[str, pl.DataFrame]], dict[str, pl.DataFrame]] = lambda _params, _counts: {}
+    warnings: Callable[[Mapping[str, pl.DataFrame]], tuple[str, ...]] = lambda _tables: ()
+    summarize: Callable[[Mapping[str, pl.DataFrame]], Summary] = lambda _tables: Summary((), (), "")
+    figures: MakesFigures = lambda _tables, _confidence=0.95: ()
     key_numbers: Callable[[Mapping[str, pl.DataFrame]], tuple[KeyNumber, ...]] = lambda _tables: ()
     methods: Callable[[Measured], Iterable[str]] = lambda _measured: ()
     units: UnitTable | None = None
@@ -187,13 +179,7 @@ def counts_table(stage: Stage) -> Table:
 def groups_without(
     groups: pl.DataFrame, conditions: Mapping[str, pl.Expr], consequence: str = "numbers that need one are empty (NULL)"
 ) -> tuple[str, ...]:
-    """Warnings that all groups lack something, or notes that some do.
-
-    Args:
-        groups: One row per group.
-        conditions: What they may lack, in words, with the condition of the groups that lack it.
-        consequence: What follows from that, in words.
-    """
+    """Warnings that all groups, one a row, lack something, or notes that some do: what it is in words, by condition."""
     messages = []
     for words, condition in conditions.items():
         number_of = groups.filter(condition).height
@@ -204,25 +190,14 @@ def groups_without(
 
 
 def groups_with(number_of: int, groups: int, *, only: str = "there is") -> str:
-    """The beginning of a sentence on what some of the groups have.
-
-    Args:
-        number_of: How many have it.
-        groups: How many there are.
-        only: What is said of a single group, where none need be told from it.
-    """
+    """The beginning of a sentence on how many of the groups have something; `only` is said of a single group."""
     if groups == 1:
         return only
     return f"{number_of:,} of {groups:,} groups {'has' if number_of == 1 else 'have'}"
 
 
 def f1_curve(curve: pl.DataFrame, group: pl.DataFrame) -> tuple[tuple[float | None, ...] | None, str]:
-    """The small curve of a summary and its title; None and an empty title where there are no two thresholds.
-
-    Args:
-        curve: One row per group × threshold, with `f1`.
-        group: One row with the columns that identify the group.
-    """
+    """The small curve of a summary, of the rows of one group, and its title; None where there are no two thresholds."""
     rows = among(curve, group, group.columns)
     rows = rows if rows[THRESHOLD].is_sorted() else rows.sort(THRESHOLD)
     thresholds = rows[THRESHOLD].drop_nulls()
@@ -240,12 +215,12 @@ def summary_of(
     *,
     on_same_data: bool = False,
 ) -> Summary:
-    """What people see of groups.
+    """What people see of groups, the most important first.
 
     Args:
-        rows: The rows that they see, at least one, the most important first.
+        rows: At least one.
         cells: What makes the cells of a row behind its group, by their titles.
-        sentence: What makes the main result in words, of the first row.
+        sentence: The main result in words, of the first row.
         curve: The small curve and its title, as from `f1_curve`.
         on_same_data: As in `Summary`.
     """
@@ -282,13 +257,7 @@ def percent(value: object) -> str:
 
 
 def interval(row: Mapping[str, object], name: str, quality: str = INTERVAL_QUALITY) -> str:
-    """A ratio and its limits for people, with `DOUBT` behind doubtful limits.
-
-    Args:
-        row: Row of a result table.
-        name: The ratio.
-        quality: The column that says how far its limits can be trusted.
-    """
+    """A ratio and its limits for people, with `DOUBT` behind doubtful limits."""
     lower, upper = row[f"{name}_lower"], row[f"{name}_upper"]
     if not isinstance(lower, float) or not isinstance(upper, float):
         return percent(row[name])
@@ -305,9 +274,6 @@ def integer(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else "–"
 
 
-# What the numbers of a stage rest on: units, how much each moves a number, and stages whose units are compared.
-
-
 # How much a unit (event, cluster, document, series) moves a number: the number with it and without it.
 
 
@@ -317,13 +283,7 @@ WITHOUT, INFLUENCE = "without", "influence"
 
 
 def untold(asked: Asked, units: str, told: Sequence[str] = OF_COUNTS) -> str:
-    """Why there is no influence of units on the number that is explained; empty if there is.
-
-    Args:
-        asked: What is explained.
-        units: What the units are, in words.
-        told: The numbers whose value without a unit follows from what is known of the units.
-    """
+    """Why the number that is explained is not known without one of the units; empty if it is one of those told."""
     if asked.measure in told:
         return ""
     return (
@@ -333,11 +293,7 @@ def untold(asked: Asked, units: str, told: Sequence[str] = OF_COUNTS) -> str:
 
 
 def ratio_of(counts: Mapping[str, pl.Expr], measure: str) -> pl.Expr:
-    """A ratio of counts, such as precision; of `fpr` and others `tn` must be among them.
-
-    Args:
-        counts: Expressions of `tp`, `fp`, `fn`, perhaps `tn`.
-        measure: The ratio.
+    """A ratio of the counts `tp`, `fp`, `fn`, perhaps `tn`.
 
     Raises:
         ValueError: it is no ratio of these counts.
@@ -352,13 +308,8 @@ def ratio_of(counts: Mapping[str, pl.Expr], measure: str) -> pl.Expr:
 def with_influence(units: pl.DataFrame, measure: str, suffix: str = "") -> pl.DataFrame:
     """Units with the ratio of all others, `without`, and `influence`, the difference that the unit makes.
 
-    Args:
-        units: One row per unit with `tp`, `fp`, `fn` and perhaps `tn`.
-        measure: As for `ratio_of`.
-        suffix: Behind the names of the counts, such as `_weight`.
-
-    Returns:
-        The rows with the largest influence first; where the others alone have no ratio it is NULL, and comes last.
+    Units have `tp`, `fp`, `fn` and perhaps `tn`, with a suffix such as `_weight`. Those with the largest influence come
+    first; where the others alone have no ratio it is NULL, and comes last.
     """
     names = [name for name in (*CONFUSION, "tn") if f"{name}{suffix}" in units.columns]
     values = {name: pl.col(f"{name}{suffix}").cast(pl.Float64) for name in names}
@@ -369,22 +320,11 @@ def with_influence(units: pl.DataFrame, measure: str, suffix: str = "") -> pl.Da
 
 
 def by_influence(units: pl.DataFrame, ratio: float | None) -> pl.DataFrame:
-    """Units with `influence`, the ratio of all less `without`; the largest come first, equal ones keep their order.
-
-    Args:
-        units: One row per unit, with the column `without`.
-        ratio: The ratio of all units.
-    """
+    """Units with `influence`, the ratio of all less `without`; the largest come first, equal ones keep their order."""
     influence = (pl.lit(ratio, dtype=pl.Float64) - pl.col(WITHOUT)).alias(INFLUENCE)
     return units.with_columns(influence).sort(
         pl.col(INFLUENCE).abs(), descending=True, nulls_last=True, maintain_order=True
     )
-
-
-# What the numbers of a stage rest on, as data: which units are independent, and what grows with their number.
-#
-# `thresher plan` reads it: how many units an interval or a test needs follows from the published numbers and from
-# this.
 
 
 @dataclass(frozen=True)

@@ -40,14 +40,10 @@ def limited_of(stated: Stated) -> dict[str, Ratio]:
 
 
 def counted(stated: Stated, cube: Cube) -> pl.DataFrame:
-    """The counts of every group at every threshold; in a row without one where a group has none of its own.
-
-    Args:
-        stated: What the table states.
-        cube: The counts of all groups.
+    """The counts that are stated, of every group at every threshold; a group without any of its own has a row of zeros.
 
     Returns:
-        The keys of the cube, `threshold`, and the counts that are stated.
+        The keys of the cube, `threshold`, and the counts.
     """
     within, totals = _read(stated, "within"), _read(stated, "total")
     keys, every = list(cube.keys), cube.totals(totals)
@@ -65,13 +61,7 @@ def counted(stated: Stated, cube: Cube) -> pl.DataFrame:
 
 
 def with_ratios(frame: pl.DataFrame, stated: Stated, without: Sequence[str] = ()) -> pl.DataFrame:
-    """A frame with the ratios of its counts, and `undefined`: why the first of those with a reason is NULL.
-
-    Args:
-        frame: With the counts.
-        stated: What the table states.
-        without: Ratios that the frame has already.
-    """
+    """A frame with its ratios, but for those in `without`, and `undefined`: why the first that has a reason is NULL."""
     ratios = [ratio for name, ratio in ratios_of(stated).items() if name not in without]
     divided = frame.with_columns_seq(ratio_of(each, {name: pl.col(name) for name in each.counts}) for each in ratios)
     reasons = (
@@ -83,13 +73,7 @@ def with_ratios(frame: pl.DataFrame, stated: Stated, without: Sequence[str] = ()
 
 
 def outcomes_of(stated: Stated, group: GroupCounts, counts: NDArray[np.bool_] | None = None) -> Confusion:
-    """The counts of one group by replicate and threshold; nothing is a true negative.
-
-    Args:
-        stated: What the table states; of `tp`, `fp` and `fn` nothing is one that it does not state.
-        group: The counts of the group.
-        counts: Which replicates count; None: all.
-    """
+    """The counts of one group by replicate, of those that count, and threshold; 0 where they are not stated."""
     values = _values(stated, group.at_or_above, lambda name: group.totals(name)[:, None])
     nothing = 0 * reduce(add, values.values())
     of_replicates = {name: nothing + values.get(name, 0) for name in ("tp", "fp", "fn", *values)}
@@ -100,12 +84,7 @@ def outcomes_of(stated: Stated, group: GroupCounts, counts: NDArray[np.bool_] | 
 
 
 def at_folds(outcomes: Confusion, chosen: Ints) -> Confusion:
-    """The counts of every replicate at the threshold of its fold alone, shape (G, 1).
-
-    Args:
-        outcomes: Counts by replicate and threshold.
-        chosen: The number of the threshold of each fold.
-    """
+    """The counts of every replicate at the threshold that its fold chose, by number, alone, shape (G, 1)."""
     tp, fp, fn, tn = (at_choices(side, chosen) for side in (outcomes.tp, outcomes.fp, outcomes.fn, outcomes.tn))
     others = {name: at_choices(count, chosen) for name, count in outcomes.others.items()}
     return Confusion(tp, fp, fn, tn, in_time=outcomes.in_time, others=others)
@@ -152,16 +131,16 @@ def sample_sizes_of(
     scales_of_others: Mapping[str, Scale] | None = None,
     units: Mapping[str, str] | None = None,
 ) -> SampleSizes:
-    """What the ratios of a table rest on: what their denominators count.
+    """What the ratios of a table rest on: what their denominators count; arguments as for `SampleSizes`.
 
     Args:
         stated: What the table states.
-        nouns: As for `SampleSizes`.
-        clusters: As for `SampleSizes`.
+        nouns: See there.
+        clusters: See there.
         further: Counts of other tables.
-        sized_by: As for `SampleSizes`; ratios over several counts rest on it, too.
+        sized_by: See there; ratios over several counts rest on it, too.
         scales_of_others: How limits are made of numbers that are no ratios.
-        units: As for `SampleSizes`.
+        units: See there.
     """
     counts = [each for each in (*stated, *further) if isinstance(each, Count) and each.noun]
     noun_of, limited = {count.name: count.noun for count in counts}, limited_of(stated)

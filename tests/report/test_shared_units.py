@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy
+from comparing import compare_matchers
 
-from pipeline.metrics.comparison.paired import compare_matchers
 from pipeline.report.diff_tests import paired_differences
 from report.made_stages import documents, queries, stage_of
 

@@ -159,11 +159,7 @@ class Counted:
 def counted(truth: Incidents, predictions: Points, rule: AlarmRule, score: Floats | None) -> Counted:
     """What every prediction adds to the counts at its own score.
 
-    Args:
-        truth: True points.
-        predictions: Predicted points.
-        rule: What detects, and what becomes of repeats.
-        score: Finite scores; None: all enter together.
+    Scores are finite; without, all predictions enter together.
     """
     zones = find_zones(truth, predictions, rule.margin)
     first = first_alarms(zones, scores_of(predictions, score))
@@ -179,11 +175,7 @@ def changes_by_score(
 ) -> tuple[Changes, Alerts, Final]:
     """All changes where every prediction is an alarm of its own.
 
-    Args:
-        truth: True points.
-        predictions: Predicted points.
-        rule: What detects, and what becomes of repeats.
-        score: Finite scores of the predictions; None: all enter together.
+    Scores are finite; without, all predictions enter together.
 
     Returns:
         The changes, first one for every prediction in order; those of first alarms; and what remains in the end.
@@ -216,10 +208,7 @@ def changes_by_score(
 def final(counts: Counted, rule: AlarmRule, kept: Ints) -> Final:
     """What remains where all predictions count: first alarms are those that no other overtakes.
 
-    Args:
-        counts: Counts of the kept predictions.
-        rule: What detects, and what becomes of repeats.
-        kept: Their numbers among all predictions.
+    Counts are those of the kept predictions, which have these numbers among all.
     """
     stays = np.isneginf(counts.first.above)
     first = FirstAlarms(counts.first.zone[stays], kept[counts.first.prediction[stays]], counts.first.above[stays])
@@ -259,9 +248,7 @@ class Levels:
     def of(cls, predictions: Points, level: Ints) -> Levels:
         """The states of all series.
 
-        Args:
-            predictions: Predictions.
-            level: Level of each, shape (predictions,), at least 0; higher scores have the same or a higher one.
+        Levels, shape (predictions,), are at least 0; higher scores have the same or a higher one.
         """
         order = np.lexsort((-level, predictions.series))
         series, levels = predictions.series[order], level[order]
@@ -291,9 +278,7 @@ class Kept:
 def later_by(predictions: Points, cooldown: float) -> Ints:
     """Number of the first prediction of the same series that comes at least the cooldown later.
 
-    Args:
-        predictions: Predictions.
-        cooldown: Above 0, in the unit of the positions. The difference of floating-point positions is rounded once.
+    The cooldown is above 0, in the unit of the positions. The difference of floating-point positions is rounded once.
 
     Returns:
         Shape (predictions,); one after the last prediction of the series if there is none.
@@ -341,11 +326,8 @@ class Chains:
     def every(self, levels: Levels, beside: Ints) -> Iterator[Kept]:
         """What is kept in every state, about a million kept predictions at a time.
 
-        O(kept · log n), kept being the sum over all states, and n the number of predictions of a series.
-
-        Args:
-            levels: The states.
-            beside: How many other rows each state needs, shape (S,), for the size of a batch.
+        O(kept · log n), kept being the sum over all states, and n the number of predictions of a series. Beside, shape
+        (S,), is how many other rows each state needs, for the size of a batch.
         """
         lowest = levels.lowest  # where a series keeps most
         most = np.bincount(self.kept(levels, lowest).state, minlength=len(levels.series))[lowest]
@@ -410,12 +392,7 @@ def changes_by_level(
 ) -> tuple[Changes, Alerts, Final]:
     """All changes; what is kept is matched anew at every level at which it is something else than above.
 
-    Args:
-        truth: True points.
-        predictions: Predicted points.
-        rule: What detects, and what becomes of repeats.
-        score: Finite scores of the predictions; None: all enter together.
-        cooldown: The cooldown.
+    Scores are finite; without, all predictions enter together.
 
     Returns:
         As `changes_by_score`. The first rows of the changes count every prediction as merged, in order; at the lowest
@@ -544,9 +521,7 @@ _ROUNDING = 1e-24
 def poisson_limits(count: Floats, confidence: float) -> Limits:
     """Exact limits of the mean of a Poisson count (Garwood 1936).
 
-    Args:
-        count: Observed, ≥ 0, any shape.
-        confidence: Such as 0.95.
+    Counts are observed, ≥ 0, of any shape.
     """
     tails = (1 - confidence) / 2
     lower = np.where(count > 0, scipy.special.gammaincinv(np.maximum(count, 1.0), tails), 0.0)
@@ -646,10 +621,7 @@ class Leads:
     def of(cls, lead: Floats, replicate: Ints, number: Ints) -> Leads:
         """The leads of rows that repeat, and may take each other away.
 
-        Args:
-            lead: Lead of each row.
-            replicate: Its replicate.
-            number: How many true points come or, below 0, go.
+        Numbers are how many true points come or, below 0, go.
         """
         values, column = np.unique(lead, return_inverse=True)
         replicates, row = np.unique(replicate, return_inverse=True)
@@ -710,12 +682,7 @@ class Leads:
         return self.in_time and len(self.counts) > 1 and may_neighbours_be_alike(self._shifts)
 
     def mean_limits(self, confidence: float, resampling: Resampling | None = None) -> Pair:
-        """Limits of the mean by Student's t, farther on the side of the long tail; nan for one replicate.
-
-        Args:
-            confidence: Such as 0.95.
-            resampling: How the bootstrap draws; None: limits of the closed form.
-        """
+        """Limits of the mean by Student's t, farther on the side of the long tail; nan for one replicate."""
         if len(self.counts) < 2:  # noqa: PLR2004 - a spread needs two
             return NO_LIMITS
         spread = self._spread
@@ -742,11 +709,6 @@ class Leads:
         The limits of the share of leads up to a value are those of a proportion over clusters, at every value that
         occurs, so that each value is tested as the quantile (Woodruff 1952; with independent leads these are limits by
         order statistics). A limit beyond the lowest or the highest lead is not known.
-
-        Args:
-            shares: Which quantiles, such as 0.5.
-            confidence: Such as 0.95.
-            resampling: As for `mean_limits`.
 
         Returns:
             Lower and upper limit of each; nan where there is none.

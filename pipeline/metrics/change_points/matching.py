@@ -78,11 +78,8 @@ def in_order(series: Ints, position: Positions, score: Floats | None = None) -> 
 def distinct_in_order(series: Ints, position: Positions) -> Points:
     """Every position of a series once, sorted by series and position.
 
-    Where the series and the complete position fit into one integer, only these integers are sorted.
-
-    Args:
-        series: Series of every point, counted from 0, shape (N,), any order.
-        position: Position of every point, shape (N,): int64 or finite float64.
+    Where the series and the complete position fit into one integer, only these integers are sorted. Series are counted
+    from 0; positions, in any order, are int64 or finite float64; both have the shape (N,).
     """
     if not len(series) or position.dtype != np.int64:
         return distinct_points(in_order(series, position)[0])
@@ -138,14 +135,8 @@ def _by_columns(series: Ints, position: Positions, score: Floats | None) -> Ints
 def added_one_to_one(truth: Points, predictions: Points, margin: Margin, score: Floats | None = None) -> Ints:
     """Whether every prediction is in the maximum one-to-one matching that takes higher scores first.
 
-    TP(v) is the size of the largest matching of all predictions with a score ≥ v, at every v.
-
-    Args:
-        truth: True points.
-        predictions: Predicted points.
-        margin: The margin.
-        score: Finite scores of the predictions; higher means more confident. None: the predictions nearest to a true
-            point go first, which changes no total.
+    TP(v) is the size of the largest matching of all predictions with a score ≥ v, at every v. Scores are finite, and
+    higher means more confident; without, the predictions nearest to a true point go first, which changes no total.
 
     Returns:
         0 or 1 for every prediction, shape (predictions,), int64. On equal scores the earlier positions go first.
@@ -160,13 +151,8 @@ def added_any(truth: Points, predictions: Points, margin: Margin, score: Floats 
     """Number of true points whose best prediction within the margin is this one.
 
     The definition of Truong, Oudre & Vayatis (2020), who use `<`: true points with at least one prediction within the
-    margin. A prediction may serve several true points, so that precision can exceed 1. O((P + T) log).
-
-    Args:
-        truth: True points.
-        predictions: Predicted points.
-        margin: The margin.
-        score: Finite scores of the predictions; without, all are equal.
+    margin. A prediction may serve several true points, so that precision can exceed 1. O((P + T) log). Scores are
+    finite; without, all are equal.
 
     Returns:
         Shape (predictions,), int64, at least 0. Of equally good predictions the one at the earlier position counts.
@@ -178,11 +164,7 @@ def added_any(truth: Points, predictions: Points, margin: Margin, score: Floats 
 def best_prediction(truth: Points, predictions: Points, margin: Margin, score: Floats | None = None) -> Ints:
     """Number of the prediction with the best score within the margin of every true point.
 
-    Args:
-        truth: True points.
-        predictions: Predicted points.
-        margin: The margin.
-        score: Finite scores of the predictions; without, all are equal.
+    Scores are finite; without, all are equal.
 
     Returns:
         Shape (true points,); -1 if no prediction is within the margin; on equal scores the earlier position.
@@ -201,16 +183,10 @@ def added_as_ruptures(
 
     True points take turns in input order. One counts if it is near a prediction that no earlier true point was near.
     Every prediction therefore belongs to the first true point near it, and a true point enters with the best of the
-    predictions that belong to it: O((P + T) log). Matches can be lost: of {4, 11, 18} and {7, 8, 14} within 6, only
-    2 of 3 are matched. The order of the predictions does not matter. ruptures itself uses `<` (an open margin) and
-    rejects repeated positions.
-
-    Args:
-        truth: True points.
-        predictions: Predicted points.
-        margin: The margin.
-        score: Finite scores of the predictions; without, all are equal.
-        truth_order: Rank of every true point in the input, any numbers; None: by position.
+    predictions that belong to it: O((P + T) log). Matches can be lost: of {4, 11, 18} and {7, 8, 14} within 6, only 2
+    of 3 are matched. The order of the predictions does not matter. ruptures itself uses `<` (an open margin) and
+    rejects repeated positions. Scores are finite; without, all are equal. The order of true points is that in the
+    input, as any numbers, or else by position.
 
     Returns:
         0 or 1 for every prediction, shape (predictions,), int64.
@@ -238,13 +214,7 @@ def matched_truth(truth: Points, predictions: Points, margin: Margin, added: Int
     true point of its window, which leaves room for all. Then, from late to early, each moves up to its nearest true
     point (the earlier of two equally near), but not beyond the one before that of the next prediction. A prediction
     without competitors thus has its nearest true point. Where several compete, the later one chooses first; the sum of
-    distances need not be minimal.
-
-    Args:
-        truth: True points.
-        predictions: Predicted points.
-        margin: The margin.
-        added: Result of `added_one_to_one` for the same points.
+    distances need not be minimal. What was added is the result of `added_one_to_one` for the same points.
 
     Returns:
         Number of the true point of every prediction, shape (predictions,); -1 without one. The signed delay of a
@@ -298,15 +268,8 @@ def added_as_roerich(
 
     With input in ascending order this gives the largest matching of the distinct positions, because first fit is then
     the earliest-deadline rule, and it costs as little. Otherwise a component of t true points and p predictions costs
-    O(t p log p), and p times as much if predictions share a position.
-
-    Args:
-        truth: True points.
-        predictions: Predicted points.
-        margin: The margin.
-        score: Finite scores of the predictions; None: all enter together.
-        truth_order: Rank of every true point in the input, any numbers; None: by position.
-        prediction_order: Rank of every prediction likewise.
+    O(t p log p), and p times as much if predictions share a position. Scores are finite; without, all predictions enter
+    together. Orders are those in the input, as any numbers, or else by position.
 
     Returns:
         What every prediction adds to the true positives when predictions enter by descending score: 0 or 1, or -1
@@ -345,13 +308,8 @@ def added_nearest(truth: Points, predictions: Points, margin: Margin, score: Flo
 
     True points choose by ascending position (in their code: in the order of a Python set). Each takes the nearest free
     prediction within the margin, the earlier one if two are equally near. TCPDBench itself uses `≤` (a closed margin)
-    and sets of positions. A component of t true points and p predictions costs O(t p log p).
-
-    Args:
-        truth: True points.
-        predictions: Predicted points.
-        margin: The margin.
-        score: Finite scores of the predictions; None: all enter together.
+    and sets of positions. A component of t true points and p predictions costs O(t p log p). Scores are finite;
+    without, all predictions enter together.
 
     Returns:
         0 or 1 for every prediction, shape (predictions,), int64.
@@ -516,10 +474,7 @@ def average_precision(tp: Counts, n_predicted: Counts, n_true: int) -> float:
 def trapezoid_area(tp: Counts, n_predicted: Counts, n_true: int) -> float:
     """Trapezoids between the points of the curve, extended horizontally from its first point to recall 0.
 
-    Args:
-        tp: As for `average_precision`.
-        n_predicted: As for `average_precision`.
-        n_true: Number of true points.
+    Arguments are as for `average_precision`.
     """
     precision, recall = _curve(tp, n_predicted, n_true)
     return _unless_undefined(_trapezoids(np.append(precision[:1], precision), np.append(0.0, recall)), n_true)
@@ -530,12 +485,8 @@ def roerich_area(tp: Counts, n_predicted: Counts, n_true: int) -> float:
 
     roerich gives its end points the scores 999 and -999 and sorts them among the others, so that its area depends on
     the scale of the scores. Here they always stand at the ends, as in roerich for scores between these two. The second
-    end point credits a recall that was never reached. Without predictions the two end points alone give 0.5.
-
-    Args:
-        tp: As for `average_precision`.
-        n_predicted: As for `average_precision`.
-        n_true: Number of true points.
+    end point credits a recall that was never reached. Without predictions the two end points alone give 0.5. Arguments
+    are as for `average_precision`.
     """
     precision, recall = _curve(tp, n_predicted, n_true)
     closed_precision = np.concatenate([[1.0], precision, [0.0]])

@@ -119,12 +119,8 @@ def find_windows(truth: Points, predictions: Points, margin: Margin) -> Windows:
     """True points within the margin of every prediction, by a binary search for all predictions at once.
 
     Integer positions are compared exactly. For float64 the difference prediction - truth is rounded once, as in the
-    other libraries, and then compared. O(P log t), t being the largest number of true points of a series.
-
-    Args:
-        truth: True points.
-        predictions: Predictions, whose positions have the same type.
-        margin: The margin.
+    other libraries, and then compared. O(P log t), t being the largest number of true points of a series. Both have
+    positions of one type.
 
     Raises:
         ValueError: the types of the positions differ, or integers are so far apart that int64 cannot hold the
@@ -148,12 +144,8 @@ def prefix_end(
 ) -> Ints:
     """Return where the prefix of the true points `begin:end` ends for which the difference meets a condition.
 
-    Args:
-        truth: Positions of the true points.
-        position: Position of every prediction, shape (P,).
-        begin: First true point of its series, shape (P,).
-        end: One after the last one.
-        condition: What prediction - truth has to meet; it holds for a prefix of the true points.
+    Positions of predictions, and first true points of their series with those one after the last, have the shape (P,);
+    the condition, on prediction - truth, holds for a prefix of the true points.
     """
     prefix_end = begin.copy()
     step = 1 << int((end - begin).max()).bit_length()
@@ -184,9 +176,7 @@ def check_comparable(truth: Positions, predictions: Positions) -> None:
 def ranges_of_series(truth_series: Ints, series: Ints) -> tuple[Ints, Ints]:
     """For every prediction, the range of the true points of its series.
 
-    Args:
-        truth_series: Series of the true points, in order.
-        series: Series of the predictions, in order, at least one.
+    Both are in order, and there is at least one prediction.
     """
     starts = np.flatnonzero(np.diff(series, prepend=series[:1] - 1))
     counts = np.diff(starts, append=len(series))
@@ -197,11 +187,6 @@ def ranges_of_series(truth_series: Ints, series: Ints) -> tuple[Ints, Ints]:
 
 def nearest_truth(truth: Points, predictions: Points, windows: Windows) -> Ints:
     """Number of the true point nearest to every prediction within its window; the earlier of two equally near.
-
-    Args:
-        truth: True points.
-        predictions: Predictions.
-        windows: Windows of the predictions.
 
     Returns:
         Shape (predictions,); -1 where the window is empty.
@@ -220,10 +205,6 @@ def nearest_truth(truth: Points, predictions: Points, windows: Windows) -> Ints:
 
 def scores_of(predictions: Points, score: NDArray[np.float64] | None) -> NDArray[np.float64]:
     """Scores of the predictions; all are 0 if there are none.
-
-    Args:
-        predictions: Predictions.
-        score: Scores of the predictions, or None.
 
     Raises:
         ValueError: the scores are not one finite number for every prediction.
@@ -363,10 +344,7 @@ class Zones:
 def find_zones(truth: Incidents, predictions: Points, margin: Margin) -> Zones:
     """The predictions in the zone of every true point, by binary searches for all of them at once.
 
-    Args:
-        truth: True points.
-        predictions: Predictions, whose positions have the same type.
-        margin: How much earlier than the start and later than the end a prediction may be.
+    Positions are of one type; the margin is how much earlier than the start and later than the end one may be.
 
     Raises:
         ValueError: as `find_windows`.
@@ -402,12 +380,7 @@ class FirstAlarms:
 
 
 def first_alarms(zones: Zones, score: Floats) -> FirstAlarms:
-    """The predictions that are the first of their zone at some threshold.
-
-    Args:
-        zones: The zones.
-        score: Finite scores of the predictions.
-    """
+    """The predictions that are the first of their zone at some threshold."""
     distinct, rank = np.unique(score, return_inverse=True)
     zone_parts, prediction_parts, above_parts = [], [], []
     for zone, prediction in zones.pairs():
@@ -449,10 +422,6 @@ def added_to_incidents(zones: Zones, score: Floats) -> Ints:
     As `added_one_to_one`, where zones differ in length: the number of matched predictions with a score ≥ v is the size
     of the largest matching of all predictions with a score ≥ v, at every v.
 
-    Args:
-        zones: The zones.
-        score: Finite scores of the predictions.
-
     Returns:
         0 or 1 for every prediction, shape (predictions,), int64.
     """
@@ -466,10 +435,6 @@ def added_to_incidents(zones: Zones, score: Floats) -> Ints:
 
 def detected_by_best(zones: Zones, score: Floats) -> Ints:
     """Number of true points whose best prediction in the zone is this one, as `added_any` where zones differ in length.
-
-    Args:
-        zones: The zones.
-        score: Finite scores of the predictions.
 
     Returns:
         Shape (predictions,), int64, at least 0; of equally good predictions the earlier counts.

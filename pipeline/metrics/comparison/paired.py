@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 import scipy
 
 from ...records import dataclass
@@ -29,6 +28,7 @@ from .pooled import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import polars as pl
     from numpy.typing import ArrayLike, NDArray
 
     from ..uncertainty.jackknife import Floats
@@ -95,9 +95,13 @@ class PairedRatio:
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def paired_ratios(units_a: pl.DataFrame, units_b: pl.DataFrame, *, in_time: bool = False) -> dict[str, PairedRatio]:
-    """Precision, recall and F1 of two matchers over the same events; arguments and errors as for `compare_matchers`.
+    """Precision, recall and F1 of two matchers over the same events, from their tables `before_after_events`.
 
-    `in_time` tells that events follow each other in time, in the order of their ids.
+    Both matchers process the same events, so that the difficulty of an event is common to both and cancels in the
+    difference. `in_time` tells that events follow each other in time, in the order of their ids.
+
+    Raises:
+        ValueError: the events of the two tables differ, or there are fewer than two.
     """
     joined = units_a.select("event_id", *EVENT_COUNTS).join(
         units_b.select("event_id", *EVENT_COUNTS), on="event_id", suffix="_b"
@@ -119,53 +123,10 @@ def paired_ratios(units_a: pl.DataFrame, units_b: pl.DataFrame, *, in_time: bool
 def ratios_of_matcher(counts: NDArray[Any]) -> dict[str, tuple[float, Floats]]:
     """Precision, recall and F1 of one matcher, and the same without each event in turn, shape (E,); nan if undefined.
 
-    Args:
-        counts: In the order of `EVENT_COUNTS`, shape (E, 6), two events or more.
+    Counts are in the order of `EVENT_COUNTS`, shape (E, 6), of two events or more.
     """
     totals, jackknifed = _values(counts.sum(axis=0).astype(np.float64)), _values(leave_one_out(counts))
     return {name: (float(totals[name]), jackknifed[name]) for name in RATIOS}
-
-
-def compare_matchers(
-    units_a: pl.DataFrame, units_b: pl.DataFrame, *, confidence: float = 0.95, flips: int = 9999, seed: int = 0
-) -> pl.DataFrame:
-    """Differences between two matchers, each at its own threshold, over the same events.
-
-    Both matchers process the same events, so that the difficulty of an event is common to both and cancels in the
-    difference. The intervals come from the delete-one jackknife of the difference itself, with Student's t and the
-    degrees of freedom of Satterthwaite. The test flips the signs of what each event adds to the difference at random:
-    p = (1 + flips at least as extreme) / (1 + flips).
-
-    Args:
-        units_a: Table `before_after_events` of one stage.
-        units_b: The same table of another stage, with the same events.
-        confidence: Confidence of the intervals.
-        flips: Number of random flips.
-        seed: The same seed gives the same p-values.
-
-    Returns:
-        One row for each of precision, recall and F1: `metric`, `n_events`, `value_a`, `value_b`, `difference` (a - b),
-        `difference_lower`, `difference_upper`, `p_value`. NULL where a value is undefined; recall is not clipped.
-
-    Raises:
-        ValueError: the events of the two tables differ, or there are fewer than two.
-    """
-    rows = []
-    for name, ratio in paired_ratios(units_a, units_b).items():
-        half = ratio.half_width(confidence)
-        rows.append(
-            {
-                "metric": name,
-                "n_events": len(ratio.jackknifed),
-                "value_a": ratio.value_a,
-                "value_b": ratio.value_b,
-                "difference": ratio.difference,
-                "difference_lower": ratio.difference - half,
-                "difference_upper": ratio.difference + half,
-                "p_value": ratio.flip_p_value(flips, seed),
-            }
-        )
-    return pl.DataFrame(rows).with_columns(pl.selectors.float().fill_nan(None))
 
 
 def _values(totals: Floats) -> dict[str, Floats]:
@@ -252,9 +213,7 @@ class PairedT(PairedTest):
 def differences(a: ArrayLike, b: ArrayLike) -> Floats:
     """Values of a minus values of b; mere rounding error becomes 0, and equal differences become equal bit patterns.
 
-    Args:
-        a: One value per unit, shape (U,).
-        b: The same units in the same order.
+    Both have one value per unit, shape (U,), of the same units in the same order.
 
     Raises:
         ValueError: the shapes are different, or a value or difference is not finite; the caller decides whether to
@@ -327,10 +286,7 @@ def wilcoxon_signed_rank(a: ArrayLike, b: ArrayLike) -> PairedTest:
 
     Given the ranks that occurred, all signs are equally likely. Up to 500 differences the distribution is exact, also
     with ties; beyond that it is taken as normal, with the exact variance and half a step of continuity correction.
-
-    Args:
-        a: One value per unit, shape (U,).
-        b: The same units in the same order.
+    Values are as for `differences`.
 
     Returns:
         The statistic is the smaller of the rank sums of the positive and of the negative differences. p_value is 1
@@ -378,9 +334,7 @@ def signed_rank_distribution(doubled: Floats) -> Floats:
 def sign_test(a: ArrayLike, b: ArrayLike) -> PairedTest:
     """Exact sign test: each unit with a difference is won by either system with probability one half.
 
-    Args:
-        a: One value per unit, shape (U,).
-        b: The same units in the same order.
+    Values are as for `differences`.
 
     Returns:
         The statistic is the number of units that a wins. p_value is 1 where all differences are 0, and nan without any
@@ -400,9 +354,7 @@ def sign_test(a: ArrayLike, b: ArrayLike) -> PairedTest:
 def win_tie_loss(a: ArrayLike, b: ArrayLike) -> tuple[int, int, int]:
     """Numbers of units where a is higher, where both are equal, and where b is higher.
 
-    Args:
-        a: One value per unit, shape (U,).
-        b: The same units in the same order.
+    Values are as for `differences`.
 
     Raises:
         ValueError: as for `differences`.
@@ -460,13 +412,7 @@ def _random_sums(first: Floats, second: Floats, resamples: int, seed: int) -> Fl
     """Sums over the units of either their first or their second values, with a coin for every unit and resample.
 
     One random byte decides for eight units at once. Their 256 possible sums are computed beforehand, so that a resample
-    takes one look-up for eight units.
-
-    Args:
-        first: Shape (U, K).
-        second: Shape (U, K).
-        resamples: Number of sums, R.
-        seed: Seed of the coins.
+    takes one look-up for eight units. Both have the shape (U, K).
 
     Returns:
         Shape (R, K).
@@ -572,10 +518,6 @@ def skewness_of_difference(a: Floats, b: Floats) -> float:
     """Return the skewness of the difference of two means, which decides how far its t is skewed; 0 without a spread.
 
     It is the third cumulant of x̄ − ȳ, μ₃(x)/m² − μ₃(y)/n², over its standard error cubed: γ/√n for one sample.
-
-    Args:
-        a: Values of the first group, shape (A,).
-        b: Values of the other, shape (B,).
     """
     (third_a, variance_a), (third_b, variance_b) = _cumulants(a, b)
     total = variance_a + variance_b
@@ -587,10 +529,6 @@ def largest_skewness(a: Floats, b: Floats) -> float:
 
     As `skewness_of_difference`, but the skewness of equal groups, which cancels in the difference and not in the ratio,
     is added, and that of the smaller group is taken to be at least that of the larger one: few values seldom show it.
-
-    Args:
-        a: Values of the first group, shape (A,).
-        b: Values of the other, shape (B,).
     """
     smaller, larger = sorted((a, b), key=len)
     (third, variance), (third_of_larger, variance_of_larger) = _cumulants(smaller, larger)
@@ -655,9 +593,7 @@ def _error_at_edge(units: float) -> float:
 def event_estimates(counts: Floats, *, in_time: bool = False) -> dict[str, Student]:
     """Return precision, recall and F1 of a matcher without labels, with standard errors by the jackknife over events.
 
-    Args:
-        counts: The counts around events, shape (E, 6), see `metrics.comparison.paired`.
-        in_time: Whether events follow each other in time.
+    Counts around events have the shape (E, 6), see `metrics.comparison.paired`.
     """
     if len(counts) < _FEWEST_UNITS:
         return dict.fromkeys(RATIOS, NOTHING)
@@ -712,12 +648,8 @@ def permuted_ratios(
 ) -> Floats:
     """Return the same for precision, recall and F1 of all counts, which share their splits.
 
-    Args:
-        a: True positives, false positives and false negatives of the units of the first group, shape (A, 3).
-        b: The same of the other, shape (B, 3).
-        resamples: As for `permuted_means`.
-        seed: Likewise.
-        factor: Likewise, of each ratio.
+    Counts are true positives, false positives and false negatives of units, shape (A, 3) and (B, 3); else as for
+    `permuted_means`.
 
     Returns:
         Shape (3,); splits for which a ratio is 0 / 0 count as at least as extreme; nan where that of a group is.
@@ -734,13 +666,8 @@ def _permuted(
 ) -> Floats:
     """P-values of K ratios of sums.
 
-    Args:
-        numerators: Of every unit, shape (U, K).
-        sizes: Likewise.
-        first: Number of units of the first group, which are the first rows.
-        resamples: Number of random splits.
-        seed: Seed of the splits.
-        factor: As for `permuted_means`.
+    Numerators and sizes of units have the shape (U, K); the first rows are those of the first group. The factor is as
+    for `permuted_means`.
     """
     units, ratios = numerators.shape
     sums = [numerators, sizes, numerators**2, numerators * sizes, sizes**2]

@@ -107,12 +107,7 @@ NOTHING = Student(math.nan, math.nan, math.nan)
 
 
 def difference_of(first: Student, second: Student) -> Student:
-    """Return the difference of two independent estimates, with the degrees of freedom of Welch (1947).
-
-    Args:
-        first: The one that it is taken from.
-        second: The other.
-    """
+    """Return the difference of two independent estimates, with the degrees of freedom of Welch (1947)."""
     if not math.isfinite(first.error + second.error):
         return Student(first.estimate - second.estimate, math.nan, math.nan)
     unit = unit_of(np.array([first.error, second.error]))
@@ -124,10 +119,6 @@ def difference_of(first: Student, second: Student) -> Student:
 
 def welch_degrees(variances: tuple[float, float], degrees: tuple[float, float]) -> float:
     """Return the degrees of freedom of a sum of two independent variances (Welch 1947; Satterthwaite 1946).
-
-    Args:
-        variances: The two estimated variances.
-        degrees: Their degrees of freedom.
 
     Returns:
         nan where both variances are 0, or one is not finite.
@@ -223,9 +214,7 @@ class Estimates:
 def p_values_below(estimates: Estimates, limits: Floats | float) -> Floats:
     """P-values of the hypothesis that the true number is at least so large; small ones say that it lies below.
 
-    Args:
-        estimates: The numbers.
-        limits: A number, or shape (K,).
+    Limits are a number, or shape (K,).
 
     Returns:
         Shape (K,), in (0, 1): over 1/2 where the number lies above; nan where value or limits are.
@@ -241,10 +230,7 @@ def p_values_above(estimates: Estimates, limits: Floats | float) -> Floats:
 def p_values_of_drop(before: Estimates, after: Estimates, allowance: float) -> Floats:
     """P-values of the hypothesis that the true numbers fell by at most the allowance; small ones say by more.
 
-    Args:
-        before: The earlier numbers.
-        after: The later ones, in the same order.
-        allowance: In the unit of the numbers, ≥ 0.
+    Numbers are in the same order; the allowance is in their unit, ≥ 0.
 
     Returns:
         Shape (K,), in (0, 1): over 1/2 where they fell by less; nan where a value or a limit is.
@@ -557,9 +543,7 @@ def standard_errors(counts_a: ArrayLike, counts_b: ArrayLike) -> Errors:
 def effective_units(counts_a: Floats, counts_b: Floats) -> Floats:
     """The effective number of the units of two systems for precision, recall and F1, shape (3,).
 
-    Args:
-        counts_a: True positives, false positives and false negatives of the first system, shape (U, 3).
-        counts_b: The same of the second.
+    Counts are true positives, false positives and false negatives, shape (U, 3), of the same units.
     """
     return effective_number(denominators(counts_a) + denominators(counts_b))
 
@@ -567,10 +551,7 @@ def effective_units(counts_a: Floats, counts_b: Floats) -> Floats:
 def jackknife_errors(jackknifed: Floats, units: Floats | float, *, in_time: bool = False) -> Errors:
     """Standard errors from differences without each unit in turn.
 
-    Args:
-        jackknifed: Shape (U, K).
-        units: The effective number of units, shape (K,); degrees of freedom are at most this number less 1.
-        in_time: Whether units follow each other in time, so that those nearby may be alike, see `uncertainty.serial`.
+    Differences have the shape (U, K). Degrees of freedom are at most the effective number of units, shape (K,), less 1.
     """
     degrees = np.minimum(effective_degrees(jackknifed), np.maximum(np.nan_to_num(units, nan=1.0) - 1, 1.0))
     if not in_time:
@@ -684,10 +665,7 @@ UNDEFINED_RATIO = Ratio(math.nan)
 def ratio_on_same_units(a: Floats, b: Floats, *, in_time: bool = False) -> Ratio:
     """Return the ratio of the means of two systems on the same units.
 
-    Args:
-        a: One value per unit, shape (U,).
-        b: The same units in the same order.
-        in_time: Whether units follow each other in time.
+    Both have one value per unit, shape (U,), in the same order.
     """
     if not len(a):
         return UNDEFINED_RATIO
@@ -698,12 +676,7 @@ def ratio_on_same_units(a: Floats, b: Floats, *, in_time: bool = False) -> Ratio
 
 
 def ratio_of_independent(a: Student, b: Student) -> Ratio:
-    """Return the ratio of two independent estimates.
-
-    Args:
-        a: The upper one.
-        b: The lower one.
-    """
+    """Return the ratio of two independent estimates."""
     if not (a.estimate > 0 and b.estimate > 0):
         return _at_zero(a.estimate, b.estimate)
     shares = a.error / a.estimate, b.error / b.estimate
@@ -717,11 +690,8 @@ def ratio_of_jackknifed(
 ) -> Ratio:
     """Return the ratio of two estimates from the same units.
 
-    Args:
-        values: The upper and the lower estimate.
-        jackknifed: The same without each unit in turn, shapes (U,).
-        units: The effective number of units, above the degrees of freedom.
-        in_time: Whether units follow each other in time.
+    Values are the upper and the lower one, jackknifed those without each unit in turn, shape (U,); the effective number
+    of units is above the degrees of freedom.
     """
     a, b = values
     if not (a > 0 and b > 0):

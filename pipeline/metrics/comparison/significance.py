@@ -346,11 +346,7 @@ def bootstrap_of_pairs(a: ArrayLike, b: ArrayLike, *, resamples: int = 9999, see
 def bootstrap_of_groups(a: Floats, b: Floats, *, resamples: int = 9999, seed: int = 0) -> BootstrapT:
     """Resample two groups of different units, each for itself (Hall & Martin 1988).
 
-    Args:
-        a: One value per unit of the first group, shape (A,), finite.
-        b: The same of the other, shape (B,).
-        resamples: As for `bootstrap_t`.
-        seed: Likewise.
+    Both have one finite value per unit, shape (A,) and (B,); resamples and seed are as for `bootstrap_t`.
 
     Returns:
         Its standard error is nan where one of the groups has fewer than two units, or no spread.

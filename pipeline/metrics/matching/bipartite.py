@@ -82,9 +82,7 @@ def match_greedily(first: Ints, stop: Ints, score: NDArray[np.float64]) -> Bools
 def component_starts(first: Ints, stop: Ints) -> Ints:
     """Index of the first item in every run of items that are linked by shared slots.
 
-    Args:
-        first: First slot of every item, non-decreasing.
-        stop: One after the last; above `first`.
+    First slots, and those one after the last, which are above them, are non-decreasing.
     """
     if not len(first):
         return np.empty(0, dtype=np.int64)

@@ -148,11 +148,8 @@ def _changes(values: NDArray[np.int32] | Floats) -> Flags:
 def _search(first: Indices, end: Indices, before: Callable[[Indices], Flags]) -> Indices:
     """For each row the first number from `first` to `end` whose element does not precede it; `end` if all precede it.
 
-    Args:
-        first: Shape (D,).
-        end: Shape (D,).
-        before: Whether the element with a number, one number for each row, precedes the document of the row; it is also
-            called with numbers beyond the last element.
+    `before` says whether the element with a number, one for each row, precedes the document of the row; it is also
+    called with numbers beyond the last element.
     """
     # all rows advance by halving steps, as long as the elements that they skip precede them
     position = first.copy()

@@ -290,18 +290,13 @@ def measures(
 ) -> Measures:
     """Every measure of every ranking.
 
-    Interpolated precision at recall r is the highest precision at a rank with at least r R relevant documents, where
-    r R is made a whole number as trec_eval does (`m_iprec_at_recall.c`): ⌊r R + 0.5⌋ since version 10.0, ⌊r R + 0.9⌋ up
-    to version 9.0.8, each sum taken in doubles. For ties that mix relevant and other documents
-    it has no closed form: it then refers to the order with relevant documents first, and `mixed` is true. Bpref is
-    (1/R) Σ (1 - min(n, R) / min(N, R)) over the retrieved relevant documents, n being the number of judged nonrelevant
-    documents above and N the number of all judged nonrelevant documents (Buckley & Voorhees 2004, as in trec_eval).
-
-    Args:
-        ties: The ties of all rankings.
-        judged: Numbers of judged documents for the queries of the rankings.
-        cutoffs: The cut-offs k.
-        interpolation: The version of trec_eval whose whole numbers of hits interpolated precision asks for.
+    Interpolated precision at recall r is the highest precision at a rank with at least r R relevant documents, where r
+    R is made a whole number as trec_eval does (`m_iprec_at_recall.c`): ⌊r R + 0.5⌋ since version 10.0, ⌊r R + 0.9⌋ up
+    to version 9.0.8, each sum taken in doubles. For ties that mix relevant and other documents it has no closed form:
+    it then refers to the order with relevant documents first, and `mixed` is true. Bpref is (1/R) Σ (1 - min(n, R) /
+    min(N, R)) over the retrieved relevant documents, n being the number of judged nonrelevant documents above and N the
+    number of all judged nonrelevant documents (Buckley & Voorhees 2004, as in trec_eval). Interpolation is the version
+    of trec_eval whose whole numbers of hits interpolated precision asks for.
     """
     count = len(judged.relevant)
     above, nonrelevant_above = (sums_before(ties.ranking, counts) for counts in (ties.hits, ties.misses))
@@ -346,12 +341,6 @@ def reciprocal_ranks(ties: Ties, above: Floats, count: int, deepest: float = np.
     """Expected 1 / rank of the first hit, which lies in the first tie with a hit; 0 without any down to a rank.
 
     It is the i-th document of the tie with a negative hypergeometric probability.
-
-    Args:
-        ties: The ties of all rankings.
-        above: Number of hits above each tie.
-        count: Number of rankings.
-        deepest: The last rank that counts.
     """
     start = np.flatnonzero((above == 0) & (ties.hits > 0))
     mean_reciprocal_rank = np.zeros(count)
@@ -528,10 +517,7 @@ class GradedRankings:
 def measure_values(measure: RankingMeasure, rankings: GradedRankings, level: float) -> Floats:
     """A measure of every ranking, shape (rankings,).
 
-    Args:
-        measure: The measure.
-        rankings: The rankings.
-        level: Least relevance of a relevant document, unless the measure says it.
+    The level is the least relevance of a relevant document, unless the measure says it.
 
     Returns:
         Values from 0 to 1; nan where no document of the query counts as relevant, or of graded measures none has a

@@ -44,10 +44,6 @@ def shifted_lognormal_tail(standard: Floats, skewness: float) -> Floats:
     """P(Z ≥ standard) for a lognormal Z, shifted and scaled to mean 0 and variance 1; reflected for negative skewness.
 
     With r = exp(σ²) - 1, σ being the standard deviation of the logarithm, the skewness is (r + 3) √r.
-
-    Args:
-        standard: Standardised values, any shape.
-        skewness: The third standardised moment.
     """
     if abs(skewness) < _SYMMETRIC:
         return np.asarray(scipy.special.ndtr(-standard))
@@ -132,10 +128,7 @@ def _cells(ranks: int) -> int:
 def _spread(mass: Floats, sizes: Floats, cells: int) -> Floats:
     """Distribute masses over the cells by their new sums; each is split between two cells so that means stay exact.
 
-    Args:
-        mass: Probabilities, shape (rows, any).
-        sizes: Sums, of the same shape.
-        cells: Number of cells.
+    Masses and sums have the same shape (rows, any).
 
     Returns:
         Shape (rows, cells).
@@ -330,10 +323,7 @@ def _corrected(ranks: int, hits: Floats, mass: Floats, values: Floats) -> Floats
 def grid_tail(ap: float, n: int, m: int) -> float:
     """P(AP ≥ ap) under random selection; an upper bound where it is below about 1e-8.
 
-    Args:
-        ap: Average precision.
-        n: Number of ranked documents.
-        m: Number of relevant documents among them, 1 to n - 1.
+    Of n ranked documents m, 1 to n - 1, are relevant.
     """
     return grid_for(n, m).tail(m * ap)
 
@@ -355,9 +345,7 @@ _RANKS_AT_ONCE = 2 * 10**6
 def exact_cost(n: int, m: int) -> float:
     """Number of sets that `exact_tail` enumerates, each of all hits but the last; inf where a double cannot hold it.
 
-    Args:
-        n: Number of ranked documents.
-        m: Number of relevant documents among them, 1 to n.
+    Of n ranked documents m, 1 to n, are relevant.
     """
     size = log_arrangements(n, m - 1)
     return math.exp(size) if size < _LOG_OF_LARGEST else math.inf
@@ -374,10 +362,7 @@ def log_arrangements(n: int, m: int) -> float:
 def exact_tail(ap: float, n: int, m: int) -> float:
     """P(AP ≥ ap) by enumeration: sets of all hits but the last are listed, and the ranks of the last hit are counted.
 
-    Args:
-        ap: Average precision, above 0.
-        n: Number of ranked documents.
-        m: Number of relevant documents among them, 1 to n.
+    Of n ranked documents m, 1 to n, are relevant, and ap is above 0.
 
     Raises:
         ValueError: there are more than 20 million sets of all hits but the last, or more than 20,000 ranks and m > 1.
@@ -412,11 +397,7 @@ def lognormal_tail(ap: float, n: int, m: int) -> float:
     """P(AP ≥ ap) by the shifted lognormal distribution with the exact mean, variance and skewness.
 
     It is reflected where the skewness is negative, and a good approximation where the absolute skewness is below 0.8.
-
-    Args:
-        ap: Average precision.
-        n: Number of ranked documents, up to about 10^7.
-        m: Number of relevant documents among them, 1 to n - 1.
+    Of n ranked documents, up to about 10^7, m, 1 to n - 1, are relevant.
     """
     mean, variance = average_precision_moments(n, m)
     standard = np.array((ap * (1 - _TOLERANCE) - mean) / math.sqrt(variance))
@@ -431,12 +412,7 @@ def _skewness(n: int, m: int) -> float:
 def monte_carlo_tail(ap: float, n: int, m: int, *, replicates: int, seed: int) -> float:
     """P(AP ≥ ap) as (1 + random rankings that are at least as good) / (1 + random rankings), a valid p-value.
 
-    Args:
-        ap: Average precision.
-        n: Number of ranked documents.
-        m: Number of relevant documents among them, 1 to n.
-        replicates: Number of random rankings.
-        seed: The same seed gives the same result.
+    Of n ranked documents m, 1 to n, are relevant; the same seed gives the same result.
     """
     drawn = _random_sums(n, m, replicates, seed)
     better = len(drawn) - np.searchsorted(drawn, ap * m * (1 - _TOLERANCE))
@@ -446,12 +422,7 @@ def monte_carlo_tail(ap: float, n: int, m: int, *, replicates: int, seed: int) -
 def monte_carlo_tail_of_mean(total: float, n: Sequence[int], m: Sequence[int], *, replicates: int, seed: int) -> float:
     """P(sum of average precisions ≥ total) for several random rankings, like `monte_carlo_tail`.
 
-    Args:
-        total: Sum of the average precisions.
-        n: Number of ranked documents of each ranking.
-        m: Number of relevant documents among them, 1 to n.
-        replicates: Number of random sets of rankings.
-        seed: The same seed gives the same result.
+    Of the n documents of each ranking m, 1 to n, are relevant.
     """
     rng = np.random.default_rng([seed, 1])
     sums = np.zeros(replicates)
@@ -577,11 +548,7 @@ def null_method(n: int, m: int) -> NullMethod:
 
     It is exact for one hit, and where at most a million sets of hits have to be enumerated (n = 1,000 and m = 3; n = 28
     and m = 7). Otherwise it is the grid, except where more than half of the documents are relevant and fewer than 30
-    are not: there, random rankings are drawn.
-
-    Args:
-        n: Number of ranked documents.
-        m: Number of relevant documents among them, 0 to n.
+    are not: there, random rankings are drawn. Of n ranked documents m are relevant.
     """
     if m <= 1 or (n <= _FEW_RANKS and exact_cost(n, m) <= _MOST_SETS):
         return "exact"
@@ -593,14 +560,8 @@ def average_precision_p_values(
 ) -> tuple[Floats, list[str]]:
     """`average_precision_p_value` of many queries, and the method that was used for each.
 
-    Queries of the same size are processed together, so that each null distribution is computed once.
-
-    Args:
-        ap: Average precision, shape (Q,); nan gives nan.
-        n: Number of ranked documents, shape (Q,) or one number.
-        m: Number of relevant documents among them, shape (Q,) or one number.
-        method: As for one query.
-        seed: As for one query.
+    Queries of the same size are processed together, so that each null distribution is computed once. Queries have the
+    shape (Q,); n and m may be one number each, and where ap is nan the result is, too.
 
     Raises:
         ValueError: as for one query.

@@ -37,7 +37,7 @@ from ...metrics.uncertainty.limits import (
 )
 from ...plan import rows
 from ...plan.counts import CountFunction, Query, Sweep
-from ...plan.nodes import Relation
+from ...plan.nodes import Grouped, Relation
 from ...plan.plan import Plan
 from ...queries.dialect import column
 from ...queries.load import statement
@@ -367,7 +367,7 @@ class Crossing:
             yield from rows.replicate_relations(source, "article_id", MOST_REPLICATES, of="articles")
         yield Relation(PAIRS_OF_BOTH, statement("before_after/pairs_with_article_replicates", groups))
 
-    def compared_pairs(self, by: Sequence[rows.Grouped], span: Span, matchers: Matchers) -> CountFunction:
+    def compared_pairs(self, by: Sequence[Grouped], span: Span, matchers: Matchers) -> CountFunction:
         """Numbers of compared pairs by the second parent and by both, from the timelines.
 
         They count for nothing where the timelines do not fit the numbers that are given.
@@ -443,7 +443,7 @@ class Strata:
             time of the event and the lag; None: it is not needed.
     """
 
-    columns: tuple[rows.Grouped, ...]
+    columns: tuple[Grouped, ...]
     of_time: tuple[str, ...]
     timed_by: TimedBy | None
 
@@ -452,7 +452,7 @@ class Strata:
         return bool(self.columns or self.of_time)
 
     def relations(
-        self, compared: Compared, by: Sequence[rows.Grouped], columns_of_matchers: Sequence[str]
+        self, compared: Compared, by: Sequence[Grouped], columns_of_matchers: Sequence[str]
     ) -> Iterator[Relation]:
         """How busy the days are, pairs and articles with their dates, and the events with their stratum.
 
@@ -547,7 +547,7 @@ def resolve_strata(names: Sequence[str], sources: Mapping[str, Source], compared
     return Strata(columns, of_time, _holder_of_time(sources, keyed=keyed) if of_time else None)
 
 
-def _check_known(columns: Sequence[rows.Grouped], of_time: Sequence[str], compared: Compared) -> None:
+def _check_known(columns: Sequence[Grouped], of_time: Sequence[str], compared: Compared) -> None:
     allowed = {"events": ("events",), "timelines": ("events", "articles"), "pairs": ("events", "articles", "pairs")}
     refused = [
         f"{each.label!r} is a column of {each.source}" for each in columns if each.source not in allowed[compared]
@@ -580,7 +580,7 @@ def _holder_of_time(sources: Mapping[str, Source], *, keyed: bool) -> TimedBy:
 
 def plan_of_strata(
     strata: Strata,
-    by: Sequence[rows.Grouped],
+    by: Sequence[Grouped],
     compared: Compared,
     matchers: Matchers,
     grid: Grid | None,

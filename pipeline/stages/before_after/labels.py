@@ -25,6 +25,7 @@ from ...plan.nodes import (
     After,
     Check,
     CrossCheck,
+    Grouped,
     Node,
     Phase,
     Relation,
@@ -40,7 +41,7 @@ from ...records import dataclass
 from ...tables.columns import REPLICATE, THRESHOLD, at_or_above, by_group, doubles, lowest_retrieved, nulls
 from ...tables.schemas import GROUPING
 from ...visible_text import rows_in_words
-from ..sheets import Sheet, drawn_of_these, labels_of, strata_of
+from ..sampling import Sheet, drawn_of_these, labels_of, strata_of
 from ..stated import with_ratios
 from . import assumption, groups
 from .contract import OF_GOLD
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
 GOLD_COUNTS = ("tp", "fp", "n_gold")
 
 
-def check_grouping_of_gold(by: Sequence[rows.Grouped], matchers: Matchers, pairs: Source) -> None:
+def check_grouping_of_gold(by: Sequence[Grouped], matchers: Matchers, pairs: Source) -> None:
     """Gold pairs that a matcher missed are known by their event alone, so other groups must come from events.
 
     Raises:
@@ -91,7 +92,7 @@ def check_grouping_of_gold(by: Sequence[rows.Grouped], matchers: Matchers, pairs
 def plan_of_gold(
     gold: Source,
     coded: Source | None,
-    by: Sequence[rows.Grouped],
+    by: Sequence[Grouped],
     pairs: exp.Query,
     bounds: Mapping[str, float],
     grid: Grid | None,
@@ -112,7 +113,7 @@ def plan_of_gold(
 
 
 def _judged_pairs(
-    gold: Source, coded: Source | None, by: Sequence[rows.Grouped], pairs: exp.Query, bounds: Mapping[str, float]
+    gold: Source, coded: Source | None, by: Sequence[Grouped], pairs: exp.Query, bounds: Mapping[str, float]
 ) -> Iterator[Relation]:
     """Gold pairs, coded articles, and the judged pairs: found or missed; arguments as for `plan_of_gold`."""
     yield rows.read(gold, PAIR, (), {})
@@ -282,7 +283,7 @@ def _sample(drawn: Mapping[str, float]) -> After:
     return After(SAMPLE, None, query, dict(drawn), {}, finish)
 
 
-def _labelled_pairs(audited: Source, by: Sequence[rows.Grouped], drawn: Mapping[str, float]) -> Iterator[Relation]:
+def _labelled_pairs(audited: Source, by: Sequence[Grouped], drawn: Mapping[str, float]) -> Iterator[Relation]:
     """The labels, and the audited pairs among those that could be drawn."""
     yield rows.read(audited, [*PAIR, "is_match"], (), {})
     labels = statement("inputs/rows", [*PAIR, "is_match"], relations={"input_read": "audited_read"})
@@ -307,7 +308,7 @@ def plan_of_audit(
     params: BeforeAfterParameters,
     pairs: Source,
     audited: Source | None,
-    by: Sequence[rows.Grouped],
+    by: Sequence[Grouped],
     bounds: Mapping[str, float],
 ) -> Plan:
     """The sample of matches to check, with labels also their checks and counts; nothing without `audit`.

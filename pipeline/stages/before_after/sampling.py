@@ -15,19 +15,18 @@ from ...queries.dialect import column
 from ...queries.load import statement
 from ...sources.inputs import Field as InputField
 from ...tables.schemas import internal_name
-from ..sampling import SampleParameters, ShownBeside, labelled_contract, nodes_of, nothing_follows
+from ..sampling import SampleParameters, ShownBeside, labelled_contract, nodes_of
 from ..stage import Stage
 from .contract import ARTICLES, EVENTS, PAIRS, BeforeAfterParameters
 from .inputs import PAIR
 from .labels import parameters_of_matches
 from .planning import Resolved, checks_of, columns_of_events, relations, used_pairs
-from .stage import STAGE as BEFORE_AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ...sources.source import Source
-    from ..sheets import Worth
+    from ..sampling import Worth
 
 OF_MATCHES = ("pairs", "events", "articles", "window", "compared", "thresholds", "audit", "boundary", "duplicates")
 """The keys of the stage that tell which matches an audit is of."""
@@ -112,10 +111,5 @@ SAMPLE = Stage(
         ARTICLES,
         labelled_contract(*(InputField(name, "key", "of a match that was drawn", required=True) for name in PAIR)),
     ),
-    tables=(),
-    count_columns=(),
     plan=plan,
-    derive=nothing_follows,
-    warnings=lambda _tables: (),
-    summarize=BEFORE_AFTER.summarize,
 )

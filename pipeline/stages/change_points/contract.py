@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, field_validator, model_validator
 
 from ...metrics.change_points.windows import Margin
 from ...metrics.curves.operating_points import COLUMNS as CHOSEN_ELSEWHERE
@@ -16,7 +16,7 @@ from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from ...tables.columns import Count, Ratio, columns_of
 from ...tables.schemas import Column, Table, limits_of, of_chosen_row, unlike_but_for_case
-from ..parameters import EvenThresholds, StageParameters, parse_microseconds
+from ..parameters import StageParameters, Thresholds, parse_microseconds
 from ..stage import CLUSTER
 
 ANNOTATOR = "annotator_id"
@@ -93,17 +93,9 @@ def _length(value: object) -> object:
 Length = Annotated[int | float | str, BeforeValidator(_length)]  # an int stays exact
 
 
-def is_duration(length: Any) -> bool:  # noqa: ANN401 - a number or a duration
-    """Whether a length is for positions that are times."""
-    return isinstance(length, str)
-
-
 def in_positions(length: Any) -> float:  # noqa: ANN401 - a number or a duration
     """A length in the unit of the positions: microseconds where it is a duration."""
     return parse_microseconds(length) if isinstance(length, str) else length
-
-
-# The margin of change_points as a config writes it.
 
 
 class MarginSides(BaseModel):
@@ -152,19 +144,11 @@ class MarginSides(BaseModel):
     @property
     def has_zero(self) -> bool:
         """Whether a side is 0."""
-        return 0 in {_number(self.before), _number(self.after)}
+        return 0 in {in_positions(self.before), in_positions(self.after)}
 
     def closed(self, *, closed: bool) -> Margin:
-        """The margin in the unit of the positions: microseconds where it is a duration.
-
-        Args:
-            closed: Whether a distance equal to the margin matches.
-        """
-        return Margin(_number(self.before), _number(self.after), closed=closed)
-
-
-def _number(side: Any) -> float:  # noqa: ANN401 - a number or a duration
-    return parse_microseconds(side) if isinstance(side, str) else side
+        """The margin in the unit of the positions, of times microseconds; closed: a distance equal to it matches."""
+        return Margin(in_positions(self.before), in_positions(self.after), closed=closed)
 
 
 # Counts and ratios of points, and of points as alarms.
@@ -325,9 +309,6 @@ ALARM_POINTS = Table(
 )
 
 
-# Parameters and result tables of change_points.
-
-
 Matching = Literal["one_to_one", "any", "roerich", "ruptures", "nearest"]
 Annotators = Literal["union", "separate", "tcpd"]
 
@@ -456,7 +437,7 @@ class ChangePointsParameters(StageParameters):
     series: Input | None = None
     runs: Input | None = None
     coders: Input | None = None
-    thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = "distinct"
+    thresholds: Thresholds = "distinct"
     margin: MarginSides
     margin_boundary: Literal["<", "<="] = "<"
     matching: Matching | None = None
@@ -465,14 +446,9 @@ class ChangePointsParameters(StageParameters):
     repeats: Literal["ignore", "false_alarm"] | None = None
     per: Length | None = None
     area_scores: Literal["every", "thresholds"] = "every"
-    operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
+    operating_points: Annotated[tuple[Criterion, ...], AfterValidator(each_once)] = (Criterion(beta=1),)
     series_counts: Literal["auto"] | bool = "auto"
     delays: Literal["auto"] | bool = "auto"
-
-    @field_validator("operating_points")
-    @classmethod
-    def _each_once(cls, value: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
-        return each_once(value)
 
     @model_validator(mode="after")
     def _fits(self) -> ChangePointsParameters:
@@ -482,7 +458,8 @@ class ChangePointsParameters(StageParameters):
         if self.annotators == "tcpd" and self.duplicates == "keep":
             message = 'annotators = "tcpd" works on sets of positions: use duplicates = "error" or "max"'
             raise ValueError(message)
-        if any(point.cost is not None for point in self.operating_points) and self._has_unequal_counts:
+        has_unequal_counts = self.rule == "any" or self.annotators == "tcpd"
+        if has_unequal_counts and any(point.cost is not None for point in self.operating_points):
             message = (
                 "cost needs counts in which each true positive is one prediction and one true point: it does not go "
                 'with matching = "any", nor with annotators = "tcpd", whose recall is a mean'
@@ -504,10 +481,6 @@ class ChangePointsParameters(StageParameters):
             message = f'by: {alike[0]!r} differs in case only from {alike[1]}, which annotators = "separate" adds'
             raise ValueError(message)
         return self.model_copy(update={"by": tuple(dict.fromkeys(groupings))})
-
-    @property
-    def _has_unequal_counts(self) -> bool:
-        return self.rule == "any" or self.annotators == "tcpd"
 
     @property
     def alarm_keys(self) -> tuple[str, ...]:

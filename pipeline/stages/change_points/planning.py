@@ -14,6 +14,7 @@ from ...plan import rows
 from ...plan.counts import Query, Sweep, Transform
 from ...plan.nodes import (
     CrossCheck,
+    Grouped,
     Relation,
     doubtful_groups,
     doubtful_scores,
@@ -44,7 +45,6 @@ from .contract import (
     SERIES_ID,
     START,
     in_positions,
-    is_duration,
 )
 from .points import RUN, AlarmMatcher, Matcher
 
@@ -53,16 +53,14 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ...plan.nodes import After, Check, Faults
+    from ...plan.nodes import Check, Faults
     from ...sources.source import Source
     from .contract import ChangePointsParameters
 
 
-# What change_points asks of an engine.
-
-
 MOST_ROWS_FOR_SERIES = 10_000_000
 MOST_ROWS_FOR_DELAYS = 1_000_000
+WISH_OF_ALARMS = "per, cooldown or repeats, or incidents that last,"
 KINDS = {"BIGINT": "integers", "DOUBLE": "floating numbers"} | dict.fromkeys(TIME_TYPES, "times")
 
 
@@ -73,165 +71,117 @@ def plan(params: ChangePointsParameters, sources: Mapping[str, Source]) -> Plan:
         DataError: an input lacks a column that the parameters need, or positions cannot be compared.
     """
     optional = (sources.get(name) for name in ("series", "runs", "coders"))
-    return _Planner(params, Inputs(sources["predictions"], sources["annotations"], *optional)).plan()
+    inputs = Inputs(sources["predictions"], sources["annotations"], *optional)
+    by = _grouping_columns(params, inputs)
+    _check_columns(params, inputs, by)
+    kind = _kind_of_positions(params, inputs)
+    is_numbered = inputs.series is not None and inputs.series.has("n_obs") and kind == "integers"
+    relations = Relations(params, inputs, by, is_numbered)
+    repeats = params.repeats or ("ignore" if inputs.lasting else "false_alarm")
+    points = (inputs.annotations, inputs.predictions)
+    series = OptionalTable("change_points_series", "series_counts", params.series_counts, MOST_ROWS_FOR_SERIES, points)
+    delays = OptionalTable("change_points_delays", "delays", params.delays, MOST_ROWS_FOR_DELAYS, points)
+    matcher = Matcher(
+        rule=params.rule,
+        annotators=params.annotators,
+        margin=params.margin.closed(closed=params.margin_boundary == "<="),
+        kind=np.float64 if kind == "floating numbers" else np.int64,
+        times=kind == "times",
+        scored=inputs.predictions.has("score"),
+        covered=relations.covered,
+        detailed=delays.is_possible or series.is_possible,
+    )
+    return Plan(
+        nodes=(
+            *relations.every(),
+            *_checks(relations),
+            _matching(relations, matcher, ignores_repeats=repeats == "ignore"),
+            *_cross_checks(relations),
+            pooled_systems(inputs.predictions, by),
+            *_counts(relations),
+            *rows.frame_in_time(relations.order),
+            *([results.series_table(relations)] if series.is_possible else []),
+            *([results.delays_table(relations)] if delays.is_possible else []),
+        ),
+        sources=inputs.given,
+        by=by,
+        used=("n_rows",),
+        accounting=Query("change_points/accounting"),
+        optional=(
+            series,
+            delays,
+            *(OptionalTable(table, "per", relations.alarmed, wish=WISH_OF_ALARMS) for table in ALARM_TABLES),
+        ),
+        key_matches=(KeyMatch(inputs.predictions, inputs.series or inputs.annotations, SERIES_ID, "unjudged_series"),),
+        warnings=tuple(_warnings(inputs, by, kind)),
+        facts={
+            "matching": params.rule,
+            "positions": kind,
+            "independent": users_name(relations.cluster),
+            "true_points": INCIDENTS if inputs.lasting else "points",
+            "repeats": repeats,
+        },
+    )
 
 
-@dataclass(frozen=True)
-class _Planner:
-    params: ChangePointsParameters
-    inputs: Inputs
+def _grouping_columns(params: ChangePointsParameters, inputs: Inputs) -> tuple[Grouped, ...]:
+    """Grouping columns: of predictions, of series, and the annotator."""
+    annotated = (Grouped(ANNOTATOR, "annotations", ANNOTATOR),) if params.annotators == "separate" else ()
+    groupings = [[name for name in grouping if name != ANNOTATOR] for grouping in params.by]
+    sources = [inputs.predictions, *([] if inputs.series is None else [inputs.series])]
+    return (*rows.resolve_by(groupings, sources), *annotated)
 
-    def plan(self) -> Plan:
-        by = self._by()
-        check_columns(self.params, self.inputs, by)
-        relations = Relations(self.params, self.inputs, by, self.numbered)
-        return Plan(
-            nodes=(
-                *relations.every(),
-                *checks(self.params, self.inputs, relations),
-                self._matching(relations),
-                *cross_checks(self.params, self.inputs, relations),
-                pooled_systems(self.inputs.predictions, by),
-                *self._counts(relations),
-                *rows.frame_in_time(relations.order),
-                *self._after_results(relations),
-            ),
-            sources=self.inputs.given,
-            by=by,
-            used=("n_rows",),
-            accounting=Query("change_points/accounting"),
-            optional=(self._series, self._delays, *self._of_alarms(alarmed=relations.alarmed)),
-            key_matches=(
-                KeyMatch(
-                    self.inputs.predictions, self.inputs.series or self.inputs.annotations, SERIES_ID, "unjudged_series"
-                ),
-            ),
-            warnings=tuple(warnings(self.inputs, by, self._kind)),
-            facts={
-                "matching": self.params.rule,
-                "positions": self._kind,
-                "independent": users_name(relations.cluster),
-                "true_points": INCIDENTS if self.inputs.lasting else "points",
-                "repeats": self._repeats,
-            },
-        )
 
-    def _by(self) -> tuple[rows.Grouped, ...]:
-        """Grouping columns: of predictions, of series, and the annotator."""
-        annotated = (rows.Grouped(ANNOTATOR, "annotations", ANNOTATOR),) if self.params.annotators == "separate" else ()
-        groupings = [[name for name in grouping if name != ANNOTATOR] for grouping in self.params.by]
-        sources = [self.inputs.predictions, *([self.inputs.series] if self.inputs.series is not None else [])]
-        by = rows.resolve_by(groupings, sources)
-        return (*by, *annotated)
+def _kind_of_positions(params: ChangePointsParameters, inputs: Inputs) -> str:
+    """What the positions are, the same on both sides."""
+    source_by_kind = {}
+    for source, name in positions(inputs, params):
+        field = source.contract.field(name)
+        sql_type = source.known_type(name, field) if field is not None else None
+        if sql_type is not None:
+            source_by_kind[KINDS[sql_type]] = source, name
+    if len(source_by_kind) > 1:
+        columns = sorted((kind, f"{kind} in {source.name}.{name}") for kind, (source, name) in source_by_kind.items())
+        message = f"positions are {' but '.join(words for _, words in columns)}: the two cannot be compared exactly"
+        raise DataError(message, remedy='Compute one of them as the other is: columns = { … = { sql = "…" } }.')
+    kind = next(iter(source_by_kind), "times" if params.margin.is_duration else "integers")
+    _check_lengths(params, inputs, kind)
+    if kind == "times" and params.annotators == "tcpd":
+        message = 'annotators = "tcpd" adds index 0 to both sides, but positions are times'
+        raise DataError(message, remedy='Number the observations, or use "union" or "separate".')
+    return kind
 
-    @cached_property
-    def _kind(self) -> str:
-        """What the positions are, the same on both sides."""
-        source_by_kind = {}
-        for source, name in positions(self.inputs, self.params):
-            field = source.contract.field(name)
-            sql_type = source.known_type(name, field) if field is not None else None
-            if sql_type is not None:
-                source_by_kind[KINDS[sql_type]] = source, name
-        if len(source_by_kind) > 1:
-            columns = sorted(
-                (kind, f"{kind} in {source.name}.{name}") for kind, (source, name) in source_by_kind.items()
-            )
-            message = f"positions are {' but '.join(words for _, words in columns)}: the two cannot be compared exactly"
-            raise DataError(message, remedy='Compute one of them as the other is: columns = { … = { sql = "…" } }.')
-        kind = next(iter(source_by_kind), "times" if self.params.margin.is_duration else "integers")
-        check_lengths(self.params, self.inputs, kind)
-        if kind == "times" and self.params.annotators == "tcpd":
-            message = 'annotators = "tcpd" adds index 0 to both sides, but positions are times'
-            raise DataError(message, remedy='Number the observations, or use "union" or "separate".')
-        return kind
 
-    @property
-    def _repeats(self) -> str:
-        """What repeats count as."""
-        return self.params.repeats or ("ignore" if self.inputs.lasting else "false_alarm")
+def _matching(relations: Relations, matcher: Matcher, *, ignores_repeats: bool) -> Transform:
+    """What every prediction adds, as points or as alarms."""
+    params, inputs = relations.params, relations.inputs
+    alarms = AlarmMatcher(
+        matcher=matcher,
+        lasting=inputs.lasting,
+        ignores_repeats=ignores_repeats,
+        cooldown=None if params.cooldown is None else in_positions(params.cooldown),
+        grid=params.grid(),
+    )
+    match = alarms.match if relations.alarmed else matcher.match
+    size = inputs.predictions.rows + inputs.annotations.rows
+    return Transform(OUTCOMES, relations.frames(), (RUN,), match, size, sizes=relations.sizes())
 
-    @property
-    def numbered(self) -> bool:
-        """Whether positions number the observations of listed series."""
-        series = self.inputs.series
-        return series is not None and series.has("n_obs") and self._kind == "integers"
 
-    @property
-    def covered(self) -> bool:
-        """Whether segments can be counted in observations."""
-        return self.numbered and not self.inputs.lasting
-
-    @property
-    def _scored(self) -> bool:
-        return self.inputs.predictions.has("score")
-
-    @property
-    def _delays(self) -> OptionalTable:
-        return OptionalTable("change_points_delays", "delays", self.params.delays, MOST_ROWS_FOR_DELAYS, self._points)
-
-    @property
-    def _series(self) -> OptionalTable:
-        return OptionalTable(
-            "change_points_series", "series_counts", self.params.series_counts, MOST_ROWS_FOR_SERIES, self._points
-        )
-
-    @staticmethod
-    def _of_alarms(*, alarmed: bool) -> Iterator[OptionalTable]:
-        wish = "per, cooldown or repeats, or incidents that last,"
-        for table in ALARM_TABLES:
-            yield OptionalTable(table, "per", alarmed, wish=wish)
-
-    @property
-    def _points(self) -> tuple[Source, Source]:
-        return self.inputs.annotations, self.inputs.predictions
-
-    def _matching(self, relations: Relations) -> Transform:
-        params = self.params
-        matcher = Matcher(
-            rule=params.rule,
-            annotators=params.annotators,
-            margin=params.margin.closed(closed=params.margin_boundary == "<="),
-            kind=np.float64 if self._kind == "floating numbers" else np.int64,
-            times=self._kind == "times",
-            scored=self._scored,
-            covered=self.covered,
-            detailed=self._delays.is_possible or self._series.is_possible,
-        )
-        size = self.inputs.predictions.rows + self.inputs.annotations.rows
-        match = self._alarms(matcher).match if relations.alarmed else matcher.match
-        return Transform(OUTCOMES, relations.frames(), (RUN,), match, size, sizes=relations.sizes())
-
-    def _alarms(self, matcher: Matcher) -> AlarmMatcher:
-        params = self.params
-        return AlarmMatcher(
-            matcher=matcher,
-            lasting=self.inputs.lasting,
-            ignores_repeats=self._repeats == "ignore",
-            cooldown=None if params.cooldown is None else in_positions(params.cooldown),
-            grid=params.grid(),
-        )
-
-    def _counts(self, relations: Relations) -> Iterator[Query]:
-        name = "alarm_" if relations.alarmed else ""
-        if self._scored:
-            sweep = Sweep("predictions", relations.outcomes_by_score(), "score", self.params.grid())
-            yield Query(f"change_points/{name}counts", columns=COUNT_NAMES, sweep=sweep)
-            if relations.alarmed:
-                yield Query(f"change_points/{LEADS}", columns=("n_alerted",), keys=("lead",), sweep=sweep, into=LEADS)
-            if self.params.area_scores == "every" and self.params.threshold_values is not None:
-                yield Query("change_points/scores", columns=("n_predicted", "tp"), keys=("score",), into="scores")
-        yield Query(f"change_points/{name}totals", columns=COUNT_NAMES)
+def _counts(relations: Relations) -> Iterator[Query]:
+    """Counts of points, or of alarms and their leads, at every score and of all; and sums of coverings."""
+    params, name = relations.params, "alarm_" if relations.alarmed else ""
+    if relations.inputs.predictions.has("score"):
+        sweep = Sweep("predictions", relations.outcomes_by_score(), "score", params.grid())
+        yield Query(f"change_points/{name}counts", columns=COUNT_NAMES, sweep=sweep)
         if relations.alarmed:
-            yield Query("change_points/leads_always", columns=("n_alerted",), keys=("lead",), into=LEADS)
-        if self.covered:
-            yield Query("change_points/covering", columns=("n_covered", "covering"), into="covering")
-
-    def _after_results(self, relations: Relations) -> Iterator[After]:
-        if self._series.is_possible:
-            yield results.series_table(relations, tcpd=self.params.annotators == "tcpd", covered=self.covered)
-        if self._delays.is_possible:
-            yield results.delays_table(relations)
+            yield Query(f"change_points/{LEADS}", columns=("n_alerted",), keys=("lead",), sweep=sweep, into=LEADS)
+        if params.area_scores == "every" and params.threshold_values is not None:
+            yield Query("change_points/scores", columns=("n_predicted", "tp"), keys=("score",), into="scores")
+    yield Query(f"change_points/{name}totals", columns=COUNT_NAMES)
+    if relations.alarmed:
+        yield Query("change_points/leads_always", columns=("n_alerted",), keys=("lead",), into=LEADS)
+    if relations.covered:
+        yield Query("change_points/covering", columns=("n_covered", "covering"), into="covering")
 
 
 # The relations that change_points reads: the series that are evaluated, what was run, and the points of every run.
@@ -257,15 +207,7 @@ OBSERVED = "observed"
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs that are given.
-
-    Attributes:
-        predictions: The primary input.
-        annotations: The true points, as marked by annotators.
-        series: The annotated series.
-        runs: What was run.
-        coders: Who looked at which series.
-    """
+    """The inputs that are given, the primary one first."""
 
     predictions: Source
     annotations: Source
@@ -299,16 +241,12 @@ class Inputs:
 class Relations:
     """The relations, in terms of the inputs and the grouping columns.
 
-    Attributes:
-        params: The parameters.
-        inputs: The inputs.
-        by: The grouping columns.
-        numbered: Whether positions number the observations of listed series, so that these have an end.
+    `numbered` says whether positions number the observations of listed series, so that these have an end.
     """
 
     params: ChangePointsParameters
     inputs: Inputs
-    by: Sequence[rows.Grouped]
+    by: Sequence[Grouped]
     numbered: bool
 
     @property
@@ -346,9 +284,9 @@ class Relations:
         return not self.per_annotator and self.inputs.coders is None and self.inputs.series is None
 
     @property
-    def one_run_each(self) -> bool:
-        """Whether every series that occurs has exactly one run."""
-        return self.counted and self.inputs.runs is None and not self.of_predictions
+    def covered(self) -> bool:
+        """Whether segments can be counted in observations."""
+        return self.numbered and not self.inputs.lasting
 
     @property
     def alarmed(self) -> bool:
@@ -470,7 +408,7 @@ def positions(inputs: Inputs, params: ChangePointsParameters) -> Iterator[tuple[
             yield inputs.series, name
 
 
-def check_columns(params: ChangePointsParameters, inputs: Inputs, by: Sequence[rows.Grouped]) -> None:
+def _check_columns(params: ChangePointsParameters, inputs: Inputs, by: Sequence[Grouped]) -> None:
     """Faults that the footers show.
 
     Raises:
@@ -535,20 +473,14 @@ def _check_true_points(params: ChangePointsParameters, inputs: Inputs) -> None:
         raise DataError(message, remedy=remedy)
 
 
-def check_lengths(params: ChangePointsParameters, inputs: Inputs, kind: str) -> None:
+def _check_lengths(params: ChangePointsParameters, inputs: Inputs, kind: str) -> None:
     """Lengths are durations where positions are times, and numbers elsewhere.
 
     Raises:
         DataError: one is not, or the number of observations says nothing about how long they took.
     """
-    durations = {"margin": params.margin.is_duration}
-    durations |= {
-        name: is_duration(length)
-        for name, length in (("cooldown", params.cooldown), ("per", params.per))
-        if length is not None
-    }
-    for name, is_time in durations.items():
-        if (kind == "times") != is_time:
+    for name, length in (("margin", params.margin.before), ("cooldown", params.cooldown), ("per", params.per)):
+        if length is not None and (kind == "times") != isinstance(length, str):
             remedy = 'Write a duration, such as "2h".' if kind == "times" else "Write a number in their unit."
             message = f"{name}: positions are {kind}"
             raise DataError(message, remedy=remedy)
@@ -570,8 +502,9 @@ def _check_clocks(inputs: Inputs, params: ChangePointsParameters) -> None:
         raise DataError(message, remedy=CLOCKS)
 
 
-def checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[Check]:
+def _checks(relations: Relations) -> Iterator[Check]:
     """Faults that only a scan shows."""
+    params, inputs = relations.params, relations.inputs
     for source, name in positions(inputs, params):
         field = source.contract.field(name)
         if field is not None and source.known_type(name, field) == "DOUBLE":
@@ -586,15 +519,16 @@ def checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations)
     if inputs.runs is not None:
         yield missing_check(inputs.runs, SERIES_ID)
     if inputs.series is not None:
-        yield from _of_series(inputs.series, params, inputs, relations)
+        yield from _of_series(inputs.series, relations)
     if params.duplicates == "error":
         keys = (*relations.of_predictions, SERIES_ID, POSITION)
         remedy = 'Set duplicates = "max" to keep the highest score of each, or "keep" to count every row.'
         yield duplicate_check(inputs.predictions, keys, remedy=remedy, of_systems=True)
 
 
-def _of_series(series: Source, params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[Check]:
-    """Faults of the listed series."""
+def _of_series(series: Source, relations: Relations) -> Iterator[Check]:
+    """Faults of the listed series, and of the time in which they were observed."""
+    inputs = relations.inputs
     yield missing_check(series, SERIES_ID)
     yield duplicate_check(series, (SERIES_ID,), remedy="Keep one row per series.")
     if relations.numbered:
@@ -606,8 +540,12 @@ def _of_series(series: Source, params: ChangePointsParameters, inputs: Inputs, r
         yield missing_check(series, relations.cluster)
     if relations.order not in {None, relations.cluster}:
         yield missing_check(series, str(relations.order))
-    if params.per is not None:
-        yield from _observed_time(series, relations, spans=inputs.spans)
+    if relations.params.per is not None:
+        yield from (missing_check(series, name) for name in ((START, END) if inputs.spans else ("n_obs",)))
+        if inputs.spans:
+            yield file_check(ENDS_BEFORE_START, series)
+        elif not relations.numbered:
+            yield negative_check(series, "n_obs")
 
 
 def _outside_check(source: Source, name: str) -> Check:
@@ -620,25 +558,17 @@ def _outside_check(source: Source, name: str) -> Check:
     return file_check(OUTSIDE_SERIES, source, columns={POSITION: name}, words=words)
 
 
-def _observed_time(series: Source, relations: Relations, *, spans: bool) -> Iterator[Check]:
-    """Series whose observation has no length, or one below 0."""
-    for name in (START, END) if spans else ("n_obs",):
-        yield missing_check(series, name)
-    if spans:
-        yield file_check(ENDS_BEFORE_START, series)
-    elif not relations.numbered:
-        yield negative_check(series, "n_obs")
-
-
-def cross_checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[CrossCheck]:
+def _cross_checks(relations: Relations) -> Iterator[CrossCheck]:
     """Annotations that repeat, annotations that are left out, and series that may not have been looked at."""
+    params, inputs = relations.params, relations.inputs
     if inputs.series is not None:  # else every series with an annotation is evaluated
         yield CrossCheck({"outside": statement("change_points/annotations_elsewhere")}, _outside)
     if params.duplicates != "keep":
         by_annotator = [ANNOTATOR] if inputs.annotations.has(ANNOTATOR) else []
         name = "repeated_incidents" if inputs.lasting else "repeated_annotations"
         repeated = statement(f"change_points/{name}", by_annotator)
-        if relations.one_run_each and not by_annotator:  # then what is matched are the distinct annotations
+        has_one_run_each = relations.counted and inputs.runs is None and not relations.of_predictions
+        if has_one_run_each and not by_annotator:  # then what is matched are the distinct annotations
             repeated = statement("change_points/repeated_annotations_of_runs")
         yield CrossCheck({"repeated": repeated}, _repeated)
     if params.per is not None and inputs.spans:
@@ -678,19 +608,16 @@ def _unmarked(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     return (words,)
 
 
-def warnings(inputs: Inputs, by: Sequence[rows.Grouped], kind: str) -> Iterator[str]:
+def _warnings(inputs: Inputs, by: Sequence[Grouped], kind: str) -> Iterator[str]:
     """What the user should know before the numbers are used."""
     yield from doubtful_groups(inputs.given, by)
     if inputs.predictions.has("score"):
         yield from doubtful_scores(inputs.predictions)
-    for source, name in (
-        (inputs.predictions, POSITION),
-        *((inputs.annotations, name) for name in inputs.true_positions),
-    ):
+    points = ((inputs.predictions, POSITION), *((inputs.annotations, name) for name in inputs.true_positions))
+    for source, name in points:
         if source.has_float32(name):
-            yield Note(
-                f"{source.name}.{name} is single precision (FLOAT): distances are those of the rounded positions"
-            )
+            words = "is single precision (FLOAT): distances are those of the rounded positions"
+            yield Note(f"{source.name}.{name} {words}")
     if inputs.annotations.has(POSITION) and inputs.annotations.has(START) and inputs.annotations.has(END):
         yield "annotations have a position and also start and end: points are counted; incidents if position = false"
     if inputs.series is not None and inputs.series.has("n_obs") and kind != "integers" and not inputs.lasting:

@@ -79,9 +79,6 @@ if TYPE_CHECKING:
     from .contract import Annotators, ChangePointsParameters, Matching
 
 
-# The outcomes of change_points: what every prediction adds to the true positives, and what every run has.
-
-
 if TYPE_CHECKING:
     Rule: TypeAlias = Callable[[Points, Points, Margin, NDArray[np.float64] | None], NDArray[np.int64]]
 
@@ -169,16 +166,14 @@ class Matcher:
         marks_of_pairs, pair_numbers = frames["annotations"].join(pairs, on=[RUN, "annotator"]), np.arange(pairs.height)
         points_of_pairs = distinct_in_order(*columns_of(marks_of_pairs, pair_numbers, self.kind, "pair"))
         truth_of_pairs = with_origin(points_of_pairs, pair_numbers)
-        copies = _copies(predictions.series, pair_run)
-        repeated = Points(np.repeat(pair_numbers, copies.lengths), predictions.position[copies.index])
-        added_in_pairs = self.added(truth_of_pairs, repeated, None if score is None else score[copies.index])
+        copied, lengths = _copies(predictions.series, pair_run)
+        repeated = Points(np.repeat(pair_numbers, lengths), predictions.position[copied])
+        added_in_pairs = self.added(truth_of_pairs, repeated, None if score is None else score[copied])
         # a match is worth one in n true points of its annotator, one in m annotators of its run: the shares of a run
         # add up to its mean recall
         n_true = np.bincount(truth_of_pairs.series, minlength=pairs.height)
         weight = 1 / (n_true * np.bincount(pair_run, minlength=runs.height)[pair_run])
-        share = np.bincount(copies.index, added_in_pairs * weight[repeated.series], minlength=len(added)).astype(
-            np.float64
-        )
+        share = np.bincount(copied, added_in_pairs * weight[repeated.series], minlength=len(added)).astype(np.float64)
         shown = None if score is None else np.where(is_origin, np.nan, score)
         details = self.details(truth, predictions, added, ~is_origin)
         rows = _rows(numbers[predictions.series], is_row, shown, added).with_columns(
@@ -191,12 +186,7 @@ class Matcher:
         return pl.concat([rows, self._of_runs(numbers, truth, covered)], how="diagonal")
 
     def added(self, truth: Points, predictions: Points, score: NDArray[np.float64] | None) -> NDArray[np.int64]:
-        """What every prediction adds to the true positives.
-
-        Args:
-            truth: True points.
-            predictions: Predictions.
-            score: Finite scores of the predictions; None: all enter together.
+        """What every prediction adds to the true positives; without scores, which are finite, all enter together.
 
         Raises:
             DataError: positions are too far apart.
@@ -212,14 +202,7 @@ class Matcher:
     def details(
         self, truth: Points, predictions: Points, added: NDArray[np.int64], shown: NDArray[np.bool_]
     ) -> list[pl.Series]:
-        """The columns `position`, `true_position` and `delay` of every prediction; none if they are not wanted.
-
-        Args:
-            truth: True points.
-            predictions: Predictions.
-            added: What each adds to the true positives.
-            shown: Whether its match is shown.
-        """
+        """The columns `position`, `true_position` and `delay` of predictions, NULL unless shown; none if not wanted."""
         if not self.detailed:
             return []
         if self.rule == "one_to_one":
@@ -253,8 +236,7 @@ class Matcher:
 
 
 def _with_origin(
-    is_origin: NDArray[np.bool_],
-    scored_predictions: tuple[Points, NDArray[np.float64] | None, NDArray[np.bool_]],
+    is_origin: NDArray[np.bool_], scored_predictions: tuple[Points, NDArray[np.float64] | None, NDArray[np.bool_]]
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_]]:
     """Scores of the predictions with index 0, which enters first, and whether each is a row of the input."""
     before, score_before, is_row_before = scored_predictions
@@ -282,10 +264,7 @@ def columns_of(
 
 
 def _rows(
-    number: NDArray[np.int64],
-    is_row: NDArray[np.bool_],
-    score: NDArray[np.float64] | None,
-    added: NDArray[np.int64],
+    number: NDArray[np.int64], is_row: NDArray[np.bool_], score: NDArray[np.float64] | None, added: NDArray[np.int64]
 ) -> pl.DataFrame:
     shown = pl.lit(None, dtype=pl.Float64) if score is None else pl.Series(score).fill_nan(None)
     frame = pl.DataFrame({RUN: number.astype(np.int32), "is_row": is_row, "tp": added.astype(np.int32)})
@@ -294,38 +273,19 @@ def _rows(
     return frame.with_columns(pl.col("score").is_null().alias("is_always"))
 
 
-@dataclass(frozen=True)
-class _Copies:
-    """Points of series, once for every annotator of the series.
-
-    Attributes:
-        index: Number of the point of every copy.
-        lengths: Copies of every annotator.
-    """
-
-    index: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-
-
-def _copies(series: NDArray[np.int64], wanted: NDArray[np.int64]) -> _Copies:
-    """The points of wanted series, which may repeat, of points that are sorted by series."""
+def _copies(series: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers of the points of wanted series, which may repeat, of points that are sorted by series, and how many."""
     begin, end = np.searchsorted(series, wanted, side="left"), np.searchsorted(series, wanted, side="right")
     lengths = end - begin
     start = np.cumsum(lengths) - lengths
-    index = np.arange(lengths.sum()) + np.repeat(begin - start, lengths)
-    return _Copies(index, lengths)
-
-
-# The ratios of counts, each rounded once.
+    return np.arange(lengths.sum()) + np.repeat(begin - start, lengths), lengths
 
 
 def with_ratios(frame: pl.DataFrame, recalls: tuple[str, str] | None) -> pl.DataFrame:
-    """The frame with the ratios that are stated, and why one is `undefined`.
+    """The frame with the ratios that are stated of n_true, n_predicted and tp, and why one is `undefined`.
 
-    Args:
-        frame: Columns n_true, n_predicted, tp.
-        recalls: Columns of a sum of recalls and of their number, where recall is a mean (`tcpd`); F1 then is the
-            harmonic mean, as precision and recall count different things, else it comes from the counts.
+    Where recall is a mean (`tcpd`), of a sum of recalls and their number, F1 is the harmonic mean, as precision and
+    recall count different things.
     """
     frame = frame.with_columns(fp=pl.col("n_predicted") - pl.col("tp"), fn=pl.col("n_true") - pl.col("tp"))
     frame = ratios_of_counts(frame, STATED)
@@ -555,15 +515,7 @@ def alarm_tables(
     curve: pl.DataFrame,
     points: pl.DataFrame,
 ) -> dict[str, pl.DataFrame]:
-    """The tables of alarms; none where points are not counted as alarms.
-
-    Args:
-        params: The parameters.
-        counts: The tables of the plan.
-        cube: The counts of all groups.
-        curve: The table of the curve.
-        points: The table of operating points.
-    """
+    """The tables of alarms, if there are any, from those of the plan, all counts, the curve and its points."""
     if LEADS not in counts:
         return {}
     keys = list(cube.keys)
@@ -639,14 +591,19 @@ def _with_rate_limits(
         resamples=params.drawn_resamples,
     )
     lower, upper = pl.col(f"{RATE.name}_lower"), pl.col(f"{RATE.name}_upper")
-    qualities = (pl.col(name).replace_strict(_WORST, return_dtype=pl.Int64) for name in (INTERVAL_QUALITY, _OF_RECALL))
-    names = pl.min_horizontal(*qualities).replace_strict(dict(enumerate(MEANINGS)), return_dtype=pl.String)
     return frame.with_columns(
         pl.when(upper > 0).then(1 / upper).alias(f"{BETWEEN.name}_lower"),
         pl.when(lower > 0).then(1 / lower).alias(f"{BETWEEN.name}_upper"),
         pl.coalesce(UNDEFINED_INTERVAL, _REASON_OF_RECALL).alias(UNDEFINED_INTERVAL),
-        names.alias(INTERVAL_QUALITY),
+        _worst_of(INTERVAL_QUALITY, _OF_RECALL),
     )
+
+
+def _worst_of(*names: str) -> pl.Expr:
+    """The worst of some qualities, as `interval_quality`."""
+    ranks = (pl.col(name).replace_strict(_WORST, return_dtype=pl.Int64) for name in names)
+    worst_rank = pl.min_horizontal(*ranks)
+    return worst_rank.replace_strict(dict(enumerate(MEANINGS)), return_dtype=pl.String).alias(INTERVAL_QUALITY)
 
 
 def _points(
@@ -682,10 +639,8 @@ def _points(
 
 def _of_both(table: pl.DataFrame) -> pl.DataFrame:
     """With the worse quality of the two, the first reason, and marks of thresholds chosen on the same data."""
-    qualities = (pl.col(name).replace_strict(_WORST, return_dtype=pl.Int64) for name in (INTERVAL_QUALITY, "_quality"))
-    worse = pl.min_horizontal(*qualities).replace_strict(dict(enumerate(MEANINGS)), return_dtype=pl.String)
     reason = pl.coalesce(UNDEFINED_INTERVAL, "_reason").alias(UNDEFINED_INTERVAL)
-    table = table.with_columns(worse.alias(INTERVAL_QUALITY), reason)
+    table = table.with_columns(_worst_of(INTERVAL_QUALITY, "_quality"), reason)
     was_chosen = pl.col(_OF_POINT) == "chosen_on_same_data"
     chosen = of_chosen(table)[INTERVAL_QUALITY]
     return table.with_columns(pl.when(was_chosen).then(chosen).otherwise(INTERVAL_QUALITY).alias(INTERVAL_QUALITY))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -58,8 +57,6 @@ from .points import RUN, alarm_tables, with_ratios
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from ...metrics.curves.decisions import Ints
     from ...metrics.uncertainty.jackknife import Floats, Limits
     from ...metrics.uncertainty.replicates import GroupCounts, Resampling
@@ -67,12 +64,6 @@ if TYPE_CHECKING:
     from .contract import ChangePointsParameters
     from .planning import Relations
 
-
-# What follows from the counts of change_points: curve, areas, and words.
-
-
-if TYPE_CHECKING:
-    Counts: TypeAlias = NDArray[np.int64]
 
 SWEPT = ("n_predicted", "tp")  # what areas are made of
 AREA_NAMES = ("average_precision", "pr_auc", "pr_auc_roerich")
@@ -143,7 +134,7 @@ def _at_every_score(
     return at_or_above(counts["counts"], keys, SWEPT, None)
 
 
-def _counts_of(rows: pl.DataFrame | None) -> tuple[Counts, Counts]:
+def _counts_of(rows: pl.DataFrame | None) -> tuple[Ints, Ints]:
     """Counts tp and n_predicted of one group, thresholds falling."""
     if rows is None:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -168,12 +159,7 @@ def unit_of(tables: Mapping[str, pl.DataFrame]) -> str | None:
 
 
 def with_rates(best: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Rows of chosen thresholds with the rate of false alarms there and its limits, if there is one.
-
-    Args:
-        best: One row per group, with its threshold.
-        tables: The result tables of the stage.
-    """
+    """Rows of chosen thresholds, one per group, with the rate of false alarms there and its limits, if there is one."""
     if unit_of(tables) is None:
         return best
     keys = [*keys_of(best), THRESHOLD]
@@ -267,8 +253,9 @@ CLUSTERS = "clusters"  # frame of the clusters of series
 Finish = Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], pl.DataFrame]
 
 
-def series_table(relations: Relations, *, tcpd: bool, covered: bool) -> After:
+def series_table(relations: Relations) -> After:
     """One row per run, over all its predictions."""
+    tcpd = relations.params.annotators == "tcpd"
 
     def finish(runs: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         runs = with_ratios(runs.with_columns(one=pl.lit(1)), ("mean_recall", "one") if tcpd else None)
@@ -279,7 +266,7 @@ def series_table(relations: Relations, *, tcpd: bool, covered: bool) -> After:
         clusters = frames[CLUSTERS].with_columns(as_key(frames[CLUSTERS][CLUSTER]))
         return rows.join(clusters, on=SERIES_ID, how="left", maintain_order="left")
 
-    covering: dict[str, exp.Expr] = {} if covered else {"covering": exp.cast(exp.null(), "DOUBLE")}
+    covering: dict[str, exp.Expr] = {} if relations.covered else {"covering": exp.cast(exp.null(), "DOUBLE")}
     query = statement(f"change_points/{'alarm_series' if relations.alarmed else 'series'}", columns=covering)
     clusters = {} if relations.cluster == SERIES_ID else {CLUSTERS: statement("change_points/clusters_of_series")}
     return _follow_up("series", query, relations, finish, clusters)
@@ -291,15 +278,11 @@ def delays_table(relations: Relations) -> After:
     def finish(matches: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         return _named(matches, frames["runs"], relations, DELAYS)
 
-    return _follow_up("delays", statement("change_points/delays"), relations, finish)
+    return _follow_up("delays", statement("change_points/delays"), relations, finish, {})
 
 
 def _follow_up(
-    table: str,
-    query: exp.Query,
-    relations: Relations,
-    finish: Finish,
-    further: Mapping[str, exp.Query] = MappingProxyType({}),
+    table: str, query: exp.Query, relations: Relations, finish: Finish, further: Mapping[str, exp.Query]
 ) -> After:
     frames = {"runs": statement("change_points/keys_of_runs", [grouped.name for grouped in relations.by]), **further}
     return After(f"change_points_{table}", None, query, {}, frames, finish)
@@ -421,7 +404,7 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) 
             counts=_by_fold(group) if wanted else "none",
             ratios=_of_mean_recall if is_mean else ratios_of_counts,
             f_beta=_f_beta_of_mean_recall if is_mean else f_beta_of_counts,
-            outcomes=_outcomes,
+            outcomes=lambda counts: Outcomes(counts[0], counts[1], counts[2], neither=counts[3]),
             at_folds=at_chosen if promises else None,
         )
 
@@ -430,12 +413,6 @@ def _by_fold(group: GroupCounts) -> Sequence[Floats]:
     """True and false positives, misses, ignored repeats, sums of recalls and series, by fold and threshold."""
     folds = outcomes_of(STATED, group.in_folds(FOLDS))
     return folds.tp, folds.fp, folds.fn, *(folds.others[name] for name in (IGNORED, "recall_sum", "n_series"))
-
-
-def _outcomes(counts: Sequence[Floats]) -> Outcomes[Floats]:
-    """Outcomes and ignored repeats of these counts."""
-    tp, fp, fn, ignored = counts[:4]
-    return Outcomes(tp, fp, fn, neither=ignored)
 
 
 @np.errstate(divide="ignore", invalid="ignore")

@@ -14,12 +14,11 @@ from ...plan.counts import Query, Transform
 from ...plan.nodes import Relation
 from ...queries.dialect import column, double
 from ...queries.load import statement
-from ...tables.columns import THRESHOLD, scales
+from ...tables.columns import scales
 from ...visible_text import listed
 from .. import sections
 from ..figures import (
     BIN,
-    GAP,
     NUMBER,
     Axis,
     Figure,
@@ -29,16 +28,13 @@ from ..figures import (
     across_groups,
     by_threshold,
     caption,
-    chosen_rows,
-    drawn,
     histogram,
     histogram_of_shares,
     intervals,
     key_numbers_of,
     keys_of,
+    lines_by_threshold,
     of_best,
-    of_points,
-    of_thinned,
     on_other_data,
     path_of_thresholds,
     precision_recall,
@@ -46,7 +42,6 @@ from ..figures import (
     rising,
     shares,
     shown,
-    thinned,
     with_limits,
 )
 from ..sections import EXPLAINED_ROWS, Convention, Evidence, Measure, Profile, Section
@@ -81,9 +76,6 @@ if TYPE_CHECKING:
     from ...plan.nodes import Node
     from ..figures import KeyNumber
     from ..sections import Asked, Measured
-
-
-# What there is to look at of change_points: curves, delays, spread over series, numbers at the best threshold.
 
 
 MOST_BINS = 40
@@ -145,9 +137,7 @@ def _delays(delays: pl.DataFrame | None) -> Figure | None:
 def width_of_bins(largest: float, *, whole: bool) -> float:
     """Return the width of bins for delays of both signs: 1, 2 or 5 times a power of ten, for at most `MOST_BINS` bins.
 
-    Args:
-        largest: The largest delay without its sign.
-        whole: Whether bins narrower than 1 are of no use.
+    The largest delay has no sign; with `whole` bins narrower than 1 are of no use.
     """
     if largest == 0:
         return 1.0
@@ -161,7 +151,11 @@ def width_of_bins(largest: float, *, whole: bool) -> float:
 def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     """Precision, recall and F1 of every group at the threshold with the best F1, of alarms the rate of false ones."""
     best = with_rates(best_on_other_data(tables), tables)
-    return key_numbers_of(best, (*NUMBERS, *numbers_of(tables)))
+    unit = unit_of(tables)
+    rates = (
+        () if unit is None else (Wanted(RATE.name, f"False alarms per {unit}", "of observed time", format="number"),)
+    )
+    return key_numbers_of(best, (*NUMBERS, *rates))
 
 
 # What there is to look at of change points as alarms: false alarms over time, and leads.
@@ -175,7 +169,17 @@ def alarm_figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iter
     unit, points = unit_of(tables), tables[ALARM_POINTS.name]
     if unit is not None:
         curve = rising(alarms)
-        yield _rates(curve, points, unit, confidence)
+        yield lines_by_threshold(
+            curve,
+            points,
+            confidence,
+            (with_limits(curve, Series(RATE.name, "False alarms", "neutral")),),
+            name="false_alarms",
+            title="False alarms over time, by threshold",
+            what=f"False alarms per {unit} of observed time if every alarm that scores at least the threshold counts.",
+            x_title="Threshold: score from which an alarm counts",
+            y=Axis("", f"False alarms per {unit}", includes=(0.0,)),
+        )
         yield path_of_thresholds(
             curve,
             points,
@@ -189,27 +193,6 @@ def alarm_figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iter
             series=(Series("recall", "Detected", "recall", "path"),),
         )
     yield _leads(points, confidence)
-
-
-def _rates(curve: pl.DataFrame, points: pl.DataFrame, unit: str, confidence: float) -> Figure:
-    series = (with_limits(curve, Series(RATE.name, "False alarms", "neutral")),)
-    frame = drawn(thinned(curve, THRESHOLD), THRESHOLD, series)
-    return Figure(
-        name="false_alarms",
-        title="False alarms over time, by threshold",
-        caption=caption(
-            f"False alarms per {unit} of observed time if every alarm that scores at least the threshold counts.",
-            intervals(series, confidence),
-            GAP,
-            of_points(points),
-            of_thinned(curve, frame),
-        ),
-        frame=frame,
-        x=Axis(THRESHOLD, "Threshold: score from which an alarm counts"),
-        y=Axis("", f"False alarms per {unit}", includes=(0.0,)),
-        series=series,
-        chosen=chosen_rows(points, THRESHOLD, (line.column for line in series)),
-    )
 
 
 def _leads(points: pl.DataFrame, confidence: float) -> Figure | None:
@@ -234,14 +217,6 @@ def _leads(points: pl.DataFrame, confidence: float) -> Figure | None:
     )
 
 
-def numbers_of(tables: Mapping[str, pl.DataFrame]) -> tuple[Wanted, ...]:
-    """The key numbers that alarms have beside precision and recall."""
-    unit = unit_of(tables)
-    if unit is None:
-        return ()
-    return (Wanted(RATE.name, f"False alarms per {unit}", "of observed time", format="number"),)
-
-
 # What a methods section says of change points as alarms.
 
 
@@ -256,7 +231,7 @@ def _has_alarms(measured: Measured) -> bool:
     return alarms is not None and not alarms.is_empty()
 
 
-def rules(measured: Measured) -> Iterator[str]:
+def _rules(measured: Measured) -> Iterator[str]:
     """Say which alarms are one, and what becomes of those that repeat."""
     if not _has_alarms(measured):
         return
@@ -354,7 +329,7 @@ def sentences(measured: Measured) -> Iterator[str]:
     lasting = measured.facts.get("true_points") == "incidents"
     yield f"True positives are {RULES[measured.facts['matching']]}; {_margin(parameters, lasting=lasting)}."
     yield ANNOTATORS[parameters["annotators"]]
-    yield from rules(measured)
+    yield from _rules(measured)
     if measured.has("predictions.score"):
         yield sections.scored_predictions(measured)
         yield sections.invalid_scores(measured, "Predictions")
@@ -384,9 +359,6 @@ def _margin(parameters: Mapping[str, dict[str, object]], *, lasting: bool) -> st
         return f"a prediction lies within the margin of an incident inside it, or {sides}"
     sides = f"{before} from a mark" if before == after else f"{before} before or {after} after a mark"
     return f"a prediction lies within the margin if it is {boundary} {sides}{unit}"
-
-
-# What the numbers of change_points rest on: series, with their points.
 
 
 SAMPLE_SIZES = sample_sizes_of(
@@ -424,14 +396,6 @@ def _several_annotators(params: ChangePointsParameters) -> str:
     return words if params.annotators == "separate" else _one_margin(params)
 
 
-def _end_points(tool: str) -> Convention:
-    return Convention(
-        "the end of a series",
-        tool,
-        ours="positions are those of changes alone; the end is none",
-    )
-
-
 RUPTURES = Profile(
     name="ruptures",
     tool="ruptures 1.1.10, metrics.precision_recall",
@@ -444,7 +408,11 @@ RUPTURES = Profile(
             "true points by position consume every prediction near them, so that it loses matches",
             {"matching": "ruptures"},
         ),
-        _end_points("lists must end with the length of the series, which is then left out"),
+        Convention(
+            "the end of a series",
+            "lists must end with the length of the series, which is then left out",
+            ours="positions are those of changes alone; the end is none",
+        ),
         Convention("no true positive", "precision and recall are 0", ours="NULL where 0 / 0", undefined=0.0),
     ),
     exactly=f"on positions in ascending order; {_SERIES}",
@@ -663,9 +631,6 @@ EVIDENCE = Evidence(
         *("cooldown", "repeats", "per"),
     ),
 )
-
-
-# The stage change_points, put together.
 
 
 STAGE = Stage(

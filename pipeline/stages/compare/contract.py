@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from ..stage import UnitTable, UpstreamStage
 
 
-# Result tables of compare.
-
-
 _PAIR = (
     Column("metric", "VARCHAR", "what is compared: a column of the units, or a ratio of the counts of all units"),
     Column(
@@ -45,9 +42,8 @@ _PAIR = (
         "KEY",
         "the system that comes first in order, or the one that is compared with the baseline; NULL: with "
         "`paired = false` the group without a value",
-        nullable=True,
     ),
-    Column("system_b", "KEY", "the other, or the baseline; NULL: as of system_a", nullable=True),
+    Column("system_b", "KEY", "the other, or the baseline; NULL: as of system_a"),
     Column(
         "n_units", "BIGINT", "units in which both have a value; with `paired = false` units of either that have a value"
     ),
@@ -65,16 +61,14 @@ TESTS = (
         "mean_a",
         "DOUBLE",
         "mean of the first system over these units, or its ratio of all counts; NULL: no unit, or 0 / 0",
-        nullable=True,
     ),
-    Column("mean_b", "DOUBLE", "the same of the other; NULL: no unit, or 0 / 0", nullable=True),
-    Column("difference", "DOUBLE", "mean_a − mean_b; NULL: no unit, or 0 / 0", nullable=True),
+    Column("mean_b", "DOUBLE", "the same of the other; NULL: no unit, or 0 / 0"),
+    Column("difference", "DOUBLE", "mean_a − mean_b; NULL: no unit, or 0 / 0"),
     *limits_of("difference", "the difference"),
     Column(
         "ratio",
         "DOUBLE",
         "mean_a / mean_b; NULL: mean_b is not above 0, a value is below 0, or one of the means is NULL",
-        nullable=True,
     ),
     *limits_of("ratio", "the ratio"),
     Column(
@@ -87,14 +81,10 @@ TESTS = (
         "statistic",
         "DOUBLE",
         "t, the smaller rank sum, or the units that a wins; NULL: `randomization`, `permutation`, or see `undefined`",
-        nullable=True,
     ),
-    Column("p_value", "DOUBLE", "two-sided p-value of `hypothesis`; NULL: see `undefined`", nullable=True),
+    Column("p_value", "DOUBLE", "two-sided p-value of `hypothesis`; NULL: see `undefined`"),
     Column(
-        "p_adjusted",
-        "DOUBLE",
-        "p_value adjusted for all pairs and metrics of the group and test; NULL: as p_value",
-        nullable=True,
+        "p_adjusted", "DOUBLE", "p_value adjusted for all pairs and metrics of the group and test; NULL: as p_value"
     ),
     Column("correction", "VARCHAR", "how it was adjusted: `holm`, `bh`, or `none`: not at all"),
     Column(
@@ -102,40 +92,30 @@ TESTS = (
         "DOUBLE",
         "mean difference over its standard deviation between units, with `paired = false` over the root mean square of "
         "the standard deviations of both; NULL: pooled ratios, contributions, or see `undefined`",
-        nullable=True,
     ),
     Column(
         "skewness",
         "DOUBLE",
         "skewness of the differences between units; NULL: pooled ratios, `paired = false`, fewer than three units, or "
         "no spread",
-        nullable=True,
     ),
     Column(
         "wins_a",
         "BIGINT",
         "units in which a has the higher value; NULL: pooled ratios, contributions, `paired = false`",
-        nullable=True,
     ),
-    Column(
-        "ties",
-        "BIGINT",
-        "units in which both are equal; NULL: pooled ratios, contributions, `paired = false`",
-        nullable=True,
-    ),
+    Column("ties", "BIGINT", "units in which both are equal; NULL: pooled ratios, contributions, `paired = false`"),
     Column(
         "wins_b",
         "BIGINT",
         "units in which b has the higher value; NULL: pooled ratios, contributions, `paired = false`",
-        nullable=True,
     ),
     Column(
         "minimum_detectable_difference",
         "DOUBLE",
         "true difference that such a number of such units shows with a probability of 0.8; NULL: no spread",
-        nullable=True,
     ),
-    Column("undefined", "VARCHAR", "why a value is NULL; NULL: nothing is undefined", nullable=True),
+    Column("undefined", "VARCHAR", "why a value is NULL; NULL: nothing is undefined"),
     QUALITY_COLUMN,
 )
 POSTERIORS = (
@@ -144,35 +124,31 @@ POSTERIORS = (
     *limits_of_share("mean_a", "its credible interval with equal tails"),
     Column("mean_b", "DOUBLE", "posterior mean of the other"),
     *limits_of_share("mean_b", "its credible interval with equal tails"),
-    Column(
-        "design_effect_a", "DOUBLE", "what the counts of a were divided by, at least 1; NULL: no count", nullable=True
-    ),
+    Column("design_effect_a", "DOUBLE", "what the counts of a were divided by, at least 1; NULL: no count"),
     Column(
         "counts_a",
         "VARCHAR",
         "[how that was found](methods/compare.md#posteriors): `as_counted`, `design_effect` or `one_per_unit`",
     ),
-    Column("design_effect_b", "DOUBLE", "the same of b; NULL: no count", nullable=True),
+    Column("design_effect_b", "DOUBLE", "the same of b; NULL: no count"),
     Column("counts_b", "VARCHAR", "the same of b"),
     Column("probability_a_better", "DOUBLE", "probability that a is better, the two taken as independent"),
     QUALITY_COLUMN,
 )
 MARGINS = (
     *_PAIR,
-    Column("difference", "DOUBLE", "mean_a − mean_b, as in `compare_tests`; NULL: no unit, or 0 / 0", nullable=True),
+    Column("difference", "DOUBLE", "mean_a − mean_b, as in `compare_tests`; NULL: no unit, or 0 / 0"),
     Column(
         "interval_lower",
         "DOUBLE",
         "lower limit of the difference at the level `interval_confidence`; NULL: none can be given",
-        nullable=True,
     ),
-    Column("interval_upper", "DOUBLE", "upper limit of the same; NULL: none can be given", nullable=True),
+    Column("interval_upper", "DOUBLE", "upper limit of the same; NULL: none can be given"),
     Column(
         "interval_confidence",
         "DOUBLE",
         "level of these limits, 2 × `confidence` − 1: without adjustment, `equivalent` holds exactly if they lie "
         "within the margin; NULL: `confidence` is at most 1/2",
-        nullable=True,
     ),
     Column("test", "VARCHAR", "what the limits and the p-values are made by: a test that gives an interval"),
     Column("claim", "VARCHAR", "`a_not_worse`, `b_not_worse`, or `equivalent`: both"),
@@ -183,19 +159,16 @@ MARGINS = (
         "DOUBLE",
         "distance of the difference from the margin in standard errors, above 0 on the side of the claim; of "
         "`equivalent` the smaller of both; NULL: see `undefined`",
-        nullable=True,
     ),
     Column(
         "p_value",
         "DOUBLE",
         "one-sided p-value of `hypothesis`; of `equivalent` the larger of both; NULL: see `undefined`",
-        nullable=True,
     ),
     Column(
         "p_adjusted",
         "DOUBLE",
         "p_value adjusted for all pairs and metrics of the group, claim and test; NULL: as p_value",
-        nullable=True,
     ),
     Column("correction", "VARCHAR", "how it was adjusted: `holm`, `bh`, or `none`: not at all"),
     Column(
@@ -203,9 +176,8 @@ MARGINS = (
         "BOOLEAN",
         "whether the claim is shown: p_adjusted is at most 1 − `confidence`; false is no proof of the contrary; "
         "NULL: as p_value",
-        nullable=True,
     ),
-    Column("undefined", "VARCHAR", "why a value is NULL; NULL: nothing is undefined", nullable=True),
+    Column("undefined", "VARCHAR", "why a value is NULL; NULL: nothing is undefined"),
     QUALITY_COLUMN,
 )
 TABLES = (
@@ -230,9 +202,6 @@ TABLES = (
 )
 
 
-# Inputs and parameters of compare.
-
-
 UNITS = InputContract(
     "units",
     (
@@ -250,7 +219,7 @@ UNITS = InputContract(
 )
 
 COUNTS = (
-    Column("system", "KEY", "the system; NULL: with `paired = false` the group without a value", nullable=True),
+    Column("system", "KEY", "the system; NULL: with `paired = false` the group without a value"),
     Column("n_units", "BIGINT", "units that it has"),
 )
 
@@ -454,7 +423,14 @@ class CompareParameters(UpstreamParameters):
             message = f"{next(iter(kinds))} has units for the total only: name several stages in of, without by"
             raise ValueError(message)
         groupings = [self._grouping(stage, wanted) for stage in upstream]
-        metrics = self._metrics(upstream) or table.metrics or POOLED
+        shared = [name for name in upstream[0].measures if all(name in stage.measures for stage in upstream)]
+
+        def named(metric: str) -> str:  # measures of all stages are written as their columns are called
+            return name_of(metric) if name_of(metric) in shared else metric
+
+        self._refuse_measures(upstream[0], shared)
+        metrics = tuple(map(named, self.metrics)) or tuple(shared) or table.metrics or POOLED
+        margin = {named(name): margin for name, margin in self.margin.items()} if isinstance(self.margin, dict) else {}
         areas = tuple(name for name in table.contributions if name in metrics and name not in self.contributions)
         counts = table.columns if set(metrics) & set(POOLED) else {}  # a mapping that nothing reads is refused
         columns = {"unit": table.unit, "system": self.system or STAGE_COLUMN.name, **counts}
@@ -462,10 +438,16 @@ class CompareParameters(UpstreamParameters):
         rows = exp.In(this=column(GROUPING.name), expressions=list(map(exp.Literal.string, groupings)))
         path = tuple(stage.file(table.table) for stage in upstream)
         units = Input(path=path, columns=columns, where=render(rows, pretty=False))
-        update = {"units": units, "metrics": metrics, "contributions": (*self.contributions, *areas)}
+        update = {
+            "units": units,
+            "cluster": cluster,
+            "metrics": metrics,
+            "contributions": (*self.contributions, *areas),
+            "margin": margin or self.margin,
+            "lower_is_better": tuple(map(named, self.lower_is_better)),
+        }
         marked = {key: tuple(stages_with(mark, upstream, groupings[0])) for key, mark in MARKS.items()}
-        update |= {"cluster": cluster, **marked}
-        return self.model_copy(update=update | self._keys_by_name(upstream))
+        return self.model_copy(update=update | marked)
 
     def _cluster(self, upstream: Sequence[UpstreamStage], table: UnitTable) -> str | None:
         """The column of the clusters in the tables of units of some stages; None: their units are independent.
@@ -486,35 +468,14 @@ class CompareParameters(UpstreamParameters):
             raise ValueError(message)
         return None if found is None else CLUSTER
 
-    def _keys_by_name(self, upstream: Sequence[UpstreamStage]) -> dict[str, object]:
-        """The keys that name metrics, with measures of all stages written as their columns are called."""
-        shared = {name for name in upstream[0].measures if all(name in stage.measures for stage in upstream)}
-
-        def named(metric: str) -> str:
-            return name_of(metric) if name_of(metric) in shared else metric
-
-        margins = {named(name): margin for name, margin in self.margin.items()} if isinstance(self.margin, dict) else {}
-        return {
-            "margin": margins or self.margin,
-            "lower_is_better": tuple(named(name) for name in self.lower_is_better),
-        }
-
-    def _metrics(self, upstream: Sequence[UpstreamStage]) -> tuple[str, ...]:
-        """What is compared: as the config says, else the measures that all stages were asked for by name.
-
-        Raises:
-            ValueError: the config names a measure that a stage was not asked for.
-        """
-        shared = [name for name in upstream[0].measures if all(name in stage.measures for stage in upstream)]
-        if not self.metrics:
-            return tuple(shared)
-        names = {metric: name_of(metric) for metric in self.metrics}
-        lacking = [name for name in names.values() if is_measure(name) and name not in shared]
-        if lacking and upstream[0].kind == "ranking":
+    def _refuse_measures(self, stage: UpstreamStage, shared: Sequence[str]) -> None:
+        """Refuse a measure of rankings that the config names, and that the stages were not all asked for."""
+        names = map(name_of, self.metrics)
+        lacking = next((name for name in names if is_measure(name) and name not in shared), None)
+        if lacking is not None and stage.kind == "ranking":
             offered = f"its measures are {', '.join(shared)}" if shared else "it names no measures"
-            message = f"metrics names {lacking[0]}, which stage {upstream[0].name!r} does not measure: {offered}"
+            message = f"metrics names {lacking}, which stage {stage.name!r} does not measure: {offered}"
             raise ValueError(message)
-        return tuple(names[metric] if names[metric] in shared else metric for metric in self.metrics)
 
     @staticmethod
     def _grouping(stage: UpstreamStage, wanted: set[str]) -> str:

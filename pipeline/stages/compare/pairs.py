@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -146,14 +146,9 @@ class _Values:
 def compare_values(
     pair: PairOfSystems, metric: str, a: Floats, b: Floats, labels: Integers | None = None
 ) -> ComparedMetric:
-    """Tests of the mean of one value per unit.
+    """Tests of the mean of one value per unit, nan where a system has none, of the same units in the same order.
 
-    Args:
-        pair: The two systems.
-        metric: The metric.
-        a: Values of the first system; nan where it has none.
-        b: The same of the other, the same units in the same order.
-        labels: Shape (U,): the clusters of the units; None: units are independent.
+    Labels, shape (U,), are the clusters of the units; None: units are independent.
     """
     both = ~(np.isnan(a) | np.isnan(b))
     a, b = a[both], b[both]
@@ -184,13 +179,7 @@ def compare_values(
 
 
 def has_ratio(compared: Compared, a: Floats, b: Floats) -> bool:
-    """Whether a ratio of means makes sense: values have a true zero, or are contributions to areas clearly above 0.
-
-    Args:
-        compared: What the values are.
-        a: Those of the first system.
-        b: Those of the other.
-    """
+    """Whether a ratio of means makes sense: values have a true zero, or are contributions to areas clearly above 0."""
     if compared == "contribution":
         means = mean_of(a), mean_of(b)
         return all(mean.estimate > _CLEARLY * mean.error for mean in means)
@@ -226,14 +215,9 @@ def _test_of_means(pair: PairOfSystems, test: Test, values: _Values, student: Pa
 def compare_counts(
     pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Floats, labels: Integers | None = None
 ) -> Iterator[ComparedMetric]:
-    """Tests of precision, recall and F1 of all units' counts.
+    """Tests of the named ratios, precision, recall and F1 of all units' counts.
 
-    Args:
-        pair: The two systems.
-        names: The ratios that are wanted, as metrics.
-        a: tp, fp and fn of the first system, shape (U, 3); nan where it has none.
-        b: The same of the other.
-        labels: As for `compare_values`.
+    Counts are tp, fp and fn, shape (U, 3), nan where a system has none; labels as for `compare_values`.
     """
     n_units, (a, b) = len(complete(a, b)[0]), complete(a, b, labels)
     n_clusters = None if labels is None else len(a)
@@ -282,12 +266,7 @@ def compare_matchers(
 ) -> Iterator[ComparedMetric]:
     """The same of matchers without labels, from counts before and after events; see `metrics.comparison.paired`.
 
-    Args:
-        pair: The two systems.
-        names: The ratios that are wanted, as metrics.
-        a: The counts of the table of events of the first matcher, shape (U, 6); nan where it has none.
-        b: The same of the other.
-        labels: As for `compare_values`.
+    Counts are those of the table of events, shape (U, 6).
     """
     n_units, (a, b) = len(complete(a, b)[0]), complete(a, b, labels)
     n_clusters = None if labels is None else len(a)
@@ -330,12 +309,7 @@ def _pooled(pair: PairOfSystems, head: Row, values: tuple[float, float], student
 
 
 def undefined_of_pooled(fewest: int, student: Student) -> str | None:
-    """Why a difference of pooled ratios, or its interval, is NULL; None: it is not.
-
-    Args:
-        fewest: Units of the system with the fewest.
-        student: What is known of the difference.
-    """
+    """Why a difference of pooled ratios, of at least so many units, or its interval, is NULL; None: it is not."""
     if fewest < _FEWEST_UNITS:
         return "one_unit" if fewest else "no_unit"
     if math.isnan(student.estimate):
@@ -372,15 +346,7 @@ def _undefined(a: Floats, b: Floats) -> str | None:
 def compare_unpaired_values(
     pair: PairOfSystems, metric: str, a: Floats, b: Floats, labels: Labels | None = None
 ) -> ComparedMetric:
-    """Tests of the means of two groups of units.
-
-    Args:
-        pair: The two systems.
-        metric: The metric.
-        a: Values of the units of the first; nan where one has none.
-        b: The same of the other.
-        labels: The clusters of the units of either; None: units are independent.
-    """
+    """Tests of the means of two groups of units, nan where one has no value, with the clusters of either, if any."""
     known: tuple[NDArray[np.bool_], ...] = (~np.isnan(a), ~np.isnan(b))
     clusters: tuple[Clusters, ...] = ()
     a, b = a[known[0]], b[known[1]]
@@ -450,14 +416,9 @@ def _undefined_of_unpaired(a: Floats, b: Floats) -> str | None:
 def compare_unpaired_counts(
     pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Floats, n_units: tuple[int, int]
 ) -> Iterator[ComparedMetric]:
-    """Tests of precision, recall and F1 of all counts of two groups of units.
+    """Tests of the named ratios, precision, recall and F1 of all counts of two groups of units.
 
-    Args:
-        pair: The two systems.
-        names: The ratios that are wanted, as metrics.
-        a: tp, fp and fn of the units of the first, or of their clusters, shape (A, 3).
-        b: The same of the other, shape (B, 3).
-        n_units: Units of both.
+    Counts are tp, fp and fn of so many units, or of their clusters, shape (A, 3) and (B, 3).
     """
     of_a, of_b = (pooled_estimates(counts, in_time=pair.in_time) for counts in (a, b))
     permuted = np.full(len(RATIOS), np.nan)
@@ -482,12 +443,7 @@ def compare_unpaired_matchers(
 ) -> Iterator[ComparedMetric]:
     """The same of matchers without labels on different events, see `metrics.comparison.paired`.
 
-    Args:
-        pair: The two systems.
-        names: The ratios that are wanted, as metrics.
-        a: The counts of the table of events of the first, or of clusters of events, shape (A, 6).
-        b: The same of the other, shape (B, 6).
-        n_units: Events of both.
+    Counts are those of the table of events, or of clusters of events, shape (A, 6) and (B, 6).
     """
     of_a, of_b = (event_estimates(counts, in_time=pair.in_time) for counts in (a, b))
     for ratio in RATIOS:
@@ -534,36 +490,13 @@ def _of_pooled(
 _TIME = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:[^ ]*)?$"  # a date, or a date with its time
 
 
-class GroupOfUnits(Protocol):
-    """The units of one group."""
-
-    def compared(self) -> Iterator[ComparedMetric]:
-        """Return every metric of every pair of systems."""
-        ...
-
-    def posteriors(self) -> Iterator[Row]:
-        """Return rows of compare_posteriors."""
-        ...
-
-
-def units_of_group(params: CompareParameters, frame: pl.DataFrame, by: Sequence[str]) -> GroupOfUnits:
-    """Return the units of one group.
-
-    Args:
-        params: The parameters of the stage.
-        frame: The rows of the group.
-        by: All grouping columns; a unit is known by them too.
-    """
+def units_of_group(params: CompareParameters, frame: pl.DataFrame, by: Sequence[str]) -> _PairedUnits | _SeparateUnits:
+    """Return the units of one group of rows; shared units are known by all grouping columns, too."""
     return _PairedUnits(params, frame, by) if params.paired else _SeparateUnits(params, frame)
 
 
 def pairs_of(systems: Sequence[object], baseline: object) -> Iterator[tuple[int, int]]:
-    """Return the numbers of the systems of every pair that is compared: all, or each with the baseline.
-
-    Args:
-        systems: The systems in order.
-        baseline: The system that the others are compared with, the second of every pair; None: there is none.
-    """
+    """Return the numbers of the systems of every pair: all pairs, or each system and then the baseline."""
     if baseline is None:
         yield from combinations(range(len(systems)), 2)
         return

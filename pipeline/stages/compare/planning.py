@@ -34,11 +34,9 @@ if TYPE_CHECKING:
     from .rows import Compared
 
 
-# What compare asks of an engine.
-
-
 METRIC, COUNT = "metric:", "count:"  # prefixes of the fetched columns
 IN_ORDER = "in_order"  # what puts units, or their clusters, in the order of time, if they have one
+WISH_OF_MARGINS = "margin = 0.01, for example,"
 _KEYS = ("unit", "system")
 _IN_PLACE_OF = {"fp": "n_predicted", "fn": "n_true"}
 _NEED: dict[Compared, str] = {
@@ -122,18 +120,15 @@ class _Planner:
             by=by,
             used=("n_units",),
             accounting=Query("compare/accounting"),
-            optional=tuple(self._requested()),
+            optional=(
+                OptionalTable("compare_margins", "margin", self.params.margin is not None, wish=WISH_OF_MARGINS),
+            ),
             warnings=tuple(self._warnings()),
             facts={
                 "metrics": ", ".join(self.metrics),
                 **({"cluster": str(self.params.cluster)} if self._cluster else {}),
             },
         )
-
-    def _requested(self) -> Iterator[OptionalTable]:
-        """The tables that are made only if the config asks for them."""
-        is_asked = self.params.margin is not None
-        yield OptionalTable("compare_margins", "margin", is_asked, wish="margin = 0.01, for example,")
 
     @property
     def _cluster(self) -> list[str]:
@@ -321,18 +316,10 @@ def _compared(asked: Asked) -> tuple[str, ...]:
     return (value,) if value in names else tuple(name for name in names if name.startswith(COUNT))
 
 
-def _columns(asked: Asked) -> tuple[str, ...]:
-    return ("unit", "system", *asked.by, *_compared(asked))
-
-
 def _of_system(units: pl.DataFrame, asked: Asked, side: str) -> pl.DataFrame:
     """The units of the first or of the other system."""
     system = pl.lit(asked.row[f"system_{side}"], dtype=units.schema["system"])
     return units.filter(pl.col("system").eq_missing(system))
-
-
-def _telling(units: pl.DataFrame, frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
-    return _differences(units, frames, asked) if asked.params.paired else _pulls(units, asked)
 
 
 def _pulls(units: pl.DataFrame, asked: Asked) -> pl.DataFrame:
@@ -350,7 +337,7 @@ def _pulls(units: pl.DataFrame, asked: Asked) -> pl.DataFrame:
     return order.select(*keys, *(pl.col(name).alias(_plain(name)) for name in names))
 
 
-def _differences(units: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
+def _differences(units: pl.DataFrame, asked: Asked) -> pl.DataFrame:
     """Units of both systems side by side, and the differences; the largest first, of counts the largest together."""
     names = _compared(asked)
     keys = ["unit", *asked.by]
@@ -386,9 +373,9 @@ EVIDENCE = Evidence(
             "differences of counts. With paired = false units of either system, those first that lie farthest from its "
             "mean, or have the most counts.",
             "compare/explain/units",
-            finish=_telling,
+            finish=lambda units, _, asked: (_differences if asked.params.paired else _pulls)(units, asked),
             ranks=True,
-            segment=_columns,
+            segment=lambda asked: ("unit", "system", *asked.by, *_compared(asked)),
             inputs={"units": {"unit": "unit"}},
         ),
     ),

@@ -42,19 +42,8 @@ if TYPE_CHECKING:
     from .contract import CompareParameters
 
 
-# Which tests compare knows, what each says, and which of them fit what is compared.
-
-
 Test = Literal[
-    "paired_t",
-    "bootstrap_t",
-    "wilcoxon",
-    "sign",
-    "randomization",
-    "jackknife_t",
-    "welch_t",
-    "permutation",
-    "bayes",
+    "paired_t", "bootstrap_t", "wilcoxon", "sign", "randomization", "jackknife_t", "welch_t", "permutation", "bayes"
 ]
 Compared = Literal["mean", "contribution", "counts", "events"]  # values, contributions, ratios of counts, around events
 
@@ -93,12 +82,7 @@ _HYPOTHESES: dict[Test, str] = {
 
 
 def fitting(compared: Compared, *, paired: bool) -> tuple[Test, ...]:
-    """The tests that fit, the one that gives the interval first.
-
-    Args:
-        compared: What is compared.
-        paired: Whether the systems have the same units.
-    """
+    """The tests that fit what is compared, the one that gives the interval first."""
     return (_PAIRED if paired else _UNPAIRED)[compared]
 
 
@@ -116,13 +100,7 @@ _HYPOTHESES_OF_CLUSTERS: dict[Test, str] = {
 
 
 def hypothesis(test: Test, compared: Compared, *, clustered: bool = False) -> str:
-    """The null hypothesis of a test in words.
-
-    Args:
-        test: The test.
-        compared: What is compared.
-        clustered: Whether units lie in clusters.
-    """
+    """The null hypothesis of a test in words."""
     if compared == "contribution":
         return "equal means of contributions"
     if clustered and test in _HYPOTHESES_OF_CLUSTERS and compared != "events":
@@ -147,21 +125,14 @@ def has_interval(row: Row) -> bool:
 def quality_of_days(in_time: Sequence[Floats]) -> Quality | None:
     """The mark of limits whose units, or clusters, are alike if they follow each other in time.
 
-    Args:
-        in_time: What units contribute to a number, in their order, shape (U,), of one or several systems; none: they
-            have no order.
+    It is told from what units contribute to a number, in their order, shape (U,), of one or several systems.
     """
     is_alike = any(may_neighbours_be_alike(contributions[:, None]) for contributions in in_time)
     return "correlated_days" if is_alike else None
 
 
 def jackknifed(ratio: str, systems: Sequence[Floats]) -> list[Floats]:
-    """A pooled ratio of every system without each unit in turn, shape (U,); of a single unit nothing.
-
-    Args:
-        ratio: The ratio.
-        systems: tp, fp and fn of every unit, shape (U, 3).
-    """
+    """A pooled ratio of every system without each unit in turn, shape (U,); of a single unit nothing."""
     number = list(RATIOS).index(ratio)
     return [pooled_ratios(leave_one_out(counts))[:, number] for counts in systems if len(counts) > 1]
 
@@ -171,12 +142,7 @@ def quality_of_pairs(
 ) -> Quality | None:
     """How far the interval of a mean difference can be trusted; units that tie say little.
 
-    Args:
-        row: With the limits, and the skewness of the differences.
-        gaps: The differences within units, or what clusters contribute to the difference, shape (U,).
-        clusters: Those of the units; None: every unit is one.
-        in_time: Whether the differences follow each other in time.
-        by_bootstrap: Whether the limits allow for skewness.
+    Gaps, shape (U,), are the differences within units, or what clusters contribute to the difference.
     """
     if not has_interval(row):
         return None
@@ -230,11 +196,8 @@ def quality_of_counts(
 ) -> Callable[[Test, Row], Quality | None]:
     """The same of a difference of pooled ratios, as a function of the test and a row with its limits.
 
-    Args:
-        ratio: The ratio.
-        systems: tp, fp and fn that decide together, shape (U, 3): both systems added where they have the same units,
-            else each by itself.
-        in_time: As for `quality_of_days`.
+    Systems are tp, fp and fn that decide together, shape (U, 3): both added where they have the same units, else each
+    by itself.
     """
 
     def quality(_: Test, row: Row) -> Quality | None:
@@ -250,12 +213,7 @@ def quality_of_counts(
 def quality_of_matchers(
     systems: Sequence[Floats], in_time: Sequence[Floats] = ()
 ) -> Callable[[Test, Row], Quality | None]:
-    """The same of matchers without labels: events are the clusters, and their matches the sizes.
-
-    Args:
-        systems: The counts of the table of events, shape (U, 6), likewise.
-        in_time: As for `quality_of_days`.
-    """
+    """The same of matchers without labels: events, shape (U, 6), are the clusters, and their matches the sizes."""
 
     def quality(_: Test, row: Row) -> Quality | None:
         return worst([*map(_quality_of_events, systems), quality_of_days(in_time)]) if has_interval(row) else None
@@ -333,14 +291,7 @@ class PairOfSystems:
     def head(
         self, metric: str, n_units: int, of_each: tuple[int, int] | None = None, *, n_clusters: int | None = None
     ) -> Row:
-        """The columns that say what is compared, on how many units.
-
-        Args:
-            metric: The metric.
-            n_units: Units of the test.
-            of_each: Those of each system; None: the same units.
-            n_clusters: Clusters that they lie in; None: they are independent.
-        """
+        """The columns that say what is compared, on how many units, of each system if these differ, and clusters."""
         a, b = self.systems
         n_a, n_b = of_each or (n_units, n_units)
         return {
@@ -423,11 +374,7 @@ _OF_THE_PAIR = ("metric", "system_a", "system_b", "n_units", "n_units_a", "n_uni
 
 
 def margin_rows(params: CompareParameters, compared: ComparedMetric) -> Iterator[Row]:
-    """Test the claims of one metric of one pair; no row where the metric has no margin.
-
-    Returns:
-        Rows without `p_adjusted` and `holds`.
-    """
+    """Claims of one metric of one pair, without `p_adjusted` and `holds`; no row where the metric has no margin."""
     head = compared.head
     margin = params.margin_of(head["metric"])
     if margin is None:
@@ -469,14 +416,10 @@ def with_decisions(params: CompareParameters, rows: Sequence[Row]) -> list[Row]:
 def posterior_rows(
     pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Floats, n_units: tuple[int, int]
 ) -> Iterator[Row]:
-    """Posteriors of precision, recall and F1 of all units' counts, and which system is better.
+    """Posteriors of the named ratios of all units' counts, and which system is better.
 
-    Args:
-        pair: The two systems.
-        names: The ratios that are wanted, as metrics.
-        a: tp, fp and fn of the units of the first system, or of their clusters, shape (A, 3).
-        b: The same of the other, shape (B, 3); the same units, if the stage pairs them.
-        n_units: Units of both.
+    Counts are tp, fp and fn of so many units, or of their clusters, the same ones if the stage pairs them, shape (A,
+    3).
     """
     if not (len(a) and len(b)):
         return
@@ -518,12 +461,9 @@ NUMBERS = {"before_after": "before_after_estimates"}  # that have the marks, by 
 
 
 def stages_with(mark: Quality, upstream: Sequence[UpstreamStage], grouping: str) -> Iterator[str]:
-    """Yield the stages whose numbers have a mark, or whose clusters have an order that their units do not tell.
+    """Yield the stages whose numbers have a mark in a grouping, or whose clusters have an order that units do not tell.
 
-    Args:
-        mark: The mark.
-        upstream: The stages, whose tables are not there yet while a config is only checked.
-        grouping: Their grouping whose units are compared.
+    Tables of stages are not there yet while a config is only checked.
     """
     for stage in upstream:
         path = Path(stage.file(NUMBERS[stage.kind])) if stage.kind in NUMBERS else None
@@ -595,15 +535,8 @@ def claims_of_pairs(margins: pl.DataFrame) -> dict[tuple[object, ...], dict[str,
     return claims
 
 
-# The largest gap ------------------------------------------------------------------------------------------------------
-
-
 def gap_sentences(shown: pl.DataFrame) -> Iterator[str]:
-    """Say between which systems the largest gap of every metric is, where systems have different units.
-
-    Args:
-        shown: One row per group, pair and metric, of one test.
-    """
+    """Say between which systems the largest gap of every metric is, of one test, where systems have different units."""
     gaps = largest_gaps(shown)
     for row in gaps[:MOST_GAPS]:
         yield of_group(row, _gap(row, shown))
@@ -613,11 +546,7 @@ def gap_sentences(shown: pl.DataFrame) -> Iterator[str]:
 
 
 def largest_gaps(shown: pl.DataFrame) -> list[dict[str, Any]]:
-    """The row of the largest difference of every metric, of the total or else of the first group.
-
-    Args:
-        shown: One row per group, pair and metric, of one test; none is given if systems share their units.
-    """
+    """The row of the largest difference of every metric, of one test and the total or else the first group."""
     different = different_units(shown)
     total = different.filter(pl.col(GROUPING.name) == TOTAL)
     groups = [GROUPING.name, *grouping_columns(shown.columns)]
@@ -687,15 +616,8 @@ def _chance(row: Row, rows: pl.DataFrame) -> str:
     return f"adjusted p = {row['p_adjusted']:.2g} by {row['test']}"
 
 
-# Margins --------------------------------------------------------------------------------------------------------------
-
-
 def margin_sentences(margins: pl.DataFrame) -> Iterator[str]:
-    """Say which systems are shown not to be worse than others, or equivalent, within the margin.
-
-    Args:
-        margins: The rows of one test of every pair and metric of every group.
-    """
+    """Say which systems are shown not to be worse than others, or equivalent, within the margin, by one test."""
     pairs = claims_of_pairs(margins)
     shown = [claim for claims in pairs.values() if (claim := strongest(claims)) is not None]
     n_open, of = len(pairs) - len(shown), f"{len(pairs):,} pairs and metrics" if len(pairs) > 1 else "the pair"

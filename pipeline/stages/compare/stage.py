@@ -70,12 +70,6 @@ if TYPE_CHECKING:
     from .rows import Row
 
 
-# What there is to look at of compare: means of systems, differences of pairs, margins and posteriors.
-
-
-# Rows of the figures of compare: pairs and systems by name, metrics side by side.
-
-
 SYSTEM, PAIR, SYSTEMS = "system", "pair", ("system_a", "system_b")
 PAIR_TITLE = "Pair of systems"
 
@@ -83,8 +77,7 @@ PAIR_TITLE = "Pair of systems"
 def names_of_metrics(metrics: list[str]) -> dict[str, str]:
     """Give every metric a name for figures, of lower-case letters, digits and `_`, that no two of them share.
 
-    Args:
-        metrics: The metrics as users name them; `pooled` is the name of the figures of all pooled ratios.
+    `pooled` is the name of the figures of all pooled ratios.
     """
     names: dict[str, str] = {}
     taken = {"", "pooled"}
@@ -101,12 +94,15 @@ def pair_text() -> pl.Expr:
     return pl.concat_str((text_of(name, name) for name in SYSTEMS), separator=" − ").alias(PAIR)
 
 
+def by_pair(table: pl.DataFrame) -> pl.DataFrame:
+    """Rows with the name of their pair, in the order of groups and pairs."""
+    return table.with_columns(pair_text()).sort(*keys_of(table), *SYSTEMS, nulls_last=True)
+
+
 def by_system(table: pl.DataFrame, values: Sequence[str]) -> pl.DataFrame:
     """One row per group, metric and system; where its values differ by the system beside it, one for each of these.
 
-    Args:
-        table: One row per group, metric and pair.
-        values: Columns of the first system without the `_a` in them; `interval_quality` is kept.
+    Values are columns of the first system without the `_a` in them; `interval_quality` is kept.
     """
     keys = [*keys_of(table), "metric"]
     sides = []
@@ -127,12 +123,9 @@ def text_of(column: str, name: str) -> pl.Expr:
 
 
 def wide(table: pl.DataFrame, at: str, column: str) -> pl.DataFrame:
-    """One row per group and name on the horizontal axis, with a column for each pooled metric, its limits beside it.
+    """One row per group and name `at` the horizontal axis, with each pooled metric, its limits beside it.
 
-    Args:
-        table: One row per group, metric and name; `interval_quality` becomes the worst of the metrics.
-        at: The column of the names.
-        column: The column of the values; its limits, if it has any, are beside it.
+    `interval_quality` becomes the worst of the metrics.
     """
     present = [metric for metric in POOLED if metric in set(table["metric"])]
     ends = [end for end in ("", "_lower", "_upper") if f"{column}{end}" in table.columns]
@@ -166,15 +159,10 @@ _READING = (
 
 
 def ratio_figures(tests: pl.DataFrame, confidence: float) -> Iterator[Figure]:
-    """Ratios of every pair by metric, where systems have different units.
-
-    Args:
-        tests: One row per group, pair and metric, of one test.
-        confidence: The level of their intervals.
-    """
+    """Ratios of every pair by metric, of one test, where systems have different units."""
     if different_units(tests).is_empty():
         return
-    named = tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS, nulls_last=True)
+    named = by_pair(tests)
     metrics = [metric for metric in named["metric"].unique(maintain_order=True) if metric not in POOLED]
     for metric, name in names_of_metrics(metrics).items():
         table = named.filter(pl.col("metric") == metric)
@@ -202,11 +190,7 @@ def _ratios(table: pl.DataFrame, series: tuple[Series, ...], name: str, what: st
 
 
 def margin_figures(margins: pl.DataFrame) -> Iterator[Figure]:
-    """Differences of every pair beside the margin, by metric.
-
-    Args:
-        margins: The rows of one test of every pair, metric and claim of every group.
-    """
+    """Differences of every pair beside the margin, by metric, of one test."""
     of_pairs = margins.filter(pl.col("claim") == "equivalent").with_columns(pair_text())
     for metric, name in names_of_metrics(of_pairs["metric"].unique(maintain_order=True).to_list()).items():
         table = of_pairs.filter(pl.col("metric") == metric).sort(*keys_of(of_pairs), *SYSTEMS, nulls_last=True)
@@ -299,14 +283,14 @@ def _pooled_means(table: pl.DataFrame, confidence: float) -> Figure:
 
 
 def _differences(tests: pl.DataFrame, metric: str, name: str, confidence: float) -> Figure:
-    table = tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS, nulls_last=True)
+    table = by_pair(tests)
     series = (with_limits(table, Series("difference", f"Difference in {metric}", "estimate", "point")),)
     axis, differs = Axis("", f"Difference in {metric}"), not different_units(tests).is_empty()
     return _of_pairs(table, series, f"differences_{name}", metric, axis, confidence, differs=differs)
 
 
 def _pooled_differences(tests: pl.DataFrame, confidence: float) -> Figure:
-    table = wide(tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS, nulls_last=True), PAIR, "difference")
+    table = wide(by_pair(tests), PAIR, "difference")
     series, what = pooled_series(table), "precision, recall and F1"
     axis = Axis("", "Difference in precision, recall, F1 of all units together", "percent")
     differs = not different_units(tests).is_empty()
@@ -445,7 +429,9 @@ def sentences(measured: Measured) -> Iterator[str]:
         n_units = measured.most(tests["n_units"])
         names = f" ({listed(systems)})" if len(systems) <= MOST_SYSTEMS else ""
         units = f"{n_units} shared units" if parameters["paired"] else f"different units, {n_units} in a comparison"
-        yield f"{len(systems):,} systems{names} were compared on {units}{_with_baseline(parameters)}."
+        baseline = parameters["baseline"]
+        beside = "" if baseline is None else f", each with {system_text(baseline)} as the baseline"
+        yield f"{len(systems):,} systems{names} were compared on {units}{beside}."
     if "cluster" in measured.facts:
         yield f"Units with one value of {measured.facts['cluster']} were one cluster, and clusters independent."
     yield sections.left_out(measured, {"units": "rows of units"})
@@ -465,11 +451,6 @@ def sentences(measured: Measured) -> Iterator[str]:
     if not parameters["paired"]:
         yield from gap_sentences(one_test_a_pair(tests))
     yield from _claims(measured)
-
-
-def _with_baseline(parameters: Mapping[str, object]) -> str:
-    baseline = parameters["baseline"]
-    return "" if baseline is None else f", each with {system_text(baseline)} as the baseline"
 
 
 def _claims(measured: Measured) -> Iterator[str]:
@@ -505,20 +486,14 @@ def _difference(row: Mapping[str, object], level: str) -> str:
     limits = ""
     if row["difference_lower"] is not None and row["difference_upper"] is not None:
         limits = f", {level} CI {row['difference_lower']:.3g} to {row['difference_upper']:.3g}"
-    p_value = "" if row["p_adjusted"] is None else f", adjusted p = {row['p_adjusted']:.2g} by {_test(row)}"
+    test = TESTS_IN_WORDS[str(row["test"])].partition(" (")[0]
+    p_value = "" if row["p_adjusted"] is None else f", adjusted p = {row['p_adjusted']:.2g} by {test}"
     group = "" if row[GROUPING.name] == TOTAL else f" for {row[GROUPING.name]} {group_text(row)}"
     metric = POOLED_IN_WORDS.get(str(row["metric"]), row["metric"])
     return (
         f"In {metric}, {row['system_a']} had {row['mean_a']:.4g} and {row['system_b']} {row['mean_b']:.4g}"
         f"{group} (difference {row['difference']:.3g}{limits}{p_value})."
     )
-
-
-def _test(row: Mapping[str, object]) -> str:
-    return TESTS_IN_WORDS[str(row["test"])].partition(" (")[0]
-
-
-# What the numbers of compare rest on: units that two systems have in common.
 
 
 SAMPLE_SIZES = SampleSizes(
@@ -546,7 +521,9 @@ def derive(params: CompareParameters, counts: Mapping[str, pl.DataFrame]) -> dic
     margins: list[Row] = []
     posteriors: list[Row] = []
     for grouping in params.groupings:
-        for values, frame in _groups_of_units(units, grouping.columns):
+        columns = grouping.columns
+        for frame in units.partition_by(columns, maintain_order=True) if columns else [units]:
+            values = frame.select(columns).row(0, named=True) if columns else {}
             labels = dict.fromkeys(by) | values | {GROUPING.name: grouping.label}
             group = units_of_group(params, frame, by)
             of_tests, of_margins = [], []
@@ -558,21 +535,13 @@ def derive(params: CompareParameters, counts: Mapping[str, pl.DataFrame]) -> dic
             posteriors += [labels | marked(row, params) for row in group.posteriors()]
     keys = {GROUPING.name: pl.String(), **{name: units.schema[name] for name in by}}
     return {
-        name: _frame(rows, keys, (*columns, *further[name]), units.schema["system"])
-        for name, rows, columns in (
+        name: _frame(rows, keys, (*stated, *further[name]), units.schema["system"])
+        for name, rows, stated in (
             ("compare_tests", tests, TESTS),
             ("compare_posteriors", posteriors, POSTERIORS),
             ("compare_margins", margins, MARGINS),
         )
     }
-
-
-def _groups_of_units(units: pl.DataFrame, grouping: Sequence[str]) -> Iterator[tuple[dict[str, Any], pl.DataFrame]]:
-    if not grouping:
-        yield {}, units
-        return
-    for frame in units.partition_by(grouping, maintain_order=True):
-        yield dict(zip(grouping, frame.select(grouping).row(0), strict=True)), frame
 
 
 def _frame(
@@ -592,9 +561,6 @@ def _adjusted(params: CompareParameters, rows: Sequence[Row]) -> list[Row]:
         adjusted = adjust_p_values([row["p_value"] for row in rows_of_test], params.correction)
         adjusted_rows += [row | {"p_adjusted": float(value)} for row, value in zip(rows_of_test, adjusted, strict=True)]
     return adjusted_rows
-
-
-# The stage compare, put together.
 
 
 # What compare says of its tables: warnings, and the summary of a run.

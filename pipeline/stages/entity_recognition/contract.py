@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import field_validator
+from pydantic import AfterValidator, field_validator
 
 from ...metrics.curves.operating_points import COLUMNS as CHOSEN_ELSEWHERE
 from ...metrics.curves.operating_points import Criterion, cost_columns, criterion_column, each_once
@@ -15,7 +15,7 @@ from ...sources.inputs import Input, InputContract
 from ...tables.columns import F1, PRECISION, RATIOS, RECALL
 from ...tables.schemas import Column, Table, of_chosen_row
 from ..mentions import Match, MentionParameters
-from ..parameters import EvenThresholds
+from ..parameters import Thresholds
 from ..stage import CLUSTER
 
 _MENTION = (
@@ -168,15 +168,10 @@ class EntityRecognitionParameters(MentionParameters):
     judged: Input | None = None
     match: Match = "span"
     align: Literal["exact", "prefix"] = "exact"
-    thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = "distinct"
+    thresholds: Thresholds = "distinct"
     averages: tuple[Average, ...] = ("micro", "macro")
-    operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
+    operating_points: Annotated[tuple[Criterion, ...], AfterValidator(each_once)] = (Criterion(beta=1),)
     outcomes: Literal["auto"] | bool = "auto"
-
-    @field_validator("operating_points")
-    @classmethod
-    def _each_once(cls, value: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
-        return each_once(value)
 
     @field_validator("averages")
     @classmethod

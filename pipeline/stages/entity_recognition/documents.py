@@ -25,7 +25,7 @@ from ...tables.columns import RATIOS, REPLICATE, THRESHOLD, doubles, lowest_retr
 from ...tables.schemas import GROUPING
 from ...visible_text import rows_in_words
 from ..mentions import DOCUMENT
-from ..sheets import Sheet, drawn_of_these, labels_of, strata_of
+from ..sampling import Sheet, drawn_of_these, labels_of, strata_of
 from .contract import WEIGHTS
 
 if TYPE_CHECKING:
@@ -55,12 +55,8 @@ if TYPE_CHECKING:
 # bounded.
 
 
-# Counts of a group, sums over its documents, and the averages that follow at every threshold.
-
-
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
-Bools: TypeAlias = "NDArray[np.bool_]"
 
 TABLE = "sums_of_documents"
 SUMS = (*RATIOS, *(f"n_{name}" for name in RATIOS), "n_documents")
@@ -71,17 +67,11 @@ _DENSE = 1 << 20
 def sums_of_documents(
     params: EntityRecognitionParameters, grid: Grid | None, *, scored: bool, listed: bool
 ) -> Reduction:
-    """The table of sums.
+    """The table of sums, of predictions with scores or all at once; `listed` documents may be without any mention.
 
     Its rows are group, replicate and threshold; NULL: what documents add before any prediction is retrieved, or with
     all predictions where they have no scores. `precision`, `recall` and `f1` are sums of the documents' ratios, `n_…`
-    the numbers of documents where the ratio is defined.
-
-    Args:
-        params: The parameters, with the groupings.
-        grid: The thresholds; None: every score is one.
-        scored: Whether predictions have scores.
-        listed: Whether documents may be without any mention, and have to be listed.
+    the numbers of documents where the ratio is defined. Without a grid every score is a threshold.
     """
     reads = {"scores": statement("entity_recognition/scores")} if scored and grid is None else {}
 
@@ -105,23 +95,13 @@ def sums_of_documents(
 
 
 def mentions_of_documents(by: Sequence[str], *, listed: bool) -> dict[str, str | exp.Query]:
-    """What to read as `mentions`: with a row for every document, where documents may be without any mention.
-
-    Args:
-        by: The grouping columns.
-        listed: Whether there are such documents.
-    """
+    """What to read as `mentions`: with a row for every listed document, where these may be without any mention."""
     return {"mentions": statement("entity_recognition/mentions_and_documents", by)} if listed else {}
 
 
 @dataclass(frozen=True)
 class _Thresholds:
-    """The thresholds, rising, and how they retrieve.
-
-    Attributes:
-        values: Shape (K,); empty where predictions have no scores and are all retrieved at once.
-        grid: The same as a grid; None: the values are the scores.
-    """
+    """Rising thresholds, those of a grid or else scores; without any all predictions are retrieved at once."""
 
     values: Floats
     grid: Grid | None
@@ -180,7 +160,7 @@ def _sums(block: pl.DataFrame, bins: Ints, grouping: Grouping, thresholds: _Thre
     labels, group = _groups(block, grouping.columns)
     replicate = block[REPLICATE].to_numpy().astype(np.int64)
     n_replicates, edges = 1 + int(replicate.max(initial=0)), thresholds.edges
-    cell, edge, sums = _changes(_rows_by_unit(block, group, replicate, bins, len(edges)))
+    cell, edge, sums = _changes(block, group, replicate, bins, len(edges))
     group, replicate = np.divmod(cell, n_replicates)
     keys = pl.Series(REPLICATE, replicate), doubles(THRESHOLD, edges[edge])
     frame = pl.DataFrame([*keys, *(pl.Series(name, values) for name, values in sums.items())])
@@ -197,43 +177,23 @@ def _groups(block: pl.DataFrame, grouping: tuple[str, ...]) -> tuple[pl.DataFram
     return labels, rows["_group"].to_numpy().astype(np.int64)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Rows of one block in the order of units, which are documents of a group, and of falling bins.
+def _changes(
+    block: pl.DataFrame, group: Ints, replicate: Ints, bins: Ints, n_bins: int
+) -> tuple[Ints, Ints, dict[str, Floats]]:
+    """Cell, bin and sums of what every bin changes; bin 0: what documents add without any prediction.
 
-    Attributes:
-        unit: Number of the unit.
-        cell: Number of the group and replicate.
-        bin: Bin, 0 for what no threshold retrieves.
-        is_gold: Whether there is a gold mention.
-        size: Number of cells and of bins.
+    A cell is a group and replicate, a unit a document of a group.
     """
-
-    unit: Ints
-    cell: Ints
-    bin: Ints
-    is_gold: Bools
-    size: tuple[int, int]
-
-
-def _rows_by_unit(block: pl.DataFrame, group: Ints, replicate: Ints, bins: Ints, n_bins: int) -> _Rows:
-    documents = block[DOCUMENT].to_numpy()
+    documents, is_gold = block[DOCUMENT].to_numpy(), block["is_gold"].to_numpy()
     n_groups, n_replicates = (1 + int(number.max(initial=0)) for number in (group, replicate))
-    unit = (documents - documents[:1]) * n_groups + group
+    # rows in the order of units and of falling bins, 0 for what no threshold retrieves
+    unit, cell = (documents - documents[:1]) * n_groups + group, group * n_replicates + replicate
     order = np.argsort(unit * n_bins + (n_bins - 1 - bins), kind="stable")
-    cell = group * n_replicates + replicate
-    is_gold = block["is_gold"].to_numpy()
-    return _Rows(unit[order], cell[order], bins[order], is_gold[order], (n_groups * n_replicates, n_bins))
-
-
-def _changes(rows: _Rows) -> tuple[Ints, Ints, dict[str, Floats]]:
-    """Cell, bin and sums of what every bin changes; bin 0: what documents add without any prediction."""
-    retrieved = rows.bin > 0
+    unit, cell, edge, is_gold = (column[order] for column in (unit, cell, bins, is_gold))
     # one row per unit and bin, from the highest bin down: running counts of tp, fp and gold mentions at its end
-    ends = _ends(rows.unit, rows.bin)
-    flags = (retrieved & rows.is_gold, retrieved & ~rows.is_gold, rows.is_gold)
-    counts = [np.cumsum(flag)[ends] for flag in flags]
-    unit, cell, edge = (column[ends] for column in (rows.unit, rows.cell, rows.bin))
+    ends, retrieved = _ends(unit, edge), edge > 0
+    counts = [np.cumsum(flag)[ends] for flag in (retrieved & is_gold, retrieved & ~is_gold, is_gold)]
+    unit, cell, edge = (column[ends] for column in (unit, cell, edge))
     # the running counts go on over units: those before the first bin of a unit are taken off
     last = _ends(unit)
     sizes = np.diff(last, prepend=-1)
@@ -249,16 +209,16 @@ def _changes(rows: _Rows) -> tuple[Ints, Ints, dict[str, Floats]]:
     start = {"n_recall": n_gold[first] > 0, "n_f1": n_gold[first] > 0, "n_documents": np.ones(len(first), np.bool_)}
 
     # sums by cell and bin; the start of a unit stands in bin 0
-    code = cell * rows.size[1] + edge
-    starts = cell[first] * rows.size[1]
-    codes, number = _numbered(np.append(starts, code[changed]), rows.size[0] * rows.size[1])
+    code = cell * n_bins + edge
+    starts = cell[first] * n_bins
+    codes, number = _numbered(np.append(starts, code[changed]), n_groups * n_replicates * n_bins)
     at_start, at_change = number[: len(starts)], number[len(starts) :]
     sums = {name: np.zeros(len(codes)) for name in SUMS}
     for name in new:
         sums[name] += np.bincount(at_change, new[name] - old[name], len(codes))
     for name, values in start.items():
         sums[name] += np.bincount(at_start, values, len(codes))
-    return codes // rows.size[1], codes % rows.size[1], sums
+    return codes // n_bins, codes % n_bins, sums
 
 
 def _ends(*columns: Ints) -> Ints:
@@ -385,14 +345,7 @@ _Limits: TypeAlias = "Callable[[float, Resampling | None], dict[str, Limits]]"
 def average_of(
     group: Group, kind: Average, confidence: float | None, resampling: Resampling | None = None
 ) -> pl.DataFrame:
-    """One row per threshold: the columns of the table of scores.
-
-    Args:
-        group: The counts of the group.
-        kind: Which average.
-        confidence: Level of the intervals; None: none are wanted.
-        resampling: How the bootstrap draws; None: limits of the closed form.
-    """
+    """One row per threshold: the columns of the table of scores; without a confidence no intervals are wanted."""
     tp, fp = group.tp.sum(axis=0), group.fp.sum(axis=0)
     fn = group.n_gold.sum() - tp
     frame = pl.DataFrame({"tp": tp, "fp": fp, "fn": fn}).with_columns(
@@ -526,14 +479,7 @@ def repeated_documents(documents: Source, relation: str = CORPUS) -> Check:
 
 
 def judged_relations(relation: Relation, judged: Source, by: Sequence[str], columns: Sequence[str]) -> Iterator[Node]:
-    """The documents that are judged in the place of all that are listed.
-
-    Args:
-        relation: All documents, as they are read.
-        judged: The sheet.
-        by: The grouping columns of documents.
-        columns: What else is read of documents.
-    """
+    """The documents that are judged, in the place of all that are listed, with their groups and these columns."""
     yield replace(relation, into=CORPUS)
     wanted = ["doc_id", *(name for name in ("judged", *_DESIGNED) if judged.has(name))]
     derived: dict[str, exp.Expr] = {} if judged.has("judged") else {"judged": exp.true()}
@@ -554,12 +500,7 @@ def frame_of_mentions(by: Sequence[str]) -> Frame:
 
 @dataclass(frozen=True)
 class JudgedDocuments:
-    """The relation of the documents that are judged, and how they were drawn.
-
-    Attributes:
-        judged: The sheet.
-        by: The grouping columns of documents.
-    """
+    """The relation of the documents that are judged, by the groups of documents, and how they were drawn."""
 
     phase: ClassVar[Phase] = Phase.RELATIONS
     into: ClassVar[str] = DESIGN
@@ -640,7 +581,14 @@ class JudgedDocuments:
     @property
     def _beside(self) -> Sheet:
         has_probability = self.judged.has("probability")
-        return Sheet("judged", "documents", "column 'doc_id'", _row, has_probability, "that are not judged")
+        return Sheet(
+            "judged",
+            "documents",
+            "column 'doc_id'",
+            lambda row: f"doc_id {row['label_id']!r}",
+            has_probability,
+            "that are not judged",
+        )
 
     def _warnings(self, sheet: pl.DataFrame, n_documents: int, *, is_drawn_of_these: bool) -> Iterator[str]:
         """Documents that nobody has judged, and a sheet that lacks rows."""
@@ -657,10 +605,6 @@ class JudgedDocuments:
         yield from self._beside.skipped(sheet, ~is_judged)
         if not is_drawn_of_these:
             yield from self._beside.of_fewer(sheet, n_documents)
-
-
-def _row(row: Mapping[str, object]) -> str:
-    return f"doc_id {row['label_id']!r}"
 
 
 # What the judged documents say of all documents.
@@ -690,13 +634,9 @@ class JudgedScores:
         return cls(params, DocumentDesign.of(sizes, stratum, drawn["relative"].to_numpy()), counts[MENTIONS])
 
     def scores(self, label: pl.DataFrame, thresholds: Floats) -> EstimatedScores:
-        """The scores of one group at rising thresholds, one nan where everything is retrieved.
-
-        Args:
-            label: The keys of the group, in one row.
-            thresholds: Its thresholds.
-        """
-        key = [name for name in label.columns if name != GROUPING.name and name in self._columns(label)]
+        """The scores of one group, its keys in one row, at rising thresholds, one nan where everything is retrieved."""
+        grouping = next(each for each in self.params.groupings if each.label == label[GROUPING.name][0])
+        key = [name for name in label.columns if name in grouping.columns]
         mentions = self.mentions
         if key:
             mentions = mentions.join(label.select(key), on=key, how="semi", nulls_equal=True)
@@ -718,20 +658,9 @@ class JudgedScores:
             seed=self.params.seed,
         )
 
-    def _columns(self, label: pl.DataFrame) -> tuple[str, ...]:
-        """The grouping columns of a group."""
-        return next(each.columns for each in self.params.groupings if each.label == label[GROUPING.name][0])
-
 
 def with_estimates(rows: pl.DataFrame, average: Average, scores: EstimatedScores, *, wanted: bool) -> pl.DataFrame:
-    """Rows of an average by rising threshold, with what is estimated for all documents in the place of ratios.
-
-    Args:
-        rows: The rows.
-        average: Which.
-        scores: The scores of the group.
-        wanted: Whether limits are.
-    """
+    """Rows of an average by rising threshold, with what is estimated for all documents in the place of ratios."""
     columns = [doubles(name, scores.values[average, name][0]) for name in RATIOS]
     sides = (scores.tp, scores.fp, scores.fn)
     columns += [doubles(column.name, side.sum(axis=0)) for column, side in zip(WEIGHTS, sides, strict=True)]

@@ -13,7 +13,7 @@ from ...errors import ConfigError, DataError, Note
 from ...metrics.matching.spans import POOLED_AVERAGES
 from ...plan import rows
 from ...plan.accounting import NOT_JUDGED
-from ...plan.counts import Query, Reduction, Sweep, Transform
+from ...plan.counts import Query, Sweep, Transform
 from ...plan.nodes import After, Frame, Relation, doubtful_groups, doubtful_scores, missing_check
 from ...plan.plan import OptionalTable, Plan
 from ...plan.roles import pooled_systems
@@ -37,15 +37,10 @@ from .documents import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import sqlglot.expressions as exp
-
     from ...plan.nodes import Check, Node
     from ...sources.source import Source
     from ..mentions import MentionParameters
     from .contract import EntityRecognitionParameters
-
-
-# What entity_recognition asks of an engine.
 
 
 MOST_ROWS_FOR_OUTCOMES = 1_000_000
@@ -58,10 +53,10 @@ def plan(params: EntityRecognitionParameters, sources: Mapping[str, Source]) -> 
 
     Raises:
         DataError: an input lacks a column that the parameters need.
+        ConfigError: documents were judged, and those that they were drawn from are not listed.
     """
-    return _Planner(
-        params, sources["predicted"], sources["gold"], sources.get("documents"), sources.get("judged")
-    ).plan()
+    optional = (sources.get(name) for name in ("documents", "judged"))
+    return _Planner(params, sources["predicted"], sources["gold"], *optional).plan()
 
 
 @dataclass(frozen=True)
@@ -73,87 +68,69 @@ class _Planner:
     judged: Source | None
 
     def plan(self) -> Plan:
-        mentions = self.mentions
+        params, mentions, judged = self.params, self.mentions, self.judged
         mentions.check()
-        self._check_judged()
-        if self.params.threshold_values is not None and not self.scored:
-            message = "input predicted has no column 'score', which thresholds compare"
-            raise DataError(message, remedy="Map it with columns = { score = … }, or leave thresholds out.")
-        match = matcher(self.params, mentions.passed_on, shown=self.with_outcomes)
+        self._check()
+        by = [grouped.name for grouped in mentions.by]
+        match = matcher(params, mentions.passed_on, shown=self.outcomes.is_possible)
         frames = {"gold": mentions.rows_of_gold(), "predicted": mentions.rows_of_predicted()}
-        listed = Relation("listed_documents", self._listed())
+        key_matches = [KeyMatch(self.predicted, self.gold, "doc_id")]
+        facts = {"independent": params.first_cluster or "doc_id", "scores": "yes" if self.scored else "no"}
+        # without a list every mention has its document; of a list gold mentions elsewhere are left out, too
+        other_accounting = {} if self.documents is None else {"gold": "accounting_of_gold"}
+        if judged is not None:
+            facts |= {"independent": "doc_id", "limits": "from draws that know the strata of the sample"}
+            other_accounting = {"gold": "accounting_of_judged_gold", "documents": "accounting_of_corpus"}
+        elif self.documents is not None:
+            sides = (self.predicted, self.gold)
+            key_matches += [KeyMatch(side, self.documents, "doc_id", "unlisted_document") for side in sides]
         return Plan(
             nodes=(
                 *self._relations(),
-                listed,
                 *self._checks(),
                 *mentions.cross_checks(),
-                *(check for each in (self.gold, self.predicted) for check in mentions.repeats(each, ACCEPTED)),
+                *(check for side in (self.gold, self.predicted) for check in mentions.repeats(side, ACCEPTED)),
                 pooled_systems(self.predicted, mentions.by),
                 Transform("mentions", frames, (DOCUMENT,), match, self.predicted.rows + self.gold.rows),
-                *self._counts(),
-                *self._sums_of_documents(),
-                *self._frames(),
-                *rows.frame_in_time(self.mentions.order),
-                *self._after_results(),
+                *self._counts(by),
+                *rows.frame_in_time(mentions.order),
+                *self._outcomes(by),
             ),
             sources=self.sources,
             by=mentions.by,
             used=("tp", "fp"),
-            accounting=Query(f"entity_recognition/{'accounting' if self.judged is None else 'accounting_of_judged'}"),
+            accounting=Query(f"entity_recognition/{'accounting' if judged is None else 'accounting_of_judged'}"),
             optional=(self.outcomes,),
-            other_accounting=self._other_accounting(),
-            key_matches=tuple(self._key_matches()),
+            other_accounting={name: Query(f"entity_recognition/{file}") for name, file in other_accounting.items()},
+            key_matches=tuple(key_matches),
             warnings=tuple(self._warnings()),
-            facts=self._facts,
-            remedies={} if self.judged is None else {NOT_JUDGED: "Write yes into the column judged of the sheet."},
+            facts=facts,
+            remedies={} if judged is None else {NOT_JUDGED: "Write yes into the column judged of the sheet."},
         )
 
-    def _key_matches(self) -> Iterator[KeyMatch]:
-        yield KeyMatch(self.predicted, self.gold, "doc_id")
-        if self.documents is not None and self.judged is None:
-            yield KeyMatch(self.predicted, self.documents, "doc_id", "unlisted_document")
-            yield KeyMatch(self.gold, self.documents, "doc_id", "unlisted_document")
-
-    @property
-    def _facts(self) -> dict[str, str]:
-        """What is independent, whether there are scores, and how limits are made of documents that were drawn."""
-        cluster = (self.params.first_cluster if self.judged is None else None) or "doc_id"
-        facts = {"independent": cluster, "scores": "yes" if self.scored else "no"}
-        return facts if self.judged is None else facts | {"limits": "from draws that know the strata of the sample"}
-
-    def _check_judged(self) -> None:
-        """Refuse a sheet of documents without the documents that it was drawn from.
-
-        Raises:
-            ConfigError: they are not listed.
-        """
+    def _check(self) -> None:
+        """Refuse a sheet without the documents that it was drawn from, and thresholds without scores."""
         if self.judged is not None and self.documents is None:
             message = "judged goes with documents: misses in documents without any prediction would not be known"
             remedy = "Give documents = …, one row per document, also of those that were not drawn."
             raise ConfigError(message, remedy=remedy)
-
-    def _relations(self) -> Iterator[Node]:
-        """Mentions and documents as they are read; of a sheet only the documents that are judged."""
-        for relation in self.mentions.relations():
-            if self.judged is None or relation.into != "documents_read":
-                yield relation
-            else:
-                columns = [name for name in (self.mentions.cluster, self.mentions.order) if name is not None]
-                yield from judged_relations(relation, self.judged, self.mentions.of_documents, columns)
+        if self.params.threshold_values is not None and not self.scored:
+            message = "input predicted has no column 'score', which thresholds compare"
+            raise DataError(message, remedy="Map it with columns = { score = … }, or leave thresholds out.")
 
     @cached_property
     def mentions(self) -> MentionRows:
         """How the inputs are read."""
         by = resolve_by(self.params, self.predicted, self.gold, self.documents)
         places = ("start", "end") if self.params.match == "text" else ()
-        shown = ("doc_id", *SHOWN) if self.with_outcomes else places
+        shown = ("doc_id", *SHOWN) if self.outcomes.is_possible else places
         return MentionRows(self.params, self.predicted, self.gold, self.documents, by, self.params.needs(), shown)
 
     @property
     def sources(self) -> tuple[Source, ...]:
         """The inputs that are given, the primary input first."""
-        return tuple(each for each in (self.predicted, self.gold, self.documents, self.judged) if each is not None)
+        inputs = (self.predicted, self.gold, self.documents, self.judged)
+        return tuple(source for source in inputs if source is not None)
 
     @property
     def scored(self) -> bool:
@@ -167,11 +144,6 @@ class _Planner:
         return OptionalTable(OUTCOMES.name, "outcomes", self.params.outcomes, MOST_ROWS_FOR_OUTCOMES, sources)
 
     @property
-    def with_outcomes(self) -> bool:
-        """Whether the table of single mentions may be made."""
-        return self.outcomes.is_possible
-
-    @property
     def lowest_score(self) -> float:
         """The lowest score that is retrieved at the lowest threshold; see `above_lowest`, too."""
         if self.params.threshold_values is None:
@@ -183,48 +155,19 @@ class _Planner:
         """Whether the lowest score of a group is its lowest threshold, and is not retrieved by it."""
         return self.scored and self.params.threshold_values is None and self.params.boundary == ">"
 
-    def _counts(self) -> Iterator[Query]:
-        sweep = Sweep("scored_mentions", all_rows("mentions"), "score", self.params.grid())
-        name = "predictions_by_score" if self.scored else "predictions"
-        yield Query(f"entity_recognition/{name}", columns=COUNT_NAMES, sweep=sweep if self.scored else None)
-        yield Query("entity_recognition/gold", columns=COUNT_NAMES)
-
-    def _frames(self) -> Iterator[Frame]:
-        by = [each.name for each in self.mentions.by]
-        mentions = mentions_of_documents(by, listed=self.mentions.may_be_empty)
-        lowest = {"lowest_score": self.lowest_score}
-        counts = statement("entity_recognition/documents", by, relations=mentions, values=lowest)
-        if self.above_lowest:
-            yield Frame("lowest", statement("entity_recognition/lowest_predictions", by))
-        yield Frame("documents", counts)
-        if self.judged is not None:
-            yield frame_of_mentions(by)
-        key = self.mentions.cluster
-        name, columns = ("document_ids", {}) if key is None else ("clusters_of_documents", {"cluster_key": key})
-        yield Frame("document_ids", statement(f"entity_recognition/{name}", columns=columns))
-
-    def _listed(self) -> exp.Query:
-        """Every document, once for each system; it has no type."""
-        segment = {"s": self.mentions.systems, "d": self.mentions.of_documents}
+    def _relations(self) -> Iterator[Node]:
+        """Mentions and documents as they are read, of a sheet only those that are judged; and all that are listed."""
+        mentions = self.mentions
+        for relation in mentions.relations():
+            if self.judged is None or relation.into != "documents_read":
+                yield relation
+            else:
+                columns = [name for name in (mentions.cluster, mentions.order) if name is not None]
+                yield from judged_relations(relation, self.judged, mentions.of_documents, columns)
+        # every document, once for each system; it has no type
         name = "documents_of_systems" if self.params.type_group is None else "documents_of_systems_and_types"
-        return statement(f"entity_recognition/{name}", segment)
-
-    def _sums_of_documents(self) -> Iterator[Reduction]:
-        if set(self.params.averages) - POOLED_AVERAGES:
-            grid = self.params.grid() if self.scored else None
-            yield sums_of_documents(self.params, grid, scored=self.scored, listed=self.mentions.may_be_empty)
-
-    def _other_accounting(self) -> dict[str, Query]:
-        """Gold mentions of documents that are not listed are left out; without a list each has its document."""
-        if self.judged is not None:
-            names = {"gold": "accounting_of_judged_gold", "documents": "accounting_of_corpus"}
-            return {name: Query(f"entity_recognition/{file}") for name, file in names.items()}
-        return {} if self.documents is None else {"gold": Query("entity_recognition/accounting_of_gold")}
-
-    def _after_results(self) -> Iterator[After]:
-        if self.with_outcomes:
-            by = [each.name for each in self.mentions.by]
-            yield follow_up(by, self.lowest_score, scored=self.scored, above_lowest=self.above_lowest)
+        segment = {"s": mentions.systems, "d": mentions.of_documents}
+        yield Relation("listed_documents", statement(f"entity_recognition/{name}", segment))
 
     def _checks(self) -> Iterator[Check]:
         yield from self.mentions.checks()
@@ -233,6 +176,32 @@ class _Planner:
             yield repeated_documents(self.documents, "" if self.judged is None else CORPUS)
             for name in dict.fromkeys(filter(None, (self.mentions.cluster, self.mentions.order))):
                 yield missing_check(self.documents, name)
+
+    def _counts(self, by: Sequence[str]) -> Iterator[Node]:
+        """Counts of mentions by bin, sums over documents, and counts of documents."""
+        grid, may_be_empty = self.params.grid(), self.mentions.may_be_empty
+        if self.scored:
+            sweep = Sweep("scored_mentions", all_rows("mentions"), "score", grid)
+            yield Query("entity_recognition/predictions_by_score", columns=COUNT_NAMES, sweep=sweep)
+        else:
+            yield Query("entity_recognition/predictions", columns=COUNT_NAMES)
+        yield Query("entity_recognition/gold", columns=COUNT_NAMES)
+        if set(self.params.averages) - POOLED_AVERAGES:
+            in_bins = grid if self.scored else None
+            yield sums_of_documents(self.params, in_bins, scored=self.scored, listed=may_be_empty)
+        if self.above_lowest:
+            yield Frame("lowest", statement("entity_recognition/lowest_predictions", by))
+        mentions, lowest = mentions_of_documents(by, listed=may_be_empty), {"lowest_score": self.lowest_score}
+        yield Frame("documents", statement("entity_recognition/documents", by, relations=mentions, values=lowest))
+        if self.judged is not None:
+            yield frame_of_mentions(by)
+        key = self.mentions.cluster
+        name, columns = ("document_ids", {}) if key is None else ("clusters_of_documents", {"cluster_key": key})
+        yield Frame("document_ids", statement(f"entity_recognition/{name}", columns=columns))
+
+    def _outcomes(self, by: Sequence[str]) -> Iterator[After]:
+        if self.outcomes.is_possible:
+            yield follow_up(by, self.lowest_score, scored=self.scored, above_lowest=self.above_lowest)
 
     def _warnings(self) -> Iterator[str]:
         yield from doubtful_groups(self.sources, self.mentions.by)
@@ -254,17 +223,11 @@ _TYPES: dict[str, pl.DataType] = {"start": pl.Int64(), "end": pl.Int64(), "text"
 def matcher(
     params: MentionParameters, passed_on: Sequence[str], *, shown: bool
 ) -> Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame]:
-    """The function that makes the relation.
+    """The function of the frames `gold` and `predicted` that makes the relation, with the columns that are passed on.
 
-    Args:
-        params: The rule of matching.
-        passed_on: Columns of gold and predicted mentions that every row keeps.
-        shown: Whether rows have `doc_id` and the spans, texts and types of both sides, for people.
-
-    Returns:
-        A function of the frames `gold` and `predicted`. Its rows have the columns passed on, `score` (0 without
-        scores, NULL without a prediction), `is_gold`, `is_predicted` and, where a grouping has it, the type, which is
-        the same in a matched pair.
+    Its rows have these columns, `score` (0 without scores, NULL without a prediction), `is_gold`, `is_predicted` and,
+    where a grouping has it, the type, which is the same in a matched pair; if `shown`, for people, `doc_id` and the
+    spans, texts and types of both sides.
     """
 
     def match(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -331,14 +294,7 @@ _PLACES = ("gold_start", "predicted_start")
 
 
 def follow_up(by: Sequence[str], lowest_score: float, *, scored: bool, above_lowest: bool = False) -> After:
-    """Every mention at the lowest threshold, with all grouping columns.
-
-    Args:
-        by: The grouping columns.
-        lowest_score: The lowest score that is retrieved.
-        scored: Whether predictions have scores.
-        above_lowest: Whether the lowest score of a group is not retrieved either, which is its lowest threshold.
-    """
+    """Every mention at the lowest threshold, above the lowest score where that is not retrieved, with all groups."""
 
     def finish(mentions: pl.DataFrame, _: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         mentions = _above_lowest(mentions, by) if above_lowest else mentions

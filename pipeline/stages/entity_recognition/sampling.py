@@ -17,18 +17,17 @@ from ...queries.load import statement
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from ...tables.schemas import internal_name
-from ..sampling import SampleParameters, nodes_of, nothing_follows
+from ..sampling import SampleParameters, nodes_of
 from ..stage import Stage
 from .contract import DOCUMENTS, PREDICTED
 from .documents import CORPUS, repeated_documents
-from .stage import STAGE as ENTITY_RECOGNITION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...plan.nodes import Node
     from ...sources.source import Source
-    from ..sheets import Worth
+    from ..sampling import Worth
 
 LABELLED = InputContract(
     "labelled",
@@ -38,12 +37,7 @@ LABELLED = InputContract(
 
 
 class DocumentsToSample(SampleParameters):
-    """What is drawn of documents.
-
-    Attributes:
-        predicted: Predicted mentions.
-        documents: All documents, also those without any mention.
-    """
+    """What is drawn of documents: predicted mentions, and all documents, also those without any mention."""
 
     source: ClassVar[str] = DOCUMENTS.name
     key: ClassVar[tuple[str, ...]] = ("doc_id",)
@@ -96,10 +90,5 @@ SAMPLE = Stage(
     kind="sample",
     parameters=DocumentsToSample,
     inputs=(DOCUMENTS, PREDICTED, LABELLED),
-    tables=(),
-    count_columns=(),
     plan=plan,
-    derive=nothing_follows,
-    warnings=lambda _tables: (),
-    summarize=ENTITY_RECOGNITION.summarize,
 )

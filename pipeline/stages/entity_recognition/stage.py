@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -113,21 +113,16 @@ if TYPE_CHECKING:
     from ..sections import Asked, Measured
     from .documents import Group
 
-
-# What the criteria of entity_recognition choose from: the counts of all mentions of a group.
+    _Groups: TypeAlias = Sequence[tuple[pl.DataFrame, Group, EstimatedScores | None]]  # with their keys in one row
 
 
 def candidates(
     rows: pl.DataFrame, group: Group, counts: Confusion, confidence: float | None, resampling: Resampling | None
 ) -> Candidates:
-    """One group.
+    """What the criteria choose from in one group: the counts of all its mentions.
 
-    Args:
-        rows: Its scores of all mentions, by rising threshold.
-        group: Its counts.
-        counts: Its outcomes by replicate and threshold.
-        confidence: Of the limits; None: uncertainty is not asked for, and replicates are not counted.
-        resampling: How the bootstrap draws; None: limits of the closed form.
+    Rows are its scores by rising threshold, counts its outcomes by replicate and threshold; without a confidence
+    uncertainty is not asked for, and replicates are not counted.
     """
     wanted = confidence is not None
     is_possible = wanted and group.counts.within_budget
@@ -163,13 +158,16 @@ def derive(params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFram
     documents = _of_groupings(params, counts["documents"], counts.get("lowest"), keys)
     ids = counts["document_ids"]
     sums, in_time = counts.get(SUMS_OF_DOCUMENTS), IN_TIME in counts
-    groups = list(_groups(params, counts["counts"], sums, documents, keys, in_time=in_time))
+    judged = None if params.judged is None else JudgedScores.of(params, counts)
+    groups = [
+        (label, group, None if judged is None else judged.scores(label, group.thresholds))
+        for label, group in _groups(params, counts["counts"], sums, documents, keys, in_time=in_time)
+    ]
     clusters = _clusters(groups, counts["counts"], documents, keys)
-    sampled = _sampled(params, counts, groups)
-    scores = _scores(params, groups, clusters, documents, keys, sampled)
+    scores = _scores(params, groups, clusters, documents, keys)
     return {
         "entity_recognition_scores": scores,
-        "entity_recognition_operating_points": _operating_points(params, groups, clusters, scores, keys, sampled),
+        "entity_recognition_operating_points": _operating_points(params, groups, clusters, scores, keys),
         "entity_recognition_documents": _documents(documents, ids, keys),
     }
 
@@ -179,12 +177,8 @@ def _of_groupings(
 ) -> pl.DataFrame:
     """Counts of documents of every grouping, in the order of documents, from those by all grouping columns.
 
-    Args:
-        params: The parameters.
-        documents: Counts by all grouping columns.
-        lowest: Those of the predictions with the lowest score of each of these groups, which do not count in a grouping
-            where it is the lowest, too; None: all count.
-        keys: Columns that identify a group.
+    Predictions with the lowest score of a group do not count, if there are any `lowest`, where it is the lowest of the
+    grouping, too.
     """
     frames = []
     for grouping in params.groupings:
@@ -230,31 +224,18 @@ def _groups(
         yield label, group_of(counted, changes, replicates, n_documents, thresholds, params.boundary, in_time=in_time)
 
 
-def _sampled(
-    params: EntityRecognitionParameters,
-    counts: Mapping[str, pl.DataFrame],
-    groups: Sequence[tuple[pl.DataFrame, Group]],
-) -> list[EstimatedScores | None]:
-    """What judged documents say of all documents, for every group; None where all are judged."""
-    if params.judged is None:
-        return [None] * len(groups)
-    judged = JudgedScores.of(params, counts)
-    return [judged.scores(label, group.thresholds) for label, group in groups]
-
-
 def _scores(
     params: EntityRecognitionParameters,
-    groups: Sequence[tuple[pl.DataFrame, Group]],
+    groups: _Groups,
     clusters: pl.DataFrame,
     documents: pl.DataFrame,
     keys: Sequence[str],
-    sampled: Sequence[EstimatedScores | None],
 ) -> pl.DataFrame:
     """Every average at every threshold of every group."""
     confidence = None if params.uncertainty == "none" else params.confidence
     frames = [
         _labelled(label, _average(group, kind, params, estimated))
-        for (label, group), estimated in zip(groups, sampled, strict=True)
+        for label, group, estimated in groups
         for kind in params.averages
     ]
     weights = WEIGHTS if params.judged is not None else ()
@@ -275,18 +256,16 @@ def _average(
     return with_estimates(average_of(group, kind, None), kind, estimated, wanted=confidence is not None)
 
 
-def _clusters(
-    groups: Sequence[tuple[pl.DataFrame, Group]], counts: pl.DataFrame, documents: pl.DataFrame, keys: Sequence[str]
-) -> pl.DataFrame:
+def _clusters(groups: _Groups, counts: pl.DataFrame, documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """How many clusters the intervals of a group rest on, and how far these can be trusted.
 
     Where mentions are pooled the size of a cluster is their number, in means over documents that of its documents.
     """
     of_documents = clusters_of(documents.with_columns(pl.lit(1).alias(_ONE)), keys, [_ONE])
-    alike = [are_alike_in_time(group) for _, group in groups]
+    alike = [are_alike_in_time(group) for _, group, _ in groups]
     frames = []
     for pooled, clusters in enumerate((of_documents, clusters_of(counts, keys, COUNT_NAMES))):
-        labels = [label for (label, _), is_alike in zip(groups, alike, strict=True) if is_alike[1 - pooled]]
+        labels = [label for (label, *_), is_alike in zip(groups, alike, strict=True) if is_alike[1 - pooled]]
         is_marked = marked(clusters, "correlated_days", pl.concat(labels)) if labels else clusters
         frames.append(is_marked.with_columns(pl.lit(bool(pooled)).alias(_POOLED)))
     return pl.concat(frames)
@@ -307,18 +286,17 @@ def _labelled(label: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
 
 def _operating_points(
     params: EntityRecognitionParameters,
-    groups: Sequence[tuple[pl.DataFrame, Group]],
+    groups: _Groups,
     clusters: pl.DataFrame,
     scores: pl.DataFrame,
     keys: Sequence[str],
-    sampled: Sequence[EstimatedScores | None],
 ) -> pl.DataFrame:
     """The thresholds that criteria choose by the counts of all mentions, in every group that has scores."""
     confidence = None if params.uncertainty == "none" else params.confidence
     weights = WEIGHTS if params.judged is not None else ()
     names = [*keys, *(column.name for column in (*CHOSEN, *weights))]
     choices = []
-    for (label, group), estimated in zip(groups, sampled, strict=True):
+    for label, group, estimated in groups:
         if not np.isnan(group.thresholds).all():
             micro = _labelled(label, _average(group, "micro", params, estimated))
             of_group = clusters.join(label, on=keys, how="semi", nulls_equal=True)
@@ -344,8 +322,8 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     keys = scores.columns[1 : scores.columns.index("average")]
     groups = lowest.unique(keys, keep="first", maintain_order=True)
     tp, fp, fn = (pl.col(name) for name in ("tp", "fp", "fn"))
-    messages = groups_without(groups, {"no gold mention": tp + fn == 0, "no prediction": tp + fp == 0})
-    return (*messages, *warnings_of_marks(tables))
+    conditions = {"no gold mention": tp + fn == 0, "no prediction": tp + fp == 0}
+    return (*groups_without(groups, conditions), *warnings_of_marks(tables))
 
 
 def best_rows(scores: pl.DataFrame) -> pl.DataFrame:
@@ -540,9 +518,6 @@ def _results(measured: Measured) -> Iterator[str]:
     yield from sections.results(rows, sections.RATIO_NAMES, measured.confidence, sections.CHOSEN)
 
 
-# What the numbers of entity_recognition rest on: documents, with their mentions.
-
-
 _GOLD, _PREDICTED = "gold mentions", "predicted mentions"
 _COUNTS = (
     Counted(_GOLD, ("tp", "fn")),
@@ -671,9 +646,6 @@ EVIDENCE = Evidence(
     profiles=PROFILES,
     decides=("match", "match_type", "assignment", "boundary", "invalid_scores"),
 )
-
-
-# The stage entity_recognition, put together.
 
 
 STAGE = Stage(

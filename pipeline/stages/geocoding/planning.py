@@ -19,7 +19,16 @@ from ...metrics.uncertainty.limits import INTERVAL_QUALITY, quality_of_sizes, wo
 from ...metrics.uncertainty.replicates import otherwise, ratio_limits
 from ...plan import rows
 from ...plan.counts import Query, Sweep, Transform
-from ...plan.nodes import After, CrossCheck, Relation, doubtful_groups, duplicate_check, file_check, missing_check
+from ...plan.nodes import (
+    After,
+    CrossCheck,
+    Grouped,
+    Relation,
+    doubtful_groups,
+    duplicate_check,
+    file_check,
+    missing_check,
+)
 from ...plan.plan import OptionalTable, Plan
 from ...plan.roles import Roles, UnmappedId, pooled_systems
 from ...queries.dialect import column
@@ -55,12 +64,6 @@ if TYPE_CHECKING:
     from .contract import GeocodingParameters
 
 
-# Places side by side, and the tables that need their distances.
-
-
-# The relation `toponyms` where SQL cannot make it: mentions to be matched, and distances on the ellipsoid.
-
-
 PLACE = ("latitude", "longitude")
 SPAN = ("start", "end")
 SHOWN = (*SPAN, "text")
@@ -71,20 +74,16 @@ _TYPES: dict[str, pl.DataType] = {"start": pl.Int64(), "end": pl.Int64(), "text"
 def by_matching(
     params: GeocodingParameters, systems: Sequence[str], of_gold: Sequence[str], names: Callable[[str], str] = str
 ) -> Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame]:
-    """The function that matches mentions and measures their distance.
+    """The function of the frames `gold` and `predicted` that matches mentions and measures their distance.
 
-    Args:
-        params: The rule of matching, and which candidate counts.
-        systems: Grouping columns of the predictions.
-        of_gold: Grouping columns of the gold mentions; NULL for predictions without a match.
-        names: The name that a column of the predictions has in their files, for messages.
+    Predictions with the same span and normalised text are candidates of one mention. Rows are gold mentions and
+    predicted mentions without a match, in which the columns `of_gold` are NULL. Except for the order of file they do
+    not depend on the order of the rows: of mentions that the rule cannot tell apart, gold ones come by their id and
+    place on Earth, predictions by rank and place on Earth. Messages call the columns of predictions by their `names` in
+    files.
 
-    Returns:
-        A function of the frames `gold` and `predicted`. Rows of predictions that have the same span and normalised text
-        are candidates of one mention. Its rows are gold mentions and predicted mentions without a match. Except for the
-        order of file they do not depend on the order of the rows: of mentions that the rule cannot tell apart, gold
-        ones come by their id and place on Earth, predictions by rank and place on Earth. It raises a DataError where
-        mentions have candidates that are not wanted.
+    Raises:
+        DataError: by the function, where mentions have candidates that are not wanted.
     """
 
     def match(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -271,12 +270,7 @@ def _limits(rows: pl.DataFrame, params: GeocodingParameters, *, in_time: bool) -
 
 
 def outcomes(by: Sequence[str], lowest_score: float) -> After:
-    """Every gold mention at the smallest tolerance, with all grouping columns.
-
-    Args:
-        by: The grouping columns.
-        lowest_score: Minus the largest distance that is within that tolerance.
-    """
+    """Every gold mention at the smallest tolerance, minus which is the lowest score, with all grouping columns."""
 
     def finish(mentions: pl.DataFrame, _: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         mentions = mentions.rename({f"gold_{name}": name for name in ("start", "end", "text")})
@@ -317,13 +311,7 @@ UNIT, DISTANCE = "unit", "distance_km"
 
 
 def documents(params: GeocodingParameters, by: Sequence[str], *, unit: str) -> After:
-    """One row per group and unit.
-
-    Args:
-        params: The parameters, with at least one tolerance.
-        by: The grouping columns.
-        unit: The column of the aligned mentions whose values are independent.
-    """
+    """One row per group and unit, a value of this column of the aligned mentions, at the tolerance of units."""
     tolerance = params.tolerances_km[-1] if params.unit_tolerance_km is None else params.unit_tolerance_km
 
     def finish(mentions: pl.DataFrame, _: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -373,7 +361,49 @@ def plan(params: GeocodingParameters, sources: Mapping[str, Source]) -> Plan:
         DataError: an input lacks a column that the parameters need.
         ConfigError: the parameters do not fit the inputs.
     """
-    return _Planner(params, sources["predicted"], sources["gold"]).plan()
+    predicted, gold = sources["predicted"], sources["gold"]
+    _check_inputs(params, predicted, gold)
+    by = rows.resolve_by(params.by, (predicted, gold))
+    names, tolerances = [grouped.name for grouped in by], grid(params)
+    places: AlignedPlaces | MentionRows
+    if params.match is None:
+        places = AlignedPlaces(params, predicted, gold, by)
+        key, unit, independent = "mention_id", "unit", users_name(places.cluster)
+    else:
+        shown = ("doc_id", "mention_id", *SPAN, "text", *PLACE, "rank")
+        places = MentionRows(params, predicted, gold, None, by, params.needs(), shown, located=True)
+        key = unit = independent = "doc_id"
+        places.check()
+    limit = MOST_ROWS_FOR_OUTCOMES, (gold, predicted)
+    outcome_table = OptionalTable(OUTCOMES.name, "outcomes", params.outcomes, *limit)
+    unit_table = OptionalTable(DOCUMENTS.name, "units", params.units, *limit, told=False)
+    after = [errors(params, names, in_time=places.order is not None)]
+    if outcome_table.is_possible:
+        after.append(outcomes(names, lowest_retrieved(tolerances.thresholds[-1], tolerances.boundary)))
+    if unit_table.is_possible:
+        after.append(documents(params, names, unit=unit))
+    sweep = Sweep("toponyms_by_distance", statement("geocoding/distances", names), "score", tolerances)
+    return Plan(
+        nodes=(
+            *places.relations(),
+            *_checks(params, places),
+            *_looks(places),
+            *_transforms(params, places),
+            exchanged(),
+            Query("geocoding/located", columns=COUNT_NAMES, sweep=sweep),
+            Query("geocoding/totals", columns=COUNT_NAMES),
+            *rows.frame_in_time(places.order),
+            *after,
+        ),
+        sources=(predicted, gold),
+        key_matches=(KeyMatch(predicted, gold, key),),
+        by=by,
+        used=("n_predicted",),
+        accounting=Query("geocoding/accounting"),
+        optional=(outcome_table, unit_table),
+        warnings=tuple(doubtful_groups((predicted, gold), by)),
+        facts={"aligned_by": params.match or "mention_id", "independent": independent, "units": independent},
+    )
 
 
 def grid(params: GeocodingParameters) -> Grid:
@@ -382,167 +412,69 @@ def grid(params: GeocodingParameters) -> Grid:
     return Grid(thresholds, ">=" if params.tolerance_boundary == "<=" else ">")
 
 
-@dataclass(frozen=True)
-class _Planner:
-    params: GeocodingParameters
-    predicted: Source
-    gold: Source
+def _check_inputs(params: GeocodingParameters, predicted: Source, gold: Source) -> None:
+    if params.distance == "geodesic":
+        geodesic(*np.zeros((4, 1)))
+    if params.candidates == "first":
+        rank = predicted.field("rank")
+        if rank is None:
+            message = 'candidates = "first" needs the column rank in predicted'
+            raise DataError(message, remedy='Map it, or use candidates = "closest".')
+        predicted.types("rank", rank)
+    if params.match is None:
+        rows.check_keys((predicted, gold), "mention_id")
+        return
+    if params.cluster_order is not None:
+        message = "cluster_order does not go with match: documents are the independent units"
+        raise ConfigError(message, remedy="Leave cluster_order out.")
+    if params.cluster not in {None, "doc_id"}:
+        message = f"cluster: {params.cluster!r} does not go with match: documents are the independent units"
+        raise ConfigError(message, remedy="Leave cluster out.")
+    if params.candidates != "error" and not all(source.has(name) for source in (predicted, gold) for name in SPAN):
+        message = f'candidates = "{params.candidates}" with match needs start and end: they tell mentions apart'
+        raise DataError(message, remedy="Map them in gold and in predicted.")
 
-    def plan(self) -> Plan:
-        self._check_inputs()
-        places = self.aligned if self.params.match is None else self.mentions
-        distances = statement("geocoding/distances", [grouped.name for grouped in self.by])
-        sweep = Sweep("toponyms_by_distance", distances, "score", grid(self.params))
-        return Plan(
-            nodes=(
-                *places.relations(),
-                *self._checks(),
-                *self._looks(),
-                *self._transforms(),
-                exchanged(),
-                Query("geocoding/located", columns=COUNT_NAMES, sweep=sweep),
-                Query("geocoding/totals", columns=COUNT_NAMES),
-                *rows.frame_in_time(self._order),
-                *self._after_results(),
-            ),
-            sources=self.sources,
-            key_matches=(KeyMatch(self.predicted, self.gold, "mention_id" if self.params.match is None else "doc_id"),),
-            by=self.by,
-            used=("n_predicted",),
-            accounting=Query("geocoding/accounting"),
-            optional=(self.outcomes, self.units),
-            warnings=tuple(doubtful_groups(self.sources, self.by)),
-            facts={
-                "aligned_by": self.params.match or "mention_id",
-                "independent": self._independent(),
-                "units": self._independent(),
-            },
-        )
 
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """The inputs, the primary input first."""
-        return self.predicted, self.gold
+def _checks(params: GeocodingParameters, places: AlignedPlaces | MentionRows) -> Iterator[Check]:
+    predicted, gold = places.predicted, places.gold
+    for source in (predicted, gold):
+        yield from _coordinate_checks(source, rows.fields_of(source, places.taken(source), places.by))
+    yield from (missing_check(gold, name) for name in PLACE)
+    if params.candidates == "first":
+        yield missing_check(predicted, "rank")
+    yield from places.checks()
+    has_spans = all(predicted.has(name) for name in SPAN)
+    if isinstance(places, MentionRows) and params.candidates == "error" and has_spans:
+        keys = dict.fromkeys(("doc_id", *SPAN, *params.needs(), *places.systems))
+        yield duplicate_check(predicted, tuple(keys), remedy=SEVERAL, of_systems=True)
 
-    @property
-    def outcomes(self) -> OptionalTable:
-        """The table of gold mentions."""
-        sources = (self.gold, self.predicted)
-        return OptionalTable(OUTCOMES.name, "outcomes", self.params.outcomes, MOST_ROWS_FOR_OUTCOMES, sources)
 
-    @property
-    def units(self) -> OptionalTable:
-        """The table of units."""
-        sources = (self.gold, self.predicted)
-        return OptionalTable(DOCUMENTS.name, "units", self.params.units, MOST_ROWS_FOR_OUTCOMES, sources, told=False)
+def _looks(places: AlignedPlaces | MentionRows) -> Iterator[CrossCheck | Roles | UnmappedId]:
+    """What the rows tell of mentions that are counted twice, together, or as independent ones."""
+    yield pooled_systems(places.predicted, places.by)
+    if isinstance(places, MentionRows):
+        yield from places.cross_checks()
+        yield from places.repeats(places.gold)
+    elif places.params.uncertainty != "none" and places.params.first_cluster is None and not places.gold.has("doc_id"):
+        yield UnmappedId(places.gold, places.by, "doc_id", (), "which count as independent")
 
-    @cached_property
-    def by(self) -> tuple[rows.Grouped, ...]:
-        """The grouping columns, of predictions or of gold mentions."""
-        return rows.resolve_by(self.params.by, self.sources)
 
-    @cached_property
-    def aligned(self) -> AlignedPlaces:
-        """Places aligned by the id of the mention."""
-        return AlignedPlaces(self.params, self.predicted, self.gold, self.by)
-
-    @cached_property
-    def mentions(self) -> MentionRows:
-        """Mentions that have to be matched."""
-        shown = ("doc_id", "mention_id", "start", "end", "text", *PLACE, "rank")
-        return MentionRows(
-            self.params, self.predicted, self.gold, None, self.by, self.params.needs(), shown, located=True
-        )
-
-    @property
-    def _order(self) -> str | None:
-        """The column that orders the clusters in time; None: their order means nothing."""
-        return self.aligned.order if self.params.match is None else None
-
-    def _independent(self) -> str:
-        return users_name(self.aligned.cluster) if self.params.match is None else "doc_id"
-
-    def _check_inputs(self) -> None:
-        if self.params.distance == "geodesic":
-            geodesic(*np.zeros((4, 1)))
-        if self.params.candidates == "first":
-            rank = self.predicted.field("rank")
-            if rank is None:
-                message = 'candidates = "first" needs the column rank in predicted'
-                raise DataError(message, remedy='Map it, or use candidates = "closest".')
-            self.predicted.types("rank", rank)
-        if self.params.match is None:
-            rows.check_keys(self.sources, "mention_id")
-            return
-        if self.params.cluster_order is not None:
-            message = "cluster_order does not go with match: documents are the independent units"
-            raise ConfigError(message, remedy="Leave cluster_order out.")
-        if self.params.cluster not in {None, "doc_id"}:
-            message = f"cluster: {self.params.cluster!r} does not go with match: documents are the independent units"
-            raise ConfigError(message, remedy="Leave cluster out.")
-        if self.params.candidates != "error" and not all(
-            source.has(name) for source in self.sources for name in ("start", "end")
-        ):
-            message = (
-                f'candidates = "{self.params.candidates}" with match needs start and end: they tell mentions apart'
-            )
-            raise DataError(message, remedy="Map them in gold and in predicted.")
-        self.mentions.check()
-
-    def _checks(self) -> Iterator[Check]:
-        for source in self.sources:
-            taken = self.aligned.taken(source) if self.params.match is None else self.mentions.taken(source)
-            yield from coordinate_checks(source, rows.fields_of(source, taken, self.by))
-        yield from (missing_check(self.gold, name) for name in PLACE)
-        if self.params.candidates == "first":
-            yield missing_check(self.predicted, "rank")
-        if self.params.match is None:
-            yield from self.aligned.checks()
-            return
-        yield from self.mentions.checks()
-        if self.params.candidates == "error" and all(self.predicted.has(name) for name in SPAN):
-            keys = dict.fromkeys(("doc_id", *SPAN, *self.params.needs(), *self.mentions.systems))
-            yield duplicate_check(self.predicted, tuple(keys), remedy=SEVERAL, of_systems=True)
-
-    def _looks(self) -> Iterator[CrossCheck | Roles | UnmappedId]:
-        """What the rows tell of mentions that are counted twice, together, or as independent ones."""
-        yield pooled_systems(self.predicted, self.by)
-        if self.params.match is not None:
-            yield from self.mentions.cross_checks()
-            yield from self.mentions.repeats(self.gold)
-        elif self.params.uncertainty != "none" and self.params.first_cluster is None and not self.gold.has("doc_id"):
-            yield UnmappedId(self.gold, self.by, "doc_id", (), "which count as independent")
-
-    def _transforms(self) -> Iterator[Transform]:
-        number = self.predicted.rows + self.gold.rows
-        if self.params.match is not None:
-            frames = {"gold": self.mentions.rows_of_gold(), "predicted": self.mentions.rows_of_predicted()}
-            match = by_matching(self.params, self.mentions.systems, self.mentions.of_gold, self.predicted.source_name)
-            yield Transform(TOPONYMS, frames, ("doc_id",), match, number)
-        elif self.params.distance == "geodesic":
-            pairs = {PAIRS: self.aligned.pairs()}
-            yield Transform(TOPONYMS, pairs, ("mention_id",), of_pairs(self.params, self.aligned.systems), number)
-
-    def _after_results(self) -> Iterator[After]:
-        by = [each.name for each in self.by]
-        yield errors(self.params, by, in_time=self._order is not None)
-        if self.outcomes.is_possible:
-            tolerances = grid(self.params)
-            yield outcomes(by, lowest_retrieved(tolerances.thresholds[-1], tolerances.boundary))
-        if self.units.is_possible and self.params.tolerances_km:
-            yield documents(self.params, by, unit="unit" if self.params.match is None else "doc_id")
+def _transforms(params: GeocodingParameters, places: AlignedPlaces | MentionRows) -> Iterator[Transform]:
+    predicted, number = places.predicted, places.predicted.rows + places.gold.rows
+    if isinstance(places, MentionRows):
+        frames = {"gold": places.rows_of_gold(), "predicted": places.rows_of_predicted()}
+        match = by_matching(params, places.systems, places.of_gold, predicted.source_name)
+        yield Transform(TOPONYMS, frames, ("doc_id",), match, number)
+    elif params.distance == "geodesic":
+        pairs = {PAIRS: places.pairs()}
+        yield Transform(TOPONYMS, pairs, ("mention_id",), of_pairs(params, places.systems), number)
 
 
 # Checks of coordinates that name the file and the row.
 
 
-def coordinate_checks(source: Source, read: Mapping[str, Field]) -> Iterator[Check]:
-    """Coordinates that are infinite or off the Earth, and places of which only one coordinate is known.
-
-    Args:
-        source: The input.
-        read: The columns that are read of it, grouping columns too, by their names in its relation.
-    """
+def _coordinate_checks(source: Source, read: Mapping[str, Field]) -> Iterator[Check]:
+    """Coordinates that are infinite or off the Earth, and places of which only one is known, among the columns read."""
     for name in PLACE:
         # elsewhere an infinite value is NULL, as an unknown one is; the columns are those that are read otherwise, too,
         # because files are grouped by what is read of them
@@ -593,19 +525,12 @@ SHOWN_ALIGNED = {
 
 @dataclass(frozen=True)
 class AlignedPlaces:
-    """Places of the same mention, side by side.
-
-    Attributes:
-        params: Parameters of the stage.
-        predicted: Predicted places.
-        gold: Gold places.
-        by: The grouping columns.
-    """
+    """Places of the same mention, side by side."""
 
     params: GeocodingParameters
     predicted: Source
     gold: Source
-    by: tuple[rows.Grouped, ...]
+    by: tuple[Grouped, ...]
 
     @property
     def chosen(self) -> bool:

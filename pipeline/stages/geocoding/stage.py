@@ -82,9 +82,6 @@ if TYPE_CHECKING:
     from ..sections import Asked, Measured
 
 
-# What follows from the counts of geocoding: scores at every tolerance, and words.
-
-
 SIZES = ("n_gold",)
 TOLERANCE = "tolerance_km"
 USUAL_KM = 161.0  # a hundred miles
@@ -328,9 +325,6 @@ def _results(measured: Measured) -> Iterator[str]:
             )
 
 
-# What the numbers of geocoding rest on: documents, or mentions, with their places.
-
-
 SAMPLE_SIZES = sample_sizes_of(
     STATED,
     {"doc_id": "documents", "mention_id": "gold mentions"},
@@ -393,10 +387,7 @@ def _without_documents(asked: Asked) -> str:
 
 
 EVIDENCE = Evidence(
-    measures=(
-        *measures_of(STATED, SCORES.name),
-        *(Measure(name, ERRORS.name) for name in _ERRORS),
-    ),
+    measures=(*measures_of(STATED, SCORES.name), *(Measure(name, ERRORS.name) for name in _ERRORS)),
     sections=(
         *(
             Section(name, title, words, f"geocoding/explain/{name}", finish=_mentions, inputs=_INPUTS)
@@ -435,9 +426,6 @@ EVIDENCE = Evidence(
     parameters={"outcomes": True},
     decides=("tolerance_boundary", "candidates", "distance", "missing_errors", "match"),
 )
-
-
-# The stage geocoding, put together.
 
 
 STAGE = Stage(

@@ -11,7 +11,7 @@ from ...metrics.uncertainty.limits import CLUSTER_COLUMNS, QUALITY_COLUMN
 from ...sources.inputs import Field as InputField
 from ...sources.inputs import Input, InputContract
 from ...tables.schemas import Column, Table, limits_of, limits_of_share
-from ..parameters import EvenThresholds, StageParameters
+from ..parameters import StageParameters, Thresholds
 from ..stage import CLUSTER
 
 RANKING = InputContract(
@@ -210,7 +210,7 @@ class RankingParameters(StageParameters):
     kind: Literal["ranking"] = "ranking"
     ranking: Input
     relevance: Input | None = None
-    thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = "distinct"
+    thresholds: Thresholds = "distinct"
     cutoffs: tuple[Annotated[int, Field(ge=1, le=10**9)], ...] = (1, 5, 10, 100)
     measures: tuple[str, ...] = ()
     relevance_level: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0

@@ -47,9 +47,6 @@ if TYPE_CHECKING:
     from .contract import RankingParameters
 
 
-# Means over queries and their intervals.
-
-
 _QUERY = "query_id"
 
 
@@ -149,12 +146,7 @@ class Groups:
         return limits[0], limits[1]
 
     def means(self, named: Iterable[tuple[str, str, bool]], params: RankingParameters) -> Iterator[pl.Series]:
-        """Means of columns, with limits where asked for.
-
-        Args:
-            named: Column, name of its mean, whether it has limits.
-            params: The parameters of the stage.
-        """
+        """Means of columns, with limits where asked for: column, name of its mean, whether it has limits."""
         nothing = np.full(self.size, np.nan)
         for column, name, limited in named:
             values = self.column(column)
@@ -165,12 +157,7 @@ class Groups:
                 yield from limit_series(name, limits)
 
     def trust(self, params: RankingParameters, columns: Sequence[str]) -> Iterator[pl.Series]:
-        """undefined_interval and interval_quality; of clusters n_clusters and n_clusters_effective, too.
-
-        Args:
-            params: The parameters of the stage.
-            columns: Columns whose means have limits, by which clusters nearby in time are compared.
-        """
+        """undefined_interval, interval_quality by columns whose means have limits, and numbers of clusters, if any."""
         yield self._reasons(params)
         yield self._quality(params, columns)
         if self.is_clustered:
@@ -295,23 +282,15 @@ def _p_values(groups: Groups, means: NDArray[np.float64], variances: NDArray[np.
         elif skewness[group] <= SKEWED:
             yield float(shifted_lognormal_tail(standard[group], float(skewness[group]))), method, ""
         else:
-            total, n, m = _varying(groups, group, variances)
+            varying = (groups.group == group) & (variances > 0)  # rankings that are not always the same
+            n, m = (groups.column(name)[varying].astype(np.int64) for name in ("n", "n_relevant"))
             left -= int(np.minimum(m, n - m).sum())
-            yield _drawn(total, n, m) if left >= 0 else (np.nan, "", "budget")
-
-
-def _varying(
-    groups: Groups, group: int, variances: NDArray[np.float64]
-) -> tuple[float, NDArray[np.int64], NDArray[np.int64]]:
-    """Sum of average precision, and sizes, of the rankings of a group that are not always the same."""
-    varying = (groups.group == group) & (variances > 0)
-    n, m = (groups.column(name)[varying].astype(np.int64) for name in ("n", "n_relevant"))
-    return float(groups.column("average_precision")[varying].sum()), n, m
-
-
-def _drawn(total: float, n: NDArray[np.int64], m: NDArray[np.int64]) -> Found:
-    value = monte_carlo_tail_of_mean(total, n.tolist(), m.tolist(), replicates=REPLICATES, seed=0)
-    return value, "monte_carlo", ""
+            if left < 0:
+                yield np.nan, "", "budget"
+                continue
+            total = float(groups.column("average_precision")[varying].sum())
+            value = monte_carlo_tail_of_mean(total, n.tolist(), m.tolist(), replicates=REPLICATES, seed=0)
+            yield value, "monte_carlo", ""
 
 
 def _third_moments(groups: Groups, variance: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
@@ -373,9 +352,7 @@ def why_no_null(params: RankingParameters) -> pl.Expr:
 def with_average_precision_null(rankings: pl.DataFrame, params: RankingParameters) -> pl.DataFrame:
     """Adds ap_expected, ap_variance, ap_p_value, its method and why it is missing, and the exact moments.
 
-    Args:
-        rankings: Columns n, n_relevant, average_precision, mixed, and `no_null` (see `why_no_null`).
-        params: The parameters of the stage.
+    Rankings have n, n_relevant, average_precision, mixed, and `no_null` (see `why_no_null`).
     """
     has_null = rankings["no_null"].is_null().to_numpy()
     n, m = (rankings[name].to_numpy()[has_null] for name in ("n", "n_relevant"))
@@ -422,8 +399,7 @@ def _p_values_of_rankings(rankings: pl.DataFrame, has_null: NDArray[np.bool_]) -
 def with_hits_null(cutoffs: pl.DataFrame) -> pl.DataFrame:
     """Adds the hypergeometric moments of precision and recall, and the p-value of the hits.
 
-    Args:
-        cutoffs: Columns k, n, n_relevant, hits, straddled, and `no_null` (see `why_no_null`).
+    Cutoffs have k, n, n_relevant, hits, straddled, and `no_null` (see `why_no_null`).
     """
     has_null = cutoffs["no_null"].is_null().to_numpy()
     n, m, k, hits = (cutoffs[name].cast(pl.Float64).to_numpy()[has_null] for name in ("n", "n_relevant", "k", "hits"))

@@ -27,6 +27,7 @@ from ...plan.counts import Query, RankedAmong, Reduction
 from ...plan.nodes import (
     OF_ORDER,
     Check,
+    Grouped,
     Relation,
     doubtful_scores,
     duplicate_check,
@@ -54,9 +55,6 @@ if TYPE_CHECKING:
     from .contract import RankingParameters
 
 
-# Places of judged documents among all documents of their rankings.
-
-
 NUMBER = "_ranking"
 VALUE = "_value"
 NAME = "_name"
@@ -67,60 +65,42 @@ BLOCK_ROWS = 1 << 20
 def judged_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """Judged documents with their ranks less one, `n_before`; equal values come in descending order of names.
 
-    Args:
-        judged: Judged documents: number of the ranking, value (-0 is 0), name, `n_hits`, `n_misses`, and `relevance`
-            where gains are taken of it.
-        blocks: All documents of these rankings: number, value and name.
-
-    Returns:
-        Whole rankings in blocks of about a million rows, with `n_documents`, which is 1, `n_hits`, `n_misses`, and
-        `relevance` if the documents have it.
+    Judged documents have the number of the ranking, value (-0 is 0), name, `n_hits`, `n_misses`, and `relevance` where
+    gains are taken of it; blocks are all documents of these rankings: number, value and name. Whole rankings come in
+    blocks of about a million rows, with `n_documents`, which is 1, `n_hits`, `n_misses`, and `relevance` if the
+    documents have it.
     """
     marked = judged.with_columns(pl.col(VALUE) + 0.0).sort(NUMBER, VALUE, NAME, descending=[False, True, True])
-    places = _counted(marked, blocks)
+    before, _ = _counted(marked, blocks)
     yield from _whole_rankings(
-        marked.with_columns(pl.Series("n_before", places.before()), pl.lit(1, dtype=pl.Int64).alias("n_documents"))
+        marked.with_columns(before.alias("n_before"), pl.lit(1, dtype=pl.Int64).alias("n_documents"))
     )
 
 
 def tied_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """Ties with a judged document, the documents above each (`n_before`) and in it (`n_documents`).
 
-    A tie has one row, or one for each relevance in it, where documents have that.
-
-    Args:
-        judged: As for `judged_places`, without names.
-        blocks: As for `judged_places`, without names.
+    A tie has one row, or one for each relevance in it, where documents have that; input as for `judged_places`, without
+    names.
     """
     graded = [RELEVANCE] if RELEVANCE in judged.columns else []
     rows = judged.group_by(NUMBER, pl.col(VALUE) + 0.0, *graded).agg(pl.col("n_hits", "n_misses").sum())
     rows = rows.sort(NUMBER, VALUE, *graded, descending=[False, True, *(True for _ in graded)])
     tie = rows.select(pl.struct(NUMBER, VALUE).rle_id().cast(pl.Int64)).to_series()
-    places = _counted(rows.filter(tie.is_first_distinct()), blocks)
+    before, equal = _counted(rows.filter(tie.is_first_distinct()), blocks)
     yield from _whole_rankings(
-        rows.with_columns(
-            pl.Series("n_before", places.before()).gather(tie), pl.Series("n_documents", places.equal()).gather(tie)
-        )
+        rows.with_columns(before.alias("n_before").gather(tie), equal.alias("n_documents").gather(tie))
     )
 
 
-def _counted(marked: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> RankCounter | _NothingMarked:
+def _counted(marked: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> tuple[pl.Series, pl.Series]:
+    """How many documents come before each of those that are marked, if any is, and how many are equal to it."""
     if marked.is_empty():
-        return _NothingMarked()
+        return pl.Series(dtype=pl.Int64), pl.Series(dtype=pl.Int64)
     places = RankCounter(_documents(marked))
     for block in blocks:
         places.add(_documents(block))
-    return places
-
-
-class _NothingMarked:
-    """What there is to say of no document: a part of the rankings may hold no judged one."""
-
-    def before(self) -> NDArray[np.int64]:
-        """No number of documents."""
-        return np.zeros(0, dtype=np.int64)
-
-    equal = before
+    return pl.Series(places.before()), pl.Series(places.equal())
 
 
 def _documents(frame: pl.DataFrame) -> Documents:
@@ -187,10 +167,7 @@ class Grading:
     def columns(self, rankings: pl.DataFrame, ties: Ties, grades: Grades) -> Iterator[pl.Series]:
         """A column for each measure; NULL where it is undefined.
 
-        Args:
-            rankings: The rankings that the ties are of, in that order, with the key and n_retrieved.
-            ties: Their ties.
-            grades: Judged documents of the ties.
+        Rankings, in the order of their ties, have the key and n_retrieved; grades are the judged documents of the ties.
 
         Raises:
             DataError: a relevance is no grade that a measure can take; or documents that repeat make a value above 1.
@@ -302,8 +279,9 @@ class Lists:
         if tables:
             measured = pl.concat([table[INDEX] for table in tables])
             unmeasured = rankings.filter(~pl.col(INDEX).is_in(measured.implode()))
-        nothing = np.zeros(0)
-        tables.append(self._table(unmeasured, _no_ties(), grading, Grades(nothing.astype(np.int64), nothing, nothing)))
+        no_numbers, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
+        no_ties, no_grades = Ties(no_numbers, *[nothing] * 4), Grades(no_numbers, nothing, nothing)
+        tables.append(self._table(unmeasured, no_ties, grading, no_grades))
         return pl.concat(tables).sort(INDEX).drop(INDEX)
 
     @property
@@ -314,10 +292,7 @@ class Lists:
     def _with_judgements(self, rankings: pl.DataFrame, queries: pl.DataFrame, counting: pl.DataFrame) -> pl.DataFrame:
         """Every ranking with the judged documents of its query, and rankings of queries that are missing.
 
-        Args:
-            rankings: Rankings with retrieved documents.
-            queries: Judged queries.
-            counting: Keys of those in which a measure by name is defined, with or without a relevant document.
+        Queries in which a measure by name is defined are counting, with or without a relevant document.
         """
         of_queries = [name for name in self.by if name not in self.of_ranking]
         of_judgements = self._of_judgements
@@ -426,15 +401,11 @@ def _ties(places: pl.DataFrame, ranking: NDArray[np.int64]) -> tuple[Ties, Grade
     return Ties(ranking[is_new], before[is_new], size[is_new], *added), Grades(tie, relevance, hits + misses)
 
 
-def _no_ties() -> Ties:
-    numbers = (np.zeros(0) for _ in range(4))
-    return Ties(np.zeros(0, dtype=np.int64), *numbers)
-
-
 # What ranking asks of an engine.
 
 
 KEYS = ("query_id", "doc_id")
+WISH_OF_MEASURES = 'measures = ["nDCG@10"], for example,'
 
 
 def plan(params: RankingParameters, sources: Mapping[str, Source]) -> Plan:
@@ -465,6 +436,10 @@ class _Planner:
         lists = Lists(self.params, tuple(names), tuple(of_ranking), labelled=labelled, judged_apart=judged_apart)
         graph = self._graph(by)
         frames = {"rankings": graph.query("every_ranking")}
+        missed = ["judged_queries"] if self.counts_missed else []
+        clusters = [] if self.cluster is None else [CLUSTERS, "clusters"]
+        independent = {} if self.cluster is None else {"independent": self.cluster.column}
+        has_relevance = exp.GTE(this=column("relevance"), expression=double(self.params.relevance_level))
         if self.cluster is not None:
             frames[CLUSTERS] = all_rows(CLUSTERS)
         if self.order is not None:
@@ -475,7 +450,7 @@ class _Planner:
                 frames[GRADES] = graph.query("judged_grades")
         return Plan(
             nodes=(
-                *self._relations(graph),
+                *graph.relations("ranked_documents", "rankings", *missed, *clusters, "judged_places"),
                 *self._checks(of_ranking, names),
                 pooled_systems(self.ranking, by),
                 Query("ranking/counts", columns=tuple(count.name for count in COUNTS)),
@@ -485,22 +460,15 @@ class _Planner:
             by=by,
             used=("n_retrieved",),
             accounting=Query("ranking/accounting"),
-            optional=(self._measures,),
-            positive=self._positive,
+            optional=(OptionalTable(MEASURE_TABLE, "measures", bool(self.params.measures), wish=WISH_OF_MEASURES),),
+            positive=has_relevance if self.scored and not judged_apart else None,
             key_matches=tuple(KeyMatch(self.ranking, each, "query_id") for each in sources if each is self.relevance),
             warnings=tuple(self._warnings()),
-            facts={"order": "score" if self.scored else "rank", "ties": self.params.ties, **self._independent},
-        )
-
-    @property
-    def _measures(self) -> OptionalTable:
-        """The means of the measures that the config names."""
-        return OptionalTable(
-            MEASURE_TABLE, "measures", bool(self.params.measures), wish='measures = ["nDCG@10"], for example,'
+            facts={"order": "score" if self.scored else "rank", "ties": self.params.ties, **independent},
         )
 
     @cached_property
-    def cluster(self) -> rows.Grouped | None:
+    def cluster(self) -> Grouped | None:
         """The column of the clusters of queries, and the input that has it; None: queries are independent.
 
         Raises:
@@ -523,11 +491,6 @@ class _Planner:
         """The inputs that are given."""
         return tuple(each for each in (self.ranking, self.relevance) if each is not None)
 
-    @property
-    def _independent(self) -> dict[str, str]:
-        """What is independent, if it is not the queries."""
-        return {} if self.cluster is None else {"independent": self.cluster.column}
-
     def _cluster_of(self, source: Source) -> list[str]:
         """The column of the clusters and that of their order, if this input has them."""
         if self.cluster is None or self.cluster.source != source.name:
@@ -544,13 +507,6 @@ class _Planner:
         """Whether labelled documents without a valid score are known, though not retrieved."""
         return self.scored and self.relevance is None and self.params.counts_missed
 
-    @property
-    def _positive(self) -> exp.Expr | None:
-        """Relevant documents, where the ranking itself tells them."""
-        if self.relevance is not None or not self.scored:
-            return None
-        return exp.GTE(this=column("relevance"), expression=double(self.params.relevance_level))
-
     def _ranked(self) -> RankedAmong:
         expected = self.params.ties == "expected"
         return RankedAmong(
@@ -560,10 +516,6 @@ class _Planner:
             sizes=statement("ranking/judged_per_ranking"),
             function=tied_places if expected else judged_places,
         )
-
-    @property
-    def _level(self) -> dict[str, float]:
-        return {"relevance_level": self.params.relevance_level}
 
     def _check_columns(self) -> None:
         name = self.ranking.source_name
@@ -577,7 +529,7 @@ class _Planner:
             message = f"input ranking: it has no column {name('relevance')!r}, and there is no input relevance"
             raise DataError(message, remedy="Give the input relevance, or map the column.")
 
-    def _graph(self, by: tuple[rows.Grouped, ...]) -> rows.Graph:
+    def _graph(self, by: tuple[Grouped, ...]) -> rows.Graph:
         """The relations of sql/ranking/, where there is a choice."""
         is_max, labels = self.params.duplicates == "max", self.relevance is None
         by_rank: dict[str, str | exp.Expr] = {"value": exp.Neg(this=column("rank")), "score": "rank"}
@@ -603,14 +555,10 @@ class _Planner:
             made[CLUSTERS] = rows.From(CLUSTERS, {"input_read": read}, {"query_cluster": key})
             made["clusters"] = [] if self.order is None else [rows.clusters_in_time(read, key, self.order)]
         judgements = [each.name for each in by if each.source == self._sources[-1].name]
-        return rows.Graph("ranking", by, made, self._level, {"judgements": judgements})
+        level = {"relevance_level": self.params.relevance_level}
+        return rows.Graph("ranking", by, made, level, {"judgements": judgements})
 
-    def _relations(self, graph: rows.Graph) -> Iterator[Relation]:
-        missed = ["judged_queries"] if self.counts_missed else []
-        clusters = [] if self.cluster is None else [CLUSTERS, "clusters"]
-        return graph.relations("ranked_documents", "rankings", *missed, *clusters, "judged_places")
-
-    def _read(self, by: tuple[rows.Grouped, ...]) -> Relation:
+    def _read(self, by: tuple[Grouped, ...]) -> Relation:
         """The ranking as it is read."""
         labels = ["relevance"] if self.relevance is None else []
         derived: dict[str, exp.Expr] = {} if labels else {"relevance": exp.cast(exp.null(), "DOUBLE")}
@@ -624,7 +572,8 @@ class _Planner:
             for name in (*KEYS, "relevance"):
                 yield missing_check(self.relevance, name)
             if len(of_ranking) < len(names):
-                yield _one_value_check(self.relevance, [name for name in names if name not in of_ranking])
+                groups = {"groups": ", ".join(users_name(name) for name in names if name not in of_ranking)}
+                yield file_check("ranking/checks/several_values", self.relevance, words=lambda _: groups, located=False)
         for source in self._sources:
             of_clusters = self._cluster_of(source)
             for name in of_clusters:
@@ -646,9 +595,3 @@ class _Planner:
             yield from doubtful_scores(self.ranking, OF_ORDER)
         if self.params.null != "exact":
             yield f"null = {self.params.null!r}: these moments are wrong; {page('ranking')} says how far"
-
-
-def _one_value_check(source: Source, names: list[str]) -> Check:
-    """A query whose judged documents differ in a grouping column."""
-    words = {"groups": ", ".join(map(users_name, names))}
-    return file_check("ranking/checks/several_values", source, words=lambda _: words, located=False)

@@ -81,16 +81,13 @@ from .means import (
 from .planning import PLACE, plan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import sqlglot.expressions as exp
 
     from ...tables.schemas import Column
     from ..figures import KeyNumber
     from ..sections import Asked, Measured
-
-
-# What follows from the measures of every ranking: values of queries, values at cutoffs, means, and words.
 
 
 MEANS = tuple(
@@ -106,22 +103,18 @@ def derive(params: RankingParameters, counts: Mapping[str, pl.DataFrame]) -> dic
     if CLUSTER in rankings.columns:
         rankings = rankings.with_columns(as_key(rankings[CLUSTER]))
     cutoffs = _at_cutoffs(params, rankings)
-    return {
+    means = {"ranking_summary": (SUMMARY, _summary, rankings), "ranking_cutoff_means": (CUTOFF_MEANS, _at_k, cutoffs)}
+    if params.measures:
+        means[MEASURE_TABLE] = MEANS_OF_MEASURES, _by_name, rankings
+    tables = {
         QUERY_TABLE: _per_query(params, rankings, by, (*QUERIES, *further[QUERY_TABLE])),
         "ranking_cutoffs": _per_query(params, with_hits_null(cutoffs), by, CUTOFFS),
-        "ranking_summary": _grouped(
-            [_summary(params, rankings, grouping) for grouping in params.groupings],
-            by,
-            (*SUMMARY, *further["ranking_summary"]),
-            rankings,
-        ),
-        "ranking_cutoff_means": _grouped(
-            [_means_at(params, cutoffs, grouping, k) for grouping in params.groupings for k in params.cutoffs],
-            by,
-            (*CUTOFF_MEANS, *further["ranking_cutoff_means"]),
-            rankings,
-        ),
-    } | _means_by_name(params, rankings, by)
+    }
+    for table, (stated, make, frame) in means.items():
+        names = [GROUPING.name, *by, *(column.name for column in (*stated, *further[table]))]
+        made_of = ((grouping, rows) for grouping in params.groupings for rows in make(params, frame, grouping))
+        tables[table] = pl.concat([_labelled(rows, grouping, by, rankings).select(names) for grouping, rows in made_of])
+    return tables
 
 
 def _measured(params: RankingParameters, lists: pl.DataFrame) -> pl.DataFrame:
@@ -174,15 +167,12 @@ def _per_query(
     names = [column.name for column in columns]
     keys = [name for name in ("query_id", "k") if name in names]
     frames = [
-        _labelled(frame, grouping, by, frame).select(GROUPING.name, *by, *names)
+        _labelled(frame, grouping, by, frame)
         for grouping in params.groupings
         if not frame.select(*grouping.columns, *keys).is_duplicated().any()
     ]
-    return (
-        pl.concat(frames)
-        if frames
-        else _labelled(frame, Grouping(()), by, frame).select(GROUPING.name, *by, *names).clear()
-    )
+    frames = frames or [_labelled(frame, Grouping(()), by, frame).clear()]
+    return pl.concat([rows.select(GROUPING.name, *by, *names) for rows in frames])
 
 
 def _labelled(frame: pl.DataFrame, grouping: Grouping, by: Sequence[str], like: pl.DataFrame) -> pl.DataFrame:
@@ -191,22 +181,10 @@ def _labelled(frame: pl.DataFrame, grouping: Grouping, by: Sequence[str], like: 
     return frame.with_columns(pl.lit(grouping.label).alias(GROUPING.name), *absent_groups)
 
 
-def _grouped(
-    frames_of_groupings: Sequence[tuple[Grouping, pl.DataFrame]],
-    by: Sequence[str],
-    columns: Sequence[Column],
-    like: pl.DataFrame,
-) -> pl.DataFrame:
-    names = [GROUPING.name, *by, *(column.name for column in columns)]
-    return pl.concat([_labelled(frame, grouping, by, like).select(names) for grouping, frame in frames_of_groupings])
-
-
-def _summary(params: RankingParameters, rankings: pl.DataFrame, grouping: Grouping) -> tuple[Grouping, pl.DataFrame]:
+def _summary(params: RankingParameters, rankings: pl.DataFrame, grouping: Grouping) -> Iterator[pl.DataFrame]:
+    """Means of the measures of all queries of every group, beside those under random selection."""
     groups = Groups(rankings, grouping.columns)
-    means = (*groups.means(MEANS, params), *null_of_means(groups))
-    limited = [name for name, _, is_limited in MEANS if is_limited]
-    columns = [*groups.counts(), *means, *groups.trust(params, limited)]
-    frame = _beside(groups, columns)
+    frame = _beside(groups, params, MEANS, null_of_means(groups))
     unknown = (
         pl.when(pl.col("n_queries") == 0)
         .then(pl.lit("no_query"))
@@ -215,42 +193,39 @@ def _summary(params: RankingParameters, rankings: pl.DataFrame, grouping: Groupi
         .when(pl.any_horizontal(pl.col(INTERPOLATED).is_null()))
         .then(pl.lit("ties"))
     )
-    return grouping, frame.with_columns(unknown.alias("undefined"))
+    yield frame.with_columns(unknown.alias("undefined"))
 
 
-def _means_at(
-    params: RankingParameters, cutoffs: pl.DataFrame, grouping: Grouping, k: int
-) -> tuple[Grouping, pl.DataFrame]:
-    groups = Groups(cutoffs.filter(pl.col("k") == k), grouping.columns)
-    means = groups.means([("precision", "precision", True), ("recall", "recall", True)], params)
-    frame = _beside(groups, [*groups.counts(), *means, *groups.trust(params, ["precision", "recall"])])
-    none = pl.when(pl.col("n_queries") == 0).then(pl.lit("no_query")).alias("undefined")
-    return grouping, frame.with_columns(none, pl.lit(k, dtype=pl.Int64).alias("k"))
+def _at_k(params: RankingParameters, cutoffs: pl.DataFrame, grouping: Grouping) -> Iterator[pl.DataFrame]:
+    """Means of precision and recall at every cutoff."""
+    means = [("precision", "precision", True), ("recall", "recall", True)]
+    for k in params.cutoffs:
+        frame = _beside(Groups(cutoffs.filter(pl.col("k") == k), grouping.columns), params, means)
+        yield frame.with_columns(_NO_QUERY, pl.lit(k, dtype=pl.Int64).alias("k"))
 
 
-def _means_by_name(params: RankingParameters, rankings: pl.DataFrame, by: Sequence[str]) -> dict[str, pl.DataFrame]:
-    """The table of means of the measures that the config names, each over the rankings in which it is defined."""
-    if not params.measures:
-        return {}
-    frames = [_mean_of(params, rankings, grouping, name) for grouping in params.groupings for name in params.measures]
-    columns = (*MEANS_OF_MEASURES, *further_columns(params)[MEASURE_TABLE])
-    return {MEASURE_TABLE: _grouped(frames, by, columns, rankings)}
+def _by_name(params: RankingParameters, rankings: pl.DataFrame, grouping: Grouping) -> Iterator[pl.DataFrame]:
+    """Means of the measures that the config names, each over the rankings in which it is defined."""
+    clusters = [column for column in (CLUSTER, PLACE) if column in rankings.columns]
+    for name in params.measures:
+        columns = [*grouping.columns, "query_id", *clusters, name, pl.col(name).is_not_null().alias("included")]
+        frame = _beside(Groups(rankings.select(columns), grouping.columns), params, [(name, "mean", True)])
+        yield frame.with_columns(_NO_QUERY, pl.lit(name).alias("measure"))
 
 
-def _mean_of(
-    params: RankingParameters, rankings: pl.DataFrame, grouping: Grouping, name: str
-) -> tuple[Grouping, pl.DataFrame]:
-    clusters = [each for each in (CLUSTER, PLACE) if each in rankings.columns]
-    columns = [*grouping.columns, "query_id", *clusters, name, pl.col(name).is_not_null().alias("included")]
-    groups = Groups(rankings.select(columns), grouping.columns)
-    means = groups.means([(name, "mean", True)], params)
-    frame = _beside(groups, [*groups.counts(), *means, *groups.trust(params, [name])])
-    none = pl.when(pl.col("n_queries") == 0).then(pl.lit("no_query")).alias("undefined")
-    return grouping, frame.with_columns(none, pl.lit(name).alias("measure"))
+_NO_QUERY = pl.when(pl.col("n_queries") == 0).then(pl.lit("no_query")).alias("undefined")
 
 
-def _beside(groups: Groups, columns: Sequence[pl.Series]) -> pl.DataFrame:
-    return groups.keys.hstack(list(columns)) if groups.keys.width else pl.DataFrame(columns)
+def _beside(
+    groups: Groups,
+    params: RankingParameters,
+    means: Sequence[tuple[str, str, bool]],
+    further: Iterable[pl.Series] = (),
+) -> pl.DataFrame:
+    """Every group with its numbers of queries, its means, as `Groups.means` has them, and how far to trust these."""
+    limited = [column for column, _, is_limited in means if is_limited]
+    columns = [*groups.counts(), *groups.means(means, params), *further, *groups.trust(params, limited)]
+    return groups.keys.hstack(columns) if groups.keys.width else pl.DataFrame(columns)
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
@@ -490,9 +465,6 @@ def _definitions(names: Sequence[str]) -> Iterator[str]:
         yield f"{'; '.join(words)}."
 
 
-# What the numbers of ranking rest on: queries, of whose values they are means.
-
-
 SAMPLE_SIZES = SampleSizes(
     nouns={"query_id": "queries"},
     unit="query_id",
@@ -523,9 +495,7 @@ TREC_EVAL = Profile(
     },
     conventions=(
         Convention(
-            "equal scores",
-            "in descending order of the document ids as text; ranks are ignored",
-            {"ties": "trec"},
+            "equal scores", "in descending order of the document ids as text; ranks are ignored", {"ties": "trec"}
         ),
         Convention(
             "queries without a retrieved document",
@@ -534,9 +504,7 @@ TREC_EVAL = Profile(
             keeps={"missing_queries": "error"},  # then the run had none
         ),
         Convention(
-            "queries without a relevant document",
-            "every measure is 0, and counts in means",
-            {"no_relevant": "zero"},
+            "queries without a relevant document", "every measure is 0, and counts in means", {"no_relevant": "zero"}
         ),
         Convention("relevant documents", "those with a relevance from 1 on (-l sets it)", {"relevance_level": 1.0}),
         Convention(
@@ -628,9 +596,6 @@ EVIDENCE = Evidence(
     profiles=(TREC_EVAL,),
     decides=("ties", "relevance_level", "missing_queries", "no_relevant", "n_candidates"),
 )
-
-
-# The stage ranking, put together.
 
 
 STAGE = Stage(

@@ -39,9 +39,8 @@ from ...sources.inputs import Field, Input, InputContract
 from ...tables.columns import THRESHOLD, by_group, doubles, lowest_retrieved
 from ...tables.schemas import internal_name
 from ...visible_text import rows_in_words
-from ..sampling import SampleParameters, labelled_contract, nodes_of, nothing_follows
-from ..sheets import Sheet, drawn_of_these, labels_of, strata_of
-from ..stage import Stage, Summary
+from ..sampling import SampleParameters, Sheet, drawn_of_these, labelled_contract, labels_of, nodes_of, strata_of
+from ..stage import Stage
 from .contract import COST_PER_ROW, DRAWN, OF_DRAWN
 from .units import LOCATION
 
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from ...metrics.uncertainty.jackknife import Limits
     from ...plan.nodes import Progress
     from ...sources.source import Source
-    from ..sheets import Strata
+    from ..sampling import Strata
     from .contract import ThresholdSweepParameters
 
     Floats = NDArray[np.float64]
@@ -651,10 +650,5 @@ SAMPLE = Stage(
     kind="sample",
     parameters=PredictionsToSample,
     inputs=(PREDICTIONS, labelled_contract(Field("id", "key", "the item that was drawn", required=True))),
-    tables=(),
-    count_columns=(),
     plan=_plan,
-    derive=nothing_follows,
-    warnings=lambda _tables: (),
-    summarize=lambda _tables: Summary(headers=(), rows=(), sentence="Rows are drawn."),
 )

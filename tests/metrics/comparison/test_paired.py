@@ -7,9 +7,10 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
+from comparing import compare_matchers
 from scipy.stats import t as student
 
-from pipeline.metrics.comparison.paired import EVENT_COUNTS, compare_matchers, paired_ratios
+from pipeline.metrics.comparison.paired import EVENT_COUNTS, paired_ratios
 
 
 def units(rng: np.random.Generator, events: int, share: float, noise: int = 3) -> pl.DataFrame:

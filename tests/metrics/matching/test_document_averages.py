@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from pipeline.metrics.matching.spans import averages
+from reference_averages import averages
 
 COUNTS = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3))
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 import pytest
+from reference_averages import averages
 from reference_mentions import document_counts
 from reference_toponyms import tolerance_counts
 
 from pipeline.metrics.geocoding import error_statistics, haversine, log_error_auc
 from pipeline.metrics.matching.spans import (
     Mentions,
-    averages,
     match_near,
     match_overlapping,
     match_spans,

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
+from comparing import compare_matchers
 from running import compared, run_compare
 from scipy import stats
 
 from pipeline.errors import DataError
-from pipeline.metrics.comparison.paired import EVENT_COUNTS, compare_matchers
+from pipeline.metrics.comparison.paired import EVENT_COUNTS
 from pipeline.tables.columns import RATIOS
 
 if TYPE_CHECKING:

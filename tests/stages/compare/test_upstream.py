@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from cli.calls import call
+from comparing import compare_matchers
 from running import COMPARE, read_table, run_stages
 
 import pipeline
 from pipeline.errors import ConfigError, DataError, NoInputError
-from pipeline.metrics.comparison.paired import compare_matchers
 from pipeline.runs import runner
 from pipeline.runs.config import parse_config
 from pipeline.simulations import before_after

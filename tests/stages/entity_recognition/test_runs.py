@@ -6,12 +6,12 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 import pytest
+from reference_averages import averages
 from reference_mentions import RULES, Row, counts_by_hand, random_mentions
 from running import read_table, rows_by_status, run_stages, stage_config
 
 import pipeline
 from pipeline.engines import duckdb
-from pipeline.metrics.matching.spans import averages
 from pipeline.stages.entity_recognition import documents as document_sums
 
 if TYPE_CHECKING:
