@@ -11,19 +11,14 @@ import scipy
 
 from ...records import dataclass
 from ...tables.columns import add_up, runs
-from ..curves.influence import spread_of_clusters
-from ..uncertainty.clusters import Spread, combined_spread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
 
-# Bins of probabilities: where they lie, which are put together, and the sums over their rows.
-
-
-# Bins of probabilities from counts in cells: by quantile, or of equal width.
+# Which bin a cell lies in: by quantile, or of equal width.
 
 
 Binning: TypeAlias = Literal["quantile", "width"]
@@ -105,13 +100,13 @@ def summed(sums: pl.DataFrame, bins: pl.DataFrame, by: Sequence[str], edges: tup
 # to nothing in nearly all samples and huge in the others. Its mean is 1 all the same, so that no chi-square
 # distribution with the mean and the variance of such terms has their tails: a sum of terms that all are as small as
 # they mostly are lies far out in it. Bins are therefore pooled until the variance of their number of true rows is
-# `LEAST`, by their scores alone.
+# `_LEAST`, by their scores alone.
 
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Ints: TypeAlias = "NDArray[np.int64]"
 
-LEAST = 5.0
+_LEAST = 5.0
 
 
 def pooled(variance: Floats, starts: Ints) -> tuple[Ints, Ints]:
@@ -132,11 +127,11 @@ def pooled(variance: Floats, starts: Ints) -> tuple[Ints, Ints]:
     held = np.full(len(starts), np.inf)
     for number in range(int(sizes.max(initial=0))):
         has_bin = number < sizes
-        bins, is_full = starts[has_bin] + number, held[has_bin] >= LEAST
+        bins, is_full = starts[has_bin] + number, held[has_bin] >= _LEAST
         begins[bins] = is_full
         held[has_bin] = np.where(is_full, 0.0, held[has_bin]) + variance[bins]
     latest = np.maximum.reduceat(np.where(begins, np.arange(len(variance)), -1), starts)
-    begins[latest[(held < LEAST) & (latest > starts)]] = False
+    begins[latest[(held < _LEAST) & (latest > starts)]] = False
     pools = np.flatnonzero(begins)
     return pools, np.searchsorted(pools, starts)
 
@@ -387,21 +382,6 @@ def group_of_bins(starts: Ints, count: int) -> Ints:
         count: Number of bins.
     """
     return np.repeat(np.arange(len(starts)), np.diff([*starts, count]))
-
-
-@np.errstate(divide="ignore", invalid="ignore")
-def spread_of_means(sums: Callable[[Moments], Floats], clusterings: Sequence[Moments]) -> Spread:
-    """Sampling error of a weighted mean where only replicates, groups of clusters, are independent.
-
-    Args:
-        sums: Sum of w x in each replicate.
-        clusterings: Sums by replicate, on axis 0: of the one clustering, or of both parents and their intersections.
-    """
-    spreads = []
-    for moments in clusterings:
-        nothing, of_both = np.zeros_like(moments.weight), (sums(moments), np.zeros_like(moments.weight))
-        spreads.append(spread_of_clusters((moments.weight, nothing), of_both, 0.0, in_time=moments.in_time))
-    return combined_spread(spreads)
 
 
 # Calibration errors, and the Brier score in parts, of many groups at once.

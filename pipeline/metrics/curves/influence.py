@@ -230,13 +230,6 @@ class Shifts:
         return low, high
 
 
-def spread_of_clusters(
-    weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float, *, in_time: bool = False
-) -> Spread:
-    """Variance, degrees of freedom and skewness as in `clusters` of areas, see `shifts_of_clusters`."""
-    return shifts_of_clusters(weights, influences, slope, in_time=in_time).spread
-
-
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def shifts_of_clusters(
     weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float, *, in_time: bool = False
@@ -272,25 +265,22 @@ def shifts_of_clusters(
     return Shifts(shifts, (weights[0] + weights[1]) > 0, effective, in_time)
 
 
-def variance_of_means(
-    values: Floats, weights: Floats, *crossed: tuple[Floats, Floats], in_time: bool = False
-) -> Floats:
-    """Variance of a weighted mean where only replicates are independent.
+def spread_of_means(clusterings: Sequence[tuple[Floats, Floats]], *, in_time: bool = False) -> Spread:
+    """Sampling error of a weighted mean where only replicates, groups of clusters, are independent.
 
     Args:
-        values: Shape (G, …): sum of w x in each replicate.
-        weights: Shape (G, …): sum of w in each replicate.
-        crossed: The same two by the second parent of rows that have two, and by the intersections of both.
+        clusterings: Sums of w x and of w in each replicate, both of shape (G, …): of the one clustering, or of both
+            parents and of their intersections.
         in_time: Whether replicates follow each other in time.
 
     Returns:
-        That of the delete-a-group jackknife about the mean, see `spread_of_clusters`; nan for one replicate.
+        The variance is that of the delete-a-group jackknife about the mean; nan for one replicate.
     """
     spreads = []
-    for sums, sizes in ((values, weights), *crossed):
+    for sums, sizes in clusterings:
         nothing = np.zeros_like(sizes)
-        spreads.append(spread_of_clusters((sizes, nothing), (sums, nothing), 0.0, in_time=in_time))
-    return combined_spread(spreads).variance
+        spreads.append(shifts_of_clusters((sizes, nothing), (sums, nothing), 0.0, in_time=in_time).spread)
+    return combined_spread(spreads)
 
 
 # Influences of rows on areas as steps over the scores: of all groups at once, in long arrays.

@@ -18,7 +18,7 @@ from ...metrics.curves.bands import (
     band_of_sample,
     spread_out,
 )
-from ...metrics.curves.influence import ClassMoments, variance_of_means
+from ...metrics.curves.influence import ClassMoments, spread_of_means
 from ...metrics.curves.trapezoidal_area import (
     Retrieved,
     partial_roc_areas,
@@ -322,8 +322,8 @@ def _of_clusters(
     variances = []
     for key in groups.iter_rows():
         frames = (replicates[key] for replicates in clusterings)
-        clustering, *crossed = ((frame["first"].to_numpy(), frame["weights"].to_numpy()) for frame in frames)
-        variances.append(variance_of_means(*clustering, *crossed, in_time=in_time))
+        sums = [(frame["first"].to_numpy(), frame["weights"].to_numpy()) for frame in frames]
+        variances.append(spread_of_means(sums, in_time=in_time).variance)
     return np.asarray(variances, dtype=np.float64)
 
 
