@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 from pipeline.metrics.curves.ordered_areas import OrderedAreas, Rows, Totals
-from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_areas, true_point_clusters
+from pipeline.metrics.curves.trapezoidal_area import Retrieved, replicate_shifts, true_point_areas
 from pipeline.metrics.uncertainty.clusters import Spread, area_interval
 from pipeline.metrics.uncertainty.jackknife import t_quantile
 
@@ -165,7 +165,9 @@ def _true_points_of_clusters(setting: Setting, score: Floats, label: NDArray[np.
     totals = _true_points(_retrieved(setting, score, label, 1), setting)
     clusters = _retrieved(setting, score, label, setting.clusters)
     rows_of_datasets = np.split(np.arange(len(clusters.tp)), len(score))
-    spreads = [true_point_clusters(Retrieved(*(v[rows] for v in vars(clusters).values()))) for rows in rows_of_datasets]
+    spreads = [
+        replicate_shifts(Retrieved(*(v[rows] for v in vars(clusters).values())))[0].spread for rows in rows_of_datasets
+    ]
     se = np.sqrt([spread.variance for spread in spreads])
     degrees, skewed = (np.array([getattr(spread, name) for spread in spreads]) for name in ("degrees", "skewed"))
     return totals | {"se": se, "degrees": degrees, "skewed": skewed}

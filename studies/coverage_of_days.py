@@ -23,7 +23,7 @@ import numpy as np
 from pipeline.metrics.comparison.paired import paired_t, randomization_test
 from pipeline.metrics.comparison.pooled import effective_units, jackknife_errors, pooled_ratios
 from pipeline.metrics.comparison.significance import bootstrap_of_pairs
-from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_areas, true_point_shifts
+from pipeline.metrics.curves.trapezoidal_area import Retrieved, replicate_shifts, true_point_areas
 from pipeline.metrics.uncertainty.clusters import area_interval, may_neighbours_be_alike, over_time
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, may_days_be_alike
@@ -103,7 +103,7 @@ def held(positives: np.ndarray, negatives: np.ndarray, truth: dict[str, float], 
     used = replace(confusion(positives, negatives), in_time=in_time)
     limits = intervals_of_clusters(used, 0.95, names=NAMES)
     covered = [limits[name][0][AT] <= truth[name] <= limits[name][1][AT] for name in NAMES]
-    spread = true_point_shifts(retrieved(positives, negatives), in_time=in_time)[0].spread
+    spread = replicate_shifts(retrieved(positives, negatives), in_time=in_time)[0].spread
     lower, upper = area_interval(np.asarray(area_of(positives, negatives)), spread, 0.95, clustered=True)
     return [*map(bool, covered), bool(lower <= truth["pr_auc"] <= upper)]
 

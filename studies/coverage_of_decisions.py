@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
-from pipeline.metrics.curves.decisions import Payoffs, Rate, Rates, correlation_of_rates, of_smaller
-from pipeline.metrics.curves.decisions import Cost
+from pipeline.metrics.curves.decisions import Cost, Payoffs, Rate, Rates, correlation_of_rates, of_smaller
 from pipeline.metrics.uncertainty.proportions import Confusion, Weights, intervals_of_clusters, intervals_of_rows
 
 if TYPE_CHECKING:

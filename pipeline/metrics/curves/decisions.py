@@ -19,17 +19,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ..uncertainty.jackknife import Floats
+    from ..uncertainty.jackknife import Floats, Limits
     from ..uncertainty.replicates import Resampling
 
-    Limits: TypeAlias = tuple[Floats, Floats]
     Ints: TypeAlias = NDArray[np.int64]
 
 
 MAX_DECIMALS = 9
-MAX_COST = 1e9
+_MAX_COST = 1e9
 
-Amount = Annotated[float, Field(ge=-MAX_COST, le=MAX_COST)]
+_Amount = Annotated[float, Field(ge=-_MAX_COST, le=_MAX_COST)]
 
 
 def short(value: float) -> str:
@@ -50,10 +49,10 @@ class Cost(BaseModel):
 
     model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
-    fp: Amount
-    fn: Amount
-    tp: Amount = 0.0
-    tn: Amount = 0.0
+    fp: _Amount
+    fn: _Amount
+    tp: _Amount = 0.0
+    tn: _Amount = 0.0
 
     @model_validator(mode="after")
     def _reasonable(self) -> Cost:
@@ -260,9 +259,6 @@ def _bins(retrieved: NDArray[Any], total: float) -> NDArray[Any]:
     return np.asarray(at_or_above[:-1] - at_or_above[1:])
 
 
-# What thresholds mean for decisions: costs and net benefit, alerts shared out over groups, other prevalences.
-
-
 # The mean of what rows are worth by their outcome: cost per row, and net benefit.
 #
 # Every row is a true or false positive or negative, and each of the four has a value: what it costs, or for net benefit
@@ -383,8 +379,8 @@ class Payoffs:
 
 def _total(counts: Confusion, values: Sequence[Floats | float]) -> Floats:
     """The sum of values over rows."""
-    sides = (counts.tp, counts.fp, counts.fn, counts.tn)
-    return np.asarray(sum(np.asarray(side, np.float64) * value for side, value in zip(sides, values, strict=True)))
+    outcomes = zip(counts.outcomes, values, strict=True)
+    return np.asarray(sum(np.asarray(side, np.float64) * value for side, value in outcomes))
 
 
 def _as_share(hits: Floats, misses: Floats, *, in_time: bool = False) -> Confusion:
@@ -522,7 +518,7 @@ class Rates:
     def f1(self, prevalence: float) -> Rate:
         """Harmonic mean of precision and recall."""
         positives, retrieved = self.recall.scaled(prevalence), self.fpr.scaled(1 - prevalence, prevalence)
-        lower, upper = ratio_limits(positives, retrieved, self.correlation)
+        lower, upper = _ratio_limits(positives, retrieved, self.correlation)
         sides = (positives.value / retrieved.value, lower, upper)
         value, lower, upper = (2 * side / (1 + side) for side in (np.minimum(side, 1.0) for side in sides))
         return Rate(value, np.minimum(lower, value), np.maximum(upper, value))
@@ -553,7 +549,7 @@ class Rates:
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def _of_odds(over: Rate, under: Rate, factor: float, correlation: Floats) -> Rate:
     """The share whose odds are the ratio of two rates times a factor."""
-    lower, upper = (factor * limit for limit in ratio_limits(over, under, correlation))
+    lower, upper = (factor * limit for limit in _ratio_limits(over, under, correlation))
     value = factor * over.value / (factor * over.value + under.value)
     # infinite odds are a share of 1
     lower, upper = (np.where(np.isinf(odds), 1.0, odds / (1 + odds)) for odds in (lower, upper))
@@ -561,20 +557,12 @@ def _of_odds(over: Rate, under: Rate, factor: float, correlation: Floats) -> Rat
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def ratio_limits(over: Rate, under: Rate, correlation: Floats) -> Limits:
+def _ratio_limits(over: Rate, under: Rate, correlation: Floats) -> Limits:
     """Limits of the ratio of two rates, recovered from the limits of both.
 
     A ratio θ is inside if over - θ under is nearer to 0 than the distances of both to their limits allow together,
-    which gives a quadratic for each limit (Donner & Zou 2012, with the correlation as in Zou & Donner 2008).
-
-    Args:
-        over: The rate in the numerator.
-        under: The rate in the denominator.
-        correlation: Of the errors of both.
-
-    Returns:
-        Shape of the rates; the upper limit is infinite where the denominator may be 0, and both are nan where a rate or
-        one of its limits is.
+    which gives a quadratic for each limit (Donner & Zou 2012, with the correlation as in Zou & Donner 2008). The upper
+    limit is infinite where the denominator may be 0, and both are nan where a rate or one of its limits is.
     """
 
     def products(of_over: Floats, of_under: Floats) -> tuple[Floats, Floats, Floats]:
@@ -605,15 +593,12 @@ def correlation_of_rates(clusterings: Sequence[Confusion]) -> Floats:
         clusterings: Counts by replicate, of shape (G, K), G ≥ 2; of rows with two parents by each of them and by their
             intersections, whose moments are combined as variances are (`spread.combined`).
     """
-    moments = [_moments(counts) for counts in clusterings]
+    moments = []
+    for counts in clusterings:
+        tp, fp, fn, tn = map(leave_one_out, counts.outcomes)
+        recall, fpr = tp / (tp + fn), fp / (fp + tn)
+        moments.append((covariance(recall), covariance(fpr), covariance(recall, fpr)))
     of_recall, of_fpr, shared = moments[0]
     if len(moments) > 1:
         of_recall, of_fpr, shared = (first + second - both for first, second, both in zip(*moments, strict=True))
     return np.asarray(np.clip(np.nan_to_num(shared / np.sqrt(of_recall * of_fpr), posinf=0.0, neginf=0.0), -1.0, 1.0))
-
-
-def _moments(counts: Confusion) -> tuple[Floats, Floats, Floats]:
-    """Jackknife variances of recall and of the false positive rate, and their covariance."""
-    tp, fp, fn, tn = (leave_one_out(side) for side in (counts.tp, counts.fp, counts.fn, counts.tn))
-    recall, fpr = tp / (tp + fn), fp / (fp + tn)
-    return covariance(recall), covariance(fpr), covariance(recall, fpr)

@@ -298,7 +298,7 @@ def _mean(payoffs: Payoffs, counts: Confusion, cuts: slice) -> Floats:
 
 def _value(name: str, counts: Confusion, _cuts: slice) -> Floats:
     """A number of the outcomes, nan where nothing is divided by nothing."""
-    outcomes = dict(zip(COUNTS, (counts.tp, counts.fp, counts.fn, counts.tn), strict=True))
+    outcomes = dict(zip(COUNTS, counts.outcomes, strict=True))
     if name in outcomes:
         return outcomes[name]
     if name in INDEX_OF:
