@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from .proportions import Confusion
     from .replicates import Cube
 
-
-if TYPE_CHECKING:
     Intervals: TypeAlias = Mapping[str, "Interval"]
 
 
@@ -51,7 +49,7 @@ Quality: TypeAlias = Literal[
 ]
 
 FEWEST_CLUSTERS = 15  # effective clusters below which coverage is not vouched for
-LARGEST_SHARE = 1 / 3  # of all rows that one cluster may hold
+_LARGEST_SHARE = 1 / 3  # of all rows that one cluster may hold
 FEWEST_EVENTS = 10  # of the rarer of what a ratio weighs against each other
 FEWEST_OF_CLASS = 20  # positives, and negatives, of an area
 UNITS_PER_SQUARED_SKEWNESS = 25  # that Student's t needs (Cochran 1977, section 2.15)
@@ -79,14 +77,15 @@ MEANINGS: dict[Quality, str] = {  # the worst first
 }
 
 INTERVAL_QUALITY = "interval_quality"
-DOUBTFUL: tuple[Quality, ...] = (  # warn
-    "assumption_failed",
-    "unequal_clusters",
-    "few_clusters",
-    "one_parent",
-    "correlated_days",
-    "skewed",
-)
+_WHY: dict[Quality, str] = {  # of marks that warn, to people
+    "assumption_failed": "what these numbers assume does not hold",
+    "unequal_clusters": "one cluster has over a third of the rows",
+    "few_clusters": "they rest on few independent clusters",
+    "one_parent": "pairs of one article or day are alike, which the intervals do not know",
+    "correlated_days": "neighbouring days are alike, which the intervals allow for only as far as these days tell",
+    "skewed": "there are too few units for values so unevenly spread",
+}
+DOUBTFUL = tuple(_WHY)
 N_CLUSTERS, N_EFFECTIVE, DESIGN_EFFECT = "n_clusters", "n_clusters_effective", "design_effect"
 
 QUALITY_COLUMN = Column(
@@ -160,9 +159,6 @@ Reason: TypeAlias = Literal[
     "one_day",  # all compared pairs lie on one day
     "no_audit",  # no checked match is retrieved
 ]
-
-
-# Intervals as columns: limits beside what they are of, the reason where one is missing, and how far to trust them.
 
 
 UNDEFINED_INTERVAL = "undefined_interval"
@@ -271,37 +267,22 @@ def with_limits(
         resamples: Of the bootstrap, which belong to the budget.
     """
     if sizes is None:
-        sizes = [name for name in cube.counts.columns if name not in {*cube.keys, REPLICATE, "threshold"}]
-    return with_quality(
-        _limited(curve, cube, names, intervals, wanted=wanted, resamples=resamples),
-        names,
-        clusters=clusters_of(cube.counts, cube.keys, sizes) if clusters is None else clusters,
-        keys=cube.keys,
-        events=events,
-    )
-
-
-def _limited(
-    curve: pl.DataFrame,
-    cube: Cube,
-    names: Sequence[str],
-    intervals: Callable[[pl.DataFrame, GroupCounts], Intervals],
-    *,
-    wanted: bool,
-    resamples: int,
-) -> pl.DataFrame:
+        sizes = [name for name in cube.counts.columns if name not in {*cube.keys, REPLICATE, THRESHOLD}]
     if not wanted or curve.is_empty():
-        return curve.with_columns(*no_limits(names, "none"))
-    if not cube.within_budget(curve.height, resamples):
-        return curve.with_columns(*no_limits(names, "budget"))
-    frames: list[pl.DataFrame] = []
-    of_groups: list[Intervals] = []
-    for rows, group in cube.beside(curve):
-        frames.append(rows)
-        of_groups.append(intervals(rows, group))
-    # columns are made once for all groups: to make them costs more than to fill them
-    joined = {name: _joined([limits[name] for limits in of_groups]) for name in of_groups[0]}
-    return pl.concat(frames).with_columns(*limit_columns(joined))
+        limited = curve.with_columns(*no_limits(names, "none"))
+    elif not cube.within_budget(curve.height, resamples):
+        limited = curve.with_columns(*no_limits(names, "budget"))
+    else:
+        frames: list[pl.DataFrame] = []
+        of_groups: list[Intervals] = []
+        for rows, group in cube.beside(curve):
+            frames.append(rows)
+            of_groups.append(intervals(rows, group))
+        # columns are made once for all groups: to make them costs more than to fill them
+        joined = {name: _joined([limits[name] for limits in of_groups]) for name in of_groups[0]}
+        limited = pl.concat(frames).with_columns(*limit_columns(joined))
+    clusters = clusters_of(cube.counts, cube.keys, sizes) if clusters is None else clusters
+    return with_quality(limited, names, clusters=clusters, keys=cube.keys, events=events)
 
 
 def _joined(intervals: Sequence[Interval]) -> Interval:
@@ -331,7 +312,7 @@ def clusters_of(counts: pl.DataFrame, keys: Sequence[str], sizes: Sequence[str])
     total, squares, number = pl.col("_size").sum(), (pl.col("_size") ** 2).sum(), pl.len()
     effective, largest = total**2 / squares, pl.col("_size").max() / total
     quality = (
-        pl.when(largest > pl.max_horizontal(pl.lit(LARGEST_SHARE), 2 / number))
+        pl.when(largest > pl.max_horizontal(pl.lit(_LARGEST_SHARE), 2 / number))
         .then(_named("unequal_clusters"))
         .when(effective < FEWEST_CLUSTERS)
         .then(_named("few_clusters"))
@@ -415,15 +396,13 @@ def compared_at(below: Floats) -> NDArray[np.int64]:
     return np.unique(np.searchsorted(below, _SHARES * below[-1]))
 
 
-def with_clusters(table: pl.DataFrame, cube: Cube, sizes: Sequence[str], *, wanted: bool) -> pl.DataFrame:
-    """A table with `n_clusters` and `n_clusters_effective` of the group of every row; NULL where not wanted."""
-    return with_numbers(table, clusters_of(cube.counts, cube.keys, sizes), cube.keys, wanted=wanted)
-
-
 def with_numbers(
     table: pl.DataFrame, clusters: pl.DataFrame, keys: Sequence[str], *, wanted: bool = True
 ) -> pl.DataFrame:
-    """As `with_clusters`, from the columns of `clusters_of`."""
+    """A table with `n_clusters` and `n_clusters_effective` of the group of every row; NULL where not wanted.
+
+    The clusters are as from `clusters_of`.
+    """
     names = (N_CLUSTERS, N_EFFECTIVE)
     if not wanted or not clusters[N_CLUSTERS].count():
         kinds = clusters.schema
@@ -482,20 +461,9 @@ def _named(quality: Quality) -> pl.Expr:
     return pl.lit(quality)
 
 
-# Marks of intervals beside `with_quality`: of single rows, of averages, and what a run says of them.
-
-
 _MISSING: dict[Reason, str] = {  # reasons that lie in what was asked for, or in the data as a whole
     "one_replicate": "a single cluster has no spread",
     "budget": "thresholds × replicates are too many, ask for fewer of either",
-}
-WHY: dict[Quality, str] = {  # of marks that warn, to people
-    "assumption_failed": "what these numbers assume does not hold",
-    "unequal_clusters": "one cluster has over a third of the rows",
-    "few_clusters": "they rest on few independent clusters",
-    "one_parent": "pairs of one article or day are alike, which the intervals do not know",
-    "correlated_days": "neighbouring days are alike, which the intervals allow for only as far as these days tell",
-    "skewed": "there are too few units for values so unevenly spread",
 }
 _COUNTS = frozenset(  # columns of which one is above 0 wherever there are rows
     {
@@ -508,7 +476,7 @@ _COUNTS = frozenset(  # columns of which one is above 0 wherever there are rows
 def quality_of_sizes(sizes: NDArray[Any]) -> Quality:
     """The quality of an interval that rests on clusters of these sizes alone, shape (G,)."""
     sizes = sizes[sizes > 0]
-    if sizes.max(initial=0) > max(LARGEST_SHARE, 2 / max(len(sizes), 1)) * sizes.sum():
+    if sizes.max(initial=0) > max(_LARGEST_SHARE, 2 / max(len(sizes), 1)) * sizes.sum():
         return "unequal_clusters"
     return "good" if effective_number(sizes) >= FEWEST_CLUSTERS else "few_clusters"
 
@@ -540,20 +508,22 @@ def warnings_of_marks(tables: Mapping[str, pl.DataFrame], without: Sequence[Qual
 
 def _missing(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
     """A warning of rows without limits where limits were asked for; nothing where nothing was counted."""
-    if _are_without_rows(tables):
+    counts = [table[name] for table in tables.values() for name in table.columns if name in _COUNTS]
+    if counts and not any((column > 0).any() for column in counts):
         return
     reasons = {
         name: _values(table[UNDEFINED_INTERVAL])
         for name, table in tables.items()
         if {INTERVAL_QUALITY, UNDEFINED_INTERVAL} <= set(table.columns)
     }
-    phrases = []
-    for reason, meaning in _MISSING.items():
-        names = [name for name, present in reasons.items() if reason in present]
-        if names:
-            phrases.append(f"{meaning} ({reason} in {', '.join(names)})")
-    if phrases:
-        yield f"some intervals are missing: {'; '.join(phrases)}"
+    if phrases := _phrases(reasons, _MISSING):
+        yield f"some intervals are missing: {phrases}"
+
+
+def _phrases(marks: Mapping[str, set[str]], meanings: Mapping[Any, str]) -> str:
+    """What marks mean and in which tables they stand, from those of each table."""
+    tables = {mark: ", ".join(name for name, of_table in marks.items() if mark in of_table) for mark in meanings}
+    return "; ".join(f"{meanings[mark]} ({mark} in {names})" for mark, names in tables.items() if names)
 
 
 def _values(column: pl.Series) -> set[str]:
@@ -561,33 +531,25 @@ def _values(column: pl.Series) -> set[str]:
     return {value for value in column.value_counts().to_series().to_list() if value is not None}
 
 
-def _are_without_rows(tables: Mapping[str, pl.DataFrame]) -> bool:
-    """Whether the tables have counts, all of which are 0: no cluster is there, so that none is alone."""
-    counts = [table[name] for table in tables.values() for name in table.columns if name in _COUNTS]
-    return bool(counts) and not any((column > 0).any() for column in counts)
-
-
 def _doubtful(tables: Mapping[str, pl.DataFrame], without: Sequence[Quality]) -> Iterator[str]:
     """The marks that stand in each table."""
     marked = {name: table for name, table in tables.items() if INTERVAL_QUALITY in table.columns}
     qualities = {name: _values(table[INTERVAL_QUALITY]) for name, table in marked.items()}
-    phrases = []
-    for quality in DOUBTFUL:
-        names = [name for name, present in qualities.items() if quality in present]
-        if names and quality not in without:
-            why = f"{WHY[quality]}{_fewest(marked, names, quality)}"
-            phrases.append(f"{why} ({quality} in {', '.join(names)})")
-    if phrases:
-        yield f"some intervals may be too narrow: {'; '.join(phrases)}"
+    why = {quality: f"{_WHY[quality]}{_fewest(marked, quality)}" for quality in DOUBTFUL if quality not in without}
+    if phrases := _phrases(qualities, why):
+        yield f"some intervals may be too narrow: {phrases}"
 
 
-def _fewest(tables: Mapping[str, pl.DataFrame], names: list[str], quality: Quality) -> str:
+def _fewest(tables: Mapping[str, pl.DataFrame], quality: Quality) -> str:
     """The fewest clusters of the rows with a mark, as words; empty where not known."""
-    counted = [tables[name] for name in names if {N_CLUSTERS, N_EFFECTIVE} <= set(tables[name].columns)]
-    rows = [table.filter(pl.col(INTERVAL_QUALITY) == quality).select(N_EFFECTIVE, N_CLUSTERS) for table in counted]
-    fewest = pl.concat(rows).drop_nulls().sort(N_EFFECTIVE, N_CLUSTERS) if rows else pl.DataFrame()
-    if fewest.is_empty() or quality not in {"unequal_clusters", "few_clusters"}:
+    columns = [N_EFFECTIVE, N_CLUSTERS]
+    counted = [table for table in tables.values() if set(columns) <= set(table.columns)]
+    if not counted or quality not in {"unequal_clusters", "few_clusters"}:
         return ""
-    effective, number = fewest.row(0)
+    rows = (table.filter(pl.col(INTERVAL_QUALITY) == quality)[columns].drop_nulls().sort(columns) for table in counted)
+    fewest = [frame.row(0) for frame in rows if frame.height]
+    if not fewest:
+        return ""
+    effective, number = min(fewest)
     words = f"{number:,}" if effective > number - 1 else f"{number:,} that count as {effective:.1f}"
     return f", {words} at the fewest"

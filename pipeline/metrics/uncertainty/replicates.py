@@ -7,9 +7,6 @@ group, replicate and threshold bin. A `Cube` turns it into counts at or above ev
 - as arrays of one group, with the replicates on axis 0, as the functions of `jackknife` take them: `groups`, `beside`;
 - as arrays of many groups at a time, of all replicates together: `blocks`.
 
-All work is bounded here: intervals are computed for at most `MOST_CELLS` cells, and `BLOCK_CELLS` of them are in one
-block of groups.
-
 The bins of a table need not be thresholds: a bin counts for all thresholds up to its lower edge. Rows with a NULL
 threshold lie below all thresholds; they count in totals only.
 """
@@ -41,10 +38,10 @@ if TYPE_CHECKING:
 Counts: TypeAlias = "NDArray[Any]"  # int64, or float64 for decimals and doubles
 Floats: TypeAlias = "NDArray[np.float64]"
 Ints: TypeAlias = "NDArray[np.int64]"
-Key: TypeAlias = tuple[object, ...]
+_Key: TypeAlias = tuple[object, ...]
 
 MOST_CELLS = 50_000_000  # thresholds of all groups × replicates for which intervals are computed
-BLOCK_CELLS = 2_000_000  # groups × thresholds of one block
+_BLOCK_CELLS = 2_000_000  # groups × thresholds of one block
 
 
 @dataclass(frozen=True)
@@ -104,13 +101,8 @@ class GroupCounts:
         counts = self.counts.with_columns(pl.Series(REPLICATE, fold, dtype=pl.Int64))
         return GroupCounts(counts, self.thresholds, np.arange(min(folds, len(self.replicates))), self.boundary)
 
-    @property
-    def within_budget(self) -> bool:
-        """Whether intervals of the group can be computed."""
-        return self.within_budget_of(0)
-
-    def within_budget_of(self, resamples: int) -> bool:
-        """Whether they can be computed from so many resamples of the bootstrap."""
+    def within_budget(self, resamples: int = 0) -> bool:
+        """Whether intervals of the group can be computed, perhaps from so many resamples of the bootstrap."""
         return len(self.thresholds) * max(len(self.replicates), resamples) <= MOST_CELLS
 
     @cached_property
@@ -165,12 +157,9 @@ def jackknifed(statistic: Callable[..., Floats], *counts: Counts) -> tuple[Float
 
 @dataclass(frozen=True)
 class Block:
-    """Counts of several groups, all replicates together.
+    """Counts of several groups, one row of keys each, all replicates together.
 
-    Attributes:
-        groups: Values of the keys, one row per group.
-        at_or_above: Counts by name that each threshold retrieves, thresholds falling, each of shape (groups, K).
-        totals: Counts by name, each of shape (groups,).
+    By name those that each of the falling thresholds retrieves, shape (groups, K), and all, shape (groups,).
     """
 
     groups: pl.DataFrame
@@ -206,30 +195,17 @@ class Cube:
     def of(
         cls,
         counts: pl.DataFrame,
-        keys: Sequence[str],
+        keys: Sequence[str] | None,
         thresholds: Sequence[float] | None,
         boundary: Boundary = ">=",
         crossed: Sequence[pl.DataFrame] = (),
         *,
         in_time: bool = False,
     ) -> Cube:
-        """The cube of a count table."""
+        """The cube of a count table; without keys its groups are told by the columns in front of `replicate`."""
+        keys = counts.columns[: counts.columns.index(REPLICATE)] if keys is None else keys
         values = None if thresholds is None else tuple(thresholds)
         return cls(counts, tuple(keys), values, boundary, tuple(crossed), in_time=in_time)
-
-    @classmethod
-    def of_groups(
-        cls,
-        counts: pl.DataFrame,
-        thresholds: Sequence[float] | None,
-        boundary: Boundary = ">=",
-        crossed: Sequence[pl.DataFrame] = (),
-        *,
-        in_time: bool = False,
-    ) -> Cube:
-        """The cube of a count table whose groups are told by the columns in front of `replicate`."""
-        keys = counts.columns[: counts.columns.index(REPLICATE)]
-        return cls.of(counts, keys, thresholds, boundary, crossed, in_time=in_time)
 
     def at_or_above(self, names: Sequence[str]) -> pl.DataFrame:
         """Counts of all replicates that each threshold retrieves: one row per group × threshold, added exactly."""
@@ -248,7 +224,7 @@ class Cube:
         replicates = (counts[REPLICATE].n_unique() for counts in (self.counts, *self.crossed))
         return rows * max(sum(replicates), resamples) <= MOST_CELLS
 
-    def groups(self) -> Iterator[tuple[Key, GroupCounts]]:
+    def groups(self) -> Iterator[tuple[_Key, GroupCounts]]:
         """Every group, by the values of its keys, in the order of the count table; one at a time is made."""
         for key, counts in self._clusterings[0].items():
             yield key, replace(GroupCounts.of(counts, self.thresholds, self.boundary), in_time=self.in_time)
@@ -274,12 +250,12 @@ class Cube:
             yield rows, replace(group, crossed=tuple(crossed) if len(crossed) == len(self.crossed) else ())
 
     @cached_property
-    def _clusterings(self) -> list[dict[Key, pl.DataFrame]]:
+    def _clusterings(self) -> list[dict[_Key, pl.DataFrame]]:
         """The rows of every group of the table and of those by other clusterings."""
         return [by_group(counts, self.keys) for counts in (self.counts, *self.crossed)]
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        """The counts of many groups at a time, of all replicates, in blocks of at most `BLOCK_CELLS` cells.
+        """The counts of many groups at a time, of all replicates, in blocks of at most `_BLOCK_CELLS` cells.
 
         Without thresholds every score of a group retrieves itself, whatever the boundary; groups with fewer scores than
         others of their block have their lowest one repeated. Counts are added up exactly and are doubles only then.
@@ -295,7 +271,7 @@ class Cube:
         of_rows, of_groups = (
             {name: frame[name].cast(pl.Float64).to_numpy() for name in names} for frame in (summed, totals)
         )
-        per_block = max(1, BLOCK_CELLS // max(number or sizes.max(initial=0), 1))
+        per_block = max(1, _BLOCK_CELLS // max(number or sizes.max(initial=0), 1))
         for start in range(0, len(in_order), per_block):
             chosen = in_order[start : start + per_block]
             row_of_group = np.full(len(sizes), -1)
@@ -313,9 +289,7 @@ class Cube:
     def _ranks(self, edges: pl.Series, group: Ints) -> Ints:
         """The rank of every row's threshold in its group, counted from the highest as 0; -1 for other values.
 
-        Args:
-            edges: The thresholds, rising in each group, NULL behind them.
-            group: The number of the group of every row, rising.
+        The groups rise, and in each of them the thresholds, NULL behind them.
         """
         is_retrieved = edges.is_not_null().to_numpy()
         if self.thresholds is None:
@@ -499,13 +473,10 @@ def _of_block(
 
 @np.errstate(invalid="ignore")
 def _on_grid(values: Floats) -> Floats:
-    """Values rounded so little that sums of G of them, however often each is drawn, are exact in any order.
+    """Values of shape (G, …) rounded so little that sums of G of a column, however often drawn, are exact in any order.
 
     Matrix products add up in an order that depends on the number of threads. Multiples of a power of two of which G of
     the largest value have fewer than 2^53 are added without rounding. Whole numbers stay as they are.
-
-    Args:
-        values: Shape (G, …); each column has a grid of its own.
     """
     _, exponent = np.frexp(np.abs(values).max(axis=0) * len(values))
     unit = np.ldexp(1.0, exponent - 52)
@@ -513,11 +484,7 @@ def _on_grid(values: Floats) -> Floats:
 
 
 class _Moments:
-    """Totals of weighted replicates, and the variance of what depends on them.
-
-    Args:
-        counts: By replicate, each of shape (G, K) or (G, 1).
-    """
+    """Totals of weighted replicates, of counts of shape (G, K) or (G, 1), and the variance of what depends on them."""
 
     def __init__(self, counts: Sequence[Floats]) -> None:
         self._counts = [_on_grid(count) for count in counts]
@@ -526,15 +493,10 @@ class _Moments:
         self._products = {(row, column): _on_grid(counts[row] * counts[column]) for row, column in pairs}
 
     def taken(self, statistic: Statistic, weights: Floats, width: int) -> tuple[Floats, Floats]:
-        """A statistic of resamples and its standard errors, each of shape (b, K).
+        """A statistic of resamples with weights of shape (b, G), and its standard errors, each of shape (b, K).
 
         The variance is G / (G - 1) × the weighted sum of squares of the influences d · x_g about their mean, where d
         are the derivatives: the squares need only the sums of products of counts.
-
-        Args:
-            statistic: As for `studentised`.
-            weights: Shape (b, G).
-            width: K.
         """
         replicates = weights.shape[1]
         totals = [weights @ count for count in self._counts]
@@ -613,11 +575,8 @@ def area_quantiles(shifts: Floats, area: float, confidence: float, resampling: R
         slope = np.where(variance > _ROUNDING * total, np.sqrt(variance), 0.0) / (resampled * (1 - resampled))
         far = np.where(resampled <= 0, -np.inf, np.inf)
         inside = (resampled > 0) & (resampled < 1)
-        distances.append(
-            np.where(
-                inside, (scipy.special.logit(np.clip(resampled, 0.0, 1.0)) - scipy.special.logit(area)) / slope, far
-            )
-        )
+        distance = scipy.special.logit(np.clip(resampled, 0.0, 1.0)) - scipy.special.logit(area)
+        distances.append(np.where(inside, distance / slope, far))
     low, high = resampling.quantiles(np.concatenate(distances), confidence)
     return float(low), float(high)
 

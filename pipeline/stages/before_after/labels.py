@@ -497,7 +497,7 @@ def _prediction(group: EstimatedGroup, params: BeforeAfterParameters) -> tuple[P
     """What the matches before the event let expect, or why that is not known."""
     if params.uncertainty == "none":
         return None, "none"
-    if not group.counts.within_budget or group.rows.height > MOST_THRESHOLDS:
+    if not group.counts.within_budget() or group.rows.height > MOST_THRESHOLDS:
         return None, "budget"
     prediction = predicted(
         *group.sides,

@@ -130,7 +130,7 @@ def candidates(
         resampling: How the bootstrap draws; None: limits of the closed form.
     """
     wanted = confidence is not None
-    is_possible = wanted and group.counts.within_budget
+    is_possible = wanted and group.counts.within_budget()
 
     def lower(name: str, confidence: float) -> Floats:
         return intervals_of_clusters(counts, confidence, names=[name])[name][0]

@@ -511,7 +511,7 @@ def net_benefit_table(
     is_given = params.threshold_values is not None  # else bins are scores
     at = [p if is_given else lowest_retrieved(p, params.boundary) for p in params.probabilities]
     crossed = [counts[name] for name in CROSSED if name in counts]
-    cube = Cube.of_groups(counts["counts"], at, crossed=crossed, in_time=IN_TIME in counts)
+    cube = Cube.of(counts["counts"], None, at, crossed=crossed, in_time=IN_TIME in counts)
     keys, weighted = list(cube.keys), kind_of_counts(cube.counts) == "weight"
     groups = cube.counts.select(keys).unique(maintain_order=True)
     frame = groups.join(pl.DataFrame({THRESHOLD: at}, schema={THRESHOLD: pl.Float64}), how="cross")
