@@ -335,7 +335,7 @@ def estimates_of_clusters(
         level = float(_sidak_level(confidence, np.asarray(number)))
         band = _limits_of_clusters(clusterings, heaviest, level, resampling)
     least = sums.variance_if_calibrated(_START)
-    known = [_where_spread(clusterings, variance) for variance in (of_share, of_gap)]
+    known_gap = _where_spread(clusterings, of_gap)
     # tests, which one replicate has none of
     spiegelhalter = hosmer_lemeshow = np.full(1, np.nan), np.full(1, np.nan)
     if min(len(moments.weight) for moments in clusterings) > 1:
@@ -347,8 +347,9 @@ def estimates_of_clusters(
         bins=_BinLimits(share, band, _gap_limits(sums, share, of_share, of_gap)),
         gap=_gap_limits(group, _limits_of_clusters(of_group, heaviest, confidence, resampling), of_all, gap_of_all),
         variances=Variances(
-            *known,
-            np.fmax(known[1], least / sums.weighted.weight**2),
+            _where_spread(clusterings, of_share),
+            known_gap,
+            np.fmax(known_gap, least / sums.weighted.weight**2),
             _where_spread(of_group, of_all),
         ),
         spiegelhalter=spiegelhalter,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
 # The smallest number that is enough.
 
 
-MOST_UNITS = 10**12  # beyond which no plan is made
+_MOST_UNITS = 10**12  # beyond which no plan is made
 _SMALLEST_FACTOR, _LARGEST_FACTOR = 1e-9, 1e9
 _HALVINGS = 100
 
 
-def smallest_number(is_enough: Callable[[int], bool], fewest: int, most: int = MOST_UNITS) -> int | None:
+def smallest_number(is_enough: Callable[[int], bool], fewest: int, most: int = _MOST_UNITS) -> int | None:
     """The smallest whole number that is enough; every larger one is taken to be enough, too.
 
     Args:
@@ -206,26 +207,17 @@ def detectable(question: Question, error: float, degrees: float) -> float | None
         error: Standard error of the difference.
         degrees: Degrees of freedom of its square.
     """
+    is_difference = question.claim == "different"
 
     def is_enough(times: float) -> bool:
         size = times * error
-        asked = (
-            Question("different", size, math.nan, question.power, question.significance)
-            if question.claim == "different"
-            else Question(
-                question.claim,
-                question.difference,
-                abs(question.difference) + size,
-                question.power,
-                question.significance,
-            )
-        )
-        return power_of(asked, error, degrees) >= question.power
+        asked = {"difference": size} if is_difference else {"margin": abs(question.difference) + size}
+        return power_of(replace(question, **asked), error, degrees) >= question.power
 
     times = smallest_factor(is_enough, 1e-3, 1e6)
     if times is None:
         return None
-    return times * error + (0.0 if question.claim == "different" else abs(question.difference))
+    return times * error + (0.0 if is_difference else abs(question.difference))
 
 
 # How many matches people must check so that the precision of these matches is known to a wanted width.
