@@ -193,7 +193,8 @@ def estimated(design: Design, binned: Binned, rows: pl.DataFrame) -> Estimates:
     if design.weights == "lognormal":  # no label gave them
         weights = (max(heaviest), max(heaviest))
     if design.clusters:
-        return joined([estimates_of_clusters(*group, weights, CONFIDENCE) for group in binned.groups()])
+        estimates: Estimates = joined([estimates_of_clusters(*each, weights, CONFIDENCE) for each in binned.groups()])
+        return estimates
     sides = (
         None
         if weights is None

@@ -28,7 +28,7 @@ from ..uncertainty.clusters import (
 from ..uncertainty.replicates import area_quantiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,12 +44,13 @@ if TYPE_CHECKING:
 
 
 Floats: TypeAlias = "NDArray[np.float64]"
+Integers: TypeAlias = "NDArray[np.int64]"
 
 _BITS = 52
 _LIMBS = 6  # of at least 30 bits each: all bits of values that differ by a factor of 1e20
 
 
-def running_sums(values: Floats, first: NDArray[np.int64]) -> Floats:
+def running_sums(values: Floats, first: Integers) -> Floats:
     """Sum of each value and those before it in its group.
 
     Args:
@@ -291,9 +292,6 @@ def spread_of_means(clusterings: Sequence[tuple[Floats, Floats]], *, in_time: bo
 # and for `pr_auc`, which knows the scores from thresholds only, on the highest threshold that retrieves it.
 
 
-Integers: TypeAlias = "NDArray[np.int64]"
-
-
 @dataclass(frozen=True)
 class Influences:
     """The influence of rows on an area, by the step that their score lies on.
@@ -449,8 +447,6 @@ def steps_of_scores(
 Pair: TypeAlias = "tuple[Floats, Floats]"  # of the positives and of the negatives
 Independent = Literal["rows", "clusters"]
 
-_FEWEST_UNITS = 2  # a spread needs two
-
 
 @dataclass(frozen=True)
 class UnitSums:
@@ -501,7 +497,7 @@ def contributions(sums: UnitSums, area: Floats, slope: Floats, independent: Inde
     number = _per_group(sums.group, has_weight, size)
     scale = number - 1 if independent == "clusters" else np.sqrt(number * (number - 1))
     centred = shifts - (_per_group(sums.group, shifts, size) / number)[sums.group]
-    is_known = (holders[0] >= _FEWEST_UNITS) & (holders[1] != 1)
+    is_known = (holders[0] >= _TWO) & (holders[1] != 1)
     values = np.where(is_known, area, np.nan)[sums.group] + scale[sums.group] * centred
     return np.where(has_weight, values, np.nan)
 
@@ -530,7 +526,7 @@ def ratio_contributions(group: Integers, values: Floats, weights: Floats, size: 
     without = (of_values[group] - values) / (of_weights[group] - weights)
     mean = _per_group(group, np.where(has_weight, without, 0.0), size) / number
     pseudo = (of_values / of_weights)[group] + (number[group] - 1) * (mean[group] - without)
-    return np.where(has_weight & (number[group] >= _FEWEST_UNITS), pseudo, np.nan)
+    return np.where(has_weight & (number[group] >= _TWO), pseudo, np.nan)
 
 
 def _per_group(group: Integers, values: NDArray[np.float64] | NDArray[np.bool_], size: int) -> Floats:
@@ -538,17 +534,14 @@ def _per_group(group: Integers, values: NDArray[np.float64] | NDArray[np.bool_],
     return np.asarray(sums, dtype=np.float64)
 
 
-# Weights and influences of rows by replicate, and the sampling error of areas that follows from them.
-#
-# Rows with two parents, such as a user and an item, have a replicate of each. Their sums are made by the first
-# parent, by the second, and by the intersections of both, in one pass over the rows; see `uncertainty.spread`.
-
-
 CLASSES = ("positive", "negative")
 
 
 class ReplicateSums:
     """Sums of weights, and of weights times influences, by group, class and replicate of each clustering.
+
+    Rows with two parents, such as a user and an item, have a replicate of each. Their sums are made by the first
+    parent, by the second, and by the intersections of both, in one pass over the rows; see `clusters.combined`.
 
     Args:
         groups: Number of groups.
@@ -576,13 +569,7 @@ class ReplicateSums:
     def adding(
         self, group: Integers, replicate: Integers, second_replicate: Integers | None
     ) -> Callable[[str, Floats], None]:
-        """A function that adds values of these rows to the sums of a name.
-
-        Args:
-            group: Index of the group of each row.
-            replicate: Index of its replicate.
-            second_replicate: That of its second parent; None if it has one parent.
-        """
+        """A function that adds values to the sums of a name, of rows of these groups and of these replicates."""
         clusterings = [replicate]
         if second_replicate is not None:
             clusterings += [second_replicate, replicate_of_both(replicate, second_replicate)]
@@ -600,16 +587,10 @@ class ReplicateSums:
     def spread_and_shifts(self, area: str, slope: Floats) -> tuple[Spread, Shifts]:
         """The sampling error of an area in every group, and what each replicate of the first parent moves.
 
-        Args:
-            area: Its name.
-            slope: Shape (groups,); as for `influence.variance_of_rows`.
+        The slope is as for `variance_of_rows`, of shape (groups,).
         """
-        shifts = [shifts_of_clusters(*sums, slope, in_time=self._in_time) for sums in self._of_clusterings(area)]
-        return combined_spread([of_clustering.spread for of_clustering in shifts]), shifts[0]
-
-    def _of_clusterings(self, area: str) -> Iterator[tuple[Pair, Pair]]:
-        """Weights and influences of both classes, each of shape (replicates, groups), by each clustering."""
-        names = [f"{kind}_{side}" for kind in ("weight", area) for side in CLASSES]
+        names, shifts = [f"{kind}_{side}" for kind in ("weight", area) for side in CLASSES], []
         for size, end in zip(self._sizes, np.cumsum(self._sizes), strict=True):
-            weights = [self._sums[name][:, end - size : end].T for name in names]
-            yield (weights[0], weights[1]), (weights[2], weights[3])
+            p, q, of_p, of_q = (self._sums[name][:, end - size : end].T for name in names)
+            shifts.append(shifts_of_clusters((p, q), (of_p, of_q), slope, in_time=self._in_time))
+        return combined_spread([of_clustering.spread for of_clustering in shifts]), shifts[0]

@@ -455,7 +455,7 @@ def operating_points(
     working = [pl.lit(value=False).alias(_promised(each)) for each in criteria if each.confidence is not None]
     whole_curve = pl.concat(frames) if frames else curve.with_columns(working)
     chosen = pl.concat(
-        _point(whole_curve, keys, criterion, _asked(criterion, f_beta, outcomes, boundary), outcomes)
+        _point(whole_curve, keys, criterion, asked_of(criterion, f_beta, outcomes, boundary), outcomes)
         for criterion in criteria
     )
     types = {name: curve.schema[name] for name in keys} | {CRITERION: pl.String()}
@@ -569,7 +569,7 @@ def _promises(group: Candidates, criteria: Sequence[Criterion]) -> Iterator[pl.S
             yield pl.Series(_promised(criterion), group.promised(criterion), dtype=pl.Boolean)
 
 
-def _asked(
+def asked_of(
     criterion: Criterion, f_beta: Callable[[float], pl.Expr], outcomes: Outcomes[pl.Expr], boundary: Boundary
 ) -> tuple[pl.Expr, pl.Expr]:
     """Which rows of a curve are eligible for a criterion without a confidence, and what is best."""

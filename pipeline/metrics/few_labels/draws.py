@@ -6,6 +6,7 @@ documents follow precision, recall and F1.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     Integers: TypeAlias = NDArray[np.int64]
     Bools: TypeAlias = NDArray[np.bool_]
     Values: TypeAlias = "dict[tuple[Average, str], Floats]"
-
-
-# What is known of all rows, and of the labelled ones.
 
 
 @dataclass(frozen=True)
@@ -58,17 +56,8 @@ class Population:
         """The sizes of merged strata; `into` is the new number of every stratum, from 0."""
         member = np.arange(int(into.max()) + 1)[:, None] == into
 
-        def added(values: Floats | None) -> Floats | None:
-            return None if values is None else np.asarray(member @ values, dtype=np.float64)
-
-        return Population(
-            self.cuts,
-            np.asarray(member @ self.retrieved, dtype=np.float64),
-            np.asarray(member @ self.size, dtype=np.float64),
-            added(self.rows),
-            added(self.proxy),
-            added(self.proxy_size),
-        )
+        sums = {name: member @ values for name, values in vars(self).items() if name != "cuts" and values is not None}
+        return replace(self, **{name: np.asarray(values, dtype=np.float64) for name, values in sums.items()})
 
 
 @dataclass(frozen=True)
@@ -94,14 +83,7 @@ class Labelled:
 
     def take(self, order: Integers) -> Labelled:
         """The rows in another order."""
-        return Labelled(
-            self.stratum[order],
-            self.score[order],
-            self.label[order],
-            self.weight[order],
-            None if self.proxy is None else self.proxy[order],
-            None if self.cluster is None else self.cluster[order],
-        )
+        return Labelled(**{name: None if values is None else values[order] for name, values in vars(self).items()})
 
 
 # Totals of a stratified sample at falling cuts, and draws that say how far they can be trusted.
@@ -122,7 +104,7 @@ class Labelled:
 # by the root of 1 - n / N.
 
 
-FEWEST = 5  # labels of a stratum, below which it is taken together with a neighbour
+_FEWEST = 5  # labels of a stratum, below which it is taken together with a neighbour
 _LEAST_SHAPE = 0.2  # of a gamma weight, where a stratum has hardly a row
 _ROWS_OF_MODEL = 5  # rows of a stratum that weigh as much as what all strata say of a proxy
 _SMALLEST = 1e-12
@@ -270,7 +252,7 @@ class Design:
 
 
 def merged_strata(population: Population, labels: Integers) -> Integers:
-    """The merged stratum of every stratum: each has `FEWEST` labels, if all strata together have so many.
+    """The merged stratum of every stratum: each has `_FEWEST` labels, if all strata together have so many.
 
     A stratum with too few labels, unless all its rows are labelled, is taken together with the neighbour that has
     fewer, in the order of the strata. The variance then holds the difference of the two (collapsed strata, Cochran
@@ -278,7 +260,7 @@ def merged_strata(population: Population, labels: Integers) -> Integers:
     """
     groups = [[stratum] for stratum in range(len(labels)) if population.size[stratum] > 0]
     sizes = [int(labels[group].sum()) for group in groups]
-    needed = [min(FEWEST, float(population.numbers[group].sum())) for group in groups]
+    needed = [min(_FEWEST, float(population.numbers[group].sum())) for group in groups]
     while len(groups) > 1 and any(size < need for size, need in zip(sizes, needed, strict=True)):
         least = int(np.argmin([size - need for size, need in zip(sizes, needed, strict=True)]))
         beside = [other for other in (least - 1, least + 1) if 0 <= other < len(groups)]
@@ -286,7 +268,7 @@ def merged_strata(population: Population, labels: Integers) -> Integers:
         low, high = sorted((least, other))
         groups[low] += groups.pop(high)
         sizes[low] += sizes.pop(high)
-        needed[low] = min(FEWEST, needed[low] + needed.pop(high))
+        needed[low] = min(_FEWEST, needed[low] + needed.pop(high))
     merged = np.zeros(len(labels), dtype=np.int64)
     for number, group in enumerate(groups):
         merged[group] = number
@@ -439,7 +421,7 @@ def allocation(worth: Floats, rows: Integers, size: int) -> Integers:
         rows: Shape (H,): numbers of rows.
         size: How many labels there are; more than there are rows means all rows.
     """
-    least = np.minimum(rows, FEWEST)
+    least = np.minimum(rows, _FEWEST)
     return _shared_out(worth, rows, size, least if least.sum() <= size else np.zeros_like(rows))
 
 
@@ -516,7 +498,7 @@ def _rounded(shares: Floats, rows: Integers, size: int) -> Integers:
 # document.
 
 
-NAMES = ("precision", "recall", "f1")
+_NAMES = ("precision", "recall", "f1")
 _DRAWS = 1_000
 _UNSEEN = 1 / 3  # mentions: the neutral prior of Kerman (2011)
 _AT_ONCE = 4_000_000  # numbers in an array
@@ -555,7 +537,7 @@ class DocumentDesign:
     def draws(self, number: int, random: np.random.Generator) -> Floats:
         """Weights as they may be, shape (B, D)."""
         judged = np.bincount(self.stratum, minlength=len(self.fraction))
-        shape = np.maximum(1 - 2 / np.maximum(judged, 1), 0.2)[self.stratum]
+        shape = np.maximum(1 - 2 / np.maximum(judged, 1), _LEAST_SHAPE)[self.stratum]
         weight = random.gamma(shape, size=(number, len(shape))) * self.weight
         for stratum in range(len(judged)):
             rows = self.stratum == stratum
@@ -638,7 +620,9 @@ def estimated_scores(
     """
     random = np.random.default_rng(seed)
     draws = design.draws(_DRAWS, random)
-    unseen = random.gamma(_UNSEEN, size=(3, _DRAWS, 1)) * _heaviest(design, mentions.in_group)
+    # mentions that were not seen are in the heaviest document, where not all are judged
+    is_open = mentions.in_group & (design.fraction < 1)[design.stratum]
+    unseen = random.gamma(_UNSEEN, size=(3, _DRAWS, 1)) * float(design.weight[is_open].max(initial=0.0))
     members = (replicate == np.arange(int(replicate.max(initial=-1)) + 1)[:, None]) * design.weight
     weights = np.concatenate([design.weight[None, :], draws, members])
     width = max(1, _AT_ONCE // max(len(weights), len(design.weight), 1))
@@ -656,17 +640,11 @@ def estimated_scores(
         blocks.append((counts[0], counts[1], counts[2] - counts[0], block))
     if not blocks:
         nothing = np.zeros((len(members), 0))
-        keys: list[tuple[Average, str]] = [(average, name) for average in averages for name in NAMES]
+        keys: list[tuple[Average, str]] = [(average, name) for average in averages for name in _NAMES]
         return EstimatedScores(nothing, nothing, nothing, {key: np.zeros((3, 0)) for key in keys})
     tp, fp, fn = (np.concatenate(side, axis=1) for side in zip(*(block[:3] for block in blocks), strict=True))
     values = {key: np.concatenate([block[3][key] for block in blocks], axis=1) for key in blocks[0][3]}
     return EstimatedScores(tp, fp, fn, values)
-
-
-def _heaviest(design: DocumentDesign, in_group: Bools) -> float:
-    """Weight of the heaviest document where not all are judged."""
-    open_strata = in_group & (design.fraction < 1)[design.stratum]
-    return float(design.weight[open_strata].max(initial=0.0))
 
 
 def _sums(weights: Floats, tp: Floats, fp: Floats, mentions: JudgedMentions) -> Iterator[tuple[str, Floats]]:
@@ -674,7 +652,7 @@ def _sums(weights: Floats, tp: Floats, fp: Floats, mentions: JudgedMentions) -> 
     gold, documents = mentions.gold, mentions.in_group.astype(np.float64)[:, None]
     yield from (("tp", weights @ tp), ("fp", weights @ fp), ("gold", weights @ np.broadcast_to(gold, tp.shape)))
     yield "documents", weights @ np.broadcast_to(documents, tp.shape)
-    for name, below in zip(NAMES, (tp + fp, gold + 0 * tp, (tp + fp + gold) / 2), strict=True):
+    for name, below in zip(_NAMES, (tp + fp, gold + 0 * tp, (tp + fp + gold) / 2), strict=True):
         ratio = np.divide(tp, below, out=np.zeros_like(tp), where=below > 0)
         yield from ((name, weights @ ratio), (f"n_{name}", weights @ (below > 0).astype(np.float64)))
 
@@ -696,7 +674,7 @@ def _limited(
     none_missed = gold.sum() - tp.sum(axis=0) == 0
     without_fault = {"precision": none_wrong, "recall": none_missed, "f1": none_wrong & none_missed}
     is_census = not np.any(unseen)
-    for name in NAMES:
+    for name in _NAMES:
         value = of_estimate[name][0]
         lower, upper = np.quantile(low[name], tail, axis=0), np.quantile(high[name], 1 - tail, axis=0)
         lower, upper = np.fmin(lower, value), np.fmax(upper, value)
@@ -720,9 +698,9 @@ def _ratios(
         return values if average == "micro" else {name: np.nan_to_num(value, nan=1.0) for name, value in values.items()}
     lacking = {"precision": false, "recall": missed, "f1": false + missed}
     if average == "macro":
-        return {name: (sums[name] + hit) / (sums[f"n_{name}"] + hit + lacking[name]) for name in NAMES}
+        return {name: (sums[name] + hit) / (sums[f"n_{name}"] + hit + lacking[name]) for name in _NAMES}
     values = {}
-    for name in NAMES[:2]:
+    for name in _NAMES[:2]:
         total = sums[name] + sums["documents"] - sums[f"n_{name}"]
         values[name] = (total + hit) / (sums["documents"] + hit + lacking[name])
     product, total = values["precision"] * values["recall"], values["precision"] + values["recall"]

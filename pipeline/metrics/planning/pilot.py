@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # | `jaccard` | those of J, tp of tp + fp + fn, for F1 = 2 J / (1 + J) | the same |
 # | `mean` | those of a mean of values from 0 to 1 (`proportions.mean_limits`) | the number of values |
 # | `logit` | symmetric about the logit, by Student's t | the inverse of the variance |
-# | `log`, `lack`, `plain` | the same about the logarithm, that of what is lacking of 1, or the number itself | likewise |
+# | `log`, `lack`, `plain` | the same about the logarithm, that of what is lacking of 1, or the number | likewise |
 #
 # Student's t takes its degrees of freedom from the effective number of clusters (Kish 1965), and these grow with the
 # units, too. A stage gives each of up to 1,000 clusters a replicate of its own, and puts more of them into 64: then the
@@ -213,7 +213,7 @@ class Pilot:
 
 
 def _smallest_in_both_ways(pilot: Pilot, is_enough: Callable[[float], bool]) -> float | None:
-    """The smallest factor that is enough, with clusters that are replicates of their own or else with groups of them."""
+    """The smallest factor that is enough, with clusters that are replicates of their own or else groups of them."""
     lowest = FEWEST_UNITS / pilot.units if math.isfinite(pilot.units) else 1e-9
     if pilot.has_groups and not pilot.is_grouped:
         most = _MOST_OWN_REPLICATES / pilot.units

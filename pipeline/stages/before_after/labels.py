@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...engines.engine import Engine
-    from ...metrics.before_after.assumption import Prediction
+    from ...metrics.before_after.estimates import Prediction
     from ...metrics.uncertainty.jackknife import Floats
     from ...metrics.uncertainty.limits import Reason
     from ...plan.nodes import Progress

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ...metrics.curves.decisions import NOTHING, Payoffs, Rate, Rates, allocate, correlation_of_rates, of_smaller
-from ...metrics.curves.operating_points import COST, CRITERION, Outcomes, RowValues, cost_columns, pick
+from ...metrics.curves.operating_points import COST, CRITERION, Outcomes, asked_of, cost_columns, pick
 from ...metrics.uncertainty.limits import (
     INTERVAL_QUALITY,
     UNDEFINED_INTERVAL,
@@ -697,7 +697,7 @@ def _point(
 ) -> pl.DataFrame:
     """The row of every group and prevalence that a criterion chooses there."""
     outcomes = _outcomes()
-    among, best = RowValues(_f_beta, outcomes, params.boundary).asked(criterion)
+    among, best = asked_of(criterion, _f_beta, outcomes, params.boundary)
     chosen = pick(
         table,
         keys,
