@@ -13,7 +13,7 @@ from ...records import dataclass
 from ...tables.columns import add_up, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -253,17 +253,16 @@ class Moments:
 
     def over_bins(self) -> Moments:
         """The sums over all bins, the last axis, which has one entry then."""
-        values = (each.sum(axis=-1, keepdims=True) for each in self._values)
-        return Moments(*values, in_time=self.in_time)
+        return self._each(lambda values: values.sum(axis=-1, keepdims=True))
 
     def of_groups(self, starts: Ints) -> Moments:
         """The sums over the bins of every group, which begin at `starts`."""
-        values = (np.add.reduceat(each, starts, axis=-1) for each in self._values)
-        return Moments(*values, in_time=self.in_time)
+        return self._each(lambda values: np.add.reduceat(values, starts, axis=-1))
 
-    @property
-    def _values(self) -> tuple[Floats, ...]:
-        return (self.weight, self.hits, self.scores, self.hit_scores, self.squares)
+    def _each(self, function: Callable[[Floats], Floats]) -> Moments:
+        """A function of every sum."""
+        sums = (self.weight, self.hits, self.scores, self.hit_scores, self.squares)
+        return Moments(*map(function, sums), in_time=self.in_time)
 
 
 @dataclass(frozen=True)
@@ -319,13 +318,7 @@ class BinSums:
 
     @np.errstate(divide="ignore", invalid="ignore")
     def _variance(self, mean: Floats, first: Floats, second: Floats) -> Floats:
-        """Return m / (m - 1) × Σ w² (x - mean)² / (Σ w)², with m effective rows (Kish 1965).
-
-        Args:
-            mean: Of x.
-            first: Σ w² x.
-            second: Σ w² x².
-        """
+        """M / (m - 1) × Σ w² (x - mean)² / (Σ w)² from Σ w² x and Σ w² x², with m effective rows (Kish 1965)."""
         spread = np.maximum(second - 2 * mean * first + mean**2 * self.heavy.weight, 0.0)
         size = self.weighted.weight**2 / self.heavy.weight
         factor = np.where(self.rows > 1, size / (size - 1), np.nan)
@@ -375,12 +368,7 @@ class BinSums:
 
 
 def group_of_bins(starts: Ints, count: int) -> Ints:
-    """Number of the group of every bin.
-
-    Args:
-        starts: Index of the first bin of every group, rising.
-        count: Number of bins.
-    """
+    """Number of the group of every one of so many bins; those of each group begin at `starts`."""
     return np.repeat(np.arange(len(starts)), np.diff([*starts, count]))
 
 
@@ -396,12 +384,12 @@ def group_of_bins(starts: Ints, count: int) -> Ints:
 # Errors of noisy shares are too large on average, also of perfect scores. Three numbers say by how much:
 #
 # - `ece_if_calibrated`: the mean of the ECE of scores that are probabilities. The number of true rows in a bin is then
-# about binomial; its mean absolute deviation is de Moivre's, of as many rows as would have the variance. -
-# `ece_debiased`: less what noise of the size of the standard errors adds to the gaps that were seen, that is by how
-# much E|N(d, v)| exceeds |d| (the parametric bootstrap of Kumar, Liang & Ma 2019, in closed form). -
-# `reliability_debiased` and its sisters: less the estimated variances, which makes them unbiased (Bröcker 2012; Ferro &
-# Fricker 2012). The variance of a gap is that of y - s, and what it differs from that of y goes to the terms within
-# bins, so that the sum is the Brier score again.
+#   about binomial; its mean absolute deviation is de Moivre's, of as many rows as would have the variance.
+# - `ece_debiased`: less what noise of the size of the standard errors adds to the gaps that were seen, that is by how
+#   much E|N(d, v)| exceeds |d| (the parametric bootstrap of Kumar, Liang & Ma 2019, in closed form).
+# - `reliability_debiased` and its sisters: less the estimated variances, which makes them unbiased (Bröcker 2012; Ferro
+#   & Fricker 2012). The variance of a gap is that of y - s, and what it differs from that of y goes to the terms within
+#   bins, so that the sum is the Brier score again.
 
 
 ERRORS = (

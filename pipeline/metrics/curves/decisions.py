@@ -95,12 +95,12 @@ class Cost(BaseModel):
 # arguments give it without a correction for the number of thresholds, which may be as many as there are scores:
 #
 # - Recall never rises with the threshold, so there is a strictest threshold that keeps the minimum. The thresholds are
-# tested from the lowest up until a test fails, each at the full level: to pass one that is too strict, the test of the
-# lowest of these must err (closed, fixed-sequence tests: Maurer, Hothorn & Lehmacher 1995). - Precision may rise and
-# fall. Its thresholds are tested in sequences from stricter to lower ones, each sequence until a test fails. A sequence
-# starts where a number of rows is retrieved that does not depend on labels: at the fewest rows that could pass, if all
-# were true, at four times as many, and so on. Every sequence has its share of the level (fixed sequences with several
-# starts: Angelopoulos, Bates, Candès, Jordan & Lei 2025, section 4.2).
+#   tested from the lowest up until a test fails, each at the full level: to pass one that is too strict, the test of
+#   the lowest of these must err (closed, fixed-sequence tests: Maurer, Hothorn & Lehmacher 1995).
+# - Precision may rise and fall. Its thresholds are tested in sequences from stricter to lower ones, each sequence until
+#   a test fails. A sequence starts where a number of rows is retrieved that does not depend on labels: at the fewest
+#   rows that could pass, if all were true, at four times as many, and so on. Every sequence has its share of the level
+#   (fixed sequences with several starts: Angelopoulos, Bates, Candès, Jordan & Lei 2025, section 4.2).
 #
 # The tests are one-sided limits, so that a promise is as good as these are for a single threshold.
 
@@ -127,16 +127,9 @@ def keeps_recall(lower: Lower, minimum: float, confidence: float) -> Bools:
 
 
 def keeps_precision(lower: Lower, retrieved: Floats, minimum: float, confidence: float) -> Bools:
-    """Whether each threshold keeps a minimum precision.
+    """Whether each threshold keeps a minimum precision, shape (K,).
 
-    Args:
-        lower: Lower limits of precision, shape (K,), at rising thresholds; nan where there is none.
-        retrieved: Rows that each threshold retrieves, shape (K,), not rising.
-        minimum: The least precision.
-        confidence: Of all that pass together, such as 0.95.
-
-    Returns:
-        Shape (K,).
+    Arguments are those of `keeps_recall`, with the rows that each threshold retrieves, which do not rise.
     """
     starts = _starts(retrieved, minimum, 1 - confidence)
     keeps = np.zeros(len(retrieved), dtype=np.bool_)
@@ -274,14 +267,7 @@ _SHARE = "recall"  # of hits, given as true positives, and misses, given as fals
 
 @dataclass(frozen=True)
 class Payoffs:
-    """The worth of each outcome: one number, or one for each threshold.
-
-    Attributes:
-        tp: A true positive.
-        fp: A false positive.
-        fn: A false negative.
-        tn: A true negative.
-    """
+    """The worth of a true positive, a false positive, a false negative and a true negative, perhaps by threshold."""
 
     tp: Floats | float
     fp: Floats | float
@@ -319,16 +305,7 @@ class Payoffs:
 
     @np.errstate(divide="ignore", invalid="ignore")
     def limits_of_rows(self, counts: Confusion, weights: Weights | None, confidence: float) -> Limits:
-        """Limits of the mean where rows are independent.
-
-        Args:
-            counts: Counts, or sums of weights, of the shape of the values or of one that broadcasts.
-            weights: What else is known of the weights; None: every weight is 1.
-            confidence: Such as 0.95.
-
-        Returns:
-            nan without any row.
-        """
+        """Limits of the mean where rows are independent, as for `intervals_of_rows`; nan without any row."""
         low, width = self._range()
         units = [(value - low) / width for value in self.values]
         hits, misses = _total(counts, units), _total(counts, [1 - unit for unit in units])
@@ -353,15 +330,7 @@ class Payoffs:
     ) -> Limits:
         """Limits of the mean of one group where only replicates, groups of clusters, are independent.
 
-        Args:
-            replicates: Shape (G, K): counts or weights of each replicate; values are numbers or of shape (K,).
-            confidence: Such as 0.95.
-            heaviest: The heaviest weight of a positive and of a negative row; None: every weight is 1.
-            crossed: As for `intervals_of_clusters`.
-            resampling: Likewise.
-
-        Returns:
-            Shape (K,); nan for one replicate of any parent.
+        The arguments are as for `intervals_of_clusters`, the values numbers or of shape (K,), as the limits are.
         """
         low, width = self._range()
         units = [(value - low) / width for value in self.values]

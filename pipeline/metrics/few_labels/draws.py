@@ -83,7 +83,7 @@ class Labelled:
 
     def take(self, order: Integers) -> Labelled:
         """The rows in another order."""
-        return Labelled(**{name: None if values is None else values[order] for name, values in vars(self).items()})
+        return replace(self, **{name: values[order] for name, values in vars(self).items() if values is not None})
 
 
 # Totals of a stratified sample at falling cuts, and draws that say how far they can be trusted.

@@ -211,8 +211,9 @@ def detectable(question: Question, error: float, degrees: float) -> float | None
 
     def is_enough(times: float) -> bool:
         size = times * error
-        asked = {"difference": size} if is_difference else {"margin": abs(question.difference) + size}
-        return power_of(replace(question, **asked), error, degrees) >= question.power
+        margin = question.margin if is_difference else abs(question.difference) + size
+        asked = replace(question, difference=size if is_difference else question.difference, margin=margin)
+        return power_of(asked, error, degrees) >= question.power
 
     times = smallest_factor(is_enough, 1e-3, 1e6)
     if times is None:

@@ -164,11 +164,9 @@ class Cycle:
 
 @dataclass(frozen=True)
 class InTime:
-    """Replicates that follow each other in time.
+    """Replicates that follow each other in a cycle of time.
 
-    Attributes:
-        numbers: Shape (G,): the number of every replicate; the next in time has the next number. -1: it is not known.
-        cycle: How they follow each other.
+    Of each replicate there is a number, shape (G,): the next in time has the next number. -1: it is not known.
     """
 
     numbers: NDArray[np.int64]
@@ -186,11 +184,7 @@ class InTime:
         return int((is_there & np.roll(is_there, -1)).sum())
 
     def placed(self, values: Floats) -> Floats:
-        """Deviations of values from their mean, each at its number; 0 at numbers without a replicate.
-
-        Args:
-            values: Shape (G, …): a statistic without each replicate in turn.
-        """
+        """Deviations of values of shape (G, …) from their mean, each at its number; 0 at those without a replicate."""
         deviations, is_known = np.zeros((self.cycle.size, *values.shape[1:])), self.numbers >= 0
         deviations[self.numbers[is_known]] = (values - values.mean(axis=0))[is_known]
         return deviations
@@ -224,11 +218,8 @@ class SerialCorrelation:
         """The addition of serial correlation to a covariance of two statistics over second parents.
 
         The covariances of deviations from a mean are too low on average, the more so the more lags there are: they are
-        raised by n / (n - 1 - 2 Σ w), n being the number of replicates, but at most doubled.
-
-        Args:
-            first: Shape (G, …): a statistic without each replicate of the second parents in turn.
-            second: The same of another, or of the same.
+        raised by n / (n - 1 - 2 Σ w), n being the number of replicates, but at most doubled. Of either statistic the
+        values without each replicate of the second parents in turn are given, shape (G, …).
         """
         n, over_time = len(self.in_time.numbers), self.over_time(first, second)
         raised = n / (n - min(1 + 2 * float(self.weights.sum()), n / 2)) - 1

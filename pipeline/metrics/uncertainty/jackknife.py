@@ -428,14 +428,15 @@ def sign_flip_test(contributions: Floats, observed: Floats, *, flips: int = 999,
 # nor taken for better known than it is:
 #
 # - φ is not raised to 1 although it is 1 at least. It is as often too low by chance as too high, and Student's t
-# already allows for both; to raise it as well counts the doubt twice. - The replicates' residuals are centred before
-# they are squared. Squares about 0 hold the square of the difference that is tested, so that they are largest where it
-# is; t is right for squares about the mean. - Degrees of freedom are one less than there are replicates, also where few
-# of them make up most of φ. Fewer would be right if the difference and φ were independent, but what makes φ large makes
-# the difference large, too, so that t keeps its size whatever the tails of symmetric residuals are (Efron 1969). - The
-# tail is that of the mid-p value (Lancaster 1961): half of the probability of what was observed, and all of what is
-# farther out. Tails that hold all of it (Clopper & Pearson 1934) reject true hypotheses less often than they say, of
-# ten counts in one or two of a hundred samples instead of five.
+#   already allows for both; to raise it as well counts the doubt twice.
+# - The replicates' residuals are centred before they are squared. Squares about 0 hold the square of the difference
+#   that is tested, so that they are largest where it is; t is right for squares about the mean.
+# - Degrees of freedom are one less than there are replicates, also where few of them make up most of φ. Fewer would be
+#   right if the difference and φ were independent, but what makes φ large makes the difference large, too, so that t
+#   keeps its size whatever the tails of symmetric residuals are (Efron 1969).
+# - The tail is that of the mid-p value (Lancaster 1961): half of the probability of what was observed, and all of what
+#   is farther out. Tails that hold all of it (Clopper & Pearson 1934) reject true hypotheses less often than they say,
+#   of ten counts in one or two of a hundred samples instead of five.
 
 
 _LEAST_DISPERSION = 0.5  # what is estimated below it is chance: counts are never half as regular as independent ones
