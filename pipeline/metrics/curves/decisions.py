@@ -223,7 +223,7 @@ def at_choices(count: NDArray[Any], chosen: Ints) -> NDArray[Any]:
 
 
 def split_rows(
-    retrieved: Ints, total: int, weights: tuple[Floats, float] | None = None, *, folds: int = FOLDS, seed: int = 0
+    retrieved: Ints, total: int, weights: tuple[Floats, float] | None = None, *, seed: int = 0
 ) -> tuple[Floats, Floats]:
     """Counts of independent rows, each in a fold at random, as replicates for `cross_fitted`.
 
@@ -233,14 +233,13 @@ def split_rows(
         retrieved: Rows at or above rising thresholds, shape (K,).
         total: All rows.
         weights: The same of their weights, which rows of one bin then share equally; None: counts are wanted.
-        folds: How many folds.
         seed: The same seed gives the same folds.
 
     Returns:
-        By fold: what is at or above each threshold, shape (folds, K), and all there is, shape (folds, 1).
+        By fold, of which there are F: what is at or above each threshold, shape (F, K), and all there is, shape (F, 1).
     """
     bins = _bins(retrieved, total)
-    split = np.random.default_rng(seed).multinomial(bins, np.full(folds, 1 / folds)).T.astype(np.float64)
+    split = np.random.default_rng(seed).multinomial(bins, np.full(FOLDS, 1 / FOLDS)).T.astype(np.float64)
     if weights is not None:
         split *= np.divide(_bins(*weights), bins, out=np.zeros(len(bins)), where=bins > 0)
     return split[:, 1:][:, ::-1].cumsum(axis=1)[:, ::-1], split.sum(axis=1, keepdims=True)

@@ -241,14 +241,9 @@ _DIGITS = 14  # costs of weights that differ less are equal
 
 @dataclass(frozen=True)
 class Outcomes(Generic[_Values]):
-    """Counts, or sums of weights, of one shape.
+    """Counts of true and false positives and negatives, or sums of weights, of one shape; `tn` may not be counted.
 
-    Attributes:
-        tp: True positives.
-        fp: False positives.
-        fn: False negatives.
-        tn: True negatives; None: they are not counted.
-        neither: What is retrieved and counts neither as true nor as false; None: nothing.
+    `neither` is what is retrieved and counts neither as true nor as false; None: nothing.
     """
 
     tp: _Values

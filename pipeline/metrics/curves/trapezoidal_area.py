@@ -154,17 +154,11 @@ def true_point_areas(
 def partial_roc_areas(
     weights: Retrieved, squares: Retrieved | None = None, rows: Retrieved | None = None, *, max_fpr: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Area under the ROC curve up to a false positive rate, of several groups, from their counts.
+    """Area under the ROC curve up to a false positive rate above 0, of several groups; arguments of `true_point_areas`.
 
     Trapezoids between the thresholds, and on a line to (1, 1) from the last one. The area A is standardised as McClish
     (1989) does, and `roc_auc_score(…, max_fpr=)` of scikit-learn: (1 + (A - m) / (M - m)) / 2 with m = max_fpr² / 2
     and M = max_fpr is 1/2 by chance and 1 at best.
-
-    Args:
-        weights: As for `true_point_areas`.
-        squares: Likewise.
-        rows: Likewise.
-        max_fpr: Above 0, at most 1.
 
     Returns:
         The areas, nan without positives or negatives; their standard errors; degrees of freedom of these.
@@ -217,21 +211,13 @@ def partial_roc_auc(counts: Retrieved, max_fpr: float) -> Floats:
 
 @dataclass(frozen=True)
 class _Curve:
-    """The area under a curve and its derivatives; arrays of shape (groups,) or (groups, K).
-
-    Attributes:
-        auc: The area.
-        worth: What a true point is worth, by the first threshold that retrieves it.
-        psi_positive: Influence of a true point, likewise.
-        psi_negative: Influence of a false point, likewise.
-        slope: Derivative of the area with respect to the logit of the share of positives.
-    """
+    """The area under a curve and its derivatives; arrays of shape (groups,) or (groups, K)."""
 
     auc: Floats
-    worth: Floats
-    psi_positive: Floats
-    psi_negative: Floats
-    slope: Floats
+    worth: Floats  # of a true point, by the first threshold that retrieves it
+    psi_positive: Floats  # influence of a true point, likewise
+    psi_negative: Floats  # of a false point
+    slope: Floats  # derivative of the area with respect to the logit of the share of positives
 
     @classmethod
     def of(cls, counts: Retrieved) -> _Curve:

@@ -252,7 +252,7 @@ class Design:
 
 
 def merged_strata(population: Population, labels: Integers) -> Integers:
-    """The merged stratum of every stratum: each has `_FEWEST` labels, if all strata together have so many.
+    """The merged stratum of every stratum: each has five labels, if all strata together have so many.
 
     A stratum with too few labels, unless all its rows are labelled, is taken together with the neighbour that has
     fewer, in the order of the strata. The variance then holds the difference of the two (collapsed strata, Cochran
@@ -506,17 +506,11 @@ _AT_ONCE = 4_000_000  # numbers in an array
 
 @dataclass(frozen=True)
 class DocumentDesign:
-    """Documents that were drawn and judged; strata with too few of them are merged.
+    """Documents that were drawn and judged; strata with too few of them are merged."""
 
-    Attributes:
-        stratum: Shape (D,).
-        weight: Shape (D,): how many documents a document stands for; adds up to the size of its stratum.
-        fraction: Shape (H,): share of the documents of a stratum that are judged.
-    """
-
-    stratum: Integers
-    weight: Floats
-    fraction: Floats
+    stratum: Integers  # shape (D,)
+    weight: Floats  # shape (D,): how many documents a document stands for; adds up to the size of its stratum
+    fraction: Floats  # shape (H,): share of the documents of a stratum that are judged
 
     @classmethod
     def of(cls, size: Floats, stratum: Integers, relative: Floats) -> DocumentDesign:

@@ -248,7 +248,6 @@ def with_limits(
     intervals: Callable[[pl.DataFrame, GroupCounts], Intervals],
     *,
     wanted: bool,
-    sizes: Sequence[str] | None = None,
     clusters: pl.DataFrame | None = None,
     events: Sequence[str] = (),
     resamples: int = 0,
@@ -261,13 +260,13 @@ def with_limits(
         names: The ratios.
         intervals: Their intervals from the rows of a group, by rising threshold, and its counts by replicate.
         wanted: Whether intervals are asked for; beyond the budget there is none all the same.
-        sizes: Names of the counts that make the size of a cluster; None: all of its counts.
-        clusters: `clusters_of` its groups; None: they follow from the sizes.
+        clusters: `clusters_of` its groups; None: their sizes are made of all counts.
         events: As for `with_quality`.
         resamples: Of the bootstrap, which belong to the budget.
     """
-    if sizes is None:
+    if clusters is None:
         sizes = [name for name in cube.counts.columns if name not in {*cube.keys, REPLICATE, THRESHOLD}]
+        clusters = clusters_of(cube.counts, cube.keys, sizes)
     if not wanted or curve.is_empty():
         limited = curve.with_columns(*no_limits(names, "none"))
     elif not cube.within_budget(curve.height, resamples):
@@ -281,7 +280,6 @@ def with_limits(
         # columns are made once for all groups: to make them costs more than to fill them
         joined = {name: _joined([limits[name] for limits in of_groups]) for name in of_groups[0]}
         limited = pl.concat(frames).with_columns(*limit_columns(joined))
-    clusters = clusters_of(cube.counts, cube.keys, sizes) if clusters is None else clusters
     return with_quality(limited, names, clusters=clusters, keys=cube.keys, events=events)
 
 

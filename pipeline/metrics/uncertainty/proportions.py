@@ -157,13 +157,9 @@ UNSEEN = 0.5  # what a unit that was not observed may add to a sum of values fro
 
 @dataclass(frozen=True)
 class Confusion:
-    """Counts, or sums of weights, at thresholds; arrays of one shape.
+    """Counts of true and false positives and negatives, or sums of weights, at thresholds; arrays of one shape.
 
     Attributes:
-        tp: True positives.
-        fp: False positives.
-        fn: False negatives.
-        tn: True negatives.
         in_time: Whether they are those of replicates on axis 0 that follow each other in time.
         others: Further counts that ratios are made of, by name.
     """
