@@ -186,17 +186,11 @@ _SHARE = "precision"  # the proportion of hits among hits and misses
 
 @dataclass(frozen=True)
 class _BinLimits:
-    """Limits of bins; nan where there are none.
+    """Limits of bins; nan where there are none."""
 
-    Attributes:
-        share: Of the share of true rows.
-        band: The same for all bins of a binning together.
-        gap: Of the share less the mean score.
-    """
-
-    share: Limits
-    band: Limits
-    gap: Limits
+    share: Limits  # of the share of true rows
+    band: Limits  # the same for all bins of a binning together
+    gap: Limits  # of the share less the mean score
 
 
 def _sidak_level(confidence: float, bins: Floats) -> Floats:

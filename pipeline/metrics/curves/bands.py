@@ -72,15 +72,10 @@ class Largest:
 
 @dataclass(frozen=True)
 class _Critical:
-    """The numbers that replace the normal quantile in the limits of a band.
+    """The numbers that replace the normal quantile in the limits of a band."""
 
-    Attributes:
-        values: By ratio, c.
-        method: How they were found.
-    """
-
-    values: dict[str, float]
-    method: _Method
+    values: dict[str, float]  # by ratio, c
+    method: _Method  # how they were found
 
     def confidence(self, name: str) -> float:
         """The two-sided confidence of the limits at single thresholds that make the band of a ratio."""
@@ -141,17 +136,11 @@ def _noise(scales: Floats, draws: int, seed: int) -> Iterator[Floats]:
 
 @dataclass(frozen=True)
 class _Ratio:
-    """The standardised error of a ratio of hits and misses, linear in the errors of both.
+    """The standardised error of a ratio of hits and misses, linear in the errors of both."""
 
-    Attributes:
-        used: Shape (K,): where it has a spread, even if the share itself is 0 or 1.
-        of_hits: What an error of the hits adds, at the thresholds that are used.
-        of_misses: What an error of the misses takes away.
-    """
-
-    used: NDArray[np.bool_]
-    of_hits: Floats
-    of_misses: Floats
+    used: NDArray[np.bool_]  # shape (K,): where it has a spread, even if the share itself is 0 or 1
+    of_hits: Floats  # what an error of the hits adds, at the thresholds that are used
+    of_misses: Floats  # what an error of the misses takes away
 
     @classmethod
     def of(cls, hits: Floats, misses: Floats, variance_of_hits: Floats, variance_of_misses: Floats) -> _Ratio:
@@ -332,11 +321,11 @@ def band_of_clusters(
 
     Args:
         replicates: Shape (G, K): counts or weights of each replicate, thresholds rising.
-        confidence: That the limits of a curve hold at all thresholds, such as 0.95.
-        single: The limits of single thresholds, by ratio.
-        heaviest: The heaviest weight of a positive and of a negative row; None: every weight is 1.
-        crossed: The same of the second parent of rows that have two, and of the intersections of both.
-        draws: How errors are drawn; None: as ever.
+        confidence: As for `band_of_rows`.
+        single: Likewise.
+        heaviest: As for `intervals_of_clusters`.
+        crossed: Likewise.
+        draws: As for `band_of_rows`.
     """
     draws = draws or Draws()
     parents = (replicates, *crossed[:1])

@@ -294,17 +294,11 @@ def spread_of_means(clusterings: Sequence[tuple[Floats, Floats]], *, in_time: bo
 
 @dataclass(frozen=True)
 class Influences:
-    """The influence of rows on an area, by the step that their score lies on.
+    """The influence of rows on an area, by the step that their score lies on."""
 
-    Attributes:
-        positive: Shape (steps,): ψ of a positive on each step.
-        negative: Shape (steps,): ψ of a negative.
-        slope: Shape (groups,): derivative of the area with respect to the logit of the share of positives.
-    """
-
-    positive: Floats
-    negative: Floats
-    slope: Floats
+    positive: Floats  # shape (steps,): ψ of a positive
+    negative: Floats  # shape (steps,): ψ of a negative
+    slope: Floats  # shape (groups,): derivative of the area with respect to the logit of the share of positives
 
 
 @dataclass(frozen=True)
@@ -348,11 +342,7 @@ class Steps:
 
 @np.errstate(divide="ignore", invalid="ignore")
 def influences_of_ties(ties: Steps) -> dict[str, Influences]:
-    """Influences on `average_precision` and `roc_auc`, as `ordered_areas` derives them.
-
-    Args:
-        ties: Distinct scores; or cells of scores, whose rows are then taken to tie.
-    """
+    """Influences on `average_precision` and `roc_auc`, as `ordered_areas` derives them; rows of a cell tie."""
     first, p, q = ties.first, ties.positive, ties.negative
     all_p, all_q = ties.positives[ties.group], ties.negatives[ties.group]
     # T and F, the weight at or above each tie, as totals minus what lies below
@@ -373,11 +363,7 @@ def influences_of_ties(ties: Steps) -> dict[str, Influences]:
 
 @np.errstate(divide="ignore", invalid="ignore")
 def influences_of_thresholds(thresholds: Steps) -> Influences:
-    """Influences on `pr_auc`, as `trapezoidal_area` derives them; a row that no threshold retrieves has 0.
-
-    Args:
-        thresholds: What they retrieve.
-    """
+    """Influences on `pr_auc`, as `trapezoidal_area` derives them; a row that no threshold retrieves has 0."""
     first, last, hits, false = thresholds.first, thresholds.last, thresholds.positive, thresholds.negative
     all_p, all_q = thresholds.positives[thresholds.group], thresholds.negatives[thresholds.group]
     retrieved = hits + false
@@ -410,13 +396,9 @@ def _next(values: Floats, last: Integers) -> Floats:
 def steps_of_scores(
     groups: tuple[Integers, Integers], thresholds: Floats, scores: Floats, *, at_or_above: bool
 ) -> Integers:
-    """Index of the highest threshold of its group that retrieves each score; -1: none does.
+    """Index of the highest threshold of its group that retrieves each score; -1: none does, as of minus infinity.
 
-    Args:
-        groups: Index of the group of each threshold and of each score.
-        thresholds: In ascending order of group and value.
-        scores: In any order; minus infinity is retrieved by none.
-        at_or_above: Whether a score equal to a threshold is retrieved.
+    The groups are those of each threshold and of each score. Thresholds rise in each group, scores are in any order.
     """
     number = np.concatenate([groups[0], groups[1]])
     value = np.concatenate([thresholds, scores])
@@ -450,17 +432,11 @@ Independent = Literal["rows", "clusters"]
 
 @dataclass(frozen=True)
 class UnitSums:
-    """Sums over the rows of units; arrays of shape (units,).
+    """Sums over the rows of units; arrays of shape (units,)."""
 
-    Attributes:
-        group: Index of the group.
-        weights: Weight of the positives and of the negatives.
-        influences: Sum of w ψ of the positives and of the negatives.
-    """
-
-    group: Integers
+    group: Integers  # index of it
     weights: Pair
-    influences: Pair
+    influences: Pair  # sums of w ψ
 
 
 @np.errstate(divide="ignore", invalid="ignore")

@@ -105,18 +105,11 @@ class Rows:
 
 @dataclass(frozen=True)
 class Totals:
-    """Totals of each group; arrays of shape (groups,).
+    """Totals of each group; arrays of shape (groups,)."""
 
-    Attributes:
-        positives: Weight of the positives.
-        negatives: Weight of the negatives.
-        n_positive: Number of positives with a weight above 0.
-        n_negative: Number of negatives, likewise.
-    """
-
-    positives: Floats
+    positives: Floats  # weight of them
     negatives: Floats
-    n_positive: Floats
+    n_positive: Floats  # number with a weight above 0
     n_negative: Floats
 
 

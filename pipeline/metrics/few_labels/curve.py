@@ -362,21 +362,13 @@ class _Above:
 
     What is estimated takes the share of a stratum for its rows without a label. Where a cut parts a stratum of which
     hardly a row above the cut was drawn, that share says little of them, and draws know no other: limits then reach as
-    far as those of the share among the drawn rows above the cut, with Jeffreys' prior.
-
-    Attributes:
-        share: Shape (K,): of true ones, by weight.
-        size: Shape (K,): how many of equal weight, or clusters, they count as (Kish 1965).
-        doubt: Shape (K,): share of all rows above the cut that have no label.
-        retrieved: Shape (K,): all rows there.
-        is_few: Shape (K,).
-        random: What draws.
+    far as those of the share among the drawn rows above the cut, with Jeffreys' prior. Arrays have the shape (K,).
     """
 
-    share: Floats
-    size: Floats
-    doubt: Floats
-    retrieved: Floats
+    share: Floats  # of true ones, by weight
+    size: Floats  # how many of equal weight, or clusters, they count as (Kish 1965)
+    doubt: Floats  # share of all rows above the cut that have no label
+    retrieved: Floats  # all rows there
     is_few: NDArray[np.bool_]
     random: np.random.Generator
 

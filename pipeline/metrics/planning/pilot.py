@@ -386,10 +386,6 @@ def cautious(pilot: Pilot, assurance: float = ASSURANCE) -> tuple[Pilot, float]:
     """The pilot on the safe side, and by what its variance is multiplied.
 
     A share of 0 or 1 shows no variance: the limit of the share itself takes the place of that of its variance.
-
-    Args:
-        pilot: The pilot.
-        assurance: One-sided level of the limit.
     """
     if pilot.scale in _SHARES and pilot.share in {0.0, 1.0}:
         unseen = 1 - (1 - assurance) ** (1 / pilot.binomial_size)
@@ -405,12 +401,7 @@ def cautious(pilot: Pilot, assurance: float = ASSURANCE) -> tuple[Pilot, float]:
 
 
 def other_run(pilot: Pilot, difference: float) -> Pilot | None:
-    """The pilot with the number that lies the difference away, where it varies more; None if there is no such share.
-
-    Args:
-        pilot: The pilot.
-        difference: > 0.
-    """
+    """The pilot with the number that lies the difference away, where it varies more; None if there is no such share."""
     if pilot.scale not in {*_SHARES, "mean"}:
         return pilot
     candidates = [value for value in (pilot.value - difference, pilot.value + difference) if 0 < value < 1]
@@ -432,14 +423,9 @@ def _error_of_difference(pilot: Pilot, other: Pilot, factor: float, *, inflation
 def factor_for_difference(
     pilot: Pilot, other: Pilot, question: Question, *, inflation: float = 1.0, degrees: float = math.inf
 ) -> float | None:
-    """The smallest factor with which the test has the power; None if none has.
+    """The smallest factor with which a test of `different`, against `other_run`, has the power; None if none has.
 
-    Args:
-        pilot: The first run.
-        other: As from `other_run`.
-        question: What is to be found, of the claim `different`.
-        inflation: By what the variance of a unit is multiplied.
-        degrees: Degrees of freedom of the variance of the pilot, as for `power.units_for`.
+    The degrees of freedom are those of the variance of the pilot, as for `power.units_for`.
     """
 
     def is_enough(factor: float) -> bool:
@@ -480,23 +466,12 @@ def of_expected_share(value: float, design_effect: float, confidence: float, sca
 
 
 def rows_for_share(expected: Pilot, width: float) -> int | None:
-    """The smallest number of rows with which the interval of the expected share is no wider; None if none is.
-
-    Args:
-        expected: As from `of_expected_share`.
-        width: Upper less lower limit, > 0.
-    """
+    """The smallest number of rows with which the interval of `of_expected_share` is no wider; None if none is."""
     return smallest_number(lambda rows: expected.width_with(float(rows)) <= width, _FEWEST)
 
 
 def rows_for_share_assured(expected: Pilot, width: float, assurance: float = ASSURANCE) -> int | None:
-    """The smallest number of rows with which it is no wider in so many of all samples.
-
-    Args:
-        expected: As from `of_expected_share`.
-        width: As for `rows_for_share`.
-        assurance: Share of samples.
-    """
+    """The smallest number of rows with which it is no wider in so many of all samples."""
     share, distance = expected.share, float(scipy.special.ndtri(assurance))
     toward = 1.0 if share <= 1 / 2 else -1.0
 

@@ -28,16 +28,7 @@ _HALVINGS = 100
 
 
 def smallest_number(is_enough: Callable[[int], bool], fewest: int, most: int = _MOST_UNITS) -> int | None:
-    """The smallest whole number that is enough; every larger one is taken to be enough, too.
-
-    Args:
-        is_enough: Whether a number is.
-        fewest: The first number that is tried.
-        most: The last one.
-
-    Returns:
-        The number; None if not even `most` is enough.
-    """
+    """The smallest whole number between two that is enough, if every larger one is, too; None if none is."""
     high = fewest
     while not is_enough(high):
         if high >= most:
@@ -52,16 +43,7 @@ def smallest_number(is_enough: Callable[[int], bool], fewest: int, most: int = _
 def smallest_factor(
     is_enough: Callable[[float], bool], lowest: float = _SMALLEST_FACTOR, highest: float = _LARGEST_FACTOR
 ) -> float | None:
-    """The smallest factor that is enough; every larger one is taken to be enough, too.
-
-    Args:
-        is_enough: Whether a factor is.
-        lowest: The first factor that is tried, above 0.
-        highest: The last one.
-
-    Returns:
-        The factor, to one in 10^12; None if not even `highest` is enough.
-    """
+    """The smallest factor between two that is enough, to one in 10^12, if every larger one is, too; None if none is."""
     if is_enough(lowest):
         return lowest
     if not is_enough(highest):
@@ -228,15 +210,9 @@ def detectable(question: Question, error: float, degrees: float) -> float | None
 
 
 def width_with_labels(matches: int, labels: int, precision: float, confidence: float) -> float:
-    """Width of the interval of the precision of so many matches, if so many of them are checked.
+    """Width of the interval of the precision of so many matches, if so many labels say that a share of them is correct.
 
     Between two numbers of correct matches it is interpolated.
-
-    Args:
-        matches: All matches.
-        labels: Checked ones, from 1 to all.
-        precision: Share of correct ones among those that are checked.
-        confidence: Level of the interval.
     """
     right = precision * labels
     below = math.floor(right)

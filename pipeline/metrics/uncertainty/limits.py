@@ -329,12 +329,7 @@ def no_clusters(cube: Cube) -> pl.DataFrame:
 
 
 def clusters_of_parents(cube: Cube, sizes: Sequence[str]) -> pl.DataFrame:
-    """`clusters_of` rows that may have two parents: of both the one with the smaller effective number, in each group.
-
-    Args:
-        cube: Counts by the first parent and, in `crossed`, by the second.
-        sizes: Names of the counts that make the size of a cluster.
-    """
+    """`clusters_of` rows that may have two parents: in each group of the one with the smaller effective number."""
     parents = [clusters_of(counts, cube.keys, sizes) for counts in (cube.counts, *cube.crossed[:1])]
     if len(parents) == 1:
         return parents[0]
@@ -343,13 +338,7 @@ def clusters_of_parents(cube: Cube, sizes: Sequence[str]) -> pl.DataFrame:
 
 
 def marked(clusters: pl.DataFrame, mark: Quality, groups: pl.DataFrame | None = None) -> pl.DataFrame:
-    """The columns of `clusters_of`, with a mark in the place of `good`.
-
-    Args:
-        clusters: As from `clusters_of`.
-        mark: Such as `one_parent`, of intervals that know one parent of rows that have two.
-        groups: Those for which it holds; None: all.
-    """
+    """The columns of `clusters_of`, with a mark such as `one_parent` in the place of `good`, of some groups or all."""
     keys = clusters.columns[: clusters.columns.index(N_CLUSTERS)]
     groups = clusters.select(keys) if groups is None else groups
     is_marked = pl.col("_is_marked").is_not_null() & (pl.col(_OF_CLUSTERS) == "good")
@@ -369,11 +358,7 @@ def marked_in_time(
 ) -> pl.DataFrame:
     """The columns of `clusters_of`, marked where neighbours in time are alike in ratios at a few thresholds.
 
-    Args:
-        clusters: As from `clusters_of`.
-        cube: The counts of its groups.
-        sizes: Names of the counts that tell how many rows lie between thresholds.
-        confusion: The outcomes of a group, by replicate and threshold.
+    The sizes are names of the counts that tell how many rows lie between thresholds.
     """
     if not cube.in_time:
         return clusters

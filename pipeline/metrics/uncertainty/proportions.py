@@ -76,17 +76,10 @@ def index_limits_of_rows(
 def index_limits_of_clusters(
     index: Index, replicates: Confusion, squares: Confusion | None, confidence: float, crossed: Sequence[Confusion] = ()
 ) -> Limits:
-    """Limits of an index of one group where only replicates, groups of clusters, are independent.
+    """Limits of an index of one group where only replicates, groups of clusters, are independent, of shape (K,).
 
-    Args:
-        index: The index.
-        replicates: Shape (G, K): counts or weights of each replicate.
-        squares: Shape (K,): sums of squared weights of all rows; None: every weight is 1.
-        confidence: Such as 0.95.
-        crossed: The same of the second parent of rows that have two, and of the intersections of both.
-
-    Returns:
-        Limits of shape (K,); nan where the index is undefined, and for one replicate of any parent.
+    The arguments are as for `intervals_of_clusters` and `index_limits_of_rows`, the squares of all rows; nan where the
+    index is undefined, and for one replicate of any parent.
     """
     clusterings = (replicates, *crossed)
     total = type(replicates)(*(side.sum(axis=0) for side in replicates.outcomes))

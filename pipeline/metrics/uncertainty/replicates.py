@@ -371,8 +371,7 @@ class Resampling:
 
 
 def _drawn(rng: np.random.Generator, replicates: int, resamples: int) -> Floats:
-    shares = np.full(replicates, 1 / replicates)
-    return rng.multinomial(replicates, shares, size=resamples).astype(np.float64)
+    return rng.multinomial(replicates, np.full(replicates, 1 / replicates), size=resamples).astype(np.float64)
 
 
 @lru_cache(maxsize=2)
