@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# Which bin a cell lies in: by quantile, or of equal width.
-
-
 Binning: TypeAlias = Literal["quantile", "width"]
 BINNINGS: tuple[Binning, ...] = get_args(Binning)
 BINNING, BIN = "binning", "bin"
@@ -206,9 +203,6 @@ class Cells:
 def _between(one: Floats, other: Floats) -> tuple[Floats, Floats]:
     """Midpoint and half the distance of two ends."""
     return (one + other) / 2, np.abs(other - one) / 2
-
-
-# Sums over the rows of bins, and what follows from them: shares, mean scores, gaps and their variances.
 
 
 @dataclass(frozen=True)

@@ -245,9 +245,6 @@ def _gap_limits(sums: BinSums, share: Limits, of_share: Floats, of_gap: Floats) 
     return lower, upper
 
 
-# What bins of scores say of calibration, with limits and tests: of independent rows, or of independent clusters.
-
-
 @dataclass(frozen=True)
 class Estimates:
     """Limits, variances and tests of groups; nan where there are none.

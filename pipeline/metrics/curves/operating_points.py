@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from .decisions import Bools, Ints
 
 
-# Thresholds chosen by a criterion: best F-beta, a ratio that is high enough, lowest cost, a capacity, or given.
-
-
 CRITERION, _RATED = "criterion", "_rated"
 _NOT_REACHED, _NOT_PROMISED = "not_reached", "not_promised"
 _MAX_BETA = 1e6  # above, F-beta is practically recall

@@ -315,9 +315,6 @@ def _gained(retrieved: NDArray[Any], total: Floats) -> Floats:
     return np.diff(np.asarray(retrieved, dtype=np.float64), prepend=0.0, append=total[:, None], axis=1)
 
 
-# Certified bounds of areas from counts per cell of scores, when the order of the rows inside a cell is unknown.
-
-
 _ROUNDING = 4e-16
 
 
@@ -379,9 +376,6 @@ def _bounds(least: Floats, most: Floats) -> Bounds:
     slack = _ROUNDING * (1 + np.sqrt(len(least)))
     lowest, highest = max(float(least.sum()) - slack, 0.0), min(float(most.sum()) + slack, 1.0)
     return Bounds(lowest, highest, most - least)
-
-
-# Grids of cells over scores that are fine where the bounds of the areas are wide.
 
 
 PIECES = 24
@@ -483,9 +477,6 @@ def rounded_outwards(low: float, high: float) -> tuple[float, float]:
     # an end that is tiny beside the unit is 0 once divided: it must not be left outside
     wider = min(low, math.floor(low / unit) * unit), max(high, math.ceil(high / unit) * unit)
     return wider if all(map(math.isfinite, wider)) else (low, high)
-
-
-# Counts of labels in cells of scores, group by group, and how uncertain they leave the areas.
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# The smallest number that is enough.
-
-
 _MOST_UNITS = 10**12  # beyond which no plan is made
 _SMALLEST_FACTOR, _LARGEST_FACTOR = 1e-9, 1e9
 _HALVINGS = 100

@@ -310,9 +310,6 @@ def _falling(values: Floats, cells: tuple[Ints, Ints], shape: tuple[int, int]) -
     return np.cumsum(table, axis=1)
 
 
-# How the bootstrap draws replicates again, and which of the ordered results bound the tails.
-
-
 DEFAULT_RESAMPLES, FEWEST_RESAMPLES, MOST_RESAMPLES = 999, 99, 100_000
 MOST_UNITS = 1_000  # units that are resampled each by itself; more of them are put together
 _WEIGHTS_AT_ONCE = 4_000_000
